@@ -1,0 +1,5 @@
+"""`python -m husk` is the `husk` command."""
+
+from husk.cli import main
+
+main()

@@ -1,0 +1,113 @@
+"""What does a handler get? One call: the engine, the request's parts as dockerd reads them, and ways to answer."""
+
+from typing import TYPE_CHECKING, TypeVar
+
+from aiohttp import web
+
+from husk.api.versioning import CURRENT, Version
+from husk.api.wire import Document, Reader, encode, parse_document
+from husk.engine.clock import parse_timestamp
+from husk.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from multidict import MultiMapping
+
+    from husk.engine.engine import Engine
+
+T = TypeVar("T")
+
+JSON = "application/json"
+_FALSE = frozenset({"", "0", "no", "false", "none"})
+
+
+class Call:
+    """One request to one operation."""
+
+    __slots__ = ("argument", "engine", "headers", "request", "version")
+
+    def __init__(
+        self, engine: "Engine", request: web.Request, version: Version, argument: str, headers: dict[str, str]
+    ) -> None:
+        self.engine = engine
+        self.request = request
+        self.version = version
+        self.argument = argument  # what stands for {id} or {name} in the path
+        self.headers = headers  # what every response carries
+
+    @property
+    def query(self) -> "MultiMapping[str]":
+        return self.request.query
+
+    def text(self, name: str, default: str = "") -> str:
+        return self.query.get(name, default)
+
+    def flag(self, name: str, default: bool = False) -> bool:
+        """dockerd's booleans: everything is true but "", 0, no, false and none."""
+        value = self.query.get(name)
+        return default if value is None else value.strip().lower() not in _FALSE
+
+    def integer(self, name: str) -> int | None:
+        """None when absent or empty."""
+        value = self.query.get(name, "")
+        if not value:
+            return None
+        # int() would also take " 5", "1_000" and other scripts' digits
+        if not (value.isascii() and value.lstrip("+-").isdigit() and len(value) <= 19):
+            raise InvalidParameter(f"invalid value {value!r} for {name}: not a number")
+        try:
+            return int(value)
+        except ValueError as error:
+            raise InvalidParameter(f"invalid value {value!r} for {name}: not a number") from error
+
+    def timestamp(self, name: str) -> int | None:
+        try:
+            return parse_timestamp(self.query.get(name, ""))
+        except InvalidParameter as error:
+            raise InvalidParameter(f'invalid value for "{name}": {error.message}') from error
+
+    async def document(self) -> Document | None:
+        """The JSON object in the body, None without a body; dockerd's rules for the Content-Type."""
+        request = self.request
+        content_type = request.headers.get("Content-Type", "")
+        if not request.can_read_body or request.content_length == 0:
+            if content_type:
+                _check_content_type(content_type)
+            return None
+        _check_content_type(content_type)
+        body = await request.read()
+        if not body.strip():
+            raise InvalidParameter("invalid JSON: got EOF while reading request body")
+        return parse_document(body)
+
+    async def body(self, reader: Reader[T]) -> T:
+        return reader.read(await self.document() or {})
+
+    def json(self, value: object, status: int = 200) -> web.Response:
+        return web.Response(body=encode(value) + b"\n", status=status, headers={"Content-Type": JSON, **self.headers})
+
+    def empty(self, status: int = 204) -> web.Response:
+        return web.Response(status=status, headers=self.headers)
+
+    async def stream(self, content_type: str) -> web.StreamResponse:
+        """Answer 200 and the headers at once; the body follows through `write`."""
+        response = web.StreamResponse(headers={"Content-Type": content_type, **self.headers})
+        await response.prepare(self.request)
+        return response
+
+
+def common_headers(server_version: str) -> dict[str, str]:
+    """What dockerd sends with every response."""
+    return {
+        "Api-Version": str(CURRENT),
+        "Docker-Experimental": "false",
+        "Ostype": "linux",
+        "Server": f"Husk/{server_version} (linux)",
+    }
+
+
+def _check_content_type(value: str) -> None:
+    media_type = value.partition(";")[0].strip().lower()
+    if not media_type:
+        raise InvalidParameter(f"malformed Content-Type header ({value}): mime: no media type")
+    if media_type != JSON:
+        raise InvalidParameter(f"unsupported Content-Type header ({value}): must be '{JSON}'")

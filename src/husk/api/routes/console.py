@@ -1,0 +1,125 @@
+"""What does a container say, and who talks to it? Logs, and attaching to its terminal or streams."""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from aiohttp import web
+
+from husk.api.call import Call
+from husk.api.detach import DetachMatcher, parse_keys
+from husk.api.framing import MULTIPLEXED_STREAM, RAW_STREAM, LogEncoder, frame
+from husk.api.router import stream
+from husk.api.streams import Connection, Hijacked, closing, hijack
+from husk.api.versioning import Version
+from husk.engine.containers.logs import LogQuery
+from husk.errors import InvalidParameter
+from husk.tasks import Tasks
+
+if TYPE_CHECKING:
+    from husk.engine.containers.attach import Attachment
+
+WITH_MULTIPLEXED_TYPE = Version(1, 42)
+
+
+def content_type(tty: bool, version: Version) -> str:
+    return RAW_STREAM if tty or version < WITH_MULTIPLEXED_TYPE else MULTIPLEXED_STREAM
+
+
+async def logs(call: Call) -> web.StreamResponse:
+    stdout, stderr = call.flag("stdout"), call.flag("stderr")
+    if not (stdout or stderr):
+        raise InvalidParameter("Bad parameters: you must choose at least one stream")
+    query = LogQuery(
+        stdout=stdout,
+        stderr=stderr,
+        follow=call.flag("follow"),
+        tail=_tail(call.text("tail")),
+        since_ns=call.timestamp("since"),
+        until_ns=call.timestamp("until"),
+    )
+    tty = call.engine.containers.find(call.argument).config.tty
+    batches = call.engine.containers.logs(call.argument, query)
+    encoder = LogEncoder(multiplexed=not tty, timestamps=call.flag("timestamps"), details=call.flag("details"))
+    response = await call.stream(content_type(tty, call.version))
+    async with closing(batches):
+        async for batch in batches:
+            if data := encoder.encode(batch):
+                await response.write(data)
+    await response.write_eof()
+    return response
+
+
+def _tail(text: str) -> int | None:
+    """How many lines; what is no number means all, as dockerd has it."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None
+
+
+async def attach(call: Call) -> web.StreamResponse:
+    keys = parse_keys(call.text("detachKeys"))
+    attachment = await call.engine.containers.attach(
+        call.argument,
+        stdin=call.flag("stdin"),
+        stdout=call.flag("stdout"),
+        stderr=call.flag("stderr"),
+        logs=call.flag("logs"),
+        stream=call.flag("stream"),
+    )
+    try:
+        connection = hijack(call.request, content_type(attachment.tty, call.version), call.headers)
+        try:
+            await converse(connection, attachment, DetachMatcher(keys) if attachment.tty else None)
+            await connection.finish()
+        except ConnectionError:
+            connection.abort()
+        except BaseException:
+            # The answer has been sent: closing is all that is left to say.
+            connection.abort()
+            raise
+    finally:
+        await attachment.close()
+    return Hijacked()
+
+
+async def converse(connection: Connection, attachment: "Attachment", detach: DetachMatcher | None) -> None:
+    """Carry bytes both ways until the output ends or the user detaches. The end of input ends nothing."""
+    tasks = Tasks()
+    output = tasks.spawn(_send(connection, attachment), "attach output", awaited=True)
+    input = tasks.spawn(_receive(connection, attachment, detach), "attach input", awaited=True)
+    try:
+        await asyncio.wait({output, input}, return_when=asyncio.FIRST_COMPLETED)
+        if output.done() or not input.result():
+            await output
+    finally:
+        await tasks.cancel_all()
+
+
+async def _send(connection: Connection, attachment: "Attachment") -> None:
+    async with closing(attachment.output()) as output:
+        async for source, data in output:
+            await connection.write(data if attachment.tty else frame(source, data))
+
+
+async def _receive(connection: Connection, attachment: "Attachment", detach: DetachMatcher | None) -> bool:
+    """True when the user typed the detach keys."""
+    try:
+        while data := await connection.read():
+            detached = False
+            if detach is not None:
+                data, detached = detach.feed(data)
+            if data:
+                await attachment.write(data)
+            if detached:
+                attachment.detached()
+                return True
+        if detach is not None and (held := detach.flush()):
+            await attachment.write(held)
+        await attachment.close_stdin()
+    except ConnectionError:
+        pass  # the container takes no more input; its output may still come
+    return False
+
+
+ROUTES = (
+    stream("GET", "/containers/{id}/logs", logs),
+    stream("POST", "/containers/{id}/attach", attach),
+)

@@ -1,0 +1,161 @@
+"""Containers: make them, list them, look at them, move them through their life."""
+
+from aiohttp import web
+
+from husk.api.call import Call
+from husk.api.router import change, read, stream
+from husk.api.types.containers import CreateExtras, CreateResponse, WaitError, WaitResponse
+from husk.api.views import containers as views
+from husk.api.wire import Reader, encode
+from husk.engine.containers.model import Config, Container
+from husk.engine.containers.places import Places
+from husk.engine.filters import Filters
+from husk.errors import HuskError, InvalidParameter
+
+FILTERS = (
+    "ancestor", "before", "exited", "expose", "health", "id", "isolation", "is-task", "label", "label!", "name",
+    "network", "publish", "since", "status", "volume",
+)  # fmt: skip
+
+_config = Reader(Config)
+_extras = Reader(CreateExtras)
+
+
+async def create(call: Call) -> web.StreamResponse:
+    document = await call.document()
+    if document is None:
+        raise InvalidParameter("invalid JSON: got EOF while reading request body")
+    if not _config.mentioned(document):
+        raise InvalidParameter("config cannot be empty in order to create a container")
+    config, extras = _config.read(document), _extras.read(document)
+    created = await call.engine.containers.create(
+        call.text("name"),
+        config,
+        extras.host_config,
+        extras.networking_config.endpoints_config,
+        call.text("platform"),
+    )
+    return call.json(CreateResponse(id=created.container.id, warnings=list(created.warnings)), status=201)
+
+
+async def listing(call: Call) -> web.StreamResponse:
+    engine = call.engine
+    limit = call.integer("limit") or 0
+    filters = Filters.parse(call.text("filters"), FILTERS)
+    found = engine.containers.listing(call.flag("all"), limit, filters)
+    shown_image = _ImageNames(call)
+    with_sizes = call.flag("size")
+    return call.json(
+        [views.summary(c, shown_image.of(c), await engine.containers.sizes(c) if with_sizes else None) for c in found]
+    )
+
+
+class _ImageNames:
+    """The name to show for a container's image; each name is looked up once per answer."""
+
+    def __init__(self, call: Call) -> None:
+        self._images = call.engine.images
+        self._ids: dict[str, str] = {}
+
+    def of(self, container: Container) -> str:
+        name = container.config.image
+        if name not in self._ids:
+            try:
+                self._ids[name] = self._images.find(name).id
+            except HuskError:
+                self._ids[name] = ""
+        return name if self._ids[name] == container.image_id else container.image_id
+
+
+async def inspect(call: Call) -> web.StreamResponse:
+    container = call.engine.containers.find(call.argument)
+    sizes = await call.engine.containers.sizes(container) if call.flag("size") else None
+    return call.json(views.inspect(container, Places(call.engine.config), call.version, sizes))
+
+
+async def start(call: Call) -> web.StreamResponse:
+    if (call.request.content_length or 0) > 7:
+        raise InvalidParameter(
+            "starting container with non-empty request body was deprecated since API v1.22 and removed in v1.24"
+        )
+    await call.engine.containers.start(call.argument, call.text("detachKeys"))
+    return call.empty()
+
+
+async def stop(call: Call) -> web.StreamResponse:
+    await call.engine.containers.stop(call.argument, call.integer("t"), call.text("signal"))
+    return call.empty()
+
+
+async def restart(call: Call) -> web.StreamResponse:
+    await call.engine.containers.restart(call.argument, call.integer("t"), call.text("signal"))
+    return call.empty()
+
+
+async def kill(call: Call) -> web.StreamResponse:
+    await call.engine.containers.kill(call.argument, call.text("signal"))
+    return call.empty()
+
+
+async def pause(call: Call) -> web.StreamResponse:
+    await call.engine.containers.pause(call.argument)
+    return call.empty()
+
+
+async def unpause(call: Call) -> web.StreamResponse:
+    await call.engine.containers.unpause(call.argument)
+    return call.empty()
+
+
+async def rename(call: Call) -> web.StreamResponse:
+    await call.engine.containers.rename(call.argument, call.text("name"))
+    return call.empty()
+
+
+async def remove(call: Call) -> web.StreamResponse:
+    await call.engine.containers.remove(
+        call.argument, force=call.flag("force"), volumes=call.flag("v"), link=call.flag("link")
+    )
+    return call.empty()
+
+
+async def resize(call: Call) -> web.StreamResponse:
+    await call.engine.containers.resize(call.argument, _dimension(call, "h"), _dimension(call, "w"))
+    return call.empty(200)
+
+
+def _dimension(call: Call, name: str) -> int:
+    value = call.integer(name)
+    if value is None or not 0 <= value <= 0xFFFF:
+        raise InvalidParameter(f"invalid resize {'height' if name == 'h' else 'width'} {call.text(name)!r}")
+    return value
+
+
+async def wait(call: Call) -> web.StreamResponse:
+    # The docker command starts the container only after it has our headers: they go out before the waiting begins.
+    ended = call.engine.containers.watch(call.argument, call.text("condition"))
+    response = await call.stream("application/json")
+    exit = await ended
+    answer = WaitResponse(status_code=exit.code)
+    if exit.error:
+        answer.error = WaitError(message=exit.error)
+    await response.write(encode(answer) + b"\n")
+    await response.write_eof()
+    return response
+
+
+ROUTES = (
+    read("/containers/json", listing),
+    read("/containers/{id}/json", inspect),
+    change("POST", "/containers/create", create),
+    change("POST", "/containers/{id}/start", start),
+    change("POST", "/containers/{id}/stop", stop),
+    change("POST", "/containers/{id}/restart", restart),
+    change("POST", "/containers/{id}/kill", kill),
+    change("POST", "/containers/{id}/pause", pause),
+    change("POST", "/containers/{id}/unpause", unpause),
+    change("POST", "/containers/{id}/rename", rename),
+    change("POST", "/containers/{id}/resize", resize),
+    change("DELETE", "/containers/{id}", remove),
+    stream("POST", "/containers/{id}/wait", wait),
+)

@@ -1,0 +1,93 @@
+"""The daemon itself: is it there, what is it, what happens in it."""
+
+import asyncio
+
+from aiohttp import web
+
+from husk.api.call import Call
+from husk.api.router import read, stream
+from husk.api.streams import closing
+from husk.api.versioning import Version
+from husk.api.views import system as views
+from husk.api.wire import encode
+from husk.engine.events import FILTERS
+from husk.engine.filters import Filters
+from husk.errors import InvalidParameter
+
+# There is no BuildKit here; 1 tells the docker command to use the builder of the API itself.
+BUILDER_VERSION = "1"
+WITH_JSON_LINES = Version(1, 52)
+
+_PING = {
+    "Builder-Version": BUILDER_VERSION,
+    "Cache-Control": "no-cache, no-store, must-revalidate",
+    "Content-Type": "text/plain; charset=utf-8",
+    "Pragma": "no-cache",
+    "Swarm": "inactive",
+}
+
+
+async def ping(call: Call) -> web.StreamResponse:
+    return web.Response(body=b"OK", headers={**call.headers, **_PING})
+
+
+async def ping_head(call: Call) -> web.StreamResponse:
+    return web.Response(headers={**call.headers, **_PING})
+
+
+async def version(call: Call) -> web.StreamResponse:
+    system = call.engine.system
+    return call.json(views.version_document(system.info(), await system.components()))
+
+
+async def info(call: Call) -> web.StreamResponse:
+    engine = call.engine
+    containers = engine.containers.listing(True, 0, Filters())
+    images = len(engine.images.listing(True, Filters()))
+    return call.json(
+        views.info_document(
+            engine.system.info(), engine.config, containers, images, engine.events.listeners, len(asyncio.all_tasks())
+        )
+    )
+
+
+async def events(call: Call) -> web.StreamResponse:
+    since, until = call.timestamp("since"), call.timestamp("until")
+    if since is not None and until is not None and since > until:
+        raise InvalidParameter(
+            f"`since` time ({call.text('since')}) cannot be after `until` time ({call.text('until')})"
+        )
+    happening = call.engine.events.subscribe(since, until, Filters.parse(call.text("filters"), FILTERS))
+    media_type, separator = _event_format(call)
+    response = await call.stream(media_type)
+    async with closing(happening):
+        async for event in happening:
+            await response.write(separator + encode(views.event_message(event, call.version)) + b"\n")
+    await response.write_eof()
+    return response
+
+
+def _event_format(call: Call) -> tuple[str, bytes]:
+    """The content type, and what stands before each record: since 1.52 clients may choose."""
+    if call.version >= WITH_JSON_LINES:
+        accept = call.request.headers.get("Accept", "")
+        if "application/json-seq" in accept:
+            return "application/json-seq", b"\x1e"
+        for media_type in ("application/jsonl", "application/x-ndjson"):
+            if media_type in accept:
+                return media_type, b""
+    return "application/json", b""
+
+
+async def plugins(call: Call) -> web.StreamResponse:
+    return call.json([])
+
+
+ROUTES = (
+    read("/_ping", ping),
+    read("/_ping", ping_head, method="HEAD"),
+    read("/version", version),
+    read("/info", info),
+    stream("GET", "/events", events),
+    read("/plugins", plugins),
+)

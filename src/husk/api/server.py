@@ -1,0 +1,220 @@
+"""The HTTP edge: from a request to its handler, from what the handler raises to an answer, and where it all listens."""
+
+import asyncio
+import contextlib
+import grp
+import logging
+import os
+import socket
+import stat
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from aiohttp import web
+
+from husk.api import missing
+from husk.api.call import Call, common_headers
+from husk.api.errors import error_response, failure
+from husk.api.router import Kind, Route, Router
+from husk.api.routes import console, containers, images, networks, system
+from husk.api.versioning import split_version
+from husk.errors import HuskError, InvalidParameter, SystemFault
+from husk.tasks import Tasks
+
+if TYPE_CHECKING:
+    from husk.engine.engine import Engine
+
+log = logging.getLogger(__name__)
+
+MAX_BODY = 16 << 20
+SHUTDOWN_GRACE = 15.0
+
+ROUTES: tuple[Route, ...] = (
+    *system.ROUTES,
+    *containers.ROUTES,
+    *console.ROUTES,
+    *images.ROUTES,
+    *networks.ROUTES,
+    *missing.ROUTES,
+)
+
+
+def build_app(engine: "Engine") -> web.Application:
+    """The whole API on one engine."""
+    app = web.Application(client_max_size=MAX_BODY)
+    edge = Edge(engine)
+    app.router.add_route("*", "/{path:.*}", edge.handle)
+    app.on_shutdown.append(edge.shutdown)
+    return app
+
+
+class Edge:
+    """Takes every request, whatever its path: versions, names with slashes and errors follow dockerd's rules."""
+
+    def __init__(self, engine: "Engine") -> None:
+        self._engine = engine
+        self._router = Router(ROUTES)
+        self._headers = common_headers(engine.system.version)
+        self._changes = Tasks()
+        self._streams: set[asyncio.Task[object]] = set()
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        try:
+            version, path = split_version(request.path)
+            route, argument = self._router.match(request.method, path)
+        except HuskError as error:
+            return self._failed(error_response(error))
+        call = Call(self._engine, request, version, argument, self._headers)
+        if route.kind is Kind.READ:
+            return await self._answer(route, call)
+        if route.kind is Kind.STREAM:
+            return await self._stream(route, call)
+        # The change has its own task: the client's going away cancels only our waiting for it.
+        return await asyncio.shield(self._changes.spawn(self._answer(route, call), route.pattern, awaited=True))
+
+    async def _stream(self, route: Route, call: Call) -> web.StreamResponse:
+        task = asyncio.current_task()
+        assert task is not None
+        self._streams.add(task)
+        try:
+            return await self._answer(route, call)
+        finally:
+            self._streams.discard(task)
+
+    async def _answer(self, route: Route, call: Call) -> web.StreamResponse:
+        """What the handler answers, or the error it raised as an answer, unless its answer has already begun."""
+        try:
+            return await route.handler(call)
+        except HuskError as error:
+            if _begun(call.request):
+                raise ConnectionResetError(error.message) from error
+            return self._failed(error_response(error))
+        except web.HTTPException as error:
+            return self._failed(failure(error.status, error.reason))
+        except ConnectionError:
+            raise  # the client went away in the middle of an answer
+        except Exception as error:
+            log.exception("%s %s failed", route.method, call.request.path)
+            if _begun(call.request):
+                raise ConnectionResetError("the answer cannot be completed") from error
+            return self._failed(failure(500, f"internal error: {type(error).__name__}: {error}"))
+
+    def _failed(self, response: web.Response) -> web.Response:
+        response.headers.update(self._headers)
+        return response
+
+    async def shutdown(self, app: web.Application) -> None:
+        """End what works for one client alone; let changes come to their end."""
+        for task in self._streams:
+            task.cancel()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(SHUTDOWN_GRACE):
+                await self._changes.join()
+
+
+def _begun(request: web.Request) -> bool:
+    return request.writer.output_size > 0
+
+
+@contextlib.asynccontextmanager
+async def serve(app: web.Application, hosts: Sequence[str], group: str) -> AsyncIterator[list[str]]:
+    """Listen on every host (`unix://path`, `tcp://address:port`) until the context ends; gives the addresses in use."""
+    runner = web.AppRunner(
+        app, access_log=None, handle_signals=False, handler_cancellation=True, shutdown_timeout=SHUTDOWN_GRACE
+    )
+    await runner.setup()
+    paths: list[Path] = []
+    try:
+        addresses = []
+        for host in hosts:
+            listener, address = _listen(host, group)
+            if listener.family == socket.AF_UNIX:
+                paths.append(Path(address.removeprefix("unix://")))
+            site = _UnixSite if listener.family == socket.AF_UNIX else web.SockSite
+            await site(runner, listener).start()
+            addresses.append(address)
+        yield addresses
+    finally:
+        await runner.cleanup()
+        for path in paths:
+            path.unlink(missing_ok=True)
+
+
+class _UnixSite(web.BaseSite):
+    """aiohttp's own would make the socket itself, open to everybody until its mode is set."""
+
+    def __init__(self, runner: web.BaseRunner, listener: socket.socket) -> None:
+        super().__init__(runner)
+        self._listener = listener
+
+    @property
+    def name(self) -> str:
+        return f"unix://{self._listener.getsockname()}"
+
+    async def start(self) -> None:
+        await super().start()
+        server = self._runner.server
+        assert server is not None
+        self._server = await asyncio.get_running_loop().create_unix_server(server, sock=self._listener, backlog=128)
+
+
+def _listen(host: str, group: str) -> tuple[socket.socket, str]:
+    scheme, separator, rest = host.partition("://")
+    if not separator:
+        raise InvalidParameter(f"invalid host {host!r}: expected unix://PATH or tcp://ADDRESS:PORT")
+    if scheme == "unix" and rest.startswith("/"):
+        return _listen_unix(Path(rest), group), host
+    if scheme == "tcp":
+        return _listen_tcp(host, rest)
+    raise InvalidParameter(f"invalid host {host!r}: expected unix:///PATH or tcp://ADDRESS:PORT")
+
+
+def _listen_unix(path: Path, group: str) -> socket.socket:
+    """A socket at `path`, for root and the group; the socket of a dead daemon is replaced, a live one is not."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists():
+        if not stat.S_ISSOCK(path.lstat().st_mode):
+            raise SystemFault(f"cannot listen on {path}: the file exists and is no socket")
+        if _alive(path):
+            raise SystemFault(f"cannot listen on {path}: another daemon is listening there")
+        path.unlink()
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        # Nobody may connect before mode and group are set: a socket takes connections only after listen().
+        listener.bind(str(path))
+        with contextlib.suppress(KeyError):
+            if group:
+                os.chown(path, -1, int(group) if group.isdigit() else grp.getgrnam(group).gr_gid)
+        path.chmod(0o660)
+    except OSError as error:
+        listener.close()
+        raise SystemFault(f"cannot listen on {path}: {error.strerror or error}") from error
+    return listener
+
+
+def _alive(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(1.0)
+        try:
+            probe.connect(str(path))
+        except (ConnectionRefusedError, FileNotFoundError):
+            return False
+        except OSError:
+            return True
+    return True
+
+
+def _listen_tcp(host: str, rest: str) -> tuple[socket.socket, str]:
+    address, _, port = rest.rpartition(":")
+    if not port.isdigit() or not 0 <= int(port) <= 0xFFFF:
+        raise InvalidParameter(f"invalid host {host!r}: expected tcp://ADDRESS:PORT")
+    log.warning("listening on %s without TLS: whoever reaches this port is root on this host", host)
+    bare = address.strip("[]")
+    try:
+        listener = socket.create_server(
+            (bare or "0.0.0.0", int(port)), family=socket.AF_INET6 if ":" in bare else socket.AF_INET
+        )
+    except OSError as error:
+        raise SystemFault(f"cannot listen on {host}: {error.strerror or error}") from error
+    return listener, f"tcp://{address or '0.0.0.0'}:{listener.getsockname()[1]}"

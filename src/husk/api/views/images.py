@@ -1,0 +1,78 @@
+"""How does an image look from outside? `docker images` and `docker inspect`."""
+
+from msgspec import UNSET
+
+from husk.api.types.containers import DriverData
+from husk.api.types.images import ImageInspect, ImageMetadata, ImageRootFS, ImageSummary
+from husk.api.versioning import Version
+from husk.api.views.containers import without_empty
+from husk.engine.clock import parse_rfc3339
+from husk.engine.containers.model import ZERO_TIME
+from husk.engine.images.model import Image
+from husk.engine.system import STORAGE_DRIVER
+from husk.errors import InvalidParameter
+
+_OPTIONAL = ("ArgsEscaped", "ExposedPorts", "Healthcheck", "OnBuild", "Shell", "StopSignal", "Volumes")
+# Fields of a container that an image has no say in; answers carried them, empty, until 1.50.
+_OF_CONTAINERS = (
+    "Hostname", "Domainname", "AttachStdin", "AttachStdout", "AttachStderr", "Tty", "OpenStdin", "StdinOnce", "Image",
+    "MacAddress", "NetworkDisabled", "StopTimeout",
+)  # fmt: skip
+WITHOUT_CONTAINER_FIELDS = Version(1, 50)
+WITHOUT_VIRTUAL_SIZE = Version(1, 44)
+WITHOUT_LEGACY_BUILDER_FIELDS = Version(1, 52)
+WITHOUT_NONE_TAGS = Version(1, 43)
+
+
+def summary(
+    image: Image, tags: list[str], digests: list[str], version: Version, *, shared_size: int = -1, containers: int = -1
+) -> ImageSummary:
+    if version < WITHOUT_NONE_TAGS and not tags and not digests:
+        tags, digests = ["<none>:<none>"], ["<none>@<none>"]
+    return ImageSummary(
+        id=image.id,
+        parent_id=image.parent,
+        repo_tags=tags,
+        repo_digests=digests,
+        created=_seconds(image.created),
+        size=image.size,
+        shared_size=shared_size,
+        virtual_size=image.size if version < WITHOUT_VIRTUAL_SIZE else UNSET,
+        labels=image.config.labels or None,
+        containers=containers,
+    )
+
+
+def inspect(image: Image, tags: list[str], digests: list[str], version: Version) -> ImageInspect:
+    config = without_empty(image.config, _OPTIONAL)
+    if version >= WITHOUT_CONTAINER_FIELDS:
+        for name in _OF_CONTAINERS:
+            config.pop(name, None)
+    legacy = version < WITHOUT_LEGACY_BUILDER_FIELDS
+    return ImageInspect(
+        id=image.id,
+        repo_tags=tags,
+        repo_digests=digests,
+        parent=image.parent if legacy or image.parent else UNSET,
+        comment=image.comment,
+        created=image.created,
+        docker_version=image.docker_version if legacy or image.docker_version else UNSET,
+        author=image.author,
+        config=config,
+        architecture=image.architecture,
+        variant=image.variant or UNSET,
+        os=image.os,
+        size=image.size,
+        virtual_size=image.size if version < WITHOUT_VIRTUAL_SIZE else UNSET,
+        graph_driver=DriverData(name=STORAGE_DRIVER, data={}),
+        root_fs=ImageRootFS(type="layers", layers=image.diff_ids),
+        metadata=ImageMetadata(last_tag_time=image.last_tagged or ZERO_TIME),
+    )
+
+
+def _seconds(moment: str) -> int:
+    """Images come from anywhere: a date that cannot be read must not break the list of all images."""
+    try:
+        return parse_rfc3339(moment) // 10**9
+    except InvalidParameter:
+        return 0

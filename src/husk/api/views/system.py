@@ -1,0 +1,172 @@
+"""How do the daemon, its host and its events look from outside? `docker version`, `docker info`, `docker events`."""
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from msgspec import UNSET
+
+from husk.api.types.system import (
+    AddressPool,
+    Commit,
+    ComponentVersion,
+    EventActor,
+    EventMessage,
+    IndexConfig,
+    Platform,
+    PluginsInfo,
+    RegistryConfig,
+    RuntimeInfo,
+    SwarmInfo,
+    SystemInfo,
+    SystemVersion,
+)
+from husk.api.versioning import CURRENT, MINIMUM, Version
+from husk.config import Config
+from husk.engine.clock import now_ns, rfc3339
+from husk.engine.containers.model import Container
+from husk.engine.events import Event
+from husk.engine.system import CGROUP_DRIVER, LOG_DRIVER, STORAGE_DRIVER, Component, HostFacts
+
+WITHOUT_EVENT_REPEATS = Version(1, 52)
+LOOPBACK = ("127.0.0.0/8", "::1/128")
+
+
+def version_document(facts: HostFacts, components: Iterable[Component]) -> SystemVersion:
+    details = {
+        "ApiVersion": str(CURRENT),
+        "Arch": facts.architecture,
+        "BuildTime": "",
+        "Experimental": "false",
+        "GitCommit": "",
+        "GoVersion": f"python{facts.python_version}",
+        "KernelVersion": facts.kernel,
+        "MinAPIVersion": str(MINIMUM),
+        "Os": "linux",
+    }
+    return SystemVersion(
+        platform=Platform(name="Husk"),
+        components=[
+            ComponentVersion(name="Engine", version=facts.version, details=details),
+            *(ComponentVersion(name=c.name, version=c.version, details={"GitCommit": c.commit}) for c in components),
+        ],
+        version=facts.version,
+        api_version=str(CURRENT),
+        min_api_version=str(MINIMUM),
+        git_commit="",
+        go_version=details["GoVersion"],
+        os="linux",
+        arch=facts.architecture,
+        kernel_version=facts.kernel,
+        build_time="",
+    )
+
+
+def info_document(
+    facts: HostFacts, config: Config, containers: Sequence[Container], images: int, listeners: int, tasks: int
+) -> SystemInfo:
+    states = Counter(container.state.status for container in containers)
+    running = states["running"] + states["restarting"]
+    has_cpu = "cpu" in facts.controllers
+    has_memory = "memory" in facts.controllers
+    return SystemInfo(
+        id=facts.engine_id,
+        containers=len(containers),
+        containers_running=running,
+        containers_paused=states["paused"],
+        containers_stopped=len(containers) - running - states["paused"],
+        images=images,
+        driver=STORAGE_DRIVER,
+        driver_status=[["Backing Filesystem", facts.backing_filesystem], ["Supports d_type", "true"]],
+        plugins=PluginsInfo(volume=["local"], network=["bridge", "host", "null"], authorization=None, log=[LOG_DRIVER]),
+        memory_limit=has_memory,
+        swap_limit=facts.swap_limit,
+        cpu_cfs_period=has_cpu,
+        cpu_cfs_quota=has_cpu,
+        cpu_shares=has_cpu,
+        cpu_set="cpuset" in facts.controllers,
+        pids_limit="pids" in facts.controllers,
+        ipv4_forwarding=facts.ip_forwarding,
+        debug=config.log_level == "debug",
+        nfd=len(os.listdir("/proc/self/fd")),
+        oom_kill_disable=has_memory and facts.cgroup_version == "1",
+        ngoroutines=tasks,
+        system_time=rfc3339(now_ns()),
+        logging_driver=LOG_DRIVER,
+        cgroup_driver=CGROUP_DRIVER,
+        cgroup_version=facts.cgroup_version,
+        nevents_listener=listeners,
+        kernel_version=facts.kernel,
+        operating_system=facts.operating_system,
+        os_version=facts.os_version,
+        os_type="linux",
+        architecture=facts.machine,
+        index_server_address="https://index.docker.io/v1/",
+        registry_config=_registry_config(config),
+        ncpu=facts.cpus,
+        mem_total=facts.memory,
+        docker_root_dir=str(config.data_root),
+        http_proxy=_proxy("HTTP_PROXY"),
+        https_proxy=_proxy("HTTPS_PROXY"),
+        no_proxy=_proxy("NO_PROXY"),
+        name=facts.hostname,
+        labels=list(config.labels),
+        experimental_build=False,
+        server_version=facts.version,
+        runtimes={
+            name: RuntimeInfo(path=runtime.path, runtime_args=list(runtime.args) or UNSET)
+            for name, runtime in facts.runtimes.items()
+        },
+        default_runtime=facts.default_runtime,
+        swarm=SwarmInfo(),
+        live_restore_enabled=True,
+        isolation="",
+        init_binary=facts.init_binary,
+        containerd_commit=Commit(id=""),
+        runc_commit=Commit(id=""),
+        init_commit=Commit(id=""),
+        security_options=list(facts.security_options),
+        default_address_pools=[AddressPool(base=p.base, size=p.size) for p in config.default_address_pools] or UNSET,
+        cdi_spec_dirs=[],
+        warnings=list(facts.warnings),
+    )
+
+
+def event_message(event: Event, version: Version) -> EventMessage:
+    message = EventMessage(
+        type=event.type,
+        action=event.action,
+        actor=EventActor(id=event.actor_id, attributes=event.attributes),
+        scope=event.scope,
+        time=event.time_ns // 10**9,
+        time_nano=event.time_ns,
+    )
+    if version < WITHOUT_EVENT_REPEATS and event.type in ("container", "image"):
+        message.status = event.action
+        message.id = event.actor_id
+        if event.type == "container":
+            message.from_ = event.attributes.get("image", "")
+    return message
+
+
+def _registry_config(config: Config) -> RegistryConfig:
+    """Insecure registries are hosts or networks; dockerd lists the two apart."""
+    indexes = {"docker.io": IndexConfig(name="docker.io", mirrors=[], secure=True, official=True)}
+    networks = list(LOOPBACK)
+    for registry in config.insecure_registries:
+        if "/" in registry:
+            networks.append(registry)
+        else:
+            indexes[registry] = IndexConfig(name=registry, mirrors=[], secure=False, official=False)
+    mirrors = [mirror if mirror.endswith("/") else mirror + "/" for mirror in config.registry_mirrors]
+    indexes["docker.io"].mirrors = mirrors
+    return RegistryConfig(index_configs=indexes, insecure_registry_cidrs=networks, mirrors=mirrors)
+
+
+def _proxy(name: str) -> str:
+    """The daemon's proxy without the password it may hold."""
+    value = os.environ.get(name) or os.environ.get(name.lower(), "")
+    scheme, separator, rest = value.rpartition("://")
+    if "@" in rest:
+        rest = "xxxxx:xxxxx@" + rest.rpartition("@")[2]
+    return scheme + separator + rest

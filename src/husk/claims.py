@@ -1,0 +1,61 @@
+"""Who else uses these directories? Nobody: a daemon claims its data root, exec root and pid file before touching them.
+
+The claims are file locks, which the kernel drops when the process dies however it dies: a pid file left by a crash, or
+a pid that another program has got since, stops nobody.
+"""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from husk.config import Config
+from husk.errors import Conflict, SystemFault
+
+
+def pidfile_of(config: Config) -> Path:
+    return config.pidfile or config.exec_root / "husk.pid"
+
+
+@contextmanager
+def claimed(config: Config) -> Iterator[None]:
+    """Hold the directories and the pid file of this configuration; Conflict when a live daemon holds one of them."""
+    pidfile = pidfile_of(config)
+    with ExitStack() as held:
+        for directory, mode in ((config.data_root, 0o710), (config.exec_root, 0o711), (pidfile.parent, 0o755)):
+            _make(directory, mode)
+        held.enter_context(_lock(config.data_root / "lock", f"data root {config.data_root}", "--data-root"))
+        held.enter_context(_lock(config.exec_root / "lock", f"exec root {config.exec_root}", "--exec-root"))
+        held.enter_context(_lock(pidfile, f"pid file {pidfile}", "--pidfile"))
+        held.callback(pidfile.unlink, missing_ok=True)
+        yield
+
+
+@contextmanager
+def _lock(path: Path, what: str, flag: str) -> Iterator[None]:
+    """Hold a lock on the file, with our pid in it for people to read."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise SystemFault(f"cannot open {path}: {error.strerror}") from error
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.read(descriptor, 32).decode(errors="replace").strip() or "unknown"
+            raise Conflict(
+                f"the {what} is in use by another daemon (pid {holder}): stop that one, or choose another with {flag}"
+            ) from None
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _make(directory: Path, mode: int) -> None:
+    try:
+        directory.mkdir(mode=mode, parents=True, exist_ok=True)
+    except OSError as error:
+        raise SystemFault(f"cannot make the directory {directory}: {error.strerror}") from error

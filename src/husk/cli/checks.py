@@ -1,0 +1,213 @@
+"""Which of the things that containers need does this host have? Every check tries the real thing where that leaves no
+trace: it mounts an overlay and builds a bridge in a namespace of its own, instead of believing a list of modules."""
+
+import os
+import platform
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from husk.errors import HuskError
+from husk.kernel import cgroups, mount, namespaces, rtnetlink
+from husk.kernel.netlink import NetlinkSocket
+from husk.kernel.nftables import Nftables
+
+Verdict = Literal["ok", "poor", "bad"]
+
+_SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_NAMESPACES = ("mnt", "pid", "net", "uts", "ipc", "cgroup")
+_CONTROLLERS = ("cpu", "memory", "pids")
+# Bits of the kernel's capability sets, with what is lost without them.
+_NEEDED_RIGHTS = {"CAP_SYS_ADMIN": 21, "CAP_NET_ADMIN": 12, "CAP_MKNOD": 27, "CAP_CHOWN": 0, "CAP_SYS_CHROOT": 18}
+_CAP_SYS_RESOURCE = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """A cure that `--fix` can apply: a package to install, or a cgroup controller to mount as v1."""
+
+    kind: Literal["package", "controller"]
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of the report. `poor` costs something, `bad` means that containers cannot run."""
+
+    name: str
+    verdict: Verdict
+    detail: str
+    cure: str = ""
+    fix: Fix | None = None
+
+
+def examine(data_root: Path) -> list[Finding]:
+    """All checks, in the order in which a reader should mend things."""
+    if os.geteuid() != 0:
+        cure = "run it as root (sudo husk doctor)"
+        return [Finding("root", "bad", "the daemon and most checks need root", cure), *_programs()]
+    return [
+        Finding("root", "ok", f"Linux {platform.release()}, Python {platform.python_version()}"),
+        *_rights(Path("/proc/self/status").read_text()),
+        _overlay(data_root),
+        _namespaces(Path("/proc/self/ns")),
+        *_cgroups(),
+        _network(),
+        _seccomp(Path("/proc/sys/kernel/seccomp/actions_avail")),
+        *_programs(),
+    ]
+
+
+def _rights(status: str) -> Iterator[Finding]:
+    """`status` is the text of /proc/self/status."""
+    fields = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
+    effective = int(fields.get("CapEff", "0"), 16)
+    missing = [name for name, bit in _NEEDED_RIGHTS.items() if not effective >> bit & 1]
+    if missing:
+        cure = "start the daemon with full capabilities (a privileged container, or the host itself)"
+        yield Finding("rights", "bad", f"missing {', '.join(missing)}", cure)
+    elif not effective >> _CAP_SYS_RESOURCE & 1:
+        detail = "no CAP_SYS_RESOURCE: hard limits cannot be raised, oom_score_adj cannot be lowered"
+        yield Finding(
+            "rights", "poor", detail, "start the daemon with it; until then such settings are only warned about"
+        )
+    else:
+        yield Finding("rights", "ok", "all capabilities that containers need")
+
+
+def _overlay(data_root: Path) -> Finding:
+    existing = next(path for path in (data_root, *data_root.parents) if path.is_dir())
+    name = "overlayfs"
+    try:
+        with tempfile.TemporaryDirectory(prefix=".husk-doctor-", dir=existing) as scratch:
+            parts = {part: f"{scratch}/{part}" for part in ("lower", "upper", "work", "merged")}
+            for directory in parts.values():
+                os.mkdir(directory)
+            mount.mount_overlay([parts["lower"]], parts["upper"], parts["work"], parts["merged"])
+            try:
+                Path(parts["merged"], "written").write_text("")
+            finally:
+                mount.unmount(parts["merged"])
+    except OSError as error:
+        known = "overlay" in Path("/proc/filesystems").read_text()
+        cure = "choose a --data-root on ext4, xfs or btrfs" if known else "load it (modprobe overlay) or another kernel"
+        return Finding(name, "bad", f"an overlay cannot be mounted in {existing}: {error.strerror}", cure)
+    return Finding(name, "ok", f"works in {existing}")
+
+
+def _namespaces(directory: Path) -> Finding:
+    missing = [name for name in _NAMESPACES if not (directory / name).exists()]
+    if missing:
+        return Finding("namespaces", "bad", f"the kernel lacks {', '.join(missing)}", "use a kernel that has them")
+    return Finding("namespaces", "ok", ", ".join(_NAMESPACES))
+
+
+def _cgroups() -> Iterator[Finding]:
+    present, mode = cgroups.controllers(), cgroups.detect()
+    if not cgroups.hierarchies():
+        cure = "mount -t cgroup2 none /sys/fs/cgroup"
+        yield Finding("cgroups", "bad", "no cgroup tree is mounted below /sys/fs/cgroup", cure)
+        return
+    missing = [name for name in _CONTROLLERS if name not in present]
+    if missing:
+        detail = f"{mode} without {', '.join(missing)}: those limits have no effect"
+        yield Finding("cgroups", "poor", detail, "enable them on the kernel's command line (cgroup_enable=memory)")
+    else:
+        yield Finding("cgroups", "ok", f"{mode}, with {', '.join(sorted(present))}")
+    for controller in cgroups.hybrid_blocker():
+        detail = f"hybrid host, and {controller} is in the v2 tree: crun 1.8 refuses it, the slower runc is used"
+        cure = f"mount -t cgroup -o {controller} cgroup /sys/fs/cgroup/{controller}"
+        yield Finding("cgroups", "poor", detail, cure, Fix("controller", controller))
+
+
+def _network() -> Finding:
+    """A bridge, a veth pair and a firewall table, in a network namespace that is gone afterwards."""
+    try:
+        with tempfile.TemporaryDirectory(prefix="husk-doctor-") as scratch:
+            holder = Path(scratch, "netns")
+            namespaces.create(holder, _build_network)
+            namespaces.remove(holder)
+    except OSError as error:
+        cure = "use a kernel with net namespaces, bridge and veth (modprobe bridge veth)"
+        return Finding("network", "bad", f"bridge and veth do not work: {error.strerror or error}", cure)
+    except HuskError as error:
+        missing = "cannot be loaded" in error.message
+        cure = "apt-get install nftables" if missing else "use a kernel with nf_tables, nft_nat and nft_masq"
+        return Finding("network", "bad", error.message, cure, Fix("package", "nftables") if missing else None)
+    return Finding("network", "ok", "namespaces, bridge, veth and nftables work")
+
+
+def _build_network(_: int) -> None:
+    with NetlinkSocket() as netlink:
+        netlink.execute(rtnetlink.add_bridge("probe0", "02:42:00:00:00:01"), rtnetlink.add_veth("probe1", "probe2"))
+    Nftables().run(
+        "add table ip probe; add chain ip probe nat { type nat hook postrouting priority 100; }; "
+        "add rule ip probe nat masquerade"
+    )
+
+
+def _seccomp(actions: Path) -> Finding:
+    if actions.exists():
+        return Finding("seccomp", "ok", "system calls of containers are filtered")
+    cure = "use a kernel with CONFIG_SECCOMP_FILTER"
+    return Finding("seccomp", "poor", "the kernel cannot filter system calls", cure)
+
+
+def _programs() -> list[Finding]:
+    return [*_runtimes(_find), *_helpers(_find), *_clients(shutil.which)]
+
+
+def _find(name: str) -> str | None:
+    """Where the daemon looks for programs, whatever PATH its caller has."""
+    return shutil.which(name, path=_SYSTEM_PATH)
+
+
+def _runtimes(find: Callable[[str], str | None]) -> Iterator[Finding]:
+    paths = {name: path for name in ("crun", "runc") if (path := find(name))}
+    if paths:
+        yield Finding("runtime", "ok", ", ".join(paths.values()))
+    if "crun" not in paths:
+        verdict: Verdict = "poor" if paths else "bad"
+        detail = "crun is missing: containers start more slowly" if paths else "neither crun nor runc is installed"
+        yield Finding("runtime", verdict, detail, "apt-get install crun", Fix("package", "crun"))
+
+
+def _helpers(find: Callable[[str], str | None]) -> Iterator[Finding]:
+    if path := find("conmon"):
+        yield Finding("conmon", "ok", path)
+    else:
+        cure = "apt-get install conmon"
+        yield Finding("conmon", "bad", "it keeps a container's output and exit status", cure, Fix("package", "conmon"))
+    if path := find("docker-init") or find("tini-static") or find("tini"):
+        yield Finding("init", "ok", path)
+    else:
+        cure = "apt-get install tini"
+        yield Finding("init", "poor", "tini is missing: docker run --init fails", cure, Fix("package", "tini"))
+    path = find("busybox")
+    if path and _is_static(Path(path)):
+        yield Finding("busybox", "ok", f"{path} (the first image is made from it)")
+    else:
+        detail = "no static busybox: there is no local image to begin with"
+        cure = "apt-get install busybox-static"
+        yield Finding("busybox", "poor", detail, cure, Fix("package", "busybox-static"))
+
+
+def _clients(find: Callable[[str], str | None]) -> Iterator[Finding]:
+    if path := find("docker"):
+        yield Finding("client", "ok", path)
+    else:
+        detail = "no docker command: any client of the Docker API works"
+        yield Finding("client", "poor", detail, "apt-get install docker-cli (Debian 12: docker.io)")
+
+
+def _is_static(program: Path) -> bool:
+    """An ELF program without an interpreter needs no libraries and so runs in an empty root filesystem."""
+    head = program.read_bytes()[:4096]
+    if head[:4] != b"\x7fELF" or head[4] != 2 or head[5] != 1:
+        return False
+    table, size, count = (int.from_bytes(head[a:b], "little") for a, b in ((32, 40), (54, 56), (56, 58)))
+    kinds = (int.from_bytes(head[table + n * size : table + n * size + 4], "little") for n in range(count))
+    return 3 not in kinds

@@ -1,0 +1,11 @@
+"""`husk version`: which Husk is this?"""
+
+import click
+
+from husk import __version__
+
+
+@click.command()
+def version() -> None:
+    """Print the version of Husk."""
+    click.echo(f"husk {__version__}")

@@ -1,0 +1,157 @@
+"""Which values may a setting have, and what is its one normal form? Each function takes what the user wrote and says
+what is wrong with it, and what is accepted, in words that stand alone: they appear behind no other explanation."""
+
+import ipaddress
+import os
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from husk.config import DEFAULT_HOST, AddressPool
+from husk.errors import InvalidParameter
+from husk.network.firewall import validate_interface
+from husk.network.ipam import parse_bip
+
+LOG_LEVELS = ("debug", "info", "warn", "error", "fatal")
+LOG_FORMATS = ("text", "json")
+DEFAULT_TCP_PORT = 2375
+
+# sun_path holds 108 bytes with the terminating zero.
+_SOCKET_PATH_LIMIT = 107
+_HOST_NAME = re.compile(r"[a-zA-Z0-9]([a-zA-Z0-9_.-]*[a-zA-Z0-9])?")
+
+
+def host(text: str) -> str:
+    """An address to listen on, complete: `unix:///path` or `tcp://host:port`."""
+    text = text.strip()
+    scheme, separator, address = text.partition("://")
+    if not separator:
+        scheme, address = "tcp", text
+    if scheme == "unix":
+        return f"unix://{_socket_path(text, address)}"
+    if scheme == "tcp":
+        return f"tcp://{_tcp_address(text, address)}"
+    raise InvalidParameter(f"invalid host {text!r}: use unix:///path/to.sock or tcp://address:port")
+
+
+def _socket_path(text: str, path: str) -> str:
+    if not path:
+        return DEFAULT_HOST.removeprefix("unix://")
+    if not path.startswith("/") or path.endswith("/"):
+        raise InvalidParameter(f"invalid host {text!r}: the socket needs an absolute path, as in {DEFAULT_HOST}")
+    if len(os.fsencode(path)) > _SOCKET_PATH_LIMIT:
+        raise InvalidParameter(
+            f"invalid host {text!r}: the kernel allows {_SOCKET_PATH_LIMIT} bytes for a socket's path"
+        )
+    return path
+
+
+def _tcp_address(text: str, address: str) -> str:
+    try:
+        parts = urlsplit(f"//{address}")
+        host, port = parts.hostname, parts.port
+    except ValueError as error:
+        raise InvalidParameter(f"invalid host {text!r}: {error}") from None
+    if parts.path.strip("/") or parts.query or parts.fragment or parts.username is not None:
+        raise InvalidParameter(f"invalid host {text!r}: it has the form tcp://address:port")
+    host = host or "127.0.0.1"
+    if ":" in host:
+        host = f"[{_ip(text, host)}]"
+    elif not _HOST_NAME.fullmatch(host):
+        raise InvalidParameter(f"invalid host {text!r}: {host!r} is no address")
+    return f"{host}:{DEFAULT_TCP_PORT if port is None else port}"
+
+
+def _ip(text: str, host: str) -> str:
+    try:
+        return str(ipaddress.ip_address(host))
+    except ValueError:
+        raise InvalidParameter(f"invalid host {text!r}: {host!r} is no IP address") from None
+
+
+def directory(key: str, text: str | None, default: Path) -> Path:
+    path = absolute(key, text) if text else default
+    if path == Path("/"):
+        raise InvalidParameter(f"{key} cannot be /")
+    return path
+
+
+def absolute(key: str, text: str) -> Path:
+    if "\0" in text:
+        raise InvalidParameter(f"{key} holds a zero byte")
+    return Path(os.path.abspath(os.path.expanduser(text)))
+
+
+def log_level(text: str) -> str:
+    return one_of("log-level", {"warning": "warn", "trace": "debug", "panic": "fatal"}.get(text, text), LOG_LEVELS)
+
+
+def one_of(key: str, value: str, accepted: Sequence[str]) -> str:
+    if value not in accepted:
+        raise InvalidParameter(f"invalid {key} {value!r}: choose one of {', '.join(accepted)}")
+    return value
+
+
+def insecure_registry(text: str) -> str:
+    """A host, host:port or CIDR whose registry may speak plain HTTP or show any certificate."""
+    if "://" in text:
+        raise InvalidParameter(f"insecure registry {text} should not contain '://'")
+    if "/" in text:
+        try:
+            return str(ipaddress.ip_network(text, strict=False))
+        except ValueError:
+            raise InvalidParameter(f"insecure registry {text} is not valid: neither host[:port] nor a CIDR") from None
+    try:
+        parts = urlsplit(f"//{text}")
+        valid = bool(parts.hostname) and (parts.port is None or parts.port > 0) and not text.startswith("-")
+    except ValueError:
+        valid = False
+    if not valid or re.search(r"[\s?#@]", text):
+        raise InvalidParameter(f"insecure registry {text} is not valid: neither host[:port] nor a CIDR")
+    return text.lower()
+
+
+def mirror(text: str) -> str:
+    try:
+        parts = urlsplit(text)
+        complete = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        complete = False
+    if not complete:
+        raise InvalidParameter(f'invalid mirror: "{text}" is not a valid URI: it has the form https://host[:port]')
+    if parts.path.strip("/") or parts.query or parts.fragment:
+        raise InvalidParameter(f'invalid mirror: path, query, or fragment at end of the URI "{text}"')
+    if parts.username is not None:
+        raise InvalidParameter("invalid mirror: username/password not allowed in URI")
+    return f"{parts.scheme}://{parts.netloc}/"
+
+
+def bridge_name(name: str) -> str:
+    """An existing or future interface; `none` is Docker's word for no bridge network at all."""
+    return validate_interface(name) if name else ""
+
+
+def bridge_address(text: str) -> str:
+    return str(parse_bip(text)) if text else ""
+
+
+def address_pool(base: str, size: int) -> AddressPool:
+    try:
+        network = ipaddress.IPv4Network(base, strict=False)
+    except ValueError:
+        raise InvalidParameter(f"invalid base pool {base!r}: it is an IPv4 network, as 172.30.0.0/16") from None
+    if not network.prefixlen <= size <= 30:
+        raise InvalidParameter(f"invalid size {size} of pool {network}: choose {network.prefixlen} to 30")
+    return AddressPool(str(network), size)
+
+
+def labels(texts: Iterable[str]) -> tuple[str, ...]:
+    values: dict[str, str] = {}
+    for text in texts:
+        key, separator, value = text.partition("=")
+        if not separator or not key.strip():
+            raise InvalidParameter(f"bad attribute format: {text}: a label has the form key=value")
+        if values.setdefault(key, value) != value:
+            raise InvalidParameter(f"conflict labels for {key}={value} and {key}={values[key]}")
+    return tuple(f"{key}={value}" for key, value in values.items())

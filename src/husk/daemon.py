@@ -1,0 +1,114 @@
+"""How is a daemon put together? Here: claims, log, engine, HTTP edge, signals. The one place that builds the parts.
+
+    claim directories and pid file -> open the engine (which reconciles with what a former daemon left)
+      -> listen -> tell the user and systemd -> wait for a signal -> stop listening -> close the engine
+
+Containers outlive all of it: their monitors are processes of their own, and the next daemon finds them again.
+"""
+
+import asyncio
+import gc
+import logging
+import os
+import signal
+import socket
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+
+import uvloop
+
+from husk import log_setup
+from husk.api.server import build_app, serve
+from husk.claims import claimed
+from husk.config import Config
+from husk.config_load import Source, reloadable
+from husk.engine.engine import Engine
+from husk.errors import Forbidden, HuskError
+
+log = logging.getLogger(__name__)
+
+# Whoever sends this many signals does not want to wait for a clean end.
+_IMPATIENT = 3
+
+
+def run(source: Source) -> None:
+    """Be the daemon until a signal ends it. HuskError when it cannot start."""
+    config = source.load()
+    if os.geteuid() != 0:
+        raise Forbidden("the daemon needs root: it mounts filesystems and makes namespaces. Start it with sudo")
+    log_setup.set_up(config.log_level, config.log_format)
+    # Containers and their monitors must not inherit it: they would report themselves ready in our name.
+    notify_socket = os.environ.pop("NOTIFY_SOCKET", "")
+    with claimed(config), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(Daemon(config, source, notify_socket).serve())
+
+
+class Daemon:
+    """One running daemon and what its signals do."""
+
+    def __init__(self, config: Config, source: Source, notify_socket: str = "") -> None:
+        self._config = config
+        self._source = source
+        self._notify_socket = notify_socket
+        self._ending = asyncio.Event()
+        self._signals = 0
+
+    async def serve(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._end, number)
+        loop.add_signal_handler(signal.SIGHUP, lambda: log.info("not started yet: SIGHUP has no effect"))
+        async with AsyncExitStack() as parts:
+            engine = await parts.enter_async_context(Engine.open(self._config))
+            if self._ending.is_set():
+                return
+            edge = serve(build_app(engine), self._config.hosts, self._config.group)
+            addresses = await parts.enter_async_context(edge)
+            loop.add_signal_handler(signal.SIGHUP, self._reload, engine)
+            # What exists now stays: the garbage collector need not look at it again.
+            gc.collect()
+            gc.freeze()
+            self._announce(addresses)
+            await self._ending.wait()
+            self._notify("STOPPING=1")
+        log.info("the daemon has ended; its containers run on")
+
+    def _announce(self, addresses: Sequence[str]) -> None:
+        """Say where we listen, with the line to paste: on standard output, whatever the log level."""
+        for address in addresses:
+            print(f"Husk listens on {address}")
+        print(f"Point your tools at it:\n\n    export DOCKER_HOST={addresses[0]}\n", flush=True)
+        self._notify("READY=1")
+
+    def _end(self, number: int) -> None:
+        self._signals += 1
+        if self._signals >= _IMPATIENT:
+            log.error("signal %d for the third time: ending at once", number)
+            os._exit(128 + number)
+        log.info("%s: ending; containers run on", signal.Signals(number).name)
+        self._ending.set()
+
+    def _reload(self, engine: Engine) -> None:
+        """Take over what may change while containers run; a faulty file changes nothing."""
+        try:
+            config, left = reloadable(self._config, self._source.load())
+        except HuskError as error:
+            log.error("SIGHUP: the configuration stays as it was: %s", error.message)
+            return
+        log_setup.set_level(config.log_level)
+        engine.reload(config)
+        self._config = config
+        log.info("SIGHUP: configuration reloaded")
+        if left:
+            log.warning("SIGHUP: these changes need a restart of the daemon: %s", ", ".join(left))
+
+    def _notify(self, state: str) -> None:
+        """Tell systemd (Type=notify); nothing happens when somebody else started us."""
+        if not self._notify_socket:
+            return
+        address = self._notify_socket
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as channel:
+            try:
+                channel.sendto(state.encode(), "\0" + address[1:] if address.startswith("@") else address)
+            except OSError as error:
+                log.warning("systemd cannot be told %s: %s", state, error)

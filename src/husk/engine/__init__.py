@@ -1,0 +1,12 @@
+"""What containers, images and networks are and do: state machines, policies, events.
+
+The engine knows no HTTP and no system calls. It drives the host through `husk.runtime`, `husk.storage`, `husk.registry`
+and `husk.network`, and is usable on its own:
+
+    async with Engine.open(config) as engine:
+        created = await engine.containers.create("", Config(image="busybox", cmd=["true"]), HostConfig(), {}, "")
+        await engine.containers.start(created.container.id)
+
+Rooms: `containers` (a process with a life), `images` (what it starts from), `networks` (where it is reached); `events`,
+`filters`, `clock` and `system` serve them all; `engine` puts them together.
+"""

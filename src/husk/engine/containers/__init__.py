@@ -1,0 +1,18 @@
+"""The life of a container.
+
+    create    created   a record in the store; data-root/containers/<id>/ holds the (empty) writable layer
+    start     running   + overlay mounted on .../rootfs, hosts/hostname/resolv.conf and the log beside it,
+                        exec-root/containers/<id>/ (the bundle: OCI config, monitor's pid, attach socket, exit file),
+                        a network sandbox, a cgroup, conmon and the process below it
+    (ends)    exited    record with exit code; mount, bundle, sandbox and cgroup released; writable layer and log stay
+    remove    gone      record deleted first, then the directory
+
+Who may move it: `lifecycle` alone changes `State.status`, under the container's lock; a change is in the store before
+anyone is told. `restore` puts the picture right after the daemon was away: it adopts containers whose conmon lives,
+records the exits of those that ended, and releases what no record owns.
+
+Modules: `model` (the types), `index` (all containers, lookup, the store), `validate` and `create` (a request becomes a
+record), `plan` (pure: record -> OCI spec), `prepare` with `files` and `mounts` (what must lie on the host), `places`
+(where), `lifecycle`, `restart` (policy), `logs`, `attach`, `listing` (filters), `restore`, `service` (what the edge
+calls).
+"""

@@ -1,0 +1,65 @@
+"""What does a new container look like? The request, completed from its image and from this host's defaults. Pure."""
+
+import copy
+
+from husk.engine.containers.model import Config, HostConfig
+from husk.engine.host import Host
+from husk.errors import InvalidParameter
+
+DEFAULT_SHM = 64 * 1024 * 1024
+
+
+def merge_config(request: Config, image: Config) -> Config:
+    """The request completed from its image; raises if there is nothing to run."""
+    config = inherit(request, image)
+    if config.entrypoint == [""]:
+        config.entrypoint = None
+    if not config.entrypoint and not config.cmd:
+        raise InvalidParameter("no command specified")
+    return config
+
+
+def inherit(request: Config, image: Config) -> Config:
+    """The request with the other's values where it has none of its own, by Docker's rules."""
+    config = copy.deepcopy(request)
+    config.user = config.user or image.user
+    config.working_dir = config.working_dir or image.working_dir
+    config.stop_signal = config.stop_signal or image.stop_signal
+    config.stop_timeout = image.stop_timeout if config.stop_timeout is None else config.stop_timeout
+    config.shell = config.shell or image.shell
+    config.healthcheck = config.healthcheck or image.healthcheck
+    if not config.entrypoint:
+        if not config.cmd:
+            config.cmd = image.cmd
+        if config.entrypoint is None:
+            config.entrypoint = image.entrypoint
+    own = {entry.partition("=")[0] for entry in config.env}
+    config.env = config.env + [entry for entry in image.env if entry.partition("=")[0] not in own]
+    config.labels = {**image.labels, **config.labels}
+    config.exposed_ports = {**(image.exposed_ports or {}), **(config.exposed_ports or {})} or None
+    config.volumes = {**(image.volumes or {}), **(config.volumes or {})} or None
+    return config
+
+
+def command(config: Config) -> tuple[str, list[str]]:
+    """(program, arguments) of the container's first process."""
+    words = [*(config.entrypoint or []), *(config.cmd or [])]
+    return words[0], words[1:]
+
+
+def complete_host_config(request: HostConfig, host: Host) -> HostConfig:
+    """The request with this host's defaults written out."""
+    config = copy.deepcopy(request)
+    config.network_mode = "bridge" if config.network_mode in ("", "default") else config.network_mode
+    config.ipc_mode = config.ipc_mode or "private"
+    config.cgroupns_mode = config.cgroupns_mode or ("private" if host.cgroup_v2 else "host")
+    config.log_config.type = config.log_config.type or "json-file"
+    config.shm_size = config.shm_size or DEFAULT_SHM
+    config.runtime = config.runtime or host.default_runtime
+    if config.memory_swappiness == -1:
+        config.memory_swappiness = None
+    if config.pids_limit is not None and config.pids_limit <= 0:
+        config.pids_limit = None
+    if config.memory and config.memory_swap == 0:
+        config.memory_swap = config.memory * 2
+    return config

@@ -1,0 +1,152 @@
+"""Which containers are there? All of them in memory, by id and by name, each change written through to the store."""
+
+import asyncio
+import contextlib
+import re
+import secrets
+from collections.abc import Iterator
+
+import msgspec
+
+from husk.engine.containers.attach import Switchboard
+from husk.engine.containers.model import Container
+from husk.engine.containers.names import random_name
+from husk.errors import Conflict, InvalidParameter, NotFound
+from husk.storage.state import Change, StateStore
+from husk.tasks import Tasks
+
+KIND = "container"
+_NAME = re.compile(r"/?[a-zA-Z0-9][a-zA-Z0-9_.-]+", re.ASCII)
+_encode = msgspec.json.Encoder().encode
+
+
+class Exit(msgspec.Struct, frozen=True):
+    """How a wait ended."""
+
+    code: int
+    error: str = ""
+
+
+class Instance:
+    """A container as it lives in this daemon: its record and what only memory holds."""
+
+    def __init__(self, record: Container, tasks: Tasks) -> None:
+        self.record = record
+        self.lock = asyncio.Lock()
+        self.switchboard = Switchboard(tasks)
+        self.init_pidfd = -1
+        self.restart_delay = 0.0
+        self.pending_restart: asyncio.Task[None] | None = None
+        self._exits: set[asyncio.Future[Exit]] = set()
+        self._removals: set[asyncio.Future[Exit]] = set()
+
+    @property
+    def id(self) -> str:
+        return self.record.id
+
+    def next_exit(self) -> asyncio.Future[Exit]:
+        return _register(self._exits)
+
+    def removal(self) -> asyncio.Future[Exit]:
+        return _register(self._removals)
+
+    def announce_exit(self, exit: Exit) -> None:
+        _resolve(self._exits, exit)
+
+    def announce_removal(self, exit: Exit) -> None:
+        _resolve(self._exits, exit)
+        _resolve(self._removals, exit)
+
+
+def _register(futures: set[asyncio.Future[Exit]]) -> asyncio.Future[Exit]:
+    future: asyncio.Future[Exit] = asyncio.get_running_loop().create_future()
+    futures.add(future)
+    future.add_done_callback(futures.discard)
+    return future
+
+
+def _resolve(futures: set[asyncio.Future[Exit]], exit: Exit) -> None:
+    for future in list(futures):
+        if not future.done():
+            future.set_result(exit)
+
+
+class Index:
+    """The one owner of container records."""
+
+    def __init__(self, state: StateStore, tasks: Tasks) -> None:
+        self._state = state
+        self._tasks = tasks
+        self._by_id: dict[str, Instance] = {}
+        self._by_name: dict[str, str] = {}
+        for body in state.load(KIND).values():
+            record = msgspec.json.decode(body, type=Container)
+            self._by_id[record.id] = Instance(record, self._tasks)
+            self._by_name[record.name] = record.id
+
+    def __iter__(self) -> Iterator[Instance]:
+        return iter(list(self._by_id.values()))
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def find(self, reference: str) -> Instance:
+        """By full id, exact name, or unique leading part of an id, in that order."""
+        if (instance := self._by_id.get(reference)) is not None:
+            return instance
+        name = reference.removeprefix("/")
+        if (named := self._by_name.get(name)) is not None and named in self._by_id:
+            return self._by_id[named]
+        matches = [i for i in self._by_id if reference and i.startswith(reference)]
+        if len(matches) > 1:
+            raise InvalidParameter(f"multiple IDs found with provided prefix: {reference}")
+        if not matches:
+            raise NotFound(f"No such container: {reference}")
+        return self._by_id[matches[0]]
+
+    def present(self, instance: Instance) -> bool:
+        return instance.id in self._by_id
+
+    def reserve_name(self, wanted: str, container_id: str) -> str:
+        """Take a name for a container that is being made; `release_name` gives it back if the making fails."""
+        if not wanted:
+            wanted = random_name(self._by_name)
+        elif _NAME.fullmatch(wanted) is None:
+            raise InvalidParameter(f"Invalid container name ({wanted}), only [a-zA-Z0-9][a-zA-Z0-9_.-] are allowed")
+        name = wanted.removeprefix("/")
+        if (owner := self._by_name.get(name)) is not None:
+            raise Conflict(
+                f'Conflict. The container name "/{name}" is already in use by container "{owner}". '
+                "You have to remove (or rename) that container to be able to reuse that name."
+            )
+        self._by_name[name] = container_id
+        return name
+
+    def release_name(self, name: str) -> None:
+        self._by_name.pop(name, None)
+
+    def new_id(self) -> str:
+        while (candidate := secrets.token_hex(32)) in self._by_id or candidate[:12].isdigit():
+            pass
+        return candidate
+
+    async def add(self, record: Container) -> Instance:
+        await self._state.commit(Change(KIND, record.id, _encode(record)))
+        instance = self._by_id[record.id] = Instance(record, self._tasks)
+        return instance
+
+    async def save(self, instance: Instance) -> None:
+        await self._state.commit(Change(KIND, instance.id, _encode(instance.record)))
+
+    async def rename(self, instance: Instance, name: str) -> None:
+        """Write the record under a name that was reserved for it, and give the old one back."""
+        old, instance.record.name = instance.record.name, name
+        await self.save(instance)
+        self.release_name(old)
+
+    async def delete(self, instance: Instance) -> None:
+        await self._state.commit(Change(KIND, instance.id, None))
+        self._by_id.pop(instance.id, None)
+        with contextlib.suppress(KeyError):
+            if self._by_name[instance.record.name] == instance.id:
+                del self._by_name[instance.record.name]

@@ -1,0 +1,380 @@
+"""How does a container move through its life? Start, stop, kill, end, pause, remove: the only writers of its status.
+
+Each change happens under the container's lock and is in the store before anyone hears of it. Waiting for a process to
+end happens outside the lock, because the end itself is recorded under it.
+"""
+
+import asyncio
+import logging
+import os
+import shutil
+import signal as signals
+from collections.abc import Awaitable
+
+from husk.engine.clock import now_ns, parse_rfc3339, rfc3339
+from husk.engine.containers import restart
+from husk.engine.containers.index import Exit, Index, Instance
+from husk.engine.containers.model import Container, State
+from husk.engine.containers.places import Places
+from husk.engine.containers.prepare import discard_bundle, prepare
+from husk.engine.containers.signals import parse_signal
+from husk.engine.events import Events
+from husk.engine.host import Host
+from husk.engine.networks.service import Networks
+from husk.errors import Conflict, HuskError, InvalidParameter, NotModified, SystemFault
+from husk.kernel import process
+from husk.runtime import oci
+from husk.runtime.conmon import Monitor
+from husk.runtime.oci import Runtimes
+from husk.storage.layers import LayerStore
+from husk.tasks import Tasks
+
+log = logging.getLogger(__name__)
+
+DEFAULT_STOP_TIMEOUT = 10
+KILL_PATIENCE = 10.0
+
+
+class Lifecycle:
+    def __init__(
+        self,
+        *,
+        index: Index,
+        places: Places,
+        layers: LayerStore,
+        networks: Networks,
+        monitor: Monitor,
+        runtimes: Runtimes,
+        events: Events,
+        host: Host,
+        tasks: Tasks,
+    ) -> None:
+        self._index = index
+        self._places = places
+        self._layers = layers
+        self._networks = networks
+        self._monitor = monitor
+        self._runtimes = runtimes
+        self._events = events
+        self._host = host
+        self._tasks = tasks
+        self._closing = False
+
+    # --- start
+
+    async def start(self, instance: Instance) -> None:
+        async with instance.lock:
+            self._require_present(instance)
+            status = instance.record.state.status
+            if status == "paused":
+                raise Conflict("cannot start a paused container, try unpause instead")
+            if status == "running":
+                raise NotModified("container is already running")
+            self._cancel_restart(instance)
+            instance.record.has_been_manually_stopped = False
+            instance.record.restart_count = 0
+            await self._start(instance)
+
+    async def _start(self, instance: Instance) -> None:
+        record = instance.record
+        try:
+            await self._create_process(instance)
+        except BaseException as error:
+            await asyncio.shield(self._start_failed(instance, error))
+            if isinstance(error, SystemFault):
+                raise InvalidParameter(error.message) from error
+            raise
+        record.state = State(status="running", pid=record.state.pid, started_at=rfc3339(now_ns()))
+        await self._index.save(instance)
+        self.publish(record, "start")
+        self.watch(instance)
+
+    async def _create_process(self, instance: Instance) -> None:
+        record = instance.record
+        runtime = self._runtimes.get(record.host_config.runtime)
+        gateway = await self._networks.connect(record)
+        lower = [str(self._places.mount_points_layer), *self._layers.lower(record.layers)]
+        await asyncio.to_thread(prepare, record, self._places, self._host, lower, gateway)
+        bundle = self._places.bundle(record)
+        created = await self._monitor.create(bundle, runtime)
+        record.state.pid = created.pid
+        record.monitor_pid = created.monitor_pid
+        record.monitor_started = process.start_time(created.monitor_pid) or 0
+        instance.init_pidfd = process.pidfd_open(created.pid)
+        if instance.switchboard:
+            instance.switchboard.connect(await self._monitor.attach(bundle))
+        await runtime.start(record.id)
+
+    async def _start_failed(self, instance: Instance, error: BaseException) -> None:
+        """Leave no litter of a failed start; the record keeps the reason."""
+        record = instance.record
+        reason = error.message if isinstance(error, HuskError) else str(error)
+        code = oci.exit_code(reason) if isinstance(error, SystemFault) else oci.CANNOT_START
+        await self.release(instance)
+        record.state = State(
+            status="created" if record.state.status != "exited" else "exited",
+            exit_code=code,
+            error=reason,
+            started_at=record.state.started_at,
+            finished_at=record.state.finished_at,
+        )
+        await self._index.save(instance)
+        self.publish(record, "die", exitCode=str(code))
+        await instance.switchboard.finish()
+        instance.announce_exit(Exit(code, reason))
+        if record.host_config.auto_remove:
+            await self._remove(instance)
+
+    # --- end
+
+    def watch(self, instance: Instance) -> None:
+        """See the end of the container's monitor, which ends after the container, with all output written."""
+        pidfd = process.pidfd_open(instance.record.monitor_pid)
+        self._tasks.spawn(self._watch(instance, pidfd), f"watch {instance.id[:12]}")
+
+    async def _watch(self, instance: Instance, pidfd: int) -> None:
+        try:
+            await process.wait_exit(pidfd)
+        finally:
+            os.close(pidfd)
+        async with instance.lock:
+            if self._index.present(instance) and instance.record.state.status in ("running", "paused"):
+                await self.ended(instance)
+
+    async def ended(self, instance: Instance, finished_ns: int | None = None) -> None:
+        """Record the end of the process, tell everybody, release what it held, then apply the container's policy."""
+        record = instance.record
+        bundle = self._places.bundle(record)
+        code = self._monitor.exit_status(bundle)
+        error = ""
+        if code is None:
+            # The monitor was killed or the host went down: what it watched must not live on unwatched.
+            if instance.init_pidfd >= 0:
+                process.send_signal(instance.init_pidfd, signals.SIGKILL)
+            code = 137 if instance.init_pidfd >= 0 else 255
+            error = "the container's monitor ended without an exit status"
+        started = parse_rfc3339(record.state.started_at)
+        finished = finished_ns or now_ns()
+        record.state = State(
+            status="exited",
+            exit_code=code,
+            error=error,
+            oom_killed=self._monitor.oom(bundle),
+            started_at=record.state.started_at,
+            finished_at=rfc3339(finished),
+        )
+        again = not self._closing and restart.should_restart(
+            record.host_config.restart_policy, code, record.restart_count, record.has_been_manually_stopped
+        )
+        if again:
+            record.state.status = "restarting"
+            record.restart_count += 1
+        await self._index.save(instance)
+        if record.state.oom_killed:
+            self.publish(record, "oom")
+        duration = max(0, finished - started) // 10**9
+        self.publish(record, "die", exitCode=str(code), execDuration=str(duration))
+        instance.announce_exit(Exit(code, error))
+        await self.release(instance)
+        if again:
+            instance.restart_delay = restart.next_delay(instance.restart_delay, duration)
+            self.schedule_restart(instance, instance.restart_delay)
+        elif record.host_config.auto_remove:
+            await self._remove(instance)
+
+    def schedule_restart(self, instance: Instance, delay: float) -> None:
+        instance.pending_restart = self._tasks.spawn(
+            self._restart_later(instance, delay), f"restart {instance.id[:12]}"
+        )
+
+    async def _restart_later(self, instance: Instance, delay: float) -> None:
+        await asyncio.sleep(delay)
+        async with instance.lock:
+            if not self._index.present(instance) or instance.pending_restart is not asyncio.current_task():
+                return
+            instance.pending_restart = None
+            try:
+                await self._start(instance)
+            except HuskError as error:
+                log.warning("container %s did not restart: %s", instance.id[:12], error.message)
+
+    def _cancel_restart(self, instance: Instance) -> None:
+        pending, instance.pending_restart = instance.pending_restart, None
+        if pending is not None:
+            pending.cancel()
+
+    async def release(self, instance: Instance) -> None:
+        """Give back what a running container holds on the host. Safe to call twice, and on one that never ran."""
+        record = instance.record
+        if instance.init_pidfd >= 0:
+            os.close(instance.init_pidfd)
+            instance.init_pidfd = -1
+        bundle = self._places.bundle_directory(record.id)
+        if bundle.exists():
+            await self._quietly(self._runtimes.get(record.host_config.runtime).delete(record.id, force=True))
+        await asyncio.gather(
+            self._quietly(asyncio.to_thread(self._places.root(record.id).unmount)),
+            self._quietly(self._networks.disconnect(record)),
+        )
+        record.state.pid, record.monitor_pid, record.monitor_started = 0, 0, 0
+        if bundle.exists():
+            await asyncio.to_thread(discard_bundle, self._places, record.id)
+
+    async def _quietly(self, work: Awaitable[None]) -> None:
+        """Releasing goes on past a failure: the rest must be given back too."""
+        try:
+            await work
+        except (HuskError, OSError) as error:
+            log.warning("while releasing a container: %s", error)
+
+    # --- stop and kill
+
+    async def stop(self, instance: Instance, timeout: int | None, signal: str) -> None:
+        record = instance.record
+        wanted = parse_signal(signal or record.config.stop_signal or "SIGTERM")
+        if not record.state.running:
+            raise NotModified("container is already stopped")
+        if timeout is None:
+            timeout = DEFAULT_STOP_TIMEOUT if record.config.stop_timeout is None else record.config.stop_timeout
+        exit = instance.next_exit()
+        record.has_been_manually_stopped = True
+        if record.state.status == "restarting":
+            await self._give_up_restarting(instance)
+        else:
+            await self._signal(instance, wanted)
+            if not await _within(exit, None if timeout < 0 else timeout):
+                log.info("container %s did not end %s s after signal %s: killing it", record.id[:12], timeout, wanted)
+                await self._signal(instance, signals.SIGKILL)
+                if not await _within(exit, KILL_PATIENCE):
+                    raise SystemFault(f"cannot stop container: {record.id}: it did not end after SIGKILL")
+        self.publish(record, "stop")
+
+    async def _give_up_restarting(self, instance: Instance) -> None:
+        async with instance.lock:
+            self._cancel_restart(instance)
+            if instance.record.state.status == "restarting":
+                instance.record.state.status = "exited"
+                await self._index.save(instance)
+                instance.announce_exit(Exit(instance.record.state.exit_code))
+
+    async def kill(self, instance: Instance, signal: str) -> None:
+        wanted = parse_signal(signal or "SIGKILL")
+        record = instance.record
+        if not record.state.running:
+            raise Conflict(f"cannot kill container: {record.id}: container {record.id} is not running")
+        if record.state.status == "restarting":
+            raise Conflict(f"cannot kill container: {record.id}: container {record.id} is restarting")
+        exit = instance.next_exit()
+        if wanted in (signals.SIGKILL, parse_signal(record.config.stop_signal or "SIGTERM")):
+            record.has_been_manually_stopped = True
+        await self._signal(instance, wanted)
+        if wanted == signals.SIGKILL:
+            await _within(exit, KILL_PATIENCE)
+        else:
+            exit.cancel()
+
+    async def _signal(self, instance: Instance, number: int) -> None:
+        record = instance.record
+        async with instance.lock:
+            if instance.init_pidfd < 0:
+                return
+            process.send_signal(instance.init_pidfd, number)
+            self.publish(record, "kill", signal=str(number))
+            if record.state.status == "paused" and number == signals.SIGKILL:
+                # A frozen process takes no signal before it is thawed.
+                await self._runtimes.get(record.host_config.runtime).resume(record.id)
+                record.state.status = "running"
+
+    # --- pause
+
+    async def pause(self, instance: Instance) -> None:
+        async with instance.lock:
+            record = self._require_running(instance)
+            if record.state.status == "paused":
+                raise Conflict(f"container {record.id} is already paused")
+            await self._runtimes.get(record.host_config.runtime).pause(record.id)
+            record.state.status = "paused"
+            await self._index.save(instance)
+            self.publish(record, "pause")
+
+    async def unpause(self, instance: Instance) -> None:
+        async with instance.lock:
+            record = instance.record
+            if record.state.status != "paused":
+                raise Conflict(f"container {record.id} is not paused")
+            await self._runtimes.get(record.host_config.runtime).resume(record.id)
+            record.state.status = "running"
+            await self._index.save(instance)
+            self.publish(record, "unpause")
+
+    # --- remove
+
+    async def remove(self, instance: Instance, force: bool) -> None:
+        record = instance.record
+        if record.state.running:
+            if not force:
+                raise Conflict(
+                    f'cannot remove container "/{record.name}": container is {record.state.status}: '
+                    "stop the container before removing or force remove"
+                )
+            await self._end_for_removal(instance)
+        async with instance.lock:
+            if not self._index.present(instance):
+                return
+            if record.state.running:
+                raise Conflict(f'cannot remove container "/{record.name}": it was started meanwhile')
+            await self._remove(instance)
+
+    async def _end_for_removal(self, instance: Instance) -> None:
+        record = instance.record
+        record.has_been_manually_stopped = True
+        exit = instance.next_exit()
+        if record.state.status == "restarting":
+            await self._give_up_restarting(instance)
+        else:
+            await self._signal(instance, signals.SIGKILL)
+        if not record.state.running:
+            exit.cancel()
+        elif not await _within(exit, KILL_PATIENCE):
+            raise SystemFault(f"cannot remove container {record.id}: it did not end after SIGKILL")
+
+    async def _remove(self, instance: Instance) -> None:
+        """The record goes first: what is left of a removal that was cut off is swept at the next start."""
+        record = instance.record
+        code = record.state.exit_code
+        record.state.status = "removing"
+        await self.release(instance)
+        await self._index.delete(instance)
+        await asyncio.to_thread(shutil.rmtree, self._places.directory(record.id), True)
+        self.publish(record, "destroy")
+        await instance.switchboard.finish()
+        instance.announce_removal(Exit(code))
+
+    # --- helpers
+
+    def publish(self, record: Container, action: str, **attributes: str) -> None:
+        common = {**record.config.labels, "image": record.config.image, "name": record.name}
+        self._events.publish("container", action, record.id, {**common, **attributes})
+
+    def close(self) -> None:
+        """The daemon is going: containers stay, restarts are left to the next daemon."""
+        self._closing = True
+        for instance in self._index:
+            if instance.init_pidfd >= 0:
+                os.close(instance.init_pidfd)
+                instance.init_pidfd = -1
+
+    def _require_present(self, instance: Instance) -> None:
+        if not self._index.present(instance):
+            raise Conflict("container is marked for removal and cannot be started")
+
+    def _require_running(self, instance: Instance) -> Container:
+        record = instance.record
+        if record.state.status not in ("running", "paused"):
+            raise Conflict(f"container {record.id} is not running")
+        return record
+
+
+async def _within(future: "asyncio.Future[Exit]", seconds: float | None) -> bool:
+    done, _ = await asyncio.wait({future}, timeout=seconds)
+    return bool(done)

@@ -1,0 +1,124 @@
+"""Which containers does a client mean with its filters? Pure: records in, records out, newest first."""
+
+import builtins
+import re
+from collections.abc import Callable, Iterable
+
+from husk.engine.containers.model import Container
+from husk.engine.filters import Filters
+from husk.errors import InvalidParameter, NotFound
+
+FILTERS = (
+    "ancestor", "before", "expose", "exited", "health", "id", "isolation", "is-task", "label", "name", "network",
+    "publish", "since", "status", "volume",
+)  # fmt: skip
+STATUSES = ("created", "running", "paused", "restarting", "removing", "exited", "dead")
+HEALTH = ("none", "starting", "healthy", "unhealthy")
+
+
+def select(
+    records: Iterable[Container],
+    all: bool,
+    limit: int,
+    filters: Filters,
+    find: Callable[[str], Container],
+    ancestors: Callable[[str], set[str]],
+) -> list[Container]:
+    """`find` resolves a container reference, `ancestors` an image reference to the ids of images built on it."""
+    everything = all or limit > 0 or bool(filters.get("status"))
+    tests = _tests(filters, find, ancestors)
+    chosen = sorted(records, key=lambda c: c.created_ns, reverse=True)
+    chosen = [c for c in chosen if (everything or c.state.running) and _passes(c, tests)]
+    return chosen[:limit] if limit > 0 else chosen
+
+
+Test = Callable[[Container], bool]
+
+
+def _passes(container: Container, tests: list[Test]) -> bool:
+    return builtins.all(test(container) for test in tests)
+
+
+def _tests(filters: Filters, find: Callable[[str], Container], ancestors: Callable[[str], set[str]]) -> list[Test]:
+    tests: list[Test] = []
+    if values := filters.get("id"):
+        tests.append(lambda c, v=values: any(c.id.startswith(i) for i in v))  # type: ignore[misc]
+    if values := filters.get("name"):
+        patterns = [_pattern(v) for v in values]
+        tests.append(lambda c: any(p.search(c.name) or p.search("/" + c.name) for p in patterns))
+    if values := filters.get("status"):
+        _known("status", values, STATUSES)
+        tests.append(lambda c, v=values: c.state.status in v)  # type: ignore[misc]
+    if values := filters.get("health"):
+        _known("health", values, HEALTH)
+        tests.append(lambda c, v=values: "none" in v)  # type: ignore[misc]
+    if values := filters.get("exited"):
+        codes = [_number("exited", v) for v in values]
+        tests.append(lambda c: c.state.status == "exited" and c.state.exit_code in codes)
+    if filters.get("label"):
+        tests.append(lambda c: filters.matches_labels(c.config.labels))
+    if values := filters.get("network"):
+        tests.append(
+            lambda c, v=values: any(e.network_name in v or e.network_id in v for e in c.endpoints.values())  # type: ignore[misc]
+        )
+    if values := filters.get("volume"):
+        tests.append(lambda c, v=values: any(m.source in v or m.destination in v for m in c.mounts))  # type: ignore[misc]
+    if values := filters.get("expose"):
+        ports = {p for v in values for p in _ports(v)}
+        tests.append(lambda c: any(_with_protocol(p) in ports for p in c.config.exposed_ports or {}))
+    if values := filters.get("publish"):
+        published = {p for v in values for p in _ports(v)}
+        tests.append(lambda c: any(_with_protocol(p) in published for p in c.host_config.port_bindings))
+    if values := filters.get("ancestor"):
+        images = {i for v in values for i in ancestors(v)}
+        tests.append(lambda c: c.image_id in images)
+    if filters.get("is-task"):
+        wanted = filters.boolean("is-task", False)
+        tests.append(lambda c: ("com.docker.swarm.task.id" in c.config.labels) == wanted)
+    if values := filters.get("before"):
+        edge = min(_time_of(find, v) for v in values)
+        tests.append(lambda c: c.created_ns < edge)
+    if values := filters.get("since"):
+        since = max(_time_of(find, v) for v in values)
+        tests.append(lambda c: c.created_ns > since)
+    return tests
+
+
+def _time_of(find: Callable[[str], Container], reference: str) -> int:
+    try:
+        return find(reference).created_ns
+    except NotFound as error:
+        raise InvalidParameter(error.message) from error
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text)
+    except re.error:
+        return re.compile(re.escape(text))
+
+
+def _known(key: str, values: list[str], accepted: tuple[str, ...]) -> None:
+    for value in values:
+        if value not in accepted:
+            raise InvalidParameter(f"invalid filter '{key}={value}'")
+
+
+def _number(key: str, value: str) -> int:
+    try:
+        return int(value)
+    except ValueError:
+        raise InvalidParameter(f"invalid filter '{key}={value}'") from None
+
+
+def _with_protocol(port: str) -> str:
+    return port if "/" in port else port + "/tcp"
+
+
+def _ports(text: str) -> Iterable[str]:
+    numbers, _, protocol = text.partition("/")
+    first, _, last = numbers.partition("-")
+    begin, end = _number("port", first), _number("port", last or first)
+    if not 0 <= begin <= end <= 65535:
+        raise InvalidParameter(f"invalid port range: {text}")
+    return (f"{number}/{protocol or 'tcp'}" for number in range(begin, end + 1))

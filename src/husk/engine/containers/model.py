@@ -1,0 +1,261 @@
+"""What a container is: its configuration, its state, its record in the store.
+
+`Config` and `HostConfig` are the parts of a container that a client writes; they keep the API's own field names,
+because the API's vocabulary is the engine's own here and the same document is what the store holds. Everything else on
+the wire is translated at the edge.
+"""
+
+from typing import Literal
+
+from msgspec import Struct, field
+
+ZERO_TIME = "0001-01-01T00:00:00Z"
+
+Status = Literal["created", "running", "paused", "restarting", "removing", "exited", "dead"]
+
+
+class HealthConfig(Struct, kw_only=True, rename="pascal", omit_defaults=True):
+    test: list[str] = []
+    interval: int = 0
+    timeout: int = 0
+    retries: int = 0
+    start_period: int = 0
+    start_interval: int = 0
+
+
+class Config(Struct, kw_only=True, rename="pascal"):
+    """The portable part: what an image may carry too."""
+
+    hostname: str = ""
+    domainname: str = ""
+    user: str = ""
+    attach_stdin: bool = False
+    attach_stdout: bool = False
+    attach_stderr: bool = False
+    exposed_ports: dict[str, dict[str, object]] | None = None
+    tty: bool = False
+    open_stdin: bool = False
+    stdin_once: bool = False
+    env: list[str] = []
+    cmd: list[str] | None = None
+    healthcheck: HealthConfig | None = None
+    args_escaped: bool = False
+    image: str = ""
+    volumes: dict[str, dict[str, object]] | None = None
+    working_dir: str = ""
+    entrypoint: list[str] | None = None
+    network_disabled: bool = False
+    mac_address: str = ""
+    on_build: list[str] | None = None
+    labels: dict[str, str] = {}
+    stop_signal: str | None = None
+    stop_timeout: int | None = None
+    shell: list[str] | None = None
+
+
+class RestartPolicy(Struct, kw_only=True, rename="pascal"):
+    name: str = ""
+    maximum_retry_count: int = 0
+
+
+class LogConfig(Struct, kw_only=True, rename="pascal"):
+    type: str = ""
+    config: dict[str, str] = {}
+
+
+class PortBinding(Struct, kw_only=True, rename="pascal"):
+    host_ip: str = ""
+    host_port: str = ""
+
+
+class DeviceMapping(Struct, kw_only=True, rename="pascal"):
+    path_on_host: str = ""
+    path_in_container: str = ""
+    cgroup_permissions: str = ""
+
+
+class DeviceRequest(Struct, kw_only=True, rename="pascal"):
+    driver: str = ""
+    count: int = 0
+    device_ids: list[str] = field(default_factory=list, name="DeviceIDs")
+    capabilities: list[list[str]] = []
+    options: dict[str, str] = {}
+
+
+class ThrottleDevice(Struct, kw_only=True, rename="pascal"):
+    path: str = ""
+    rate: int = 0
+
+
+class WeightDevice(Struct, kw_only=True, rename="pascal"):
+    path: str = ""
+    weight: int = 0
+
+
+class Ulimit(Struct, kw_only=True, rename="pascal"):
+    name: str = ""
+    soft: int = 0
+    hard: int = 0
+
+
+class Mount(Struct, kw_only=True, rename="pascal", omit_defaults=True):
+    target: str = ""
+    source: str = ""
+    type: str = ""
+    read_only: bool = False
+    consistency: str = ""
+    bind_options: dict[str, object] | None = None
+    volume_options: dict[str, object] | None = None
+    image_options: dict[str, object] | None = None
+    tmpfs_options: dict[str, object] | None = None
+    cluster_options: dict[str, object] | None = None
+
+
+class HostConfig(Struct, kw_only=True, rename="pascal"):
+    """The part that belongs to this host: limits, namespaces, mounts, network, policies."""
+
+    binds: list[str] | None = None
+    container_id_file: str = field(default="", name="ContainerIDFile")
+    log_config: LogConfig = field(default_factory=LogConfig)
+    network_mode: str = ""
+    port_bindings: dict[str, list[PortBinding] | None] = {}
+    restart_policy: RestartPolicy = field(default_factory=RestartPolicy)
+    auto_remove: bool = False
+    volume_driver: str = ""
+    volumes_from: list[str] | None = None
+    mounts: list[Mount] | None = None
+    console_size: list[int] = field(default_factory=lambda: [0, 0])
+    annotations: dict[str, str] | None = None
+    cap_add: list[str] | None = None
+    cap_drop: list[str] | None = None
+    cgroupns_mode: str = ""
+    dns: list[str] = []
+    dns_options: list[str] = []
+    dns_search: list[str] = []
+    extra_hosts: list[str] | None = None
+    group_add: list[str] | None = None
+    ipc_mode: str = ""
+    cgroup: str = ""
+    links: list[str] | None = None
+    oom_score_adj: int = 0
+    pid_mode: str = ""
+    privileged: bool = False
+    publish_all_ports: bool = False
+    readonly_rootfs: bool = False
+    security_opt: list[str] | None = None
+    storage_opt: dict[str, str] | None = None
+    tmpfs: dict[str, str] | None = None
+    uts_mode: str = field(default="", name="UTSMode")
+    userns_mode: str = ""
+    shm_size: int = 0
+    sysctls: dict[str, str] | None = None
+    runtime: str = ""
+    isolation: str = ""
+    masked_paths: list[str] | None = None
+    readonly_paths: list[str] | None = None
+    cpu_shares: int = 0
+    memory: int = 0
+    nano_cpus: int = 0
+    cgroup_parent: str = ""
+    blkio_weight: int = 0
+    blkio_weight_device: list[WeightDevice] | None = None
+    blkio_device_read_bps: list[ThrottleDevice] | None = None
+    blkio_device_write_bps: list[ThrottleDevice] | None = None
+    blkio_device_read_iops: list[ThrottleDevice] | None = field(default=None, name="BlkioDeviceReadIOps")
+    blkio_device_write_iops: list[ThrottleDevice] | None = field(default=None, name="BlkioDeviceWriteIOps")
+    cpu_period: int = 0
+    cpu_quota: int = 0
+    cpu_realtime_period: int = 0
+    cpu_realtime_runtime: int = 0
+    cpuset_cpus: str = ""
+    cpuset_mems: str = ""
+    devices: list[DeviceMapping] | None = None
+    device_cgroup_rules: list[str] | None = None
+    device_requests: list[DeviceRequest] | None = None
+    memory_reservation: int = 0
+    memory_swap: int = 0
+    memory_swappiness: int | None = None
+    oom_kill_disable: bool | None = None
+    init: bool | None = None
+    pids_limit: int | None = None
+    ulimits: list[Ulimit] | None = None
+    cpu_count: int = 0
+    cpu_percent: int = 0
+    io_maximum_iops: int = field(default=0, name="IOMaximumIOps")
+    io_maximum_bandwidth: int = field(default=0, name="IOMaximumBandwidth")
+
+
+class EndpointRequest(Struct, kw_only=True, rename="pascal"):
+    """How the client wants the container on one network."""
+
+    ipam_config: dict[str, object] | None = field(default=None, name="IPAMConfig")
+    links: list[str] | None = None
+    mac_address: str = ""
+    aliases: list[str] | None = None
+    driver_opts: dict[str, str] | None = None
+    gw_priority: int = 0
+
+
+class Endpoint(Struct, kw_only=True):
+    """The container's place on one network. Addresses are empty while it does not run."""
+
+    network_name: str
+    network_id: str
+    request: EndpointRequest = field(default_factory=EndpointRequest)
+    endpoint_id: str = ""
+    mac_address: str = ""
+    ip_address: str = ""
+    prefix_len: int = 0
+    gateway: str = ""
+    host_interface: str = ""
+
+
+class MountPoint(Struct, kw_only=True, rename="pascal"):
+    """A place in the container's file system that comes from elsewhere."""
+
+    type: str
+    source: str = ""
+    destination: str
+    mode: str = ""
+    rw: bool = field(default=True, name="RW")
+    propagation: str = ""
+
+
+class State(Struct, kw_only=True):
+    """Where the container is in its life. Times are RFC 3339 with nanoseconds, `ZERO_TIME` for never."""
+
+    status: Status = "created"
+    pid: int = 0
+    exit_code: int = 0
+    error: str = ""
+    oom_killed: bool = False
+    started_at: str = ZERO_TIME
+    finished_at: str = ZERO_TIME
+
+    @property
+    def running(self) -> bool:
+        return self.status in ("running", "paused", "restarting")
+
+
+class Container(Struct, kw_only=True):
+    """The record of one container: what the store holds and the engine works on."""
+
+    id: str
+    name: str
+    created: str
+    created_ns: int
+    image_id: str
+    config: Config
+    host_config: HostConfig
+    path: str
+    args: list[str]
+    layers: list[str] = []
+    mounts: list[MountPoint] = []
+    state: State = field(default_factory=State)
+    endpoints: dict[str, Endpoint] = {}
+    sandbox_path: str = ""
+    restart_count: int = 0
+    runtime: str = ""
+    monitor_pid: int = 0
+    monitor_started: int = 0
+    has_been_manually_stopped: bool = False

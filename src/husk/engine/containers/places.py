@@ -1,0 +1,66 @@
+"""Where do a container's things lie on the host? Every path of a container comes from here."""
+
+import os
+from pathlib import Path
+
+from husk.config import Config
+from husk.engine.containers.model import Container
+from husk.engine.containers.plan import Place
+from husk.runtime.conmon import Bundle
+from husk.storage.overlay import ContainerRoot
+
+
+class Places:
+    """`data-root/containers/<id>` outlives the process, `exec-root/containers/<id>` exists while there is one."""
+
+    def __init__(self, config: Config) -> None:
+        self.data = config.data_root / "containers"
+        self.run = config.exec_root / "containers"
+        self._cgroup_parent = config.cgroup_parent
+        self.mount_points_layer = config.data_root / "mount-points"
+
+    def directory(self, container_id: str) -> Path:
+        return self.data / container_id
+
+    def root(self, container_id: str) -> ContainerRoot:
+        return ContainerRoot(self.data / container_id)
+
+    def log(self, container_id: str) -> Path:
+        return self.data / container_id / "container.log"
+
+    def bundle_directory(self, container_id: str) -> Path:
+        return self.run / container_id
+
+    def bundle(self, record: Container) -> Bundle:
+        return Bundle(
+            container_id=record.id,
+            directory=self.bundle_directory(record.id),
+            log_path=None if record.host_config.log_config.type == "none" else self.log(record.id),
+            terminal=record.config.tty,
+            stdin_open=record.config.open_stdin,
+            stdin_once=record.config.stdin_once,
+            command=record.path,
+        )
+
+    def make_mount_points_layer(self) -> None:
+        """The layer between an image and a container's own changes, with what the runtime mounts things on.
+
+        Without it the runtime would make these in the writable layer, and `commit` and `diff` would show them.
+        """
+        top = self.mount_points_layer
+        for directory in ("dev/pts", "dev/shm", "proc", "sys", "etc"):
+            (top / directory).mkdir(parents=True, exist_ok=True)
+        for file in ("dev/console", "etc/hosts", "etc/hostname", "etc/resolv.conf", ".dockerenv"):
+            (top / file).touch(mode=0o755)
+        if not os.path.lexists(top / "etc/mtab"):
+            (top / "etc/mtab").symlink_to("/proc/mounts")
+
+    def place(self, container_id: str) -> Place:
+        directory = self.directory(container_id)
+        return Place(
+            rootfs=self.root(container_id).merged,
+            hosts=directory / "hosts",
+            hostname=directory / "hostname",
+            resolv_conf=directory / "resolv.conf",
+            cgroup_path=f"{self._cgroup_parent}/{container_id}",
+        )

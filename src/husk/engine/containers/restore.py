@@ -1,0 +1,108 @@
+"""What became of the containers while the daemon was away? Makes records and host agree again, before serving.
+
+A container whose monitor lives is adopted as it is. One that ended meanwhile gets its exit recorded. Whatever belongs
+to no running container (a bundle, a mount, a directory without a record) is the rest of something cut off: it goes.
+"""
+
+import asyncio
+import logging
+import os
+import shutil
+from pathlib import Path
+
+from husk.engine.containers import restart
+from husk.engine.containers.index import Index, Instance
+from husk.engine.containers.lifecycle import Lifecycle
+from husk.engine.containers.places import Places
+from husk.errors import HuskError
+from husk.kernel import process
+from husk.kernel.mount import mounts_below, unmount
+from husk.runtime.conmon import Monitor
+from husk.runtime.oci import Runtimes
+from husk.tasks import Tasks
+
+log = logging.getLogger(__name__)
+
+
+class Restorer:
+    def __init__(
+        self, *, index: Index, places: Places, lifecycle: Lifecycle, monitor: Monitor, runtimes: Runtimes, tasks: Tasks
+    ) -> None:
+        self._index = index
+        self._places = places
+        self._lifecycle = lifecycle
+        self._monitor = monitor
+        self._runtimes = runtimes
+        self._tasks = tasks
+
+    async def restore(self) -> None:
+        await self._sweep()
+        for instance in self._index:
+            try:
+                await self._restore(instance)
+            except (HuskError, OSError):
+                log.exception("container %s could not be restored", instance.id[:12])
+
+    async def _restore(self, instance: Instance) -> None:
+        record = instance.record
+        policy = record.host_config.restart_policy
+        was_running = record.state.running
+        if record.state.status in ("running", "paused"):
+            if self._adopt(instance):
+                return
+            await self._lifecycle.ended(instance, self._exit_time(instance))
+        else:
+            await self._lifecycle.release(instance)
+            if record.state.status == "removing":
+                await self._lifecycle.remove(instance, force=False)
+        if not self._index.present(instance) or instance.pending_restart is not None:
+            return
+        if record.state.status == "restarting" or (
+            record.state.status == "exited"
+            and restart.should_start_with_daemon(
+                policy, was_running, record.state.exit_code, record.has_been_manually_stopped
+            )
+        ):
+            self._lifecycle.schedule_restart(instance, 0.0)
+
+    def _adopt(self, instance: Instance) -> bool:
+        """Take a running container over. Its monitor's start time guards against a reused process id."""
+        record = instance.record
+        try:
+            if process.start_time(record.monitor_pid) != record.monitor_started:
+                return False
+            instance.init_pidfd = process.pidfd_open(record.state.pid)
+            self._lifecycle.watch(instance)
+        except (OSError, HuskError):
+            return False
+        return True
+
+    def _exit_time(self, instance: Instance) -> int | None:
+        return self._monitor.exit_time(self._places.bundle(instance.record))
+
+    async def _sweep(self) -> None:
+        """Release what lies on the host without a record: the rest of a removal or a creation that was cut off."""
+        known = {instance.id for instance in self._index}
+        for container_id in _names(self._places.run) - known:
+            log.info("releasing what is left of container %s", container_id[:12])
+            for runtime in self._runtimes.all.values():
+                try:
+                    await runtime.delete(container_id, force=True)
+                except HuskError as error:
+                    log.debug("%s: %s", runtime.name, error.message)
+            await asyncio.to_thread(shutil.rmtree, self._places.bundle_directory(container_id), True)
+        for container_id in _names(self._places.data) - known:
+            await asyncio.to_thread(_discard, self._places.directory(container_id))
+
+
+def _names(directory: Path) -> set[str]:
+    try:
+        return set(os.listdir(directory))
+    except FileNotFoundError:
+        return set()
+
+
+def _discard(directory: Path) -> None:
+    for target in mounts_below(str(directory)):
+        unmount(target, detach=True)
+    shutil.rmtree(directory, ignore_errors=True)

@@ -1,0 +1,270 @@
+"""What can be done with containers? The engine's answer to every container operation of the edge."""
+
+import asyncio
+import contextlib
+import logging
+import socket
+from collections.abc import AsyncIterator, Awaitable
+from typing import NamedTuple
+
+from husk.engine.clock import now_ns, rfc3339
+from husk.engine.containers import create, listing, validate
+from husk.engine.containers.attach import Attachment
+from husk.engine.containers.index import Exit, Index, Instance
+from husk.engine.containers.lifecycle import Lifecycle
+from husk.engine.containers.logs import STDERR, STDOUT, LogQuery, LogRecord, read_log
+from husk.engine.containers.model import Config, Container, EndpointRequest, HostConfig
+from husk.engine.containers.mounts import mount_points
+from husk.engine.containers.places import Places
+from husk.engine.containers.plan import plan
+from husk.engine.filters import Filters
+from husk.engine.host import Host
+from husk.engine.images.service import Images
+from husk.engine.networks.service import Networks
+from husk.errors import Conflict, InvalidParameter, NotFound, NotModified
+from husk.runtime import capabilities
+from husk.runtime.conmon import Monitor
+from husk.runtime.oci import Runtimes
+from husk.runtime.spec import User
+
+log = logging.getLogger(__name__)
+
+CONDITIONS = ("", "not-running", "next-exit", "removed")
+
+
+class Created(NamedTuple):
+    container: Container
+    warnings: list[str]
+
+
+class Containers:
+    def __init__(
+        self,
+        *,
+        index: Index,
+        lifecycle: Lifecycle,
+        places: Places,
+        images: Images,
+        networks: Networks,
+        monitor: Monitor,
+        runtimes: Runtimes,
+        host: Host,
+    ) -> None:
+        self._index = index
+        self._lifecycle = lifecycle
+        self._places = places
+        self._images = images
+        self._networks = networks
+        self._monitor = monitor
+        self._runtimes = runtimes
+        self._host = host
+
+    # --- looking
+
+    def find(self, reference: str) -> Container:
+        return self._index.find(reference).record
+
+    def listing(self, all: bool, limit: int, filters: Filters) -> list[Container]:
+        records = (instance.record for instance in self._index)
+        return listing.select(records, all, limit, filters, self.find, self._images.descendants)
+
+    async def sizes(self, container: Container) -> tuple[int, int]:
+        """(bytes in the writable layer, bytes of the whole root file system)"""
+        own = await asyncio.to_thread(self._places.root(container.id).usage)
+        return own, own + self._images.size_of_layers(container.layers)
+
+    # --- making
+
+    async def create(
+        self,
+        name: str,
+        config: Config,
+        host_config: HostConfig,
+        endpoints: dict[str, EndpointRequest],
+        platform: str,
+    ) -> Created:
+        """Validate, resolve the image, take id and name, write the record. Nothing is mounted before start."""
+        if not config.image:
+            raise InvalidParameter("no image specified")
+        validate.check(config, host_config, endpoints)
+        capabilities.resolve(host_config.cap_add, host_config.cap_drop, host_config.privileged)
+        if host_config.runtime:
+            self._runtimes.get(host_config.runtime)
+        if host_config.init and not self._host.init_path:
+            raise InvalidParameter("HostConfig.Init needs an init program on the host: install tini")
+        image = self._images.find_for_container(config.image, platform)
+        complete = create.merge_config(config, image.config)
+        host_config = create.complete_host_config(host_config, self._host)
+        container_id = self._index.new_id()
+        complete.hostname = complete.hostname or _default_hostname(host_config, container_id)
+        program, arguments = create.command(complete)
+        created = now_ns()
+        mode = host_config.network_mode
+        taken = self._index.reserve_name(name, container_id)
+        try:
+            record = Container(
+                id=container_id,
+                name=taken,
+                created=rfc3339(created),
+                created_ns=created,
+                image_id=image.id,
+                config=complete,
+                host_config=host_config,
+                path=program,
+                args=arguments,
+                layers=image.chain_ids,
+                mounts=mount_points(host_config),
+                runtime=host_config.runtime,
+            )
+            try:
+                endpoint = self._networks.endpoint(mode)
+                record.endpoints[endpoint.network_name] = endpoint
+            except NotFound:
+                # As dockerd: an unknown network is reported at start, because clients take a 404 here for the image.
+                log.info("container %s asks for the unknown network %s", container_id[:12], mode)
+            _, warnings = plan(record, self._places.place(container_id), User(), self._host)
+            await asyncio.to_thread(self._places.root(container_id).create)
+            await self._index.add(record)
+        except BaseException:
+            self._index.release_name(taken)
+            raise
+        self._lifecycle.publish(record, "create")
+        return Created(record, warnings + _image_warnings(complete))
+
+    async def rename(self, reference: str, name: str) -> None:
+        instance = self._index.find(reference)
+        async with instance.lock:
+            old = instance.record.name
+            if not name:
+                raise InvalidParameter("Neither old nor new names may be empty")
+            if name.removeprefix("/") == old:
+                raise InvalidParameter("Renaming a container with the same name as its current name")
+            taken = self._index.reserve_name(name, instance.id)
+            await self._index.rename(instance, taken)
+        self._lifecycle.publish(instance.record, "rename", oldName="/" + old)
+
+    # --- living
+
+    async def start(self, reference: str, detach_keys: str = "") -> None:
+        await self._lifecycle.start(self._index.find(reference))
+
+    async def stop(self, reference: str, timeout: int | None, signal: str) -> None:
+        await self._lifecycle.stop(self._index.find(reference), timeout, signal)
+
+    async def restart(self, reference: str, timeout: int | None, signal: str) -> None:
+        instance = self._index.find(reference)
+        with contextlib.suppress(NotModified):
+            await self._lifecycle.stop(instance, timeout, signal)
+        await self._lifecycle.start(instance)
+        self._lifecycle.publish(instance.record, "restart")
+
+    async def kill(self, reference: str, signal: str) -> None:
+        await self._lifecycle.kill(self._index.find(reference), signal)
+
+    async def pause(self, reference: str) -> None:
+        await self._lifecycle.pause(self._index.find(reference))
+
+    async def unpause(self, reference: str) -> None:
+        await self._lifecycle.unpause(self._index.find(reference))
+
+    async def remove(self, reference: str, force: bool, volumes: bool, link: bool) -> None:
+        if link:
+            raise InvalidParameter("links between containers do not exist in Husk yet: nothing to remove")
+        await self._lifecycle.remove(self._index.find(reference), force)
+
+    def watch(self, reference: str, condition: str) -> Awaitable[Exit]:
+        """The end that `condition` asks for; it counts from this call on, also if it is awaited later."""
+        if condition not in CONDITIONS:
+            raise InvalidParameter(f'invalid condition: "{condition}"')
+        instance = self._index.find(reference)
+        state = instance.record.state
+        if condition == "removed":
+            return instance.removal()
+        future = instance.next_exit()
+        if condition != "next-exit" and not state.running:
+            future.set_result(Exit(state.exit_code, state.error))
+        return future
+
+    # --- talking
+
+    def logs(self, reference: str, query: LogQuery) -> AsyncIterator[list[LogRecord]]:
+        instance = self._index.find(reference)
+        if not (query.stdout or query.stderr):
+            raise InvalidParameter("Bad parameters: you must choose at least one stream")
+        if instance.record.host_config.log_config.type == "none":
+            raise InvalidParameter("configured logging driver does not support reading")
+        return self._read_log(instance, query)
+
+    def _read_log(self, instance: Instance, query: LogQuery) -> AsyncIterator[list[LogRecord]]:
+        exit = instance.next_exit() if query.follow else None
+        return read_log(
+            self._places.log(instance.id),
+            query,
+            ended=lambda: (
+                instance.record.state.status not in ("running", "paused", "created")
+                or (exit is not None and exit.done())
+            ),
+            exit=exit,
+        )
+
+    async def attach(
+        self, reference: str, *, stdin: bool, stdout: bool, stderr: bool, logs: bool, stream: bool
+    ) -> Attachment:
+        instance = self._index.find(reference)
+        record = instance.record
+        if record.state.status == "paused":
+            raise Conflict(f"container {reference} is paused, unpause the container before attach")
+        if record.state.status == "restarting":
+            raise Conflict(f"container {reference} is restarting, wait until the container is running")
+        history = None
+        if logs and record.host_config.log_config.type != "none" and (stdout or stderr):
+            history = self._read_log(instance, LogQuery(stdout=stdout, stderr=stderr))
+        attachment = Attachment(
+            tty=record.config.tty,
+            stdin=stdin and record.config.open_stdin,
+            streams=frozenset({STDOUT} if stdout else ()) | frozenset({STDERR} if stderr else ()),
+            history=history,
+            live=stream,
+            on_close=instance.switchboard.leave,
+            on_detach=lambda: self._lifecycle.publish(record, "detach"),
+        )
+        if stream:
+            async with instance.lock:
+                if record.state.status == "running" and not instance.switchboard.connected:
+                    console = await self._monitor.attach(self._places.bundle(record))
+                    instance.switchboard.add(attachment)
+                    instance.switchboard.connect(console)
+                else:
+                    instance.switchboard.add(attachment)
+        self._lifecycle.publish(record, "attach")
+        return attachment
+
+    async def resize(self, reference: str, height: int, width: int) -> None:
+        instance = self._index.find(reference)
+        record = instance.record
+        if record.state.status not in ("running", "paused"):
+            raise Conflict(f"Container {record.id} is not running")
+        await self._monitor.resize(self._places.bundle(record), height, width)
+        self._lifecycle.publish(record, "resize", height=str(height), width=str(width))
+
+    # --- for others in the engine
+
+    def instance(self, reference: str) -> Instance:
+        return self._index.find(reference)
+
+
+def _default_hostname(host_config: HostConfig, container_id: str) -> str:
+    if host_config.network_mode == "host" or host_config.uts_mode == "host":
+        return socket.gethostname()
+    return container_id[:12]
+
+
+def _image_warnings(config: Config) -> list[str]:
+    warnings = []
+    if config.volumes:
+        warnings.append(
+            "The image declares volumes, which Husk does not have yet: their content stays in the container's layer."
+        )
+    if config.healthcheck and config.healthcheck.test and config.healthcheck.test[0] != "NONE":
+        warnings.append("The image declares a health check, which Husk does not run yet.")
+    return warnings

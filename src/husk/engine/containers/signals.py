@@ -1,0 +1,20 @@
+"""Which signal does a client mean? Names with or without SIG, in any case, or numbers."""
+
+import signal as _signal
+
+from husk.errors import InvalidParameter
+
+_NAMES = {s.name.removeprefix("SIG"): int(s) for s in _signal.Signals}
+_NAMES.update({"IOT": 6, "POLL": 29, "CLD": 17})
+_NAMES.update({f"RTMIN+{n}": 34 + n for n in range(1, 16)})
+_NAMES.update({f"RTMAX-{n}": 64 - n for n in range(1, 15)})
+
+
+def parse_signal(text: str) -> int:
+    if text.isascii() and text.isdigit():
+        number = int(text)
+        if 1 <= number <= 64:
+            return number
+    elif (known := _NAMES.get(text.upper().removeprefix("SIG"))) is not None:
+        return known
+    raise InvalidParameter(f"invalid signal: {text}")

@@ -1,0 +1,119 @@
+"""What happened, for those who ask: a short history and a live stream to any number of listeners.
+
+A listener that does not read is dropped rather than allowed to grow without bound: it sees its stream end.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+
+from msgspec import Struct
+
+from husk.engine.clock import now_ns
+from husk.engine.filters import Filters
+
+HISTORY = 256
+BACKLOG = 4096
+
+FILTERS = (
+    "config", "container", "daemon", "event", "image", "label", "network", "node", "plugin", "scope", "secret",
+    "service", "type", "volume",
+)  # fmt: skip
+
+
+class Event(Struct, kw_only=True, frozen=True):
+    type: str
+    action: str
+    actor_id: str
+    attributes: dict[str, str]
+    time_ns: int
+    scope: str = "local"
+
+
+class Events:
+    """The engine's one channel of events."""
+
+    def __init__(self) -> None:
+        self._history: deque[Event] = deque(maxlen=HISTORY)
+        self._listeners: set[asyncio.Queue[Event | None]] = set()
+
+    @property
+    def listeners(self) -> int:
+        return len(self._listeners)
+
+    def publish(self, type: str, action: str, actor_id: str, attributes: dict[str, str]) -> None:
+        event = Event(type=type, action=action, actor_id=actor_id, attributes=attributes, time_ns=now_ns())
+        self._history.append(event)
+        for queue in list(self._listeners):
+            try:
+                queue.put_nowait(event)
+            except asyncio.QueueFull:
+                self._listeners.discard(queue)
+                queue.get_nowait()
+                queue.put_nowait(None)
+
+    def subscribe(self, since_ns: int | None, until_ns: int | None, filters: Filters) -> AsyncIterator[Event]:
+        """Past events from `since_ns`, then live ones up to `until_ns`; listening begins with this call, not later."""
+        queue: asyncio.Queue[Event | None] = asyncio.Queue(BACKLOG)
+        past: list[Event] = []
+        if since_ns is not None:
+            past = [e for e in self._history if e.time_ns >= since_ns and (until_ns is None or e.time_ns <= until_ns)]
+        self._listeners.add(queue)
+        return self._stream(queue, past, until_ns, filters)
+
+    def close(self) -> None:
+        """End every stream: the daemon is going."""
+        for queue in self._listeners:
+            while not queue.empty():
+                queue.get_nowait()
+            queue.put_nowait(None)
+
+    async def _stream(
+        self, queue: asyncio.Queue[Event | None], past: list[Event], until_ns: int | None, filters: Filters
+    ) -> AsyncIterator[Event]:
+        try:
+            for event in past:
+                if matches(event, filters):
+                    yield event
+            while True:
+                left = None if until_ns is None else max(0.0, (until_ns - now_ns()) / 1e9)
+                try:
+                    next_event = await asyncio.wait_for(queue.get(), left)
+                except TimeoutError:
+                    return
+                if next_event is None or (until_ns is not None and next_event.time_ns > until_ns):
+                    return
+                if matches(next_event, filters):
+                    yield next_event
+        finally:
+            self._listeners.discard(queue)
+
+
+def matches(event: Event, filters: Filters) -> bool:
+    """Docker's rules: every key must match; within a key one value is enough, except labels, which all must match."""
+    if not filters:
+        return True
+    if (types := filters.get("type")) and event.type not in types:
+        return False
+    if (scopes := filters.get("scope")) and event.scope not in scopes:
+        return False
+    if (actions := filters.get("event")) and not any(
+        event.action == wanted or event.action.startswith(wanted + ": ") for wanted in actions
+    ):
+        return False
+    if not filters.matches_labels(event.attributes):
+        return False
+    for kind in ("container", "image", "network", "volume", "service", "node", "secret", "config", "plugin", "daemon"):
+        if (wanted_names := filters.get(kind)) and not _actor_matches(event, kind, wanted_names):
+            return False
+    return True
+
+
+def _actor_matches(event: Event, kind: str, wanted: list[str]) -> bool:
+    # An image filter also takes the container events of that image, as dockerd's does.
+    if kind == "image" and event.type == "container":
+        return event.attributes.get("image", "") in wanted
+    if event.type != kind:
+        return False
+    name = event.attributes.get("name", "")
+    return any(event.actor_id == w or name == w or (len(w) >= 4 and event.actor_id.startswith(w)) for w in wanted)

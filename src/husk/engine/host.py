@@ -1,0 +1,34 @@
+"""What does this host offer to containers? Facts gathered once, when the engine opens."""
+
+import os
+import shutil
+from dataclasses import dataclass
+
+from husk.runtime.limits import HostFacts, read_host_facts
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    limits: HostFacts
+    machine: str
+    default_runtime: str
+    init_path: str
+    conmon_path: str
+
+    @property
+    def cgroup_v2(self) -> bool:
+        return self.limits.cgroup_v2
+
+    @property
+    def swap_limit(self) -> bool:
+        return self.limits.swap_limit
+
+    @classmethod
+    def probe(cls, default_runtime: str) -> "Host":
+        return cls(
+            limits=read_host_facts(),
+            machine=os.uname().machine,
+            default_runtime=default_runtime,
+            init_path=shutil.which("docker-init") or shutil.which("tini-static") or shutil.which("tini") or "",
+            conmon_path=shutil.which("conmon") or "",
+        )

@@ -1,0 +1,123 @@
+"""How does a container become an image? Its writable layer becomes one more layer, its configuration the image's."""
+
+import os
+
+from husk.engine.clock import now_ns, rfc3339
+from husk.engine.containers.create import inherit
+from husk.engine.containers.index import Index, Instance
+from husk.engine.containers.lifecycle import Lifecycle
+from husk.engine.containers.model import Config
+from husk.engine.containers.places import Places
+from husk.engine.events import Events
+from husk.engine.images.changes import apply_changes
+from husk.engine.images.index import ImageIndex
+from husk.engine.images.make import make_image
+from husk.engine.images.model import CommitOptions, History, ImageDocument, RootFS
+from husk.engine.images.pull import Pins
+from husk.errors import Conflict, NotFound
+from husk.registry import reference as references
+from husk.registry.manifest import host_platform
+from husk.registry.reference import Reference
+from husk.storage.blobs import BlobStore
+from husk.storage.layers import Layer, LayerStore
+
+
+class Committer:
+    def __init__(
+        self,
+        *,
+        index: Index,
+        lifecycle: Lifecycle,
+        places: Places,
+        images: ImageIndex,
+        blobs: BlobStore,
+        layers: LayerStore,
+        pins: Pins,
+        events: Events,
+    ) -> None:
+        self._index = index
+        self._lifecycle = lifecycle
+        self._places = places
+        self._images = images
+        self._blobs = blobs
+        self._layers = layers
+        self._pins = pins
+        self._events = events
+
+    async def commit(self, reference: str, options: CommitOptions) -> str:
+        """The new image's id."""
+        instance = self._index.find(reference)
+        name = parse_target(options.repo, options.tag)
+        # The request's own configuration first, then the instructions, then what the container was run with.
+        wanted = apply_changes(options.config or Config(), options.changes)
+        config = inherit(wanted, instance.record.config)
+        paused = options.pause and instance.record.state.status == "running"
+        if paused:
+            await self._lifecycle.pause(instance)
+        try:
+            image_id = await self._commit(instance, config, name, options)
+        finally:
+            if paused:
+                await self._lifecycle.unpause(instance)
+        self._lifecycle.publish(
+            instance.record, "commit", comment=options.comment, imageID=image_id, imageRef=name.familiar if name else ""
+        )
+        return image_id
+
+    async def _commit(self, instance: Instance, config: Config, name: Reference | None, options: CommitOptions) -> str:
+        record = instance.record
+        base = self._images.get(record.image_id)
+        async with self._pins.hold(record.layers), instance.lock:
+            if not self._index.present(instance):
+                raise Conflict(f"container {record.id} was removed")
+            layers = [layer for chain_id in record.layers if (layer := self._layers.get(chain_id))]
+            if len(layers) != len(record.layers):
+                raise NotFound(f"a layer of the image of container {record.id} is missing")
+            added = await self._writable_layer(instance, record.layers[-1] if record.layers else "")
+            if added is not None:
+                layers.append(added)
+            created = rfc3339(now_ns())
+            step = History(
+                created=created,
+                created_by=" ".join([record.path, *record.args]),
+                author=options.author,
+                comment=options.comment,
+                empty_layer=added is None,
+            )
+            platform = host_platform()
+            document = ImageDocument(
+                architecture=base.architecture if base else platform.architecture,
+                os=base.os if base else platform.os,
+                variant=base.variant if base else platform.variant,
+                created=created,
+                author=options.author,
+                comment=options.comment,
+                config=config,
+                rootfs=RootFS(diff_ids=[layer.diff_id for layer in layers]),
+                history=[*(base.history if base else []), step],
+            )
+            async with self._pins.hold([layer.chain_id for layer in layers]):
+                image = await make_image(self._blobs, document, layers, parent=record.image_id if base else "")
+                if name is not None:
+                    image.last_tagged = created
+                await self._images.add(image, *([name] if name else []))
+        self._events.publish("image", "create", image.id, {"name": name.familiar if name else image.id})
+        if name is not None:
+            self._events.publish("image", "tag", image.id, {"name": name.familiar})
+        return image.id
+
+    async def _writable_layer(self, instance: Instance, parent: str) -> Layer | None:
+        upper = self._places.root(instance.id).upper
+        if not os.listdir(upper):
+            return None
+        return await self._layers.commit(await self._layers.ingest_diff(upper), parent)
+
+
+def parse_target(repo: str, tag: str) -> Reference | None:
+    """The name that the client wants, if any."""
+    if not repo:
+        return None
+    reference = references.parse(repo)
+    if tag:
+        reference = reference.with_tag(tag)
+    return reference.tagged()

@@ -1,0 +1,55 @@
+"""Which images does a client mean with its filters? Newest first; images that only others build on need `all`."""
+
+import fnmatch
+
+from husk.engine.clock import parse_rfc3339, parse_timestamp
+from husk.engine.filters import Filters
+from husk.engine.images.index import ImageIndex
+from husk.engine.images.model import Image
+from husk.registry.reference import Reference
+
+FILTERS = ("before", "dangling", "label", "reference", "since", "until")
+
+
+def select(index: ImageIndex, all: bool, filters: Filters) -> list[Image]:
+    chosen = sorted(index, key=created_ns, reverse=True)
+    befores = [created_ns(index.find(text)) for text in filters.get("before")]
+    sinces = [created_ns(index.find(text)) for text in filters.get("since")]
+    untils = [moment for text in filters.get("until") if (moment := parse_timestamp(text)) is not None]
+    patterns = filters.get("reference")
+
+    def wanted(image: Image) -> bool:
+        names = index.names(image)
+        dangling = not any(not name.digest for name in names)
+        if "dangling" in filters and filters.boolean("dangling", False) != (dangling and not index.children(image)):
+            return False
+        if dangling and not all and index.children(image):
+            return False
+        if patterns and not any(matches(name, pattern) for name in names for pattern in patterns):
+            return False
+        moment = created_ns(image)
+        return (
+            filters.matches_labels(image.config.labels)
+            and not any(moment >= edge for edge in befores)
+            and not any(moment <= edge for edge in sinces)
+            and not any(moment >= edge for edge in untils)
+        )
+
+    return [image for image in chosen if wanted(image)]
+
+
+def created_ns(image: Image) -> int:
+    return parse_rfc3339(image.created) if image.created else 0
+
+
+def matches(name: Reference, pattern: str) -> bool:
+    """Shell patterns against the familiar name, with or without tag; `*` does not cross a slash."""
+    for text in (name.familiar, name.familiar_name, str(name), name.name):
+        if text.count("/") == pattern.count("/") and all_match(text, pattern):
+            return True
+    return False
+
+
+def all_match(text: str, pattern: str) -> bool:
+    parts = zip(text.split("/"), pattern.split("/"), strict=True)
+    return all(fnmatch.fnmatchcase(part, wanted) for part, wanted in parts)

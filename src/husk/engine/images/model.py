@@ -1,0 +1,90 @@
+"""What an image is: a configuration and a stack of layers, named by the digest of its configuration.
+
+An image is one type however it arrived. Pull, commit and import are ways to make one; run, push and save are ways to
+use one; nothing branches on where it came from.
+"""
+
+from msgspec import Struct, field
+
+from husk.engine.containers.model import Config
+
+
+class History(Struct, kw_only=True, omit_defaults=True):
+    """One step of an image's making, as its configuration records it."""
+
+    created: str = ""
+    created_by: str = ""
+    author: str = ""
+    comment: str = ""
+    empty_layer: bool = False
+
+
+class RootFS(Struct, kw_only=True):
+    type: str = "layers"
+    diff_ids: list[str] = []
+
+
+class ImageDocument(Struct, kw_only=True, omit_defaults=True):
+    """The configuration blob of an image, as far as the engine reads and writes it."""
+
+    architecture: str = ""
+    os: str = ""
+    variant: str = ""
+    os_version: str = field(default="", name="os.version")
+    created: str = ""
+    author: str = ""
+    comment: str = ""
+    docker_version: str = ""
+    config: Config | None = None
+    rootfs: RootFS = field(default_factory=RootFS)
+    history: list[History] = []
+
+
+class Image(Struct, kw_only=True):
+    """The record of one image: what the store holds and the engine works on."""
+
+    id: str
+    created: str
+    architecture: str
+    os: str
+    variant: str = ""
+    author: str = ""
+    comment: str = ""
+    docker_version: str = ""
+    config: Config
+    diff_ids: list[str]
+    chain_ids: list[str]
+    history: list[History] = []
+    size: int = 0
+    parent: str = ""
+    manifest: str = ""
+    manifest_media_type: str = ""
+    manifest_size: int = 0
+    index: str = ""
+    last_tagged: str = ""
+
+
+class Progress(Struct, kw_only=True):
+    """One record of a pull's progress."""
+
+    status: str
+    id: str = ""
+    current: int = 0
+    total: int = 0
+
+
+class Removal(Struct, kw_only=True):
+    """One thing that an image's removal did: a name taken off it, or an image gone."""
+
+    untagged: str = ""
+    deleted: str = ""
+
+
+class CommitOptions(Struct, kw_only=True):
+    repo: str = ""
+    tag: str = ""
+    author: str = ""
+    comment: str = ""
+    changes: list[str] = []
+    pause: bool = True
+    config: Config | None = None

@@ -1,0 +1,220 @@
+"""How does an image come from a registry? Manifest, configuration, then the missing layers, several at a time.
+
+Each layer is hashed and unpacked while it arrives (`husk.storage`), and is complete or absent. The image's record and
+its names are written last, in one transaction: what a broken pull leaves is layers that the next pull finds or the
+next start collects.
+"""
+
+import asyncio
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import aclosing, asynccontextmanager
+
+from husk.engine.events import Events
+from husk.engine.images.index import ImageIndex
+from husk.engine.images.make import chain_ids, image_record, read_document
+from husk.engine.images.model import Image, ImageDocument, Progress
+from husk.errors import InvalidParameter, NotFound
+from husk.registry import reference as references
+from husk.registry.auth import Credentials
+from husk.registry.client import FetchedManifest, RegistryClient
+from husk.registry.manifest import (
+    Descriptor,
+    ImageManifest,
+    choose_platform,
+    host_platform,
+    parse_manifest,
+    parse_platform,
+)
+from husk.registry.reference import Reference
+from husk.storage.blobs import BlobStore
+from husk.storage.layers import Layer, LayerStore
+
+Report = Callable[[Progress], None]
+
+CONCURRENT_DOWNLOADS = 3
+
+
+class Pins:
+    """Layers that work under way relies on: they must not be collected although no image names them yet."""
+
+    def __init__(self) -> None:
+        self._pins: Counter[str] = Counter()
+
+    @asynccontextmanager
+    async def hold(self, chain: Iterable[str]) -> AsyncIterator[None]:
+        held = list(chain)
+        self._pins.update(held)
+        try:
+            yield
+        finally:
+            self._pins.subtract(held)
+            self._pins += Counter()
+
+    def __contains__(self, chain_id: str) -> bool:
+        return self._pins[chain_id] > 0
+
+
+class Puller:
+    def __init__(
+        self,
+        *,
+        registry: RegistryClient,
+        blobs: BlobStore,
+        layers: LayerStore,
+        index: ImageIndex,
+        pins: Pins,
+        events: Events,
+    ) -> None:
+        self._registry = registry
+        self._blobs = blobs
+        self._layers = layers
+        self._index = index
+        self._pins = pins
+        self._events = events
+        self._layer_locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    async def pull(self, reference: Reference, platform: str, auth: Credentials | None, report: Report) -> None:
+        fetched = await self._registry.manifest(reference, auth)
+        report(Progress(status=f"Pulling from {_short_name(reference)}", id=reference.digest or reference.tag))
+        resolved, manifest = await self._resolve(reference, fetched, platform, auth)
+        config = await self._registry.blob_bytes(reference, manifest.config, auth)
+        document = read_document(config)
+        if len(document.rootfs.diff_ids) != len(manifest.layers):
+            raise InvalidParameter("invalid rootfs in image configuration: its layers do not match the manifest's")
+        if document.os not in ("", "linux"):
+            raise InvalidParameter(f'image operating system "{document.os}" cannot be used on this platform')
+        async with self._pins.hold(chain_ids(document.rootfs.diff_ids)):
+            await self._fetch_layers(reference, manifest, document, auth, report)
+            new = await self._store(reference, fetched, resolved, manifest, config, document)
+        report(Progress(status=f"Digest: {fetched.descriptor.digest}"))
+        outcome = "Downloaded newer image for" if new else "Image is up to date for"
+        report(Progress(status=f"Status: {outcome} {reference.familiar}"))
+        self._events.publish("image", "pull", reference.familiar, {"name": reference.familiar_name})
+
+    async def _resolve(
+        self, reference: Reference, fetched: FetchedManifest, platform: str, auth: Credentials | None
+    ) -> tuple[FetchedManifest, ImageManifest]:
+        """The manifest for one platform: the fetched one, or the one that the fetched index names."""
+        parsed = parse_manifest(fetched.body, fetched.descriptor.media_type)
+        if isinstance(parsed, ImageManifest):
+            return fetched, parsed
+        wanted = parse_platform(platform) if platform else host_platform()
+        chosen = choose_platform(parsed, wanted)
+        inner = await self._registry.manifest(reference.with_digest(chosen.digest), auth)
+        manifest = parse_manifest(inner.body, inner.descriptor.media_type)
+        if not isinstance(manifest, ImageManifest):
+            raise InvalidParameter("an image index inside an image index is not supported")
+        return inner, manifest
+
+    async def _fetch_layers(
+        self,
+        reference: Reference,
+        manifest: ImageManifest,
+        document: ImageDocument,
+        auth: Credentials | None,
+        report: Report,
+    ) -> None:
+        chain = chain_ids(document.rootfs.diff_ids)
+        parents = ["", *chain]
+        slots = asyncio.Semaphore(CONCURRENT_DOWNLOADS)
+        missing = []
+        for position, (descriptor, chain_id) in enumerate(zip(manifest.layers, chain, strict=True)):
+            known = self._layers.get(chain_id) is not None
+            report(Progress(status="Already exists" if known else "Pulling fs layer", id=_short(descriptor)))
+            if not known:
+                missing.append((descriptor, chain_id, parents[position], document.rootfs.diff_ids[position]))
+
+        async def fetch(descriptor: Descriptor, chain_id: str, parent: str, diff_id: str) -> None:
+            async with self._layer_locks[chain_id], slots:
+                if self._layers.get(chain_id) is None:
+                    await self._fetch_layer(reference, descriptor, parent, diff_id, auth, report)
+                report(Progress(status="Pull complete", id=_short(descriptor)))
+            self._layer_locks.pop(chain_id, None)
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                for work in missing:
+                    group.create_task(fetch(*work))
+        except BaseExceptionGroup as failures:
+            # One layer's failure cancels its siblings; the client wants that one failure.
+            raise failures.exceptions[0] from None
+
+    async def _fetch_layer(
+        self,
+        reference: Reference,
+        descriptor: Descriptor,
+        parent: str,
+        diff_id: str,
+        auth: Credentials | None,
+        report: Report,
+    ) -> Layer:
+        name = _short(descriptor)
+        async with self._layers.ingest(descriptor.digest, descriptor.media_type) as ingest:
+            received = 0
+            async with aclosing(self._registry.blob(reference, descriptor, auth)) as chunks:
+                async for chunk in chunks:
+                    await ingest.write(chunk)
+                    received += len(chunk)
+                    report(Progress(status="Downloading", id=name, current=received, total=descriptor.size))
+            report(Progress(status="Verifying Checksum", id=name))
+            unpacked = await ingest.finish()
+            report(Progress(status="Download complete", id=name))
+            if unpacked.diff_id != diff_id:
+                raise InvalidParameter(
+                    f"layer {descriptor.digest} does not have the content that the image's configuration names"
+                )
+            report(Progress(status="Extracting", id=name, current=descriptor.size, total=descriptor.size))
+            return await self._layers.commit(unpacked, parent)
+
+    async def _store(
+        self,
+        reference: Reference,
+        fetched: FetchedManifest,
+        resolved: FetchedManifest,
+        manifest: ImageManifest,
+        config: bytes,
+        document: ImageDocument,
+    ) -> bool:
+        """Write the image and its names; whether that changed anything."""
+        await self._blobs.put(config)
+        await self._blobs.put(resolved.body)
+        index_digest = ""
+        if fetched.descriptor.digest != resolved.descriptor.digest:
+            index_digest = await self._blobs.put(fetched.body)
+        names = [Reference(reference.domain, reference.path, digest=fetched.descriptor.digest)]
+        if reference.tag:
+            names.insert(0, Reference(reference.domain, reference.path, tag=reference.tag))
+        layers = [self._layers.get(chain_id) for chain_id in chain_ids(document.rootfs.diff_ids)]
+        if None in layers:
+            raise NotFound(f"a layer of {reference.familiar} was removed while it was pulled")
+        before = self._index.by_name(names[0])
+        image = image_record(
+            manifest.config.digest,
+            document,
+            size=sum(layer.size for layer in layers if layer),
+            manifest=resolved.descriptor,
+            index=index_digest,
+        )
+        _keep_local_facts(image, self._index.get(image.id))
+        await self._index.add(image, *names)
+        return before is None or before.id != image.id
+
+
+def parse_pull_reference(image: str, tag: str) -> Reference:
+    """What to pull: `image` may carry its own tag or digest; `tag` may be a digest. Without either: not one image."""
+    reference = references.parse(image.removesuffix(":"))
+    return reference.with_tag_or_digest(tag) if tag else reference
+
+
+def _keep_local_facts(image: Image, known: Image | None) -> None:
+    if known is not None:
+        image.parent, image.last_tagged = known.parent, known.last_tagged
+
+
+def _short_name(reference: Reference) -> str:
+    return reference.path
+
+
+def _short(descriptor: Descriptor) -> str:
+    return descriptor.digest.removeprefix("sha256:")[:12]

@@ -1,0 +1,155 @@
+"""When may an image go, and what goes with it? Docker's rules of conflict, then names, record, blobs and layers."""
+
+from collections.abc import Callable, Iterable
+
+from husk.engine.containers.model import Container
+from husk.engine.events import Events
+from husk.engine.images.index import ImageIndex
+from husk.engine.images.model import Image, Removal
+from husk.engine.images.pull import Pins
+from husk.errors import Conflict, HuskError
+from husk.registry import reference as references
+from husk.registry.reference import Reference
+from husk.storage.blobs import BlobStore
+from husk.storage.layers import LayerStore
+
+
+class Remover:
+    def __init__(
+        self,
+        *,
+        index: ImageIndex,
+        blobs: BlobStore,
+        layers: LayerStore,
+        pins: Pins,
+        containers: Callable[[], Iterable[Container]],
+        events: Events,
+    ) -> None:
+        self._index = index
+        self._blobs = blobs
+        self._layers = layers
+        self._pins = pins
+        self._containers = containers
+        self._events = events
+
+    async def remove(self, text: str, force: bool, noprune: bool) -> list[Removal]:
+        image = self._index.find(text)
+        names = self._index.names(image)
+        if not _is_id(text, image):
+            return await self._remove_name(text, image, names, force, noprune)
+        if len({name.name for name in names}) > 1 and not force:
+            raise Conflict(
+                f"conflict: unable to delete {_short(image)} (must be forced) - "
+                "image is referenced in multiple repositories"
+            )
+        self._refuse(image, force)
+        removals = await self._untag(image, names)
+        return removals + await self._delete(image, noprune)
+
+    async def _remove_name(
+        self, text: str, image: Image, names: list[Reference], force: bool, noprune: bool
+    ) -> list[Removal]:
+        wanted = references.parse(text)
+        wanted = Reference(wanted.domain, wanted.path, digest=wanted.digest) if wanted.digest else wanted.tagged()
+        same_repository = [name for name in names if name.name == wanted.name]
+        going = [wanted] if wanted in names else same_repository
+        # The last tag of a repository takes the repository's digests along.
+        if not wanted.digest and not [n for n in same_repository if not n.digest and n != wanted]:
+            going = list(same_repository)
+        last = len(going) == len(names)
+        if last and not force and (user := self._user_of(image)) is not None:
+            raise Conflict(
+                f'conflict: unable to remove repository reference "{text}" (must force) - container {user.id[:12]} '
+                f"is using its referenced image {_short(image)}"
+            )
+        removals = await self._untag(image, going)
+        if last and self._user_of(image) is None and not self._index.children(image):
+            removals += await self._delete(image, noprune)
+        return removals
+
+    def _refuse(self, image: Image, force: bool) -> None:
+        """Raise if the image must not go by its id."""
+        if self._index.children(image):
+            raise Conflict(
+                f"conflict: unable to delete {_short(image)} (cannot be forced) - image has dependent child images"
+            )
+        users = [c for c in self._containers() if c.image_id == image.id]
+        for user in users:
+            if user.state.running:
+                raise Conflict(
+                    f"conflict: unable to delete {_short(image)} (cannot be forced) - image is being used by running "
+                    f"container {user.id[:12]}"
+                )
+        if users and not force:
+            raise Conflict(
+                f"conflict: unable to delete {_short(image)} (must be forced) - image is being used by stopped "
+                f"container {users[0].id[:12]}"
+            )
+
+    def _user_of(self, image: Image) -> Container | None:
+        return next((c for c in self._containers() if c.image_id == image.id), None)
+
+    async def _untag(self, image: Image, names: list[Reference]) -> list[Removal]:
+        await self._index.forget_names(*names)
+        for name in names:
+            self._events.publish("image", "untag", image.id, {"name": name.familiar})
+        return [Removal(untagged=name.familiar) for name in names]
+
+    async def _delete(self, image: Image, noprune: bool) -> list[Removal]:
+        await self._index.delete(image)
+        self._events.publish("image", "delete", image.id, {"name": image.id})
+        removals = [Removal(deleted=image.id)]
+        await self._release_content(image)
+        removals += [Removal(deleted=chain_id) for chain_id in await self._release_layers(image.chain_ids)]
+        parent = self._index.get(image.parent) if image.parent else None
+        if not noprune and parent is not None and self._is_loose(parent):
+            removals += await self._delete(parent, noprune)
+        return removals
+
+    def _is_loose(self, image: Image) -> bool:
+        return not (self._index.names(image) or self._index.children(image) or self._user_of(image))
+
+    async def _release_content(self, image: Image) -> None:
+        for digest in {image.id, image.manifest, image.index} - {""}:
+            if not any(digest in (i.id, i.manifest, i.index) for i in self._index):
+                await self._blobs.remove(digest)
+
+    async def _release_layers(self, chain: list[str]) -> list[str]:
+        """Remove the layers that nothing uses any more, top first."""
+        used = self.layers_in_use()
+        removed = []
+        for chain_id in reversed(chain):
+            if chain_id not in used and chain_id not in self._pins and self._layers.get(chain_id) is not None:
+                await self._layers.remove(chain_id)
+                removed.append(chain_id)
+        return removed
+
+    def layers_in_use(self) -> set[str]:
+        used = {chain_id for image in self._index for chain_id in image.chain_ids}
+        return used | {chain_id for container in self._containers() for chain_id in container.layers}
+
+    async def collect(self) -> None:
+        """At start: drop what a pull, commit or removal that was cut off has left behind."""
+        used = self.layers_in_use()
+        for layer in self._layers.all():
+            if layer.chain_id not in used:
+                await self._layers.remove(layer.chain_id)
+        named = {digest for image in self._index for digest in (image.id, image.manifest, image.index)}
+        named |= {layer.blob for layer in self._layers.all()}
+        await self._blobs.sweep(named)
+
+
+def _is_id(text: str, image: Image) -> bool:
+    """Was the image named by its id? A repository may have a hexadecimal name, so names are tried first."""
+    prefix = text.removeprefix("sha256:")
+    if not image.id.removeprefix("sha256:").startswith(prefix):
+        return False
+    try:
+        references.parse(text)
+    except HuskError:
+        return True
+    return ":" not in text.removeprefix("sha256:") and "/" not in text and "@" not in text
+
+
+def _short(image: Image) -> str:
+    return image.id.removeprefix("sha256:")[:12]

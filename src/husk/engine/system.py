@@ -1,0 +1,191 @@
+"""What are this daemon and its host? The facts behind `docker info` and `docker version`."""
+
+import asyncio
+import hashlib
+import os
+import platform
+import re
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from husk import __version__
+from husk.config import Config, RuntimeConfig
+from husk.engine.host import Host
+from husk.errors import HuskError
+from husk.kernel import cgroups, process
+
+STORAGE_DRIVER = "overlay2"
+CGROUP_DRIVER = "cgroupfs"
+LOG_DRIVER = "json-file"
+
+# Go's names of architectures, which the API uses for images and versions.
+_GO_ARCHITECTURES = {
+    "x86_64": "amd64",
+    "aarch64": "arm64",
+    "armv7l": "arm",
+    "armv6l": "arm",
+    "i686": "386",
+    "ppc64le": "ppc64le",
+    "riscv64": "riscv64",
+    "s390x": "s390x",
+}
+_VERSION = re.compile(r"\d+\.\d+\S*")
+_COMMIT = re.compile(r"^commit: (\S+)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class HostFacts:
+    """The host and this daemon's place on it, as they are while the daemon runs."""
+
+    engine_id: str
+    version: str
+    python_version: str
+    hostname: str
+    kernel: str
+    operating_system: str
+    os_version: str
+    machine: str
+    architecture: str
+    cpus: int
+    memory: int
+    cgroup_version: str
+    controllers: frozenset[str]
+    swap_limit: bool
+    ip_forwarding: bool
+    backing_filesystem: str
+    default_runtime: str
+    runtimes: Mapping[str, RuntimeConfig]
+    init_binary: str
+    security_options: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """A program that the engine works with, in the version found on this host."""
+
+    name: str
+    version: str
+    commit: str
+
+
+class System:
+    """Answers questions about the daemon as a whole. `runtimes` are those that containers may name."""
+
+    def __init__(self, config: Config, host: Host, runtimes: Mapping[str, RuntimeConfig]) -> None:
+        self._host = host
+        self._facts = _gather(config, host, runtimes)
+        self._components: tuple[Component, ...] | None = None
+
+    @property
+    def version(self) -> str:
+        return self._facts.version
+
+    def reload(self, config: Config) -> None:
+        """The daemon's settings have changed; programs and the host are as before."""
+        self._facts = _gather(config, self._host, self._facts.runtimes)
+
+    def info(self) -> HostFacts:
+        return self._facts
+
+    async def components(self) -> tuple[Component, ...]:
+        """The programs beside the engine, asked once for their versions."""
+        if self._components is None:
+            default = self._facts.default_runtime
+            programs = {"conmon": self._host.conmon_path}
+            if (runtime := self._facts.runtimes.get(default)) is not None:
+                programs[default] = runtime.path
+            if self._host.init_path:
+                programs["docker-init"] = self._host.init_path
+            asked = (_ask(name, path) for name, path in programs.items() if path)
+            self._components = tuple(await asyncio.gather(*asked))
+        return self._components
+
+
+async def _ask(name: str, path: str) -> Component:
+    try:
+        answer = await process.run([path, "--version"], timeout=5.0)
+    except (HuskError, OSError):
+        return Component(name, "", "")
+    return _read_version(name, answer.stdout.decode(errors="replace"))
+
+
+def _read_version(name: str, text: str) -> Component:
+    version = _VERSION.search(text)
+    commit = _COMMIT.search(text)
+    return Component(name, version[0] if version else "", commit[1] if commit else "")
+
+
+def _gather(config: Config, host: Host, runtimes: Mapping[str, RuntimeConfig]) -> HostFacts:
+    release = _os_release(_text("/etc/os-release") or _text("/usr/lib/os-release"))
+    uname = os.uname()
+    controllers = cgroups.controllers()
+    return HostFacts(
+        engine_id=engine_id(_text("/etc/machine-id"), str(config.data_root)),
+        version=__version__,
+        python_version=platform.python_version(),
+        hostname=socket.gethostname(),
+        kernel=uname.release,
+        operating_system=release.get("PRETTY_NAME", "Linux"),
+        os_version=release.get("VERSION_ID", ""),
+        machine=uname.machine,
+        architecture=_GO_ARCHITECTURES.get(uname.machine, uname.machine),
+        cpus=len(os.sched_getaffinity(0)),
+        memory=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        cgroup_version="2" if host.cgroup_v2 else "1",
+        controllers=controllers,
+        swap_limit=host.swap_limit,
+        ip_forwarding=_text("/proc/sys/net/ipv4/ip_forward").strip() == "1",
+        backing_filesystem=filesystem_of(str(config.data_root), _text("/proc/self/mountinfo")),
+        default_runtime=host.default_runtime,
+        runtimes=dict(runtimes),
+        init_binary=os.path.basename(host.init_path),
+        security_options=("name=seccomp,profile=builtin",) + (("name=cgroupns",) if host.cgroup_v2 else ()),
+        warnings=_warnings(config, host, controllers),
+    )
+
+
+def _warnings(config: Config, host: Host, controllers: frozenset[str]) -> tuple[str, ...]:
+    """dockerd's words: clients show them as they are."""
+    found = [
+        f"[DEPRECATION NOTICE]: API is accessible on http://{where} without encryption.\n"
+        "         Access to the remote API is equivalent to root access on the host."
+        for where in (h.removeprefix("tcp://") for h in config.hosts if h.startswith("tcp://"))
+    ]
+    for controller, lacking in (("memory", "memory limit"), ("cpuset", "cpuset"), ("pids", "pids limit")):
+        if controller not in controllers:
+            found.append(f"WARNING: No {lacking} support")
+    if "memory" in controllers and not host.swap_limit:
+        found.append("WARNING: No swap limit support")
+    return tuple(found)
+
+
+def engine_id(machine_id: str, data_root: str) -> str:
+    """The same for the same daemon on the same host, in the form of a UUID."""
+    digest = hashlib.sha256(f"{machine_id.strip()}\0{data_root}".encode()).hexdigest()
+    return f"{digest[:8]}-{digest[8:12]}-{digest[12:16]}-{digest[16:20]}-{digest[20:32]}"
+
+
+def filesystem_of(path: str, mountinfo: str) -> str:
+    """The type of the file system that a path lies on: the deepest mount point above it."""
+    best, kind = "", "unknown"
+    for line in mountinfo.splitlines():
+        left, _, right = line.partition(" - ")
+        point = left.split(" ")[4]
+        if len(point) >= len(best) and (path == point or path.startswith(point.rstrip("/") + "/")):
+            best, kind = point, right.split(" ")[0]
+    return "extfs" if kind in ("ext2", "ext3", "ext4") else kind
+
+
+def _os_release(text: str) -> dict[str, str]:
+    pairs = (line.partition("=") for line in text.splitlines() if not line.startswith("#"))
+    return {key: value.strip().strip("\"'") for key, separator, value in pairs if separator}
+
+
+def _text(path: str) -> str:
+    try:
+        return Path(path).read_text(errors="replace")
+    except OSError:
+        return ""

@@ -1,0 +1,49 @@
+"""What can go wrong, in the words of the API.
+
+Every layer raises these; one middleware of the HTTP edge turns them into a status and `{"message": ...}`. An exception
+that is not one of these is an internal fault: the client gets a 500, the log gets the traceback.
+"""
+
+
+class HuskError(Exception):
+    """Base of everything that is reported to the client in its own words."""
+
+    @property
+    def message(self) -> str:
+        return str(self.args[0]) if self.args else type(self).__name__
+
+
+class InvalidParameter(HuskError):
+    """The request is malformed or asks for something impossible; nothing was changed."""
+
+
+class Unauthorized(HuskError):
+    """Credentials are missing or wrong."""
+
+
+class Forbidden(HuskError):
+    """The request is understood and refused."""
+
+
+class NotFound(HuskError):
+    """A thing that the request names does not exist."""
+
+
+class Conflict(HuskError):
+    """The request does not fit the present state of the thing it names."""
+
+
+class NotModified(HuskError):
+    """The thing is already in the state that the request asks for."""
+
+
+class NotImplementedYet(HuskError):
+    """Docker can do this and Husk cannot yet; `docs/compatibility.md` lists it as missing."""
+
+
+class Unavailable(HuskError):
+    """Something outside that the request depends on (a registry, a runtime) cannot be used now."""
+
+
+class SystemFault(HuskError):
+    """The host or a tool on it failed; the message says which and how."""

@@ -1,0 +1,136 @@
+"""How do values become JSON, and requests values? Go's reading of JSON, so that what dockerd accepts is accepted here.
+
+Go takes `null` for "not given", matches field names in any case, and lets a few lists of words be one word. msgspec
+does none of that: `Reader` first brings a document into the shape that msgspec expects, then converts it strictly.
+"""
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+import msgspec
+from msgspec import inspect
+
+from husk.errors import InvalidParameter
+
+T = TypeVar("T")
+Document = dict[str, object]
+
+encode = msgspec.json.Encoder().encode
+
+# Go's strslice.StrSlice: `"Cmd": "true"` is `"Cmd": ["true"]`.
+_WORD_OR_LIST = frozenset({"Cmd", "Entrypoint", "Shell", "CapAdd", "CapDrop"})
+
+
+def parse_document(body: bytes) -> Document:
+    """A JSON object, or 400."""
+    try:
+        document = msgspec.json.decode(body)
+    except msgspec.DecodeError as error:
+        raise InvalidParameter(f"invalid JSON: {error}") from error
+    if not isinstance(document, dict):
+        kind = type(document).__name__
+        raise InvalidParameter(f"invalid JSON: cannot unmarshal {_JSON_KINDS.get(kind, kind)} into an object")
+    return document
+
+
+_JSON_KINDS = {"list": "array", "str": "string", "bool": "bool", "int": "number", "float": "number", "NoneType": "null"}
+
+
+class Reader(Generic[T]):
+    """Converts documents to one type; made once per type, as a constant of the module that reads it."""
+
+    __slots__ = ("_shape", "_type", "fields")
+
+    def __init__(self, wanted: type[T]) -> None:
+        self._type = wanted
+        info = inspect.type_info(wanted)
+        if not isinstance(info, inspect.StructType):
+            raise TypeError(f"{wanted} is not a Struct")
+        self._shape = _shape(info)
+        self.fields = frozenset(field.encode_name.lower() for field in info.fields)
+
+    def read(self, document: Document) -> T:
+        try:
+            return msgspec.convert(self._shape(document), self._type)
+        except msgspec.ValidationError as error:
+            raise InvalidParameter(f"invalid JSON: {error}") from error
+
+    def mentioned(self, document: Document) -> bool:
+        """Does the document give any field of this type?"""
+        return any(value is not None and key.lower() in self.fields for key, value in document.items())
+
+
+_Shape = Callable[[object], object]
+
+
+def _same(value: object) -> object:
+    return value
+
+
+def _shape(info: inspect.Type) -> _Shape:
+    """A function that brings a value into the shape of the type; `_same` where there is nothing to do."""
+    if isinstance(info, inspect.UnionType):
+        others = [t for t in info.types if not isinstance(t, inspect.NoneType)]
+        return _shape(others[0]) if len(others) == 1 else _same
+    if isinstance(info, inspect.StructType):
+        return _struct_shape(info)
+    if isinstance(info, inspect.DictType):
+        return _dict_shape(info)
+    if isinstance(info, inspect.ListType):
+        return _list_shape(info)
+    return _same
+
+
+def _struct_shape(info: inspect.StructType) -> _Shape:
+    fields = {field.encode_name.lower(): (field.encode_name, _shape(field.type)) for field in info.fields}
+
+    def shape(value: object) -> object:
+        if not isinstance(value, dict):
+            return value
+        result: Document = {}
+        for key, item in value.items():
+            if item is None or (known := fields.get(key.lower())) is None:
+                continue
+            name, inner = known
+            result[name] = [item] if name in _WORD_OR_LIST and isinstance(item, str) else inner(item)
+        return result
+
+    return shape
+
+
+def _dict_shape(info: inspect.DictType) -> _Shape:
+    inner, zero = _shape(info.value_type), _zero(info.value_type)
+
+    def shape(value: object) -> object:
+        if not isinstance(value, dict):
+            return value
+        return {key: zero() if item is None else inner(item) for key, item in value.items()}
+
+    return shape
+
+
+def _list_shape(info: inspect.ListType) -> _Shape:
+    inner, zero = _shape(info.item_type), _zero(info.item_type)
+
+    def shape(value: object) -> object:
+        if not isinstance(value, list):
+            return value
+        return [zero() if item is None else inner(item) for item in value]
+
+    return shape
+
+
+_ZEROS: dict[type[inspect.Type], Callable[[], object]] = {
+    inspect.StrType: str,
+    inspect.IntType: int,
+    inspect.FloatType: float,
+    inspect.BoolType: bool,
+    inspect.ListType: list,
+    inspect.DictType: dict,
+    inspect.StructType: dict,
+}
+
+
+def _zero(info: inspect.Type) -> Callable[[], object]:
+    """What Go leaves where a map or a list holds `null`."""
+    return _ZEROS.get(type(info), lambda: None)

@@ -1,0 +1,215 @@
+"""Where are the control groups of this host, and how are those of a container watched, emptied and removed?
+
+Three layouts exist. `v2`: one tree at /sys/fs/cgroup. `v1`: one tree per controller below it. `hybrid`: v1 trees plus a
+v2 tree at /sys/fs/cgroup/unified that should hold no controllers; where it still holds some, crun 1.8 refuses to work.
+A cgroup is named by its path below each tree ("/husk/<id>"), the same in all of them.
+
+All functions are quick but touch the kernel: callers run them in a thread.
+"""
+
+import errno
+import os
+import signal
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from husk.errors import SystemFault
+from husk.kernel.mount import mount
+
+Mode = Literal["v1", "hybrid", "v2"]
+
+ROOT = Path("/sys/fs/cgroup")
+
+# Options of a v1 mount that are not controllers.
+_V1_OPTIONS = frozenset({"rw", "ro", "nosuid", "nodev", "noexec", "relatime", "noatime", "xattr", "clone_children"})
+
+
+@dataclass(frozen=True, slots=True)
+class Hierarchy:
+    """One mounted tree: its mount point, and the controllers it holds (v2: those that its root offers)."""
+
+    path: Path
+    version: Literal[1, 2]
+    controllers: frozenset[str]
+
+
+def parse_mounts(text: str) -> list[Hierarchy]:
+    """The trees in the text of /proc/mounts; of a tree that is mounted twice only the first mount."""
+    found: list[Hierarchy] = []
+    for line in text.splitlines():
+        _, target, fstype, options, *_ = line.split(" ")
+        if fstype == "cgroup2":
+            found.append(Hierarchy(Path(target), 2, frozenset()))
+        elif fstype == "cgroup":
+            names = (option for option in options.split(",") if option not in _V1_OPTIONS)
+            controllers = frozenset(name for name in names if "=" not in name or name.startswith("name="))
+            if not any(other.controllers == controllers and other.version == 1 for other in found):
+                found.append(Hierarchy(Path(target), 1, controllers))
+    return found
+
+
+def hierarchies() -> list[Hierarchy]:
+    """The mounted trees of this host."""
+    found = []
+    for tree in parse_mounts(Path("/proc/mounts").read_text()):
+        if not tree.path.is_relative_to(ROOT):
+            continue
+        if tree.version == 2:
+            offered = (tree.path / "cgroup.controllers").read_text().split()
+            tree = Hierarchy(tree.path, 2, frozenset(offered))
+        found.append(tree)
+    return found
+
+
+def mode_of(trees: Iterable[Hierarchy]) -> Mode:
+    versions = {tree.version: tree.path for tree in trees}
+    if 2 not in versions:
+        return "v1"
+    return "v2" if versions[2] == ROOT else "hybrid"
+
+
+def detect() -> Mode:
+    return mode_of(hierarchies())
+
+
+def controllers() -> frozenset[str]:
+    """Controllers that containers can use here: on hybrid hosts those with a v1 tree."""
+    trees = hierarchies()
+    version = 2 if mode_of(trees) == "v2" else 1
+    names = (name for tree in trees if tree.version == version for name in tree.controllers)
+    return frozenset(name for name in names if not name.startswith("name="))
+
+
+def hybrid_blocker() -> tuple[str, ...]:
+    """Controllers that the v2 tree of a hybrid host still holds: crun 1.8 cannot work until each is mounted as v1."""
+    trees = hierarchies()
+    if mode_of(trees) != "hybrid":
+        return ()
+    return tuple(sorted(name for tree in trees if tree.version == 2 for name in tree.controllers))
+
+
+def mount_v1(controller: str) -> None:
+    """Give a controller its own v1 tree, taking it out of the v2 tree. Nothing happens when it has one."""
+    if any(controller in tree.controllers for tree in hierarchies() if tree.version == 1):
+        return
+    target = ROOT / controller
+    try:
+        target.mkdir(exist_ok=True)
+        mount("cgroup", str(target), "cgroup", data=controller)
+    except OSError as error:
+        raise SystemFault(f"cannot mount the cgroup controller {controller} at {target}: {error.strerror}") from error
+
+
+def locate(path: str, controller: str = "") -> Path | None:
+    """The directory of a cgroup in the tree of a controller (v2: in the one tree), None when it does not exist."""
+    for tree in hierarchies():
+        wanted = tree.version == 2 and tree.path == ROOT if not controller else controller in tree.controllers
+        directory = _below(tree.path, path)
+        if wanted and directory.is_dir():
+            return directory
+    return None
+
+
+def processes(path: str) -> set[int]:
+    """Pids in the cgroup and below it, in any tree."""
+    pids: set[int] = set()
+    for directory in _directories(path):
+        for group in [directory, *_nested(directory)]:
+            try:
+                pids.update(int(line) for line in (group / "cgroup.procs").read_text().split())
+            except OSError:
+                continue
+    return pids
+
+
+def kill_all(path: str, timeout: float = 10.0) -> None:
+    """Kill every process in the cgroup; returns when it is empty. SystemFault when something survives `timeout`."""
+    for directory in _directories(path):
+        # A frozen v1 cgroup keeps even SIGKILL waiting.
+        if (state := directory / "freezer.state").exists():
+            _write(state, "THAWED")
+        if (kill := directory / "cgroup.kill").exists():
+            _write(kill, "1")
+    deadline = time.monotonic() + timeout
+    while pids := processes(path):
+        for pid in pids:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        if time.monotonic() > deadline:
+            raise SystemFault(f"processes {sorted(pids)} in cgroup {path} do not die")
+        time.sleep(0.002)
+
+
+def remove(path: str) -> None:
+    """Remove a cgroup and those below it in every tree. Processes in it are not touched: they make this fail.
+
+    Removing what is not there is no error.
+    """
+    for directory in _directories(path):
+        for group in [*_nested(directory), directory]:
+            _rmdir(group)
+
+
+def oom_killed(path: str) -> bool:
+    """Has the kernel killed a process of this cgroup for lack of memory? False when the cgroup is gone."""
+    for directory in _directories(path):
+        for name in ("memory.oom_control", "memory.events"):
+            try:
+                text = (directory / name).read_text()
+            except OSError:
+                continue
+            if int(dict(line.split(" ", 1) for line in text.splitlines()).get("oom_kill", "0")) > 0:
+                return True
+    return False
+
+
+def _below(root: Path, path: str) -> Path:
+    parts = Path(path.lstrip("/"))
+    if not parts.parts or ".." in parts.parts:
+        raise ValueError(f"not the path of a cgroup of ours: {path!r}")
+    return root / parts
+
+
+def _roots() -> list[Path]:
+    """Mount points of all trees, without reading the mount table: that grows with every container."""
+    if (ROOT / "cgroup.controllers").exists():
+        return [ROOT]
+    with os.scandir(ROOT) as entries:
+        return [Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False)]
+
+
+def _directories(path: str) -> list[Path]:
+    return [directory for root in _roots() if (directory := _below(root, path)).is_dir()]
+
+
+def _nested(directory: Path) -> list[Path]:
+    """Cgroups below one, deepest first."""
+    walk = os.walk(directory, topdown=False)
+    return [Path(root) for root, _, _ in walk if root != str(directory)]
+
+
+def _rmdir(directory: Path) -> None:
+    # Processes that have just died leave their cgroup a moment later.
+    for attempt in range(8):
+        try:
+            directory.rmdir()
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            if error.errno != errno.EBUSY or attempt == 7:
+                raise SystemFault(f"cannot remove the cgroup {directory}: {error.strerror}") from error
+            time.sleep(0.001 * 2**attempt)
+        else:
+            return
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text)
+    except OSError as error:
+        raise SystemFault(f"cannot write {text} to {path}: {error.strerror}") from error

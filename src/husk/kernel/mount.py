@@ -1,0 +1,130 @@
+"""How does something get mounted and unmounted? mount(2) and umount2(2), overlayfs, bind mounts, what is mounted.
+
+Nothing here remembers anything: the kernel's mount table is the only record, and every function can be repeated.
+"""
+
+import ctypes
+import errno
+import os
+import re
+import threading
+from collections.abc import Sequence
+
+MS_RDONLY = 0x1
+MS_NOSUID = 0x2
+MS_NODEV = 0x4
+MS_NOEXEC = 0x8
+MS_REMOUNT = 0x20
+MS_BIND = 0x1000
+MS_REC = 0x4000
+MS_PRIVATE = 1 << 18
+MNT_DETACH = 0x2
+UMOUNT_NOFOLLOW = 0x8
+CLONE_FS = 0x200
+
+# mount(2) copies at most one page of options.
+_MAX_DATA = os.sysconf("SC_PAGE_SIZE") - 1
+
+# A directory that was renamed or a file whose metadata alone was copied up would be an incomplete entry in the upper
+# directory, and `commit` reads that directory; `nofollow` also keeps a hostile layer from redirecting anything.
+_OVERLAY_OPTIONS = "index=off,metacopy=off,redirect_dir=nofollow"
+
+_SEPARATORS = "\\,"
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def mount(source: str, target: str, fstype: str, flags: int = 0, data: str = "") -> None:
+    """mount(2); raises OSError with the target's name."""
+    arguments = (os.fsencode(source), os.fsencode(target), fstype.encode(), ctypes.c_ulong(flags), os.fsencode(data))
+    if _libc.mount(*arguments) != 0:
+        _fail(target)
+
+
+def unmount(target: str, detach: bool = False) -> None:
+    """Take the topmost mount off `target`; nothing happens when there is none or the path does not exist."""
+    flags = UMOUNT_NOFOLLOW | (MNT_DETACH if detach else 0)
+    if _libc.umount2(os.fsencode(target), flags) != 0 and ctypes.get_errno() not in (errno.EINVAL, errno.ENOENT):
+        _fail(target)
+
+
+def bind(source: str, target: str, readonly: bool = False) -> None:
+    """Make `source` appear at `target`; what is mounted below `source` does not come along."""
+    mount(source, target, "none", MS_BIND)
+    if readonly:
+        try:
+            # The kernel ignores MS_RDONLY in the call that makes the bind mount.
+            mount("none", target, "none", MS_REMOUNT | MS_BIND | MS_RDONLY)
+        except OSError:
+            unmount(target, detach=True)
+            raise
+
+
+def mount_overlay(lower: Sequence[str], upper: str, work: str, target: str) -> None:
+    """Mount `upper` over the read-only directories `lower` (the topmost first)."""
+    data = overlay_options(lower, upper, work)
+    if len(os.fsencode(data)) <= _MAX_DATA:
+        mount("overlay", target, "overlay", data=data)
+        return
+    base = os.path.commonpath(lower)
+    short = [os.path.relpath(directory, base) for directory in lower]
+    _mount_overlay_from(base, overlay_options(short, upper, work), target)
+
+
+def overlay_options(lower: Sequence[str], upper: str, work: str) -> str:
+    """The option string of an overlay mount, with the characters escaped that separate options and directories."""
+    layers = ":".join(_escape(directory, _SEPARATORS + ":") for directory in lower)
+    writable = f"upperdir={_escape(upper, _SEPARATORS)},workdir={_escape(work, _SEPARATORS)}"
+    return f"lowerdir={layers},{writable},{_OVERLAY_OPTIONS}"
+
+
+def mounts_below(path: str) -> list[str]:
+    """The mount points at or below `path`, in the order in which they can be unmounted."""
+    with open("/proc/self/mountinfo", "rb") as table:
+        return parse_mounts_below(table.read(), path)
+
+
+def parse_mounts_below(table: bytes, path: str) -> list[str]:
+    """`mounts_below` for the text of a mountinfo file."""
+    path = os.path.abspath(path)
+    inside = path.rstrip("/") + "/"
+    points = (_unescape(line.split(b" ", 5)[4]) for line in table.splitlines() if line)
+    found = [point for point in points if point == path or point.startswith(inside)]
+    # A later line may be mounted on top of an earlier one at the same place.
+    return sorted(reversed(found), key=lambda point: -point.rstrip("/").count("/"))
+
+
+def _mount_overlay_from(base: str, data: str, target: str) -> None:
+    """Mount with relative lower directories: they fit into a page where many absolute ones do not.
+
+    The working directory belongs to the process, so a thread that leaves that arrangement does it, and ends.
+    """
+    failures: list[OSError] = []
+
+    def work() -> None:
+        try:
+            if _libc.unshare(CLONE_FS) != 0:
+                _fail(base)
+            os.chdir(base)
+            mount("overlay", target, "overlay", data=data)
+        except OSError as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=work, name="mount")
+    thread.start()
+    thread.join()
+    if failures:
+        raise failures[0]
+
+
+def _escape(path: str, special: str) -> str:
+    return "".join("\\" + character if character in special else character for character in path)
+
+
+def _unescape(field: bytes) -> str:
+    return os.fsdecode(re.sub(rb"\\([0-7]{3})", lambda match: bytes([int(match[1], 8)]), field))
+
+
+def _fail(path: str) -> None:
+    number = ctypes.get_errno()
+    raise OSError(number, os.strerror(number), path)

@@ -1,0 +1,211 @@
+"""How are processes started, watched and signalled? By descriptor: a pid is a number that somebody else may get next.
+
+This is the one place of the daemon that starts programs. `subprocess.Popen` without `preexec_fn` uses vfork, whose cost
+does not grow with the daemon's memory; the exit is seen through a pidfd, so that no child watcher, signal handler or
+thread per process is needed and the same code watches processes that a former daemon started.
+"""
+
+import asyncio
+import fcntl
+import os
+import signal
+import subprocess
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from husk.errors import SystemFault
+
+_CLEAN_ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8"}
+
+
+class Completed(NamedTuple):
+    """What a finished program left: negative `returncode` is the signal that killed it."""
+
+    returncode: int
+    stdout: bytes
+    stderr: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """A process started by this daemon. The owner reaps it with `wait` or `wait_exit` and closes the pidfd."""
+
+    pid: int
+    pidfd: int
+
+    def close(self) -> None:
+        os.close(self.pidfd)
+
+
+def pidfd_open(pid: int) -> int:
+    """A descriptor of the process; ProcessLookupError when there is none."""
+    return os.pidfd_open(pid)
+
+
+def send_signal(pidfd: int, sig: int) -> bool:
+    """Signal the process; False when it has already ended."""
+    try:
+        signal.pidfd_send_signal(pidfd, sig)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def start_time(pid: int) -> int | None:
+    """When the process started, in clock ticks since boot; None when it is gone or only a zombie.
+
+    The pair of pid and start time names one process for ever, where a pid alone is used again.
+    """
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return None
+    # The program's name may hold spaces and parentheses: count the fields behind the last one.
+    fields = stat[stat.rfind(b")") + 2 :].split()
+    if fields[0] in (b"Z", b"X"):
+        return None
+    return int(fields[19])
+
+
+async def wait_exit(pidfd: int) -> None:
+    """Return when the process has ended; reaps it when it is a child of this daemon. Any number may wait at once."""
+    loop = asyncio.get_running_loop()
+    ended = asyncio.Event()
+    # The loop keeps one callback per descriptor number, hence a number of our own.
+    watched = os.dup(pidfd)
+    loop.add_reader(watched, ended.set)
+    try:
+        await ended.wait()
+    finally:
+        loop.remove_reader(watched)
+        os.close(watched)
+    _reap(pidfd)
+
+
+def _reap(pidfd: int) -> int | None:
+    """The exit status of our own child (negative: the signal), None when it is not ours or was reaped before."""
+    try:
+        result = os.waitid(os.P_PIDFD, pidfd, os.WEXITED | os.WNOHANG)
+    except ChildProcessError:
+        return None
+    if result is None:
+        return None
+    return result.si_status if result.si_code == os.CLD_EXITED else -result.si_status
+
+
+def spawn(
+    argv: Sequence[str],
+    *,
+    stdin: int = subprocess.DEVNULL,
+    stdout: int = subprocess.DEVNULL,
+    stderr: int = subprocess.DEVNULL,
+    env: Mapping[str, str] | None = None,
+    pass_fds: Collection[int] = (),
+    cwd: str | None = None,
+) -> Child:
+    """Start a program in a session of its own: Ctrl-C on the daemon's terminal must not reach it."""
+    try:
+        process = subprocess.Popen(
+            list(argv),
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            env={**_CLEAN_ENVIRONMENT, **(env or {})},
+            pass_fds=tuple(pass_fds),
+            cwd=cwd,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise SystemFault(f"cannot run {argv[0]}: {error.strerror or error}") from error
+    # We reap through the pidfd; without this, Popen's own bookkeeping would compete for the exit status.
+    process.returncode = 0
+    return Child(process.pid, os.pidfd_open(process.pid))
+
+
+async def run(
+    argv: Sequence[str],
+    *,
+    stdin: bytes | None = None,
+    env: Mapping[str, str] | None = None,
+    timeout: float = 60.0,
+    pass_fds: Collection[int] = (),
+    cwd: str | None = None,
+) -> Completed:
+    """Run a program to its end. It is killed when `timeout` seconds have passed or the caller is cancelled.
+
+    Input and output go through memory files: nothing to pump, no deadlock, and a grandchild that keeps the output open
+    does not keep us waiting.
+    """
+    files = [os.memfd_create(name, os.MFD_CLOEXEC) for name in ("stdin", "stdout", "stderr")]
+    try:
+        if stdin is not None:
+            remaining = memoryview(stdin)
+            while remaining:
+                remaining = remaining[os.write(files[0], remaining) :]
+            os.lseek(files[0], 0, os.SEEK_SET)
+        child = spawn(argv, stdin=files[0], stdout=files[1], stderr=files[2], env=env, pass_fds=pass_fds, cwd=cwd)
+        returncode = await _finish(child, argv[0], timeout)
+        return Completed(returncode, _content(files[1]), _content(files[2]))
+    finally:
+        for fd in files:
+            os.close(fd)
+
+
+async def _finish(child: Child, name: str, timeout: float) -> int:
+    loop = asyncio.get_running_loop()
+    ended = asyncio.Event()
+    loop.add_reader(child.pidfd, ended.set)
+    try:
+        async with asyncio.timeout(timeout):
+            await ended.wait()
+    except BaseException as error:
+        send_signal(child.pidfd, signal.SIGKILL)
+        loop.remove_reader(child.pidfd)
+        reap_later(child)
+        if isinstance(error, TimeoutError):
+            raise SystemFault(f"{name} did not finish within {timeout:g} seconds and was killed") from None
+        raise
+    loop.remove_reader(child.pidfd)
+    returncode = _reap(child.pidfd)
+    child.close()
+    return returncode if returncode is not None else 0
+
+
+def reap_later(child: Child) -> None:
+    """Give up ownership: reap the child and close its descriptor whenever it ends."""
+    loop = asyncio.get_running_loop()
+
+    def reap() -> None:
+        loop.remove_reader(child.pidfd)
+        _reap(child.pidfd)
+        child.close()
+
+    loop.add_reader(child.pidfd, reap)
+
+
+def sealed_copy(path: str) -> int:
+    """A descriptor of a program's copy in memory that nobody can change; it runs as /proc/<our pid>/fd/<number>.
+
+    Runtimes copy themselves like this at every start, so that a container cannot overwrite the host's program through
+    /proc/self/exe. One that finds itself in such a file saves the copy and the second start.
+    """
+    fd = os.memfd_create(Path(path).name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    try:
+        with open(path, "rb") as program:
+            size = os.fstat(program.fileno()).st_size
+            while size > 0:
+                size -= os.sendfile(fd, program.fileno(), None, size)
+        os.fchmod(fd, 0o555)
+        seals = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
+        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, seals)
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
+def _content(fd: int) -> bytes:
+    size = os.fstat(fd).st_size
+    return os.pread(fd, size, 0) if size else b""

@@ -1,0 +1,215 @@
+"""Which links, addresses and routes are there, and how are they made and unmade? Messages for `NetlinkSocket`.
+
+The functions build or parse bytes and do no I/O.
+"""
+
+import socket
+import struct
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Interface, IPv4Network
+
+from husk.kernel.netlink import (
+    CREATE,
+    EXCLUSIVE,
+    REPLACE,
+    Message,
+    attribute,
+    attributes,
+    nested,
+    number,
+    text,
+)
+
+UP = 0x1
+
+_NEWLINK, _DELLINK, _GETLINK = 16, 17, 18
+_NEWADDR, _DELADDR, _GETADDR = 20, 21, 22
+_NEWROUTE, _GETROUTE = 24, 26
+
+_IFLA_ADDRESS = 1
+_IFLA_IFNAME = 3
+_IFLA_MTU = 4
+_IFLA_MASTER = 10
+_IFLA_LINKINFO = 18
+_IFLA_IFALIAS = 20
+_IFLA_NET_NS_FD = 28
+_IFLA_EXT_MASK = 29
+_IFLA_INFO_KIND = 1
+_IFLA_INFO_DATA = 2
+_VETH_INFO_PEER = 1
+_SKIP_STATS = 8
+
+_IFA_ADDRESS = 1
+_IFA_LOCAL = 2
+_IFA_BROADCAST = 4
+
+_RTA_DST = 1
+_RTA_OIF = 4
+_RTA_GATEWAY = 5
+_RT_TABLE_MAIN = 254
+_RTPROT_BOOT = 3
+_RT_SCOPE_UNIVERSE = 0
+_RTN_UNICAST = 1
+
+_IFINFO = struct.Struct("=BxHiII")
+_IFADDR = struct.Struct("=BBBBI")
+_RTMSG = struct.Struct("=BBBBBBBBI")
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A network interface; `kind` is "" for hardware, `master` the index of its bridge or 0."""
+
+    index: int
+    name: str
+    kind: str
+    master: int
+    up: bool
+    mtu: int
+    alias: str
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """An IPv4 address of an interface."""
+
+    index: int
+    interface: IPv4Interface
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """An IPv4 unicast route; `index` is the interface it leaves by, 0 when it names several or none."""
+
+    destination: IPv4Network
+    index: int
+
+
+def mac_bytes(mac: str) -> bytes:
+    return bytes.fromhex(mac.replace(":", ""))
+
+
+def _link(flags: int = 0, change: int = 0, index: int = 0) -> bytes:
+    return _IFINFO.pack(socket.AF_UNSPEC, 0, index, flags, change)
+
+
+def add_bridge(name: str, mac: str) -> Message:
+    """A bridge with an address of its own: without one it takes its ports' lowest and changes as ports come and go."""
+    kind = nested(_IFLA_LINKINFO, text(_IFLA_INFO_KIND, "bridge"))
+    payload = _link() + text(_IFLA_IFNAME, name) + attribute(_IFLA_ADDRESS, mac_bytes(mac)) + kind
+    return Message(_NEWLINK, CREATE | EXCLUSIVE, payload, f"add bridge {name}")
+
+
+def add_veth(
+    name: str, peer: str, *, peer_mac: str = "", peer_namespace: int | None = None, master: int = 0, mtu: int = 0
+) -> Message:
+    """A pair of connected interfaces; the peer is born inside the namespace of the file descriptor."""
+    common = number(_IFLA_MTU, mtu) if mtu else b""
+    inner = _link() + text(_IFLA_IFNAME, peer) + common
+    if peer_mac:
+        inner += attribute(_IFLA_ADDRESS, mac_bytes(peer_mac))
+    if peer_namespace is not None:
+        inner += number(_IFLA_NET_NS_FD, peer_namespace)
+    kind = nested(
+        _IFLA_LINKINFO,
+        text(_IFLA_INFO_KIND, "veth"),
+        nested(_IFLA_INFO_DATA, nested(_VETH_INFO_PEER, inner)),
+    )
+    payload = _link() + text(_IFLA_IFNAME, name) + common + kind
+    if master:
+        payload += number(_IFLA_MASTER, master)
+    return Message(_NEWLINK, CREATE | EXCLUSIVE, payload, f"add veth {name}")
+
+
+def set_up(name: str) -> Message:
+    return Message(_NEWLINK, 0, _link(UP, UP) + text(_IFLA_IFNAME, name), f"set {name} up")
+
+
+def set_master(name: str, master: int) -> Message:
+    payload = _link() + text(_IFLA_IFNAME, name) + number(_IFLA_MASTER, master)
+    return Message(_NEWLINK, 0, payload, f"attach {name} to its bridge")
+
+
+def set_alias(name: str, alias: str) -> Message:
+    payload = _link() + text(_IFLA_IFNAME, name) + attribute(_IFLA_IFALIAS, alias.encode())
+    return Message(_NEWLINK, 0, payload, f"set alias of {name}")
+
+
+def delete_link(name: str) -> Message:
+    return Message(_DELLINK, 0, _link() + text(_IFLA_IFNAME, name), f"delete interface {name}")
+
+
+def list_links() -> Message:
+    return Message(_GETLINK, 0, _link() + number(_IFLA_EXT_MASK, _SKIP_STATS), "list interfaces")
+
+
+def parse_link(payload: bytes) -> Link:
+    _family, _type, index, flags, _change = _IFINFO.unpack_from(payload)
+    found = attributes(payload[_IFINFO.size :])
+    info = attributes(found.get(_IFLA_LINKINFO, b""))
+    return Link(
+        index=index,
+        name=_text(found.get(_IFLA_IFNAME, b"")),
+        kind=_text(info.get(_IFLA_INFO_KIND, b"")),
+        master=_number(found.get(_IFLA_MASTER)),
+        up=bool(flags & UP),
+        mtu=_number(found.get(_IFLA_MTU)),
+        alias=_text(found.get(_IFLA_IFALIAS, b"")),
+    )
+
+
+def _address(kind: int, flags: int, index: int, interface: IPv4Interface, what: str) -> Message:
+    payload = _IFADDR.pack(socket.AF_INET, interface.network.prefixlen, 0, _RT_SCOPE_UNIVERSE, index)
+    payload += attribute(_IFA_LOCAL, interface.ip.packed) + attribute(_IFA_ADDRESS, interface.ip.packed)
+    if interface.network.prefixlen < 31:
+        payload += attribute(_IFA_BROADCAST, interface.network.broadcast_address.packed)
+    return Message(kind, flags, payload, f"{what} address {interface}")
+
+
+def add_address(index: int, interface: IPv4Interface) -> Message:
+    return _address(_NEWADDR, CREATE | REPLACE, index, interface, "add")
+
+
+def delete_address(index: int, interface: IPv4Interface) -> Message:
+    return _address(_DELADDR, 0, index, interface, "delete")
+
+
+def list_addresses() -> Message:
+    return Message(_GETADDR, 0, _IFADDR.pack(socket.AF_INET, 0, 0, 0, 0), "list addresses")
+
+
+def parse_address(payload: bytes) -> Address:
+    _family, prefix, _flags, _scope, index = _IFADDR.unpack_from(payload)
+    found = attributes(payload[_IFADDR.size :])
+    # On a point-to-point link IFA_ADDRESS is the other end; IFA_LOCAL is always ours.
+    local = IPv4Address(found.get(_IFA_LOCAL) or found[_IFA_ADDRESS])
+    return Address(index, IPv4Interface((local, prefix)))
+
+
+def add_default_route(gateway: IPv4Address) -> Message:
+    payload = _RTMSG.pack(
+        socket.AF_INET, 0, 0, 0, _RT_TABLE_MAIN, _RTPROT_BOOT, _RT_SCOPE_UNIVERSE, _RTN_UNICAST, 0
+    ) + attribute(_RTA_GATEWAY, gateway.packed)
+    return Message(_NEWROUTE, CREATE | EXCLUSIVE, payload, f"add default route via {gateway}")
+
+
+def list_routes() -> Message:
+    return Message(_GETROUTE, 0, _RTMSG.pack(socket.AF_INET, 0, 0, 0, 0, 0, 0, 0, 0), "list routes")
+
+
+def parse_route(payload: bytes) -> Route | None:
+    """The route, or None for what leads to no other host (local, broadcast, blackhole)."""
+    _family, length, _source, _tos, _table, _protocol, _scope, kind, _flags = _RTMSG.unpack_from(payload)
+    if kind != _RTN_UNICAST:
+        return None
+    found = attributes(payload[_RTMSG.size :])
+    destination = IPv4Network((found.get(_RTA_DST, bytes(4)), length), strict=False)
+    return Route(destination, _number(found.get(_RTA_OIF)))
+
+
+def _number(value: bytes | None) -> int:
+    return int(struct.unpack_from("=I", value)[0]) if value else 0
+
+
+def _text(value: bytes) -> str:
+    return value.rstrip(b"\0").decode(errors="replace")

@@ -1,0 +1,21 @@
+"""How are kernel settings below /proc/sys read and written? Network settings are those of the thread's namespace."""
+
+from contextlib import suppress
+from pathlib import Path
+
+_ROOT = Path("/proc/sys")
+
+
+def read(name: str) -> str:
+    """The value of a setting, named by its path (`net/ipv4/ip_forward`): interface names may contain dots."""
+    return (_ROOT / name).read_text().strip()
+
+
+def write(name: str, value: str) -> None:
+    (_ROOT / name).write_text(value)
+
+
+def try_write(name: str, value: str) -> None:
+    """Write a setting that the kernel may lack, or that the host may not let us change."""
+    with suppress(OSError):
+        write(name, value)

@@ -1,0 +1,72 @@
+"""What does the daemon's log look like? dockerd's two forms on standard error: `text` (key=value) and `json`."""
+
+import json
+import logging
+import sys
+from datetime import UTC, datetime
+
+_NAMES = {logging.DEBUG: "debug", logging.INFO: "info", logging.WARNING: "warning", logging.ERROR: "error"}
+_LEVELS = {
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warn": logging.WARNING,
+    "error": logging.ERROR,
+    "fatal": logging.CRITICAL,
+}
+_BARE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._/@^+")
+
+
+class TextFormatter(logging.Formatter):
+    """`time="..." level=info msg="..."`; a traceback follows on lines of its own, as people read it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = f'time="{_time(record)}" level={_level(record)} msg={_quoted(record.getMessage())} module={record.name}'
+        trace = _trace(self, record)
+        return f"{line}\n{trace}" if trace else line
+
+
+class JSONFormatter(logging.Formatter):
+    """One JSON object per line, the traceback inside it: what log collectors take."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        fields = {
+            "level": _level(record),
+            "module": record.name,
+            "msg": record.getMessage(),
+            "time": _time(record),
+        }
+        if trace := _trace(self, record):
+            fields["traceback"] = trace
+        return json.dumps(fields, ensure_ascii=False)
+
+
+def set_up(level: str, form: str) -> None:
+    """Send everything that the program logs to standard error; replaces what was set up before."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JSONFormatter() if form == "json" else TextFormatter())
+    logging.basicConfig(handlers=[handler], force=True)
+    set_level(level)
+
+
+def set_level(level: str) -> None:
+    logging.getLogger().setLevel(_LEVELS[level])
+    # Asked for debug, asyncio and aiohttp say more than anybody wants about themselves.
+    for name in ("asyncio", "aiohttp"):
+        logging.getLogger(name).setLevel(max(_LEVELS[level], logging.INFO))
+
+
+def _time(record: logging.LogRecord) -> str:
+    moment = datetime.fromtimestamp(record.created, UTC)
+    return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def _level(record: logging.LogRecord) -> str:
+    return _NAMES.get(record.levelno, "fatal" if record.levelno >= logging.CRITICAL else "info")
+
+
+def _quoted(text: str) -> str:
+    return text if text and _BARE.issuperset(text) else json.dumps(text, ensure_ascii=False)
+
+
+def _trace(formatter: logging.Formatter, record: logging.LogRecord) -> str:
+    return formatter.formatException(record.exc_info) if record.exc_info else ""

@@ -1,0 +1,125 @@
+"""Which subnet does a network get, and which address does an endpoint get? Pure bookkeeping, no I/O."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from ipaddress import IPv4Address, IPv4Interface, IPv4Network
+
+from husk.config import AddressPool
+from husk.errors import Conflict, InvalidParameter, Unavailable
+
+# The ranges dockerd hands out when nobody configured others, in its order.
+DEFAULT_POOLS = (
+    AddressPool("172.17.0.0/16", 16),
+    AddressPool("172.18.0.0/16", 16),
+    AddressPool("172.19.0.0/16", 16),
+    AddressPool("172.20.0.0/14", 16),
+    AddressPool("172.24.0.0/14", 16),
+    AddressPool("172.28.0.0/14", 16),
+    AddressPool("192.168.0.0/16", 20),
+)
+
+# A VPN may split the default route into 0.0.0.0/1 and 128.0.0.0/1: routes this wide claim no addresses.
+_WIDEST_ROUTE = 4
+
+# Subnets without room for a gateway and one endpoint beside network and broadcast address.
+_NARROWEST_SUBNET = 30
+
+
+class AddressSpace:
+    """The addresses of one subnet: which are taken. Network and broadcast address are never given out."""
+
+    def __init__(self, subnet: IPv4Network) -> None:
+        if subnet.prefixlen > _NARROWEST_SUBNET:
+            raise InvalidParameter(f"subnet {subnet} has no room for a gateway and a container")
+        self.subnet = subnet
+        self._first = int(subnet.network_address) + 1
+        self._last = int(subnet.broadcast_address) - 1
+        self._taken: set[int] = set()
+        # Everything between the first address and this one is taken.
+        self._lowest = self._first
+
+    def __contains__(self, address: IPv4Address) -> bool:
+        """Whether the address is taken."""
+        return int(address) in self._taken
+
+    def __len__(self) -> int:
+        return len(self._taken)
+
+    def allocate(self, wanted: IPv4Address | None = None) -> IPv4Address:
+        """Take the wanted address, or the lowest free one."""
+        if wanted is not None:
+            if not self._first <= int(wanted) <= self._last:
+                raise InvalidParameter(f"no configured subnet contains IP address {wanted}")
+            if int(wanted) in self._taken:
+                raise Conflict("Address already in use")
+            self._taken.add(int(wanted))
+            return wanted
+        while self._lowest in self._taken:
+            self._lowest += 1
+        if self._lowest > self._last:
+            raise Unavailable(f"no available IPv4 addresses on this network's address pools: {self.subnet}")
+        self._taken.add(self._lowest)
+        return IPv4Address(self._lowest)
+
+    def reserve(self, address: IPv4Address) -> None:
+        """Note that an address is in use already; one of another subnet concerns nobody here."""
+        if self._first <= int(address) <= self._last:
+            self._taken.add(int(address))
+
+    def release(self, address: IPv4Address) -> None:
+        """Give an address back; nothing happens when it was free."""
+        if int(address) in self._taken:
+            self._taken.discard(int(address))
+            self._lowest = min(self._lowest, int(address))
+
+
+def subnets(pools: Sequence[AddressPool]) -> Iterator[IPv4Network]:
+    """Every subnet the pools offer, in order."""
+    for pool in pools:
+        try:
+            base = IPv4Network(pool.base)
+            if pool.size > _NARROWEST_SUBNET:
+                raise ValueError(f"size {pool.size} is larger than {_NARROWEST_SUBNET}")
+            yield from base.subnets(new_prefix=pool.size)
+        except ValueError as error:
+            raise InvalidParameter(f"invalid default address pool {pool.base} of size {pool.size}: {error}") from error
+
+
+def overlaps(subnet: IPv4Network, taken: Iterable[IPv4Network]) -> bool:
+    """Whether addresses of the subnet are already reached some other way than through a default route."""
+    return any(route.prefixlen >= _WIDEST_ROUTE and subnet.overlaps(route) for route in taken)
+
+
+def choose_subnet(pools: Sequence[AddressPool], taken_routes: Iterable[IPv4Network]) -> IPv4Network:
+    """The first subnet of the pools (dockerd's when there are none) that overlaps no route of the host."""
+    taken = list(taken_routes)
+    for subnet in subnets(pools or DEFAULT_POOLS):
+        if not overlaps(subnet, taken):
+            return subnet
+    raise Unavailable(
+        "all predefined address pools have been fully subnetted: every one overlaps a route of this host; "
+        "configure others with default-address-pools or bip"
+    )
+
+
+def parse_bip(text: str) -> IPv4Interface:
+    """The bridge's own address with its prefix length, as `bip` in the configuration gives it."""
+    try:
+        interface = IPv4Interface(text)
+    except ValueError as error:
+        raise InvalidParameter(f"invalid bip {text!r}: {error}") from error
+    network = interface.network
+    if "/" not in text or network.prefixlen > _NARROWEST_SUBNET:
+        raise InvalidParameter(f"invalid bip {text!r}: an address with a prefix length up to /30 is needed")
+    if interface.ip in (network.network_address, network.broadcast_address):
+        raise InvalidParameter(f"invalid bip {text!r}: {interface.ip} is no address for a host")
+    return interface
+
+
+def first_host(subnet: IPv4Network) -> IPv4Interface:
+    """The gateway's address when nobody chose one."""
+    return IPv4Interface((int(subnet.network_address) + 1, subnet.prefixlen))
+
+
+def mac_address(address: IPv4Address) -> str:
+    """A MAC that follows from the address: neighbours' caches stay right when another container gets the address."""
+    return ":".join(f"{byte:02x}" for byte in b"\x02\x42" + address.packed)

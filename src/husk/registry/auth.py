@@ -1,0 +1,214 @@
+"""Which Authorization header satisfies a registry?
+
+A registry that wants one answers 401 with a challenge. Basic means name and password with every request; Bearer means a
+token from the token server (realm) that the challenge names, for the scope of the request, got with name and password
+(GET), with an identity token (POST, OAuth2), or with nothing at all for public images. Headers are kept per registry,
+scope and credentials until they expire, so that only the first request of a pull meets a 401.
+"""
+
+import asyncio
+import base64
+import binascii
+import json
+import time
+import urllib.parse
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from husk.errors import HuskError, InvalidParameter, SystemFault, Unauthorized
+from husk.registry.challenges import Challenge, parse_challenges
+from husk.registry.failures import read_refusal
+from husk.registry.transport import Transport, read_limited
+
+_CLIENT_ID = "husk"
+_LARGEST_TOKEN = 1024 * 1024
+_SHORTEST_LIFE = 60
+_LONGEST_LIFE = 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """Who the client says it is at one registry; kept out of logs and tracebacks."""
+
+    username: str = ""
+    password: str = field(default="", repr=False)
+    identity_token: str = field(default="", repr=False)
+    registry_token: str = field(default="", repr=False)
+    server_address: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.username or self.password or self.identity_token or self.registry_token)
+
+    def basic(self) -> str:
+        return "Basic " + base64.b64encode(f"{self.username}:{self.password}".encode()).decode()
+
+
+NOBODY = Credentials()
+
+
+def parse_auth_header(value: str) -> Credentials | None:
+    """The credentials in an X-Registry-Auth header: JSON in base64 of either alphabet; None if it names nobody."""
+    if not value.strip():
+        return None
+    compact = value.strip().rstrip("=").replace("-", "+").replace("_", "/")
+    try:
+        text = base64.b64decode(compact + "=" * (-len(compact) % 4), validate=True)
+        document = json.loads(text)
+    except (binascii.Error, ValueError, RecursionError) as error:
+        raise InvalidParameter(f"invalid X-Registry-Auth header: {error}") from error
+    if document is None:
+        return None
+    return credentials_from(document, "X-Registry-Auth header") or None
+
+
+def credentials_from(document: object, where: str) -> Credentials:
+    """The credentials in an AuthConfig document of the API (field names in any case: docker-py sends both)."""
+    if not isinstance(document, dict):
+        raise InvalidParameter(f"invalid {where}: expected an object")
+    fields: dict[str, str] = {}
+    for key, value in document.items():
+        if not isinstance(value, str | None):
+            raise InvalidParameter(f"invalid {where}: {key} must be a string")
+        fields[str(key).lower()] = value or ""
+    username, password = fields.get("username", ""), fields.get("password", "")
+    if not username and fields.get("auth"):
+        try:
+            username, _, password = base64.b64decode(fields["auth"], validate=True).decode().partition(":")
+        except ValueError as error:
+            raise InvalidParameter(f"invalid {where}: auth is not base64 of name:password") from error
+    return Credentials(
+        username=username,
+        password=password,
+        identity_token=fields.get("identitytoken", ""),
+        registry_token=fields.get("registrytoken", ""),
+        server_address=fields.get("serveraddress", ""),
+    )
+
+
+class _TokenAnswer(msgspec.Struct):
+    token: str = ""
+    access_token: str = ""
+    refresh_token: str = ""
+    expires_in: float = 0
+
+
+@dataclass(slots=True)
+class _Entry:
+    header: str = ""
+    expires: float = 0.0
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+_Key = tuple[str, str, Credentials]
+
+
+class Authorizer:
+    """The Authorization headers that were won so far."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._entries: dict[_Key, _Entry] = {}
+
+    def known(self, base: str, scope: str, credentials: Credentials) -> str:
+        """The header to try first, "" if none is known."""
+        entry = self._entries.get((base, scope, credentials))
+        return entry.header if entry is not None and entry.expires > time.monotonic() else ""
+
+    async def satisfy(
+        self, base: str, scope: str, credentials: Credentials, challenges: Sequence[Challenge], refused: str, url: str
+    ) -> str:
+        """A header that answers `challenges`, other than the `refused` one; "" if there is nothing better to offer."""
+        self._drop_expired()
+        entry = self._entries.setdefault((base, scope, credentials), _Entry())
+        async with entry.lock:  # several layers meet the same 401 at once: one of them gets the token
+            if entry.header != refused and entry.expires > time.monotonic():
+                return entry.header
+            header, life, _ = await self.answer(base, scope, credentials, challenges, url)
+            entry.header, entry.expires = header, time.monotonic() + life
+            return "" if header == refused else header
+
+    async def answer(
+        self,
+        base: str,
+        scope: str,
+        credentials: Credentials,
+        challenges: Sequence[Challenge],
+        url: str,
+        offline: bool = False,
+    ) -> tuple[str, float, str]:
+        """A fresh header, the seconds that it is good for, and an identity token if `offline` asks for one."""
+        by_scheme = {challenge.scheme: challenge for challenge in reversed(challenges)}
+        if bearer := by_scheme.get("bearer"):
+            if credentials.registry_token:
+                return f"Bearer {credentials.registry_token}", _LONGEST_LIFE, ""
+            return await self._token(base, bearer.parameters, scope, credentials, url, offline)
+        if "basic" in by_scheme:
+            if not credentials.username:
+                raise SystemFault(f'Get "{url}": no basic auth credentials')
+            return credentials.basic(), _LONGEST_LIFE, ""
+        return "", 0, ""
+
+    async def _token(
+        self, base: str, challenge: Mapping[str, str], scope: str, credentials: Credentials, url: str, offline: bool
+    ) -> tuple[str, float, str]:
+        realm = await self._check_realm(base, challenge.get("realm", ""), url)
+        query = {"service": challenge.get("service", ""), "scope": challenge.get("scope") or scope}
+        if credentials.identity_token:
+            form = {"grant_type": "refresh_token", "refresh_token": credentials.identity_token}
+            answer = await self._ask(realm, url, form=_filled(query | form | {"client_id": _CLIENT_ID}))
+        else:
+            headers: dict[str, str] = {}
+            if credentials.username:
+                query["account"] = credentials.username
+                headers["Authorization"] = credentials.basic()
+            if offline:
+                query |= {"offline_token": "true", "client_id": _CLIENT_ID}
+            # The scope may name several repositories, separated by spaces: one parameter each.
+            scopes = [("scope", one) for one in query.pop("scope").split()]
+            encoded = urllib.parse.urlencode([*_filled(query).items(), *scopes])
+            answer = await self._ask(f"{realm}{'&' if '?' in realm else '?'}{encoded}", url, headers)
+        token = answer.token or answer.access_token
+        if not token:
+            raise SystemFault(f'Get "{url}": authorization server did not include a token in the response')
+        life = min(max(answer.expires_in, _SHORTEST_LIFE), _LONGEST_LIFE) * 0.9
+        return f"Bearer {token}", life, answer.refresh_token
+
+    async def _ask(
+        self, where: str, url: str, headers: Mapping[str, str] | None = None, form: Mapping[str, str] | None = None
+    ) -> _TokenAnswer:
+        async with self._transport.send("POST" if form else "GET", where, headers, form) as response:
+            body = await read_limited(response, _LARGEST_TOKEN, cut=True)
+            if response.status == 200:
+                try:
+                    return msgspec.json.decode(body, type=_TokenAnswer)
+                except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                    raise SystemFault(f'Get "{url}": unable to decode token response: {error}') from error
+            refusal = read_refusal(
+                response.status, parse_challenges(response.headers.getall("WWW-Authenticate", [])), body
+            )
+            kind: type[HuskError] = TokenRefused if response.status in (400, 401, 403) else SystemFault
+            raise kind(f'Get "{url}": {refusal}')
+
+    async def _check_realm(self, base: str, realm: str, url: str) -> str:
+        """The challenge comes from the registry, and a password goes where it points: never from HTTPS to HTTP."""
+        parts = urllib.parse.urlsplit(realm)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise SystemFault(f'Get "{url}": invalid token auth challenge realm: {realm!r}')
+        if parts.scheme == "http" and base.startswith("https:") and not await self._transport.is_insecure(parts.netloc):
+            raise SystemFault(f'Get "{url}": refused to ask for a token over plain HTTP at {realm}')
+        return realm
+
+    def _drop_expired(self) -> None:
+        now = time.monotonic()
+        for key in [key for key, entry in self._entries.items() if entry.expires < now and not entry.lock.locked()]:
+            del self._entries[key]
+
+
+class TokenRefused(Unauthorized):
+    """The token server does not accept the credentials."""
+
+
+def _filled(parameters: Mapping[str, str]) -> dict[str, str]:
+    return {key: value for key, value in parameters.items() if value}

@@ -1,0 +1,41 @@
+"""What does a WWW-Authenticate header ask for?
+
+Pure. One header may hold several challenges, and quoted values may hold commas, so the header is read token by token.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+_TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+_PARAMETER = re.compile(rf'({_TOKEN})\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]*))')
+_SCHEME = re.compile(rf"({_TOKEN})(?=\s|,|$)")
+_ESCAPE = re.compile(r"\\(.)")
+
+
+@dataclass(frozen=True, slots=True)
+class Challenge:
+    """One way to authenticate: the scheme (`basic`, `bearer`) and its parameters, names in lower case."""
+
+    scheme: str
+    parameters: Mapping[str, str]
+
+
+def parse_challenges(headers: Iterable[str]) -> list[Challenge]:
+    """The challenges of all WWW-Authenticate headers of an answer; what cannot be read is skipped."""
+    found: list[Challenge] = []
+    for header in headers:
+        parameters: dict[str, str] | None = None
+        position = 0
+        while position < len(header):
+            if (pair := _PARAMETER.match(header, position)) and parameters is not None:
+                quoted, bare = pair[2], pair[3]
+                parameters.setdefault(pair[1].lower(), _ESCAPE.sub(r"\1", quoted) if quoted is not None else bare)
+                position = pair.end()
+            elif scheme := _SCHEME.match(header, position):
+                parameters = {}
+                found.append(Challenge(scheme[1].lower(), parameters))
+                position = scheme.end()
+            else:
+                position += 1
+    return found

@@ -1,0 +1,323 @@
+"""How do manifests, blobs and logins come out of a registry?
+
+    async with RegistryClient(insecure=(), mirrors=(), user_agent="husk/0.1") as client:
+        ref = reference.parse("localhost:5000/app").tagged()
+        fetched = await client.manifest(ref)
+        manifest = parse_manifest(fetched.body, fetched.descriptor.media_type)
+
+A broken connection, a busy registry (429) and a failing one (5xx) are tried again with growing pauses, refusals never.
+"""
+
+import asyncio
+import hashlib
+import logging
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self, TypeVar
+
+import aiohttp
+
+from husk.errors import HuskError, InvalidParameter, NotFound, SystemFault, Unauthorized
+from husk.registry.auth import NOBODY, Authorizer, Credentials, TokenRefused
+from husk.registry.challenges import Challenge, parse_challenges
+from husk.registry.failures import Refusal, blob_error, manifest_error, phrase, read_refusal
+from husk.registry.manifest import INDEX_TYPES, MANIFEST_TYPES, Descriptor
+from husk.registry.reference import DOCKER_HUB, Reference, validate_digest, validate_domain
+from husk.registry.transport import Interrupted, Transport, Unreachable, describe, read_limited
+
+T = TypeVar("T")
+OnRetry = Callable[[int, float, str], None]
+"""Called before each pause: how many tries failed, the seconds until the next, and why."""
+
+HUB_HOST = "registry-1.docker.io"
+LARGEST_MANIFEST = 4 * 1024 * 1024
+LARGEST_BYTES = 8 * 1024 * 1024
+_LARGEST_REFUSAL = 64 * 1024
+_CHUNK = 1024 * 1024
+_BLOB_TRIES = 5
+_MANIFEST_TRIES = 3
+_LONGEST_PAUSE = 30.0
+_ACCEPT = ", ".join((*MANIFEST_TYPES, *INDEX_TYPES))
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedManifest:
+    """A manifest exactly as the registry keeps it, with the digest that was computed from it."""
+
+    descriptor: Descriptor
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Endpoint:
+    """One place that may have the content: a registry's address, or a mirror's whole URL."""
+
+    host: str
+    url: str = ""
+
+
+class _Refused(Exception):
+    """A registry said no; callers know what they asked for and turn this into words."""
+
+    def __init__(self, refusal: Refusal, pause: float) -> None:
+        super().__init__(str(refusal))
+        self.refusal = refusal
+        self.pause = pause
+
+
+def _mirrors(urls: Sequence[str]) -> tuple[_Endpoint, ...]:
+    return tuple(_Endpoint("", url.rstrip("/")) for url in urls)
+
+
+class RegistryClient:
+    """Talks to any number of registries; safe to use from many tasks at once."""
+
+    def __init__(
+        self, insecure: Sequence[str] = (), mirrors: Sequence[str] = (), user_agent: str = "husk", backoff: float = 1.0
+    ) -> None:
+        self._transport = Transport(user_agent, insecure)
+        self._authorizer = Authorizer(self._transport)
+        self._mirrors = _mirrors(mirrors)
+        self._backoff = backoff
+
+    def configure(self, insecure: Sequence[str], mirrors: Sequence[str]) -> None:
+        """Take over changed settings; requests under way end as they began."""
+        self._transport.configure(insecure)
+        self._mirrors = _mirrors(mirrors)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        await self._transport.close()
+
+    async def manifest(self, ref: Reference, auth: Credentials | None = None) -> FetchedManifest:
+        """The manifest or index that `ref` names, by its digest if it has one, else by its tag."""
+        target = f"manifests/{ref.digest or ref.tagged().tag}"
+        return await self._anywhere(ref, lambda endpoint: self._retrying(self._manifest, ref, endpoint, target, auth))
+
+    async def _manifest(
+        self, ref: Reference, endpoint: _Endpoint, target: str, auth: Credentials | None
+    ) -> FetchedManifest:
+        try:
+            async with self._open(endpoint, ref, target, auth, {"Accept": _ACCEPT}) as response:
+                body = await read_limited(response, LARGEST_MANIFEST)
+        except _Refused as error:
+            if error.refusal.transient:
+                raise
+            raise manifest_error(error.refusal, ref) from error
+        digest = "sha256:" + hashlib.sha256(body).hexdigest()
+        expected = ref.digest or response.headers.get("Docker-Content-Digest", "")
+        media_type = response.content_type
+        # Schema 1 documents are known by the digest of a part of them; whoever parses this one will refuse it.
+        if expected.startswith("sha256:") and digest != expected and "manifest.v1+" not in media_type:
+            raise SystemFault(f"manifest verification failed for digest {expected}")
+        return FetchedManifest(Descriptor(media_type=media_type, digest=digest, size=len(body)), body)
+
+    async def blob_bytes(self, ref: Reference, descriptor: Descriptor, auth: Credentials | None = None) -> bytes:
+        """A small blob (an image's configuration) as a whole, verified."""
+        try:
+            if descriptor.size > LARGEST_BYTES:
+                raise SystemFault(f"{descriptor.digest} has {descriptor.size} bytes, more than {LARGEST_BYTES}")
+            async with aclosing(self.blob(ref, descriptor, auth)) as chunks:
+                body = b"".join([chunk async for chunk in chunks])
+            if "sha256:" + hashlib.sha256(body).hexdigest() != descriptor.digest:
+                raise SystemFault(f"image config verification failed for digest {descriptor.digest}")
+        except HuskError as error:
+            kind = NotFound if isinstance(error, NotFound) else SystemFault
+            raise kind(f"error pulling image configuration: {error.message}") from error
+        return body
+
+    async def blob(
+        self,
+        ref: Reference,
+        descriptor: Descriptor,
+        auth: Credentials | None = None,
+        on_retry: OnRetry | None = None,
+    ) -> AsyncGenerator[bytes, None]:
+        """The blob in chunks of at most 1 MiB, exactly `descriptor.size` bytes; the consumer verifies the digest.
+
+        Iterate inside `contextlib.aclosing`, so that the connection is given back when the consumer stops early.
+        """
+        target = f"blobs/{validate_digest(descriptor.digest)}"
+        offset, failed = 0, 0
+        while True:
+            begin = offset
+            try:
+                async with self._open_anywhere(ref, target, auth, offset) as response:
+                    async for chunk in _body_from(response, offset):
+                        offset += len(chunk)
+                        if offset > descriptor.size:
+                            raise _wrong_layer(descriptor)
+                        yield chunk
+                if offset == descriptor.size:
+                    return
+                raise _wrong_layer(descriptor)  # complete by HTTP's own count, and yet short: trying again is no use
+            except (Unreachable, Interrupted, _Refused) as error:
+                if isinstance(error, _Refused) and not error.refusal.transient:
+                    short = error.refusal.status == 416  # the blob ends before the byte that is still missing
+                    raise _wrong_layer(descriptor) if short else blob_error(error.refusal, ref) from error
+                if offset == descriptor.size:
+                    return
+                failed = 1 if offset > begin else failed + 1
+                if failed >= _BLOB_TRIES:
+                    raise SystemFault(f"download failed after attempts={failed}: {error}") from error
+                await self._pause(failed, error, on_retry)
+
+    async def login(self, credentials: Credentials) -> str:
+        """Check credentials at the registry they are for; the identity token it gave for later use, or ""."""
+        base = await self._transport.locate(_login_host(credentials.server_address))
+        url, identity = f"{base}/v2/", ""
+        status, challenges = await self._ping(base)
+        if status == 401:
+            header, _, identity = await self._authorizer.answer(base, "", credentials, challenges, url, offline=True)
+            async with self._transport.send("GET", url, {"Authorization": header} if header else {}) as response:
+                status = response.status
+        if status != 200:
+            kind = Unauthorized if status in (401, 403) else SystemFault
+            raise kind(f"login attempt to {url} failed with status: {status} {phrase(status)}")
+        return identity
+
+    async def _ping(self, base: str) -> tuple[int, list[Challenge]]:
+        """How the registry answers to nobody in particular: the status, and the ways to authenticate."""
+        async with self._transport.send("GET", f"{base}/v2/") as response:
+            return response.status, parse_challenges(response.headers.getall("WWW-Authenticate", []))
+
+    def _endpoints(self, ref: Reference) -> tuple[_Endpoint, ...]:
+        if ref.domain == DOCKER_HUB:
+            return (*self._mirrors, _Endpoint(HUB_HOST))
+        return (_Endpoint(ref.domain),)
+
+    async def _anywhere(self, ref: Reference, fetch: Callable[[_Endpoint], Awaitable[T]]) -> T:
+        """What `fetch` gets from the first endpoint that has it: mirrors may fail, the registry has the last word."""
+        *mirrors, registry = self._endpoints(ref)
+        for mirror in mirrors:
+            try:
+                return await fetch(mirror)
+            except (HuskError, _Refused) as error:
+                log.warning("mirror %s cannot serve %s: %s", mirror.url, ref.familiar, error)
+        return await fetch(registry)
+
+    @asynccontextmanager
+    async def _open_anywhere(
+        self, ref: Reference, target: str, auth: Credentials | None, offset: int
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        headers = {"Range": f"bytes={offset}-"} if offset else {}
+        async with AsyncExitStack() as stack:
+            yield await self._anywhere(
+                ref, lambda endpoint: stack.enter_async_context(self._open(endpoint, ref, target, auth, headers))
+            )
+
+    @asynccontextmanager
+    async def _open(
+        self, endpoint: _Endpoint, ref: Reference, target: str, auth: Credentials | None, headers: dict[str, str]
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """A successful answer for `target` of the repository, authorized if the registry asks for that."""
+        base = endpoint.url or await self._transport.locate(endpoint.host)
+        # Credentials belong to the registry that the image is named after, not to the mirrors in front of it.
+        who = NOBODY if endpoint.url or auth is None else auth
+        url = f"{base}/v2/{ref.path}/{target}"
+        scope = f"repository:{ref.path}:pull"
+        header = self._authorizer.known(base, scope, who)
+        try:
+            for last in (False, True):
+                sent = headers | ({"Authorization": header} if header else {})
+                async with self._transport.send("GET", url, sent) as response:
+                    if response.status in (200, 206):
+                        yield response
+                        return
+                    challenges = parse_challenges(response.headers.getall("WWW-Authenticate", []))
+                    body = await read_limited(response, _LARGEST_REFUSAL, cut=True)
+                    refusal = read_refusal(response.status, challenges, body)
+                    pause = _retry_after(response)
+                # Registries that are partly open hide the rest from strangers instead of asking who they are.
+                hidden = refusal.status in (403, 404) and bool(who) and not header
+                if last or not (refusal.status == 401 or hidden):
+                    raise _Refused(refusal, pause)
+                if hidden:
+                    _, challenges = await self._ping(base)
+                header = await self._authorizer.satisfy(base, scope, who, challenges, header, url)
+                if not header:
+                    raise _Refused(refusal, pause)
+        except TokenRefused as error:
+            raise SystemFault(error.message) from error
+        except Unreachable:
+            self._transport.forget(endpoint.host)
+            raise
+
+    async def _retrying(
+        self,
+        fetch: Callable[[Reference, _Endpoint, str, Credentials | None], Awaitable[T]],
+        ref: Reference,
+        endpoint: _Endpoint,
+        target: str,
+        auth: Credentials | None,
+    ) -> T:
+        """`fetch` again while the registry stumbles; one that cannot be reached at all is reported at once."""
+        failed = 0
+        while True:
+            try:
+                return await fetch(ref, endpoint, target, auth)
+            except (Interrupted, _Refused) as error:
+                failed += 1
+                if failed >= _MANIFEST_TRIES:
+                    raise SystemFault(str(error)) from error
+                await self._pause(failed, error, None)
+
+    async def _pause(self, failed: int, error: Exception, on_retry: OnRetry | None) -> None:
+        asked = error.pause if isinstance(error, _Refused) else 0.0
+        seconds = min(max(self._backoff * 2 ** (failed - 1), asked), _LONGEST_PAUSE)
+        log.info("retrying in %.1f seconds after: %s", seconds, error)
+        if on_retry is not None:
+            on_retry(failed, seconds, str(error))
+        await asyncio.sleep(seconds)
+
+
+async def _body_from(response: aiohttp.ClientResponse, offset: int) -> AsyncIterator[bytes]:
+    """The body's bytes from `offset` of the blob on, also if the registry ignored the Range and sent all of it."""
+    skip = offset
+    if response.status == 206:
+        found = re.match(r"bytes (\d+)-", response.headers.get("Content-Range", ""))
+        if found is None or int(found[1]) > offset:
+            raise Interrupted(f"registry sent {response.headers.get('Content-Range')!r} for bytes from {offset}")
+        skip = offset - int(found[1])
+    measured = "Content-Length" in response.headers or "chunked" in response.headers.get("Transfer-Encoding", "")
+    try:
+        while chunk := await response.content.read(_CHUNK):
+            if skip < len(chunk):
+                yield chunk[skip:] if skip else chunk
+            skip = max(0, skip - len(chunk))
+    except (aiohttp.ClientError, OSError) as error:
+        raise Interrupted(describe(error, str(response.url))) from error
+    if not measured:
+        raise Interrupted("unexpected EOF")  # an end that cannot be told from a broken connection
+
+
+def _wrong_layer(descriptor: Descriptor) -> SystemFault:
+    return SystemFault(f"filesystem layer verification failed for digest {descriptor.digest}")
+
+
+def _retry_after(response: aiohttp.ClientResponse) -> float:
+    value = response.headers.get("Retry-After", "")
+    return float(value) if value.isascii() and value.isdigit() else 0.0
+
+
+def _login_host(address: str) -> str:
+    """The registry that a login's server address means; Docker Hub's goes by several names."""
+    host = re.sub(r"^https?://", "", address).partition("/")[0]
+    if host in ("", DOCKER_HUB, "index.docker.io", HUB_HOST):
+        return HUB_HOST
+    try:
+        return validate_domain(host)
+    except InvalidParameter as error:
+        raise InvalidParameter(f"unable to parse server address: {error.message}") from error

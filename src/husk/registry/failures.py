@@ -1,0 +1,118 @@
+"""What does a registry's refusal mean to a docker user?
+
+Pure. A registry says what is wrong in three places: the status, a Bearer challenge's `error`, and a JSON body with a
+list of `{code, message}`. Which wins, and the sentence that comes of it, are dockerd's, because scripts match on it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+
+import msgspec
+
+from husk.errors import HuskError, NotFound, SystemFault
+from husk.registry.challenges import Challenge
+from husk.registry.reference import Reference
+
+_LONGEST_QUOTE = 512
+_MESSAGES = {
+    "UNAUTHORIZED": "authentication required",
+    "DENIED": "requested access to the resource is denied",
+    "MANIFEST_UNKNOWN": "manifest unknown",
+    "NAME_UNKNOWN": "repository name not known to registry",
+    "BLOB_UNKNOWN": "blob unknown to registry",
+    "TOOMANYREQUESTS": "too many requests",
+}
+# Refusals that may be gone a moment later.
+_TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504})
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A registry's answer that is not what was asked for; `code` is empty if it gave no reason that can be read."""
+
+    status: int
+    code: str
+    message: str
+
+    @property
+    def transient(self) -> bool:
+        return self.status in _TRANSIENT
+
+    def __str__(self) -> str:
+        return f"{self.code.lower().replace('_', ' ')}: {self.message}" if self.code else self.message
+
+
+class _Problem(msgspec.Struct):
+    code: str = "UNKNOWN"
+    message: str = ""
+
+
+class _Problems(msgspec.Struct):
+    errors: list[_Problem] = []
+    details: str = ""
+
+
+def read_refusal(status: int, challenges: Sequence[Challenge], body: bytes) -> Refusal:
+    """What the answer with this status, these challenges and this body says."""
+    if not 400 <= status < 500:
+        return Refusal(status, "", f"received unexpected HTTP status: {status} {phrase(status)}")
+    for challenge in challenges:
+        reason = challenge.parameters.get("error") if challenge.scheme == "bearer" else None
+        if reason in ("invalid_token", "insufficient_scope"):
+            code = "UNAUTHORIZED" if reason == "invalid_token" else "DENIED"
+            return Refusal(status, code, challenge.parameters.get("error_description") or _MESSAGES[code])
+    return _from_body(status, body)
+
+
+def _from_body(status: int, body: bytes) -> Refusal:
+    try:
+        problems = msgspec.json.decode(body, type=_Problems)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        why = str(error)
+    else:
+        if problems.errors:
+            first = problems.errors[0]
+            return Refusal(status, first.code, first.message or _MESSAGES.get(first.code, "unknown error"))
+        if problems.details:
+            code = {401: "UNAUTHORIZED", 429: "TOOMANYREQUESTS"}.get(status, "UNKNOWN")
+            return Refusal(status, code, problems.details)
+        why = "no error details found in HTTP response body"
+    if status == 401:
+        return Refusal(status, "UNAUTHORIZED", _MESSAGES["UNAUTHORIZED"])
+    quoted = body[:_LONGEST_QUOTE].decode(errors="replace")
+    shown = msgspec.json.encode(quoted).decode()
+    return Refusal(status, "", f"error parsing HTTP {status} response body: {why}: {shown}")
+
+
+def manifest_error(refusal: Refusal, ref: Reference) -> HuskError:
+    """The error of a pull whose manifest was refused.
+
+    Missing rights and missing images are the same 404, as registries do not tell them apart. Everything else is a 500,
+    also wrong credentials: with a 401 the docker client would ask for a password in the middle of a pull.
+    """
+    if refusal.code == "DENIED":
+        return NotFound(
+            f"pull access denied for {ref.familiar_name}, "
+            f"repository does not exist or may require 'docker login': {refusal}"
+        )
+    if refusal.code == "MANIFEST_UNKNOWN":
+        return NotFound(f"manifest for {ref.familiar} not found: {refusal}")
+    if refusal.code == "NAME_UNKNOWN":
+        return NotFound(f"repository {ref.familiar_name} not found: {refusal}")
+    return SystemFault(str(refusal))
+
+
+def blob_error(refusal: Refusal, ref: Reference) -> HuskError:
+    """The error of a pull whose blob was refused."""
+    if refusal.status == 404:
+        return NotFound("unknown blob")
+    return manifest_error(refusal, ref)
+
+
+def phrase(status: int) -> str:
+    """The reason phrase that belongs to a status."""
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return ""

@@ -1,0 +1,260 @@
+"""By which URL, proxy and TLS settings is a registry reached, and in which words does it fail to be?
+
+HTTPS, verified, always; except for loopback addresses and the registries the administrator called insecure. Those are
+asked once whether they speak HTTPS (with any certificate) or HTTP, and the answer is remembered until it fails.
+"""
+
+import asyncio
+import errno
+import ipaddress
+import re
+import socket
+import ssl
+import urllib.parse
+import urllib.request
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+
+import aiohttp
+from yarl import URL
+
+from husk.errors import SystemFault
+
+_LOOPBACK = ("127.0.0.0/8", "::1/128")
+_CONNECT_SECONDS = 15
+_STALLED_SECONDS = 60
+_PROBE_SECONDS = 15
+_BUFFER = 512 * 1024
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+class Unreachable(SystemFault):
+    """No answer could be had: the connection was not made, or broke before the answer's headers were complete."""
+
+
+class Interrupted(SystemFault):
+    """The connection broke in the middle of an answer."""
+
+
+class Transport:
+    """The HTTP session to all registries."""
+
+    def __init__(self, user_agent: str, insecure: Sequence[str] = ()) -> None:
+        self._user_agent = user_agent
+        self._session: aiohttp.ClientSession | None = None
+        self._unverified: ssl.SSLContext | None = None
+        self._bases: dict[str, str] = {}
+        self._lenient: set[str] = set()
+        self._locks: dict[str, asyncio.Lock] = {}
+        self.configure(insecure)
+
+    def configure(self, insecure: Sequence[str]) -> None:
+        """Set who may be insecure besides loopback; what was found out under the former setting is forgotten."""
+        self._names, self._networks = parse_insecure(insecure)
+        self._bases.clear()
+        self._lenient.clear()
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def locate(self, host: str) -> str:
+        """The base URL of the registry at `host`, such as `https://registry.example:5000`."""
+        async with self._locks.setdefault(host, asyncio.Lock()):
+            if host not in self._bases:
+                self._bases[host] = await self._probe(host) if await self.is_insecure(host) else f"https://{host}"
+            return self._bases[host]
+
+    def forget(self, host: str) -> None:
+        """Look anew next time how `host` is reached: it just was not."""
+        self._bases.pop(host, None)
+
+    async def _probe(self, host: str) -> str:
+        self._lenient.add(f"https://{host}")
+        try:
+            async with asyncio.timeout(_PROBE_SECONDS), self.send("GET", f"https://{host}/v2/"):
+                return f"https://{host}"
+        except (Unreachable, TimeoutError):
+            async with self.send("GET", f"http://{host}/v2/"):
+                return f"http://{host}"
+
+    async def is_insecure(self, host: str) -> bool:
+        """Whether `host` may be spoken to without a verified certificate."""
+        if host in self._names:
+            return True
+        name = urllib.parse.urlsplit(f"//{host}").hostname or ""
+        if name == "localhost" or name.endswith(".localhost"):
+            return True
+        try:
+            addresses = [ipaddress.ip_address(name)]
+        except ValueError:
+            addresses = await _resolve(name)
+        return any(address in network for address in addresses for network in self._networks)
+
+    @asynccontextmanager
+    async def send(
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str] | None = None,
+        form: Mapping[str, str] | None = None,
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """One exchange; redirects are followed (without credentials to another host), no status is an error."""
+        base = _base_of(url)
+        try:
+            response = await self._sessions().request(
+                method,
+                # Built here once and exactly: neither names nor signed queries may be encoded a second time.
+                URL(url, encoded=True),
+                headers=headers,
+                data=form,
+                proxy=proxy_for(url),
+                ssl=self._lenient_context() if base in self._lenient else True,
+            )
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            raise Unreachable(f'{method.capitalize()} "{base}/v2/": {describe(error, url)}') from error
+        async with response:
+            if base.startswith("https:") and response.url.scheme != "https" and base not in self._lenient:
+                raise SystemFault(f'{method.capitalize()} "{url}": refused to follow a redirect from HTTPS to HTTP')
+            yield response
+
+    def _sessions(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0),
+                # Blobs are hashed as they are stored in the registry: nothing may decompress them on the way.
+                headers={"User-Agent": self._user_agent, "Accept-Encoding": "identity"},
+                auto_decompress=False,
+                cookie_jar=aiohttp.DummyCookieJar(),
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS, sock_read=_STALLED_SECONDS),
+                read_bufsize=_BUFFER,
+                requote_redirect_url=False,  # object stores sign the exact text of the URL
+            )
+        return self._session
+
+    def _lenient_context(self) -> ssl.SSLContext:
+        if self._unverified is None:
+            # Not create_default_context: it reads all of the host's certificates (20 ms) that nobody asks here.
+            self._unverified = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            self._unverified.check_hostname = False
+            self._unverified.verify_mode = ssl.CERT_NONE
+        return self._unverified
+
+
+async def read_limited(response: aiohttp.ClientResponse, limit: int, cut: bool = False) -> bytes:
+    """The answer's body; of one with more than `limit` bytes the beginning if `cut`, else an error."""
+    parts: list[bytes] = []
+    size = 0
+    try:
+        async for part in response.content.iter_any():
+            size += len(part)
+            parts.append(part)
+            if size > limit and not cut:
+                raise SystemFault(f'Get "{response.url}": the answer is larger than {limit} bytes')
+            if size > limit:
+                break
+    except (aiohttp.ClientError, OSError) as error:
+        raise Interrupted(f'Get "{response.url}": {describe(error, str(response.url))}') from error
+    return b"".join(parts)[:limit]
+
+
+def parse_insecure(entries: Sequence[str]) -> tuple[frozenset[str], tuple[Network, ...]]:
+    """Registry names and networks out of `--insecure-registry` values; loopback is always among the networks."""
+    names: set[str] = set()
+    networks: list[Network] = [ipaddress.ip_network(text) for text in _LOOPBACK]
+    for entry in entries:
+        bare = entry.removeprefix("http://").removeprefix("https://").rstrip("/")
+        try:
+            if "/" in bare:
+                networks.append(ipaddress.ip_network(bare, strict=False))
+                continue
+        except ValueError:
+            pass
+        names.add(bare)
+    return frozenset(names), tuple(networks)
+
+
+async def _resolve(name: str) -> list[ipaddress.IPv4Address | ipaddress.IPv6Address]:
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(name, None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        return []  # the request itself will fail on this, in better words
+    return [ipaddress.ip_address(address[4][0]) for address in found]
+
+
+def proxy_for(url: str) -> str | None:
+    """The proxy that the environment asks for, never for loopback (aiohttp's own way would also read ~/.netrc)."""
+    parts = urllib.parse.urlsplit(url)
+    name = parts.hostname or ""
+    try:
+        local = ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        local = name == "localhost"
+    proxy = urllib.request.getproxies().get(parts.scheme)
+    if local or not proxy or urllib.request.proxy_bypass(parts.netloc):
+        return None
+    return proxy if "://" in proxy else f"http://{proxy}"
+
+
+def _base_of(url: str) -> str:
+    parts = urllib.parse.urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+def describe(error: BaseException, url: str) -> str:
+    """Why a request failed, in the words of the Go network library, which docker users and their scripts know."""
+    parts = urllib.parse.urlsplit(url)
+    address = parts.netloc
+    if not re.search(r":\d+$", address):
+        address += ":443" if parts.scheme == "https" else ":80"
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        unknown = error.os_error.errno in (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME), None)
+        return f"dial tcp: lookup {parts.hostname}: {'no such host' if unknown else 'server misbehaving'}"
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return f"tls: failed to verify certificate: x509: {_certificate_problem(error.certificate_error)}"
+    if isinstance(error, aiohttp.ClientSSLError):
+        if re.search(r"WRONG_VERSION_NUMBER|RECORD_LAYER|HTTP_REQUEST", str(error)):
+            return "http: server gave HTTP response to HTTPS client"
+        return f"tls: {error.os_error.strerror or error.os_error}"
+    if isinstance(error, aiohttp.ServerTimeoutError | TimeoutError):
+        if isinstance(error, aiohttp.ConnectionTimeoutError):
+            return f"dial tcp {address}: i/o timeout"
+        return "net/http: timeout awaiting response headers"
+    if isinstance(error, aiohttp.ClientConnectorError):
+        # asyncio puts the address that it tried into the text of its exception, uvloop does not.
+        tried = re.search(r"\('([^']+)', (\d+)", str(error.os_error))
+        where = address
+        if tried:
+            where = f"[{tried[1]}]:{tried[2]}" if ":" in tried[1] else f"{tried[1]}:{tried[2]}"
+        return f"dial tcp {where}: connect: {_os_words(error.os_error)}"
+    if isinstance(error, aiohttp.ServerDisconnectedError):
+        return "EOF"
+    if isinstance(error, aiohttp.ClientPayloadError):
+        return "unexpected EOF"
+    if isinstance(error, OSError):
+        return _os_words(error)
+    return str(error) or type(error).__name__
+
+
+def _os_words(error: OSError) -> str:
+    known = {
+        errno.ECONNREFUSED: "connection refused",
+        errno.EHOSTUNREACH: "no route to host",
+        errno.ENETUNREACH: "network is unreachable",
+        errno.ECONNRESET: "connection reset by peer",
+        errno.ETIMEDOUT: "connection timed out",
+    }
+    return known.get(error.errno or 0) or error.strerror or str(error)
+
+
+def _certificate_problem(error: Exception) -> str:
+    reason = str(getattr(error, "verify_message", "")) or str(error)
+    if "mismatch" in reason.lower() or "not valid for" in reason:
+        return f"certificate is not valid for this name: {reason}"
+    if "expired" in reason or "not yet valid" in reason:
+        return "certificate has expired or is not yet valid"
+    if "self" in reason or "local issuer" in reason:
+        return "certificate signed by unknown authority"
+    return reason

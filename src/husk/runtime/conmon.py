@@ -1,0 +1,272 @@
+"""Who keeps a container's output, exit status and terminal while no daemon runs? conmon, one small process for each.
+
+The life of a monitor: `create` starts conmon, which starts the runtime's `create` and stays behind as the parent of the
+container's process. It copies the output to the log file and to whoever is connected to its `attach` socket, and when
+the process has ended it writes the files `exit` and (out of memory) `oom` into the bundle, then ends itself. So the end
+of the monitor means: the exit status is there, the log is complete.
+
+The daemon is the monitor's parent (`--sync`) only to save a fork; when the daemon dies the monitor goes on and the next
+daemon finds it by the pid and start time in the container's record.
+
+What conmon 2.1.6 does that callers must know:
+- It writes to attached clients blocking: one that does not read stops the container's output, as with Docker.
+- With `stdin_once` the end of input from ANY client, or its disconnection, closes the container's stdin. Hence one
+  `Console` per container, shared by all clients, and `close_stdin` only when the client that may do it is done.
+- A terminal's input is never closed; a resize goes through the `ctl` pipe.
+"""
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from husk.errors import SystemFault
+from husk.kernel import process
+from husk.runtime import oci
+
+# conmon reads at most 32 KiB of a message and drops the rest.
+_INPUT_CHUNK = 16 * 1024
+# One byte for the stream, up to 8 KiB of output.
+_OUTPUT_CHUNK = 32 * 1024
+# sun_path holds 107 characters and a zero.
+_SOCKET_PATH_MAX = 107
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """The directory of one container that its runtime and monitor work in, and how its streams are set up."""
+
+    container_id: str
+    directory: Path
+    log_path: Path | None = None
+    terminal: bool = False
+    stdin_open: bool = False
+    stdin_once: bool = False
+    command: str = ""
+    """The first word of the command, for error messages."""
+
+    def write_config(self, spec: dict[str, object]) -> None:
+        """Write `config.json`, what the runtime reads."""
+        (self.directory / "config.json").write_bytes(msgspec.json.encode(spec))
+
+    @property
+    def closes_stdin(self) -> bool:
+        """Does the container see the end of input when the client ends it?"""
+        return self.stdin_open and self.stdin_once and not self.terminal
+
+
+class Created(NamedTuple):
+    """A created container: its first process, and the monitor."""
+
+    pid: int
+    monitor_pid: int
+
+
+class _Report(msgspec.Struct):
+    """What conmon writes to the sync pipe: the pid, or -1 and the runtime's message."""
+
+    data: int
+    message: str = ""
+
+
+class Monitor:
+    def __init__(self, conmon_path: str) -> None:
+        self._path = conmon_path
+
+    async def create(self, bundle: Bundle, runtime: oci.OCIRuntime, timeout: float = 120.0) -> Created:
+        """Create the container of the bundle; it waits for `runtime.start`. The caller watches the monitor with
+        `process.wait_exit`, which also reaps it. When this fails nothing runs, but the runtime may know the id."""
+        for name in ("exit", "oom", "attach", "ctl", "winsz", "pid"):
+            (bundle.directory / name).unlink(missing_ok=True)
+        reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        os.set_blocking(writer, True)
+        complaints = os.memfd_create("conmon", os.MFD_CLOEXEC)
+        child: process.Child | None = None
+        try:
+            child = process.spawn(
+                self._argv(bundle, runtime),
+                stderr=complaints,
+                env={"TZ": "UTC", "TMPDIR": _socket_directory(bundle), "_OCI_SYNCPIPE": str(writer)},
+                pass_fds=(writer,),
+                # conmon leaves a file in its working directory when memory runs out.
+                cwd=str(bundle.directory),
+            )
+            os.close(writer)
+            writer = -1
+            async with asyncio.timeout(timeout):
+                report = await _read_report(reader)
+        except BaseException as error:
+            if child is not None:
+                # The runtime dies with its parent.
+                process.send_signal(child.pidfd, signal.SIGKILL)
+                process.reap_later(child)
+            if isinstance(error, TimeoutError):
+                raise SystemFault(f"{runtime.name} create did not finish within {timeout:g} seconds") from None
+            raise
+        else:
+            if report is None or report.data <= 0:
+                await process.wait_exit(child.pidfd)
+                child.close()
+                text = report.message if report else _content(complaints)
+                raise SystemFault(oci.fault(runtime.name, "create", text, bundle.command))
+            child.close()
+            return Created(report.data, child.pid)
+        finally:
+            os.close(reader)
+            os.close(complaints)
+            if writer >= 0:
+                os.close(writer)
+
+    def _argv(self, bundle: Bundle, runtime: oci.OCIRuntime) -> list[str]:
+        directory = str(bundle.directory)
+        argv = [self._path, "--api-version", "1", "--sync"]
+        argv += ["--cid", bundle.container_id, "--cuuid", bundle.container_id]
+        argv += ["--runtime", runtime.program, *(f"--runtime-arg={argument}" for argument in runtime.global_args)]
+        argv += ["--bundle", directory, "--persist-dir", directory, "--full-attach"]
+        argv += ["--container-pidfile", f"{directory}/pid"]
+        # Lines survive a killed daemon without fsync; waiting for the disk would delay every exit.
+        argv += ["--log-path", f"k8s-file:{bundle.log_path}" if bundle.log_path else "none", "--no-sync-log"]
+        argv += ["--log-level", "error"]
+        if bundle.terminal:
+            argv.append("--terminal")
+        if bundle.stdin_open:
+            argv.append("--stdin")
+            if not bundle.closes_stdin:
+                argv.append("--leave-stdin-open")
+        return argv
+
+    def exit_status(self, bundle: Bundle) -> int | None:
+        """The exit status (128 + signal when killed), None while the container runs or when the monitor was killed."""
+        try:
+            return int((bundle.directory / "exit").read_text())
+        except (FileNotFoundError, ValueError):
+            return None
+
+    def exit_time(self, bundle: Bundle) -> int | None:
+        """When the container ended, in nanoseconds since the epoch, if its monitor could tell."""
+        try:
+            return (bundle.directory / "exit").stat().st_mtime_ns
+        except FileNotFoundError:
+            return None
+
+    def oom(self, bundle: Bundle) -> bool:
+        """Did the container run out of memory?"""
+        return (bundle.directory / "oom").exists()
+
+    async def attach(self, bundle: Bundle) -> "Console":
+        """Connect to the container's streams; what it writes from now on is seen."""
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        connection.setblocking(False)
+        directory = os.open(bundle.directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            # Through the descriptor, because the path may be longer than a socket's address can be.
+            address = f"/proc/self/fd/{directory}/attach"
+            for _ in range(200):
+                try:
+                    connection.connect(address)
+                    return Console(connection, bundle.closes_stdin)
+                except BlockingIOError:  # the monitor's queue of new clients is full
+                    await asyncio.sleep(0.01)
+            raise SystemFault(f"the monitor of container {bundle.container_id} does not answer")
+        except BaseException as error:
+            connection.close()
+            if isinstance(error, OSError):
+                gone = f"the monitor of container {bundle.container_id} is gone: {error.strerror}"
+                raise SystemFault(gone) from error
+            raise
+        finally:
+            os.close(directory)
+
+    async def resize(self, bundle: Bundle, height: int, width: int) -> None:
+        """Set the size of the container's terminal."""
+        # Larger ones conmon refuses, without telling.
+        height, width = (min(max(int(value), 0), 1000) for value in (height, width))
+        try:
+            fd = os.open(bundle.directory / "ctl", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            try:
+                os.write(fd, f"1 {height} {width}\n".encode())
+            finally:
+                os.close(fd)
+        except OSError as error:
+            raise SystemFault(f"cannot resize container {bundle.container_id}: {error.strerror}") from error
+
+
+class Console:
+    """A connection to a container's streams. One reader and one writer at a time."""
+
+    def __init__(self, connection: socket.socket, closes_stdin: bool) -> None:
+        self._connection = connection
+        self._closes_stdin = closes_stdin
+        self._reset = False
+
+    async def read(self) -> tuple[int, bytes] | None:
+        """The next piece of output with its stream (1 stdout, 2 stderr); None when the monitor has ended."""
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                message = await loop.sock_recv(self._connection, _OUTPUT_CHUNK)
+            except ConnectionResetError:
+                # Input that nobody read any more: the kernel tells it once, ahead of the output still in the queue.
+                if self._reset:
+                    return None
+                self._reset = True
+                continue
+            if not message:
+                return None
+            # conmon numbers the pipes 1 stdin, 2 stdout, 3 stderr.
+            return message[0] - 1, message[1:]
+
+    async def write(self, data: bytes) -> None:
+        """Send input; waits while the container does not read. Input to a container that has ended is dropped."""
+        loop = asyncio.get_running_loop()
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            for start in range(0, len(data), _INPUT_CHUNK):
+                await loop.sock_sendall(self._connection, data[start : start + _INPUT_CHUNK])
+
+    def close_stdin(self) -> None:
+        """The client has no more input: the container sees the end of file if it is set up so, else nothing happens."""
+        if self._closes_stdin:
+            with contextlib.suppress(OSError):
+                self._connection.shutdown(socket.SHUT_WR)
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+async def _read_report(fd: int) -> _Report | None:
+    """The line from the sync pipe; None when conmon ended without one."""
+    loop = asyncio.get_running_loop()
+    readable = asyncio.Event()
+    loop.add_reader(fd, readable.set)
+    line = b""
+    try:
+        while not line.endswith(b"\n"):
+            await readable.wait()
+            readable.clear()
+            with contextlib.suppress(BlockingIOError):
+                chunk = os.read(fd, 65536)
+                if not chunk:
+                    return None
+                line += chunk
+    finally:
+        loop.remove_reader(fd)
+    try:
+        return msgspec.json.decode(line, type=_Report)
+    except msgspec.MsgspecError:
+        return _Report(-1, line.decode(errors="replace"))
+
+
+def _socket_directory(bundle: Bundle) -> str:
+    """Where conmon binds the socket on which the runtime hands the terminal over; it cannot shorten a long path."""
+    directory = str(bundle.directory)
+    return directory if len(directory) + len("/conmon-term.XXXXXX") <= _SOCKET_PATH_MAX else "/tmp"
+
+
+def _content(fd: int) -> str:
+    return os.pread(fd, 8192, 0).decode(errors="replace")

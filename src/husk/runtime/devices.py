@@ -1,0 +1,71 @@
+"""Which device nodes of the host does a container see? Those it names, or all of them when it is privileged."""
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from husk.errors import InvalidParameter
+from husk.runtime.spec import Device, DeviceRule
+
+# The runtime makes these itself, or mounts something there.
+_OWN = frozenset({"pts", "shm", "mqueue", "fd", "console", "ptmx", ".lxc", ".lxd-mounts", ".udev"})
+
+
+def host_devices(root: Path = Path("/dev")) -> tuple[Device, ...]:
+    """Every device node of the host, for privileged containers."""
+    return tuple(_walk(root, root))
+
+
+def from_host(
+    path: str, path_in_container: str = "", permissions: str = "rwm"
+) -> tuple[list[Device], list[DeviceRule]]:
+    """The device at a path of the host (all below it when it is a directory), with the rules that allow its use."""
+    source, target = Path(path), Path(path_in_container or path)
+    if not permissions or set(permissions) - set("rwm"):
+        raise InvalidParameter(f"invalid device mode: {permissions}")
+    try:
+        mode = source.stat().st_mode
+    except OSError:
+        mode = 0
+    if stat.S_ISDIR(mode):
+        devices = [_moved(device, source, target) for device in _walk(source, source)]
+    else:
+        found = _device(source)
+        devices = [_moved(found, source, target)] if found else []
+    if not devices:
+        raise InvalidParameter(
+            f'error gathering device information while adding custom device "{path}": not a device node'
+        )
+    return devices, [DeviceRule(True, item.type, item.major, item.minor, permissions) for item in devices]
+
+
+def _walk(directory: Path, root: Path) -> Iterator[Device]:
+    with os.scandir(directory) as entries:
+        for entry in sorted(entries, key=lambda entry: entry.name):
+            if directory == root == Path("/dev") and entry.name in _OWN:
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                yield from _walk(Path(entry.path), root)
+            elif not entry.is_symlink() and (device := _device(Path(entry.path))):
+                yield device
+
+
+def _device(path: Path) -> Device | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    if stat.S_ISCHR(status.st_mode):
+        kind = "c"
+    elif stat.S_ISBLK(status.st_mode):
+        kind = "b"
+    else:
+        return None
+    major, minor = os.major(status.st_rdev), os.minor(status.st_rdev)
+    return Device(str(path), kind, major, minor, stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid)
+
+
+def _moved(device: Device, source: Path, target: Path) -> Device:
+    path = target / Path(device.path).relative_to(source)
+    return Device(str(path), device.type, device.major, device.minor, device.file_mode, device.uid, device.gid)

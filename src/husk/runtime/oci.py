@@ -1,0 +1,266 @@
+"""How is an OCI runtime asked to do something, and which one is asked?
+
+A runtime is a program (crun, runc, ...) with the OCI command line. It keeps a directory per container below its root.
+Two verbs of crun are done here without starting it, because each start of a program is a millisecond or more of every
+container's life: `start` is one byte into a pipe, `delete` of an ended container is some rmdirs. Both fall back to the
+program whenever what they find is not exactly what they expect.
+"""
+
+import asyncio
+import logging
+import os
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import msgspec
+
+from husk.config import Config
+from husk.errors import InvalidParameter, SystemFault, Unavailable
+from husk.kernel import cgroups, process
+
+log = logging.getLogger(__name__)
+
+# What docker calls its runc: clients send it back to us from `docker info`.
+_ALIASES = {"io.containerd.runc.v2": "runc"}
+
+
+class _LogLine(msgspec.Struct):
+    msg: str = ""
+    level: str = ""
+
+
+class _CrunStatus(msgspec.Struct, rename="kebab"):
+    """The part of crun's own status file that we read."""
+
+    pid: int
+    process_start_time: int = 0
+    cgroup_path: str = ""
+    systemd_cgroup: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OCIRuntime:
+    """One runtime with one root directory. All methods raise SystemFault with the runtime's own message."""
+
+    name: str
+    path: str
+    args: tuple[str, ...]
+    root: Path
+    sealed: str = ""
+    """Path of the program's sealed copy, if there is one."""
+
+    @property
+    def program(self) -> str:
+        """What to execute."""
+        return self.sealed or self.path
+
+    @property
+    def global_args(self) -> list[str]:
+        """Arguments before the verb."""
+        return [*self.args, "--root", str(self.root), "--log-format", "json"]
+
+    async def start(self, container_id: str) -> None:
+        """Let a created container's process run."""
+        if self._is_crun and self._open_gate(container_id):
+            return
+        await self._run("start", container_id)
+
+    async def delete(self, container_id: str, force: bool = False) -> None:
+        """Forget a container and remove its cgroup. `force` kills it first; what does not exist is no error."""
+        if not (self.root / container_id).exists():
+            return
+        if self._is_crun and await asyncio.to_thread(self._sweep, container_id):
+            return
+        try:
+            await self._run("delete", *(["--force"] if force else []), container_id)
+        except SystemFault:
+            if (self.root / container_id).exists():
+                raise
+
+    async def kill(self, container_id: str, sig: int) -> None:
+        await self._run("kill", container_id, str(int(sig)))
+
+    async def pause(self, container_id: str) -> None:
+        await self._run("pause", container_id)
+
+    async def resume(self, container_id: str) -> None:
+        await self._run("resume", container_id)
+
+    def known(self) -> list[str]:
+        """Ids of the containers that this runtime still has a directory of."""
+        try:
+            return sorted(entry.name for entry in os.scandir(self.root) if entry.is_dir() and entry.name[0] != ".")
+        except FileNotFoundError:
+            return []
+
+    async def version(self) -> str:
+        """The first line that the runtime prints about itself."""
+        result = await process.run([self.path, "--version"], timeout=10)
+        return result.stdout.decode(errors="replace").partition("\n")[0]
+
+    async def _run(self, verb: str, *arguments: str) -> None:
+        result = await process.run([self.program, *self.global_args, verb, *arguments])
+        if result.returncode != 0:
+            raise SystemFault(fault(self.name, verb, result.stderr.decode(errors="replace")))
+
+    @property
+    def _is_crun(self) -> bool:
+        return Path(self.path).name == "crun" and not self.args
+
+    def _open_gate(self, container_id: str) -> bool:
+        """What `crun start` does for a container without hooks: a byte into the pipe that its process waits on."""
+        gate = self.root / container_id / "exec.fifo"
+        try:
+            # Fails when nobody reads, that is when the process is gone: the program then tells why.
+            fd = os.open(gate, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError:
+            return False
+        try:
+            # The missing pipe is how crun knows a running container from a created one.
+            gate.unlink()
+            os.write(fd, b"\0")
+        except OSError:
+            return False
+        finally:
+            os.close(fd)
+        return True
+
+    def _sweep(self, container_id: str) -> bool:
+        """What `crun delete` does for a container that has ended and has no hooks."""
+        directory = self.root / container_id
+        try:
+            status = msgspec.json.decode((directory / "status").read_bytes(), type=_CrunStatus)
+        except (OSError, msgspec.MsgspecError):
+            return False
+        if status.systemd_cgroup or process.start_time(status.pid) == status.process_start_time:
+            return False
+        if status.cgroup_path:
+            try:
+                cgroups.remove(status.cgroup_path)
+            except SystemFault:
+                # Without a pid namespace of its own, a container's children outlive its first process.
+                cgroups.kill_all(status.cgroup_path)
+                cgroups.remove(status.cgroup_path)
+        shutil.rmtree(directory, ignore_errors=True)
+        return not directory.exists()
+
+
+class Runtimes:
+    """The runtimes that containers may name, and the one they get otherwise."""
+
+    def __init__(self, runtimes: Mapping[str, OCIRuntime], default: str, sealed: Sequence[int] = ()) -> None:
+        self.all = dict(runtimes)
+        self.default = self.all[default]
+        self._sealed = list(sealed)
+
+    def close(self) -> None:
+        """Let the sealed copies go; containers are not touched."""
+        while self._sealed:
+            os.close(self._sealed.pop())
+
+    def get(self, name: str) -> OCIRuntime:
+        """The runtime of that name; the default one for an empty name."""
+        if not name:
+            return self.default
+        found = self.all.get(name) or self.all.get(_ALIASES.get(name, ""))
+        if found is None:
+            if name in _ALIASES:
+                return self.default
+            raise InvalidParameter(f"unknown or invalid runtime name: {name}")
+        return found
+
+
+async def find_runtimes(config: Config) -> Runtimes:
+    """The configured runtimes, and crun and runc where they are installed. The default is the configured one, else
+    crun where it can work, else runc."""
+    roots = config.exec_root / "runtimes"
+    found: dict[str, OCIRuntime] = {}
+    for name in ("crun", "runc"):
+        if path := shutil.which(name, path="/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"):
+            found[name] = OCIRuntime(name, path, (), roots / name)
+    for name, runtime in config.runtimes.items():
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", name):
+            raise InvalidParameter(f"invalid runtime name: {name!r}")
+        path = shutil.which(runtime.path) or runtime.path
+        found[name] = OCIRuntime(name, path, runtime.args, roots / name)
+    blockers = await asyncio.to_thread(cgroups.hybrid_blocker)
+    default = config.default_runtime or _choose(found, blockers)
+    if default not in found:
+        raise InvalidParameter(f"the default runtime {default} is not installed and not in the configuration")
+    for usable in found.values():
+        await asyncio.to_thread(usable.root.mkdir, mode=0o700, parents=True, exist_ok=True)
+    sealed = []
+    if "crun" in found and (fd := await asyncio.to_thread(_seal, found["crun"].path)) is not None:
+        found["crun"] = replace(found["crun"], sealed=f"/proc/{os.getpid()}/fd/{fd}")
+        sealed.append(fd)
+    return Runtimes(found, default, sealed)
+
+
+def _seal(path: str) -> int | None:
+    try:
+        return process.sealed_copy(path)
+    except OSError as error:  # some hosts forbid programs in memory; it only saves time
+        log.debug("no sealed copy of %s: %s", path, error)
+        return None
+
+
+def _choose(found: Mapping[str, OCIRuntime], blockers: tuple[str, ...]) -> str:
+    if "crun" in found and not blockers:
+        return "crun"
+    if "crun" in found and "runc" in found:
+        log.warning(
+            "crun cannot work while the cgroup v2 tree holds %s: containers use runc, which is slower. "
+            "Cure: husk doctor --fix",
+            ", ".join(blockers),
+        )
+    for name in ("runc", "crun"):
+        if name in found:
+            return name
+    raise Unavailable("no OCI runtime found: install crun or runc")
+
+
+def fault(runtime: str, verb: str, stderr: str, command: str = "") -> str:
+    """What the client is told when a runtime fails: Docker's frame around the runtime's own message."""
+    messages = []
+    for line in stderr.splitlines():
+        try:
+            entry = msgspec.json.decode(line, type=_LogLine)
+        except msgspec.MsgspecError:
+            if line.strip():
+                messages.append(line.strip())
+            continue
+        if entry.level in ("error", "fatal", ""):
+            messages.append(entry.msg)
+    text = "; ".join(message for message in messages if message) or "no message"
+    text = _in_runc_words(text, command)
+    frame = "failed to create task for container: failed to create shim task: " if verb == "create" else ""
+    if not text.startswith(f"{runtime} {verb} failed"):
+        text = f"{runtime} {verb} failed: {text}"
+    return f"{frame}OCI runtime {verb} failed: {text}: unknown"
+
+
+CANNOT_START = 128
+
+
+def exit_code(message: str) -> int:
+    """The exit code that a container gets when it cannot be created: 127 not found, 126 not runnable, else 128."""
+    text = message.lower()
+    if any(sign in text for sign in ("executable file not found", "no such file or directory", "not a directory")):
+        return 127
+    if "permission denied" in text or "is a directory" in text:
+        return 126
+    return CANNOT_START
+
+
+def _in_runc_words(text: str, command: str) -> str:
+    """Clients know runc's sentences about a command that cannot be run; crun has its own."""
+    if match := re.search(r"executable file `(.*)` not found", text):
+        name = match[1]
+        reason = f"stat {name}: no such file or directory" if "/" in name else "executable file not found in $PATH"
+        return f'unable to start container process: exec: "{name}": {reason}'
+    if re.search(r"^open executable: (Operation not permitted|Permission denied)", text):
+        return f'unable to start container process: exec: "{command}": permission denied'
+    return text

@@ -1,0 +1,88 @@
+"""How does a container start with a filter of system calls without paying for it each time? crun takes it compiled.
+
+An annotation hands crun the finished program; the readable profile stays in the bundle beside it, so that a runtime
+which does not know the annotation compiles that one and the container is never without its filter.
+"""
+
+import asyncio
+import base64
+import logging
+from collections.abc import Mapping
+
+import msgspec
+
+from husk.kernel import seccomp
+
+log = logging.getLogger(__name__)
+
+ANNOTATION = "run.oci.seccomp_bpf_data"
+# Every set of capabilities has its own profile; a host sees a handful.
+_KEPT = 32
+
+
+class _Argument(msgspec.Struct, rename="camel"):
+    index: int
+    value: int
+    op: str
+    value_two: int = 0
+
+
+class _Rule(msgspec.Struct, rename="camel"):
+    names: list[str]
+    action: str
+    errno_ret: int = 1
+    args: list[_Argument] = []
+
+
+class _Profile(msgspec.Struct, rename="camel"):
+    default_action: str
+    default_errno_ret: int = 1
+    architectures: list[str] = []
+    syscalls: list[_Rule] = []
+    flags: list[str] = []
+    listener_path: str = ""
+
+
+class CompiledFilters:
+    """The filters compiled so far."""
+
+    def __init__(self) -> None:
+        self._compiled: dict[bytes, dict[str, str]] = {}
+
+    async def annotations(self, profile: Mapping[str, object] | None) -> dict[str, str]:
+        """What to add to the bundle's annotations; nothing when there is no filter or it cannot be compiled here."""
+        if profile is None:
+            return {}
+        key = msgspec.json.encode(profile)
+        if key not in self._compiled:
+            result = await asyncio.to_thread(_compile, key)
+            while len(self._compiled) >= _KEPT:
+                del self._compiled[next(iter(self._compiled))]
+            self._compiled[key] = result
+        return self._compiled[key]
+
+
+def _compile(document: bytes) -> dict[str, str]:
+    try:
+        profile = msgspec.json.decode(document, type=_Profile)
+        if profile.listener_path:
+            return {}
+        program = seccomp.compile_filter(
+            profile.default_action,
+            profile.default_errno_ret,
+            profile.architectures,
+            [
+                seccomp.Rule(
+                    rule.names,
+                    rule.action,
+                    rule.errno_ret,
+                    [seccomp.Comparison(item.index, item.op, item.value, item.value_two) for item in rule.args],
+                )
+                for rule in profile.syscalls
+                if (rule.action, rule.errno_ret) != (profile.default_action, profile.default_errno_ret)
+            ],
+        )
+    except (seccomp.CompileError, msgspec.MsgspecError) as error:
+        log.warning("the runtime compiles the seccomp profile at each start: %s", error)
+        return {}
+    return {ANNOTATION: base64.b64encode(program).decode()}

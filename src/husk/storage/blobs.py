@@ -1,0 +1,105 @@
+"""Where is the content that has a digest? In one directory, each blob in a file that is named after its digest.
+
+A blob is complete or absent: it is written below `ingest/` and appears under its digest by one rename. Half-written
+files of a daemon that was killed are removed at the next start. The store does not know who uses a blob; its users
+remove theirs, and `sweep` removes what a killed daemon had not yet given to anyone.
+"""
+
+import asyncio
+import contextlib
+import hashlib
+import itertools
+import os
+import re
+from collections.abc import Collection
+from pathlib import Path
+from typing import Self
+
+from husk.errors import InvalidParameter, NotFound
+from husk.storage.trees import remove_tree
+
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+
+
+def validate_digest(digest: str) -> str:
+    """Return `digest` if it may become a file's name, else raise InvalidParameter."""
+    if _DIGEST.fullmatch(digest) is None:
+        raise InvalidParameter(f"invalid digest {digest!r}: it must be sha256: and 64 lower-case hexadecimal digits")
+    return digest
+
+
+class BlobStore:
+    """Blobs below `root/sha256`; half-written ones below `root/ingest`."""
+
+    def __init__(self, root: Path) -> None:
+        self._content = root / "sha256"
+        self._ingest = root / "ingest"
+        self._sequence = itertools.count()
+
+    @classmethod
+    def open(cls, root: Path) -> Self:
+        """Make the directories and forget what was half written."""
+        store = cls(root)
+        remove_tree(store._ingest)
+        store._ingest.mkdir(parents=True, mode=0o700)
+        store._content.mkdir(exist_ok=True, mode=0o700)
+        return store
+
+    def path(self, digest: str) -> Path:
+        return self._content / validate_digest(digest).removeprefix("sha256:")
+
+    def has(self, digest: str) -> bool:
+        return self.path(digest).exists()
+
+    def size(self, digest: str) -> int:
+        try:
+            return self.path(digest).stat().st_size
+        except FileNotFoundError:
+            raise NotFound(f"content digest {digest}: not found") from None
+
+    def all(self) -> set[str]:
+        """The digests of all blobs."""
+        return {f"sha256:{name}" for name in os.listdir(self._content)}
+
+    async def read(self, digest: str) -> bytes:
+        """The whole blob; for manifests and configurations, which are small."""
+        try:
+            return await asyncio.to_thread(self.path(digest).read_bytes)
+        except FileNotFoundError:
+            raise NotFound(f"content digest {digest}: not found") from None
+
+    async def put(self, data: bytes) -> str:
+        """Store `data` and return its digest."""
+        return await asyncio.to_thread(self._put, data)
+
+    async def remove(self, digest: str) -> None:
+        """Remove a blob; nothing happens when there is none."""
+        path = self.path(digest)
+        with contextlib.suppress(FileNotFoundError):
+            await asyncio.to_thread(path.unlink)
+
+    async def sweep(self, keep: Collection[str]) -> list[str]:
+        """Remove all blobs that are not in `keep`; for the start of the daemon, before anything is pulled."""
+        unused = sorted(self.all().difference(keep))
+        for digest in unused:
+            await self.remove(digest)
+        return unused
+
+    def temporary(self) -> Path:
+        """A fresh name below `ingest/` for a blob that somebody else is going to write."""
+        return self._ingest / str(next(self._sequence))
+
+    def adopt(self, temporary: Path, digest: str) -> None:
+        """Make a file that was written at `temporary` visible as the blob `digest`."""
+        os.replace(temporary, self.path(digest))
+
+    def _put(self, data: bytes) -> str:
+        digest = "sha256:" + hashlib.sha256(data).hexdigest()
+        if not self.has(digest):
+            temporary = self.temporary()
+            try:
+                temporary.write_bytes(data)
+                self.adopt(temporary, digest)
+            finally:
+                temporary.unlink(missing_ok=True)
+        return digest

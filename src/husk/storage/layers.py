@@ -1,0 +1,322 @@
+"""Which layers are there, and how does one come into being?
+
+The life of a layer:
+
+1. `ingest` gives it a directory below `l/` and a worker process; the pieces of its blob go in as they arrive.
+2. `finish` tells its digests. The directory is complete and belongs to nobody yet; a start of the daemon removes it.
+3. `commit` puts it on top of its parent: the blob appears under its digest, then one record in the state store makes
+   the layer exist. From now on it never changes. (`discard` instead, if it is not wanted after all.)
+4. `remove` deletes the record, then moves the directory to `trash/`, where it is deleted in the background, and removes
+   the blob when no other layer has the same.
+
+Whatever has no record is rubbish, so that a daemon killed at any instruction leaves nothing that the next start would
+not remove. Directories have short names, because all those of an image must fit into one mount call.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import re
+import stat
+import threading
+from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn, Self, TypeVar
+
+import msgspec
+
+from husk.errors import InvalidParameter, NotFound, SystemFault
+from husk.storage.archive import chain_id
+from husk.storage.blobs import BlobStore, validate_digest
+from husk.storage.state import Change, StateStore
+from husk.storage.trees import remove_tree
+from husk.storage.workers import Worker, WorkerDied
+from husk.tasks import Tasks
+
+KIND = "layer"
+DIFF_MEDIA_TYPE = "application/vnd.docker.image.rootfs.diff.tar"
+
+_NAME = re.compile(r"[0-9a-z]+")
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+
+class Layer(msgspec.Struct, frozen=True):
+    """One layer at its place in a chain; `size` counts the files' bytes, `blob_size` those that came in."""
+
+    chain_id: str
+    diff_id: str
+    parent: str
+    directory: str
+    size: int
+    blob: str
+    blob_size: int
+    media_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unpacked:
+    """A layer that is complete on disk and not yet part of any chain; commit or discard it."""
+
+    blob: str
+    blob_size: int
+    diff_id: str
+    size: int
+    media_type: str
+    staging: str
+    blob_file: Path
+    describes_root: bool
+
+
+class Ingest:
+    """A layer on its way in; `LayerStore.ingest` makes it."""
+
+    def __init__(self, worker: Worker, media_type: str, staging: str, blob_file: Path) -> None:
+        self._worker = worker
+        self._media_type = media_type
+        self.staging = staging
+        self.blob_file = blob_file
+        self.finished = False
+
+    async def write(self, chunk: bytes | bytearray | memoryview) -> None:
+        """Hand over the next piece, in the form in which the registry or the archive has it."""
+        try:
+            await self._worker.write(chunk)
+        except WorkerDied:
+            _fail(await self._worker.outcome())
+
+    async def finish(self) -> Unpacked:
+        """Say that this was all; returns when the layer is unpacked and verified."""
+        outcome = await self._worker.outcome()
+        if not outcome.startswith("ok "):
+            _fail(outcome)
+        _, blob, blob_size, diff_id, size, describes_root = outcome.split(" ")
+        self.finished = True
+        return Unpacked(
+            blob=blob,
+            blob_size=int(blob_size),
+            diff_id=diff_id,
+            size=int(size),
+            media_type=self._media_type,
+            staging=self.staging,
+            blob_file=self.blob_file,
+            describes_root=describes_root == "1",
+        )
+
+    def stop(self) -> None:
+        self._worker.stop()
+
+
+class LayerStore:
+    """All layers of a daemon, below one directory."""
+
+    def __init__(self, root: Path, state: StateStore, blobs: BlobStore) -> None:
+        self._layers = root / "l"
+        self._trash = root / "trash"
+        self._state = state
+        self._blobs = blobs
+        self._records: dict[str, Layer] = {}
+        self._sequence = 0
+        self._lock = asyncio.Lock()
+        self._tasks = Tasks()
+        self._emptying: asyncio.Task[None] | None = None
+        self._stop = threading.Event()
+
+    @classmethod
+    async def open(cls, root: Path, state: StateStore, blobs: BlobStore) -> Self:
+        """Load the records and sweep what has none."""
+        store = cls(root, state, blobs)
+        store._layers.mkdir(parents=True, exist_ok=True, mode=0o710)
+        store._trash.mkdir(exist_ok=True, mode=0o700)
+        layers = [msgspec.json.decode(body, type=Layer) for body in state.load(KIND).values()]
+        store._records = {layer.chain_id: layer for layer in layers}
+        known = {layer.directory for layer in layers}
+        present = set(os.listdir(store._layers))
+        names = known | present | set(os.listdir(store._trash))
+        store._sequence = max((int(name, 36) for name in names if _NAME.fullmatch(name)), default=0)
+        for name in present - known:
+            store._throw_away(name)
+        for layer in layers:
+            if layer.directory not in present:
+                log.error("the directory of layer %s is missing: images with it cannot be used", layer.chain_id)
+        store._empty_trash_soon()
+        return store
+
+    async def close(self) -> None:
+        """Stop deleting; the rest is deleted after the next start."""
+        self._stop.set()
+        await self._tasks.join()
+
+    def get(self, chain: str) -> Layer | None:
+        return self._records.get(chain)
+
+    def all(self) -> Iterable[Layer]:
+        return self._records.values()
+
+    def blobs(self) -> set[str]:
+        """The digests of the blobs that layers own; `BlobStore.sweep` must keep them."""
+        return {layer.blob for layer in self._records.values()}
+
+    def path(self, layer: Layer) -> Path:
+        """What overlayfs mounts for this layer."""
+        return self._layers / layer.directory
+
+    def lower(self, chain_ids: Sequence[str]) -> list[str]:
+        """The chain's layers (base first) as overlayfs wants them: topmost first."""
+        layers = []
+        for chain in reversed(chain_ids):
+            layer = self._records.get(chain)
+            if layer is None:
+                raise NotFound(f"layer does not exist: {chain}")
+            layers.append(str(self.path(layer)))
+        return layers
+
+    @contextlib.asynccontextmanager
+    async def ingest(self, digest: str | None, media_type: str) -> AsyncIterator[Ingest]:
+        """Take in one layer; if the block is left before `finish` has returned, no trace of it stays."""
+        expected = "-" if digest is None else validate_digest(digest)
+        staging, blob_file = self._make_staging()
+        try:
+            worker = Worker.start("husk.storage.unpack", [str(self._layers / staging), str(blob_file), expected])
+        except BaseException:
+            self._drop(staging, blob_file)
+            raise
+        ingest = Ingest(worker, media_type, staging, blob_file)
+        try:
+            yield ingest
+        finally:
+            self._end(ingest)
+
+    async def ingest_diff(self, upper: Path) -> Unpacked:
+        """Make a layer of what a container changed; its data goes from worker to worker, past the daemon."""
+        staging, blob_file = self._make_staging()
+        try:
+            producer, worker = Worker.start_pair(
+                ("husk.storage.diff", [str(upper)]),
+                ("husk.storage.unpack", [str(self._layers / staging), str(blob_file), "-"]),
+            )
+        except BaseException:
+            self._drop(staging, blob_file)
+            raise
+        ingest = Ingest(worker, DIFF_MEDIA_TYPE, staging, blob_file)
+        try:
+            whole = await producer.outcome() == "ok"
+            outcome = await worker.outcome()
+            if not whole and not outcome.startswith("system "):
+                raise SystemFault(f"reading the changes in {upper} failed: see the daemon's log")
+            return await ingest.finish()
+        finally:
+            producer.stop()
+            self._end(ingest)
+
+    async def commit(self, unpacked: Unpacked, parent: str) -> Layer:
+        """Put a layer on top of `parent` (a chain id, or ""); if the same is there already, that one is returned."""
+        return await self._whole(self._commit(unpacked, parent))
+
+    async def discard(self, unpacked: Unpacked) -> None:
+        """Drop a layer that was not committed; nothing happens when it was dropped before."""
+        self._drop(unpacked.staging, unpacked.blob_file)
+
+    async def remove(self, chain: str) -> None:
+        """Remove a layer; nothing happens when there is none. That nobody uses it is the caller's knowledge."""
+        await self._whole(self._remove(chain))
+
+    async def _commit(self, unpacked: Unpacked, parent: str) -> Layer:
+        async with self._lock:
+            below = self._records.get(parent)
+            if parent and below is None:
+                raise NotFound(f"layer does not exist: {parent}")
+            chain = chain_id(parent, unpacked.diff_id)
+            existing = self._records.get(chain)
+            if existing is not None:
+                self._drop(unpacked.staging, unpacked.blob_file)
+                return existing
+            layer = Layer(
+                chain_id=chain,
+                diff_id=unpacked.diff_id,
+                parent=parent,
+                directory=unpacked.staging,
+                size=unpacked.size,
+                blob=unpacked.blob,
+                blob_size=unpacked.blob_size,
+                media_type=unpacked.media_type,
+            )
+            if below is not None and not unpacked.describes_root:
+                # The union's root directory looks like the topmost layer's.
+                status = self.path(below).stat()
+                os.chown(self.path(layer), status.st_uid, status.st_gid)
+                os.chmod(self.path(layer), stat.S_IMODE(status.st_mode))
+            self._blobs.adopt(unpacked.blob_file, unpacked.blob)
+            await self._state.commit(Change(KIND, chain, msgspec.json.encode(layer)))
+            self._records[chain] = layer
+            return layer
+
+    async def _remove(self, chain: str) -> None:
+        async with self._lock:
+            layer = self._records.get(chain)
+            if layer is None:
+                return
+            await self._state.commit(Change(KIND, chain, None))
+            del self._records[chain]
+            self._throw_away(layer.directory)
+            if layer.blob not in self.blobs():
+                await self._blobs.remove(layer.blob)
+        self._empty_trash_soon()
+
+    async def _whole(self, work: Coroutine[object, object, T]) -> T:
+        """Do `work` to its end though the caller may be cancelled: memory and disk must say the same."""
+        return await asyncio.shield(self._tasks.spawn(work, "layers", awaited=True))
+
+    def _make_staging(self) -> tuple[str, Path]:
+        self._sequence += 1
+        name = _base36(self._sequence)
+        (self._layers / name).mkdir(mode=0o755)
+        return name, self._blobs.temporary()
+
+    def _end(self, ingest: Ingest) -> None:
+        ingest.stop()
+        if not ingest.finished:
+            self._drop(ingest.staging, ingest.blob_file)
+
+    def _drop(self, staging: str, blob_file: Path) -> None:
+        blob_file.unlink(missing_ok=True)
+        self._throw_away(staging)
+        self._empty_trash_soon()
+
+    def _throw_away(self, name: str) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(self._layers / name, self._trash / name)
+
+    def _empty_trash_soon(self) -> None:
+        if self._emptying is None or self._emptying.done():
+            self._emptying = self._tasks.spawn(self._empty_trash(), "empty the trash of layers")
+
+    async def _empty_trash(self) -> None:
+        stuck: set[str] = set()
+        while not self._stop.is_set() and (names := set(os.listdir(self._trash)) - stuck):
+            for name in names:
+                try:
+                    await asyncio.to_thread(remove_tree, self._trash / name, self._stop)
+                except OSError as error:
+                    log.error("cannot delete %s: %s", self._trash / name, error)
+                    stuck.add(name)
+
+
+def _base36(number: int) -> str:
+    text = ""
+    while number:
+        number, digit = divmod(number, 36)
+        text = _DIGITS[digit] + text
+    return text or "0"
+
+
+def _fail(outcome: str) -> NoReturn:
+    kind, _, message = outcome.partition(" ")
+    if kind == "invalid":
+        raise InvalidParameter(message)
+    raise SystemFault(message or "the worker that unpacks layers died: see the daemon's log")

@@ -1,0 +1,65 @@
+"""What is a container's root file system? Its own writable directory over the layers of its image, by overlayfs.
+
+On disk, below the container's directory: `diff` is what the container changed (and what `commit` turns into a layer),
+`work` belongs to the kernel, `rootfs` is where both are seen together while mounted, `empty` stands for an image
+without layers. The functions block: callers on the event loop use a thread.
+"""
+
+import os
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+
+from husk.kernel.mount import mount_overlay, unmount
+from husk.storage.trees import remove_tree, tree_size
+
+
+class ContainerRoot:
+    """The root file system of one container: created, mounted and unmounted any number of times, removed."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.upper = directory / "diff"
+        self.work = directory / "work"
+        self.merged = directory / "rootfs"
+        self._empty = directory / "empty"
+
+    def create(self) -> None:
+        """Make the directories; safe to repeat."""
+        self.directory.mkdir(parents=True, exist_ok=True, mode=0o710)
+        for directory in (self.upper, self.work, self.merged, self._empty):
+            directory.mkdir(exist_ok=True)
+            directory.chmod(0o755)
+
+    def mount(self, lower: Sequence[str]) -> None:
+        """Mount over `lower` (topmost first, as `LayerStore.lower` gives it); nothing happens when it is mounted."""
+        if self.mounted:
+            return
+        if lower and not any(self.work.iterdir()):
+            # The root directory of the union has the writable directory's owner and mode. The kernel puts a directory
+            # into `work` at the first mount, so this never undoes a change that the container made.
+            status = os.stat(lower[0])
+            os.chown(self.upper, status.st_uid, status.st_gid)
+            os.chmod(self.upper, stat.S_IMODE(status.st_mode))
+        mount_overlay(lower or [str(self._empty)], str(self.upper), str(self.work), str(self.merged))
+
+    @property
+    def mounted(self) -> bool:
+        try:
+            return os.stat(self.merged).st_dev != os.stat(self.directory).st_dev
+        except FileNotFoundError:
+            return False
+
+    def unmount(self) -> None:
+        """Unmount, with anything that is mounted inside; nothing happens when it is not mounted."""
+        while self.mounted:
+            unmount(str(self.merged), detach=True)
+
+    def remove(self) -> None:
+        """Unmount and remove everything; nothing happens when it is gone already."""
+        self.unmount()
+        remove_tree(self.directory)
+
+    def usage(self) -> int:
+        """Bytes in the regular files that the container made or changed."""
+        return tree_size(self.upper)

@@ -1,0 +1,233 @@
+"""How does one layer come in? The worker process: stream in, blob file and directory tree out, never in the daemon.
+
+    unpack <directory> <blob file> <expected digest or ->
+
+Standard input is the layer as the registry keeps it (gzip, zstd or plain tar, told by its first bytes). One thread
+reads it, hashes it, writes the blob file and decompresses; the main thread hashes the archive and makes the files. The
+process confines itself to `directory` before it looks at the first entry. One line on standard output tells how it went:
+
+    ok <blob digest> <blob size> <diff id> <size of the files> <1 if the archive describes its root directory, else 0>
+    invalid <message>          the data is to blame
+    system <message>           the host is to blame
+"""
+
+import hashlib
+import os
+import struct
+import sys
+import threading
+from queue import SimpleQueue
+from typing import Protocol
+
+from isal import isal_zlib
+
+from husk.storage.extract import Extractor
+from husk.storage.tar import BLOCK, TarError, TarStream, parse_header
+
+_GZIP_MAGIC = b"\x1f\x8b"
+_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+# Skippable frames, with which zstd:chunked layers may begin, have sixteen magic numbers: 0x184D2A5?.
+_ZSTD_SKIPPABLE_MAGIC = b"\x2a\x4d\x18"
+
+_BUFFER_SIZE = 1 << 20
+_BUFFERS = 4
+
+
+class Reader(Protocol):
+    def readinto(self, buffer: memoryview, /) -> int: ...
+
+
+class Source:
+    """Standard input on its way to the decompressor: what passes is hashed and written to the blob file."""
+
+    def __init__(self, fd: int, blob: int) -> None:
+        self._fd = fd
+        self._blob = blob
+        self._hash = hashlib.sha256()
+        self.size = 0
+        self.head = b""
+        while len(self.head) < BLOCK and (more := os.read(fd, BLOCK - len(self.head))):
+            self.head += more
+        self._unread = self.head
+
+    @property
+    def digest(self) -> str:
+        return "sha256:" + self._hash.hexdigest()
+
+    def readinto(self, buffer: memoryview, /) -> int:
+        if self._unread:
+            count = min(len(self._unread), len(buffer))
+            buffer[:count] = self._unread[:count]
+            self._unread = self._unread[count:]
+        else:
+            count = os.readv(self._fd, [buffer])
+        data = buffer[:count]
+        self._hash.update(data)
+        written = 0
+        while written < count:
+            written += os.write(self._blob, data[written:])
+        self.size += count
+        return count
+
+    def read(self, size: int) -> bytes:
+        """As `readinto`, for zstandard, which does not know that."""
+        buffer = bytearray(size)
+        return bytes(memoryview(buffer)[: self.readinto(memoryview(buffer))])
+
+    def drain(self) -> None:
+        buffer = memoryview(bytearray(_BUFFER_SIZE))
+        while self.readinto(buffer):
+            pass
+
+
+class Decompression(threading.Thread):
+    """Fills buffers with the archive's bytes, ahead of the thread that makes the files."""
+
+    def __init__(self, source: Source, reader: Reader, verify: bool) -> None:
+        super().__init__(name="decompression", daemon=True)
+        self._source = source
+        self._reader = reader
+        self._verify = verify
+        self._hash = hashlib.sha256()
+        self._free: SimpleQueue[bytearray] = SimpleQueue()
+        self._full: SimpleQueue[tuple[bytearray, int] | Exception] = SimpleQueue()
+        self._current: bytearray | None = None
+        self._abandoned = False
+        for _ in range(_BUFFERS):
+            self._free.put(bytearray(_BUFFER_SIZE))
+
+    @property
+    def diff_id(self) -> str:
+        return "sha256:" + self._hash.hexdigest()
+
+    def next_buffer(self) -> memoryview:
+        """The next piece of the archive, empty at the end; the one returned before is used again."""
+        if self._current is not None:
+            self._free.put(self._current)
+            self._current = None
+        item = self._full.get()
+        if isinstance(item, Exception):
+            raise item
+        self._current, count = item
+        view = memoryview(self._current)[:count]
+        # Here and not in `run`: decompressing is the longer half of the work.
+        self._hash.update(view)
+        return view
+
+    def abandon(self) -> None:
+        """Nobody wants the files any more; read on only to know the digest."""
+        self._abandoned = True
+        self._free.put(bytearray(1))
+        self.join()
+
+    def run(self) -> None:
+        try:
+            while not self._abandoned:
+                buffer = self._free.get()
+                count = self._reader.readinto(memoryview(buffer))
+                self._full.put((buffer, count))
+                if not count:
+                    break
+        except Exception as error:
+            self._drain()
+            self._full.put(error)
+        else:
+            if self._abandoned:
+                self._drain()
+
+    def _drain(self) -> None:
+        """A damaged stream is reported as a wrong digest, if it has one; that needs the rest of it."""
+        if self._verify:
+            try:
+                self._source.drain()
+            except OSError as error:
+                self._full.put(error)
+
+
+def main() -> None:
+    directory, blob, expected = sys.argv[1:]
+    # The daemon's own messages must not get between the outcome and its reader.
+    out = os.dup(1)
+    os.dup2(2, 1)
+    outcome = unpack(0, directory, blob, "" if expected == "-" else expected)
+    os.write(out, outcome.replace("\n", " ").encode("utf-8", "backslashreplace") + b"\n")
+    # Leaving without Python's own tidying: nothing is buffered, and a thread may be waiting for data nobody wants.
+    os._exit(0)
+
+
+def unpack(fd: int, directory: str, blob: str, expected: str) -> str:
+    """Do the work and put the outcome into a line."""
+    try:
+        source = Source(fd, os.open(blob, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600))
+        reader, needs_end = _choose_reader(source)
+        _confine(directory)
+    except OSError as error:
+        return f"system {error}"
+    decompression = Decompression(source, reader, verify=bool(expected))
+    extractor = Extractor(stream := TarStream(decompression.next_buffer))
+    decompression.start()
+    failure: Exception | None = None
+    try:
+        extractor.run(needs_end)
+        stream.drain()
+    except Exception as error:
+        failure = error
+        if _is_fault_of_host(error):
+            return f"system unpacking failed: {error}"
+        if expected:
+            decompression.abandon()
+    if expected and source.digest != expected:
+        return f"invalid filesystem layer verification failed for digest {expected}"
+    if failure is not None:
+        return _describe(failure)
+    root = int(extractor.has_root)
+    return f"ok {source.digest} {source.size} {decompression.diff_id} {extractor.size} {root}"
+
+
+def _choose_reader(source: Source) -> tuple[Reader, bool]:
+    """The decompressor for the stream, and whether the archive's own end mark must tell that it is whole."""
+    if _is_tar(source.head):
+        return source, False
+    if source.head.startswith(_GZIP_MAGIC):
+        return isal_zlib._GzipReader(source, _BUFFER_SIZE), False  # type: ignore[arg-type]  # it only calls readinto
+    if source.head.startswith(_ZSTD_MAGIC) or source.head[1:4] == _ZSTD_SKIPPABLE_MAGIC:
+        import zstandard  # few layers need it, and it takes as long to import as all the rest
+
+        decompressor = zstandard.ZstdDecompressor()
+        # It only calls `read`. The end of its source is the end of the data for it, in the middle of a frame as well.
+        return decompressor.stream_reader(source, read_size=_BUFFER_SIZE, read_across_frames=True), True  # type: ignore[arg-type]
+    return source, False
+
+
+def _confine(directory: str) -> None:
+    os.chroot(directory)
+    os.chdir("/")
+    os.umask(0)
+    # Whatever would still be imported would now come out of the layer itself.
+    sys.path.clear()
+    sys.meta_path.clear()
+    sys.path_importer_cache.clear()
+
+
+def _is_tar(head: bytes) -> bool:
+    """Is this a tar's first header? Its first bytes are a file's name and may look like any other magic."""
+    try:
+        parse_header(head)
+    except (TarError, struct.error):
+        return False
+    return True
+
+
+def _is_fault_of_host(failure: Exception) -> bool:
+    # gzip's complaint about bad data is an OSError too, without a number.
+    return isinstance(failure, OSError) and failure.errno is not None
+
+
+def _describe(failure: Exception) -> str:
+    if isinstance(failure, EOFError):
+        return "invalid unexpected EOF"
+    if isinstance(failure, TarError):
+        return f"invalid {failure}"
+    if isinstance(failure, isal_zlib.IsalError | OSError) or type(failure).__name__ == "ZstdError":
+        return f"invalid damaged layer: {failure}"
+    return f"system unpacking failed: {failure!r}"

@@ -1,0 +1,149 @@
+"""How does the daemon talk to the processes that do its file-heavy work?
+
+A worker is a function `main` of one of our modules in a Python process of its own, with a bounded pipe to its standard
+input and a pipe back for one line of outcome. The daemon holds no data: a chunk goes into the pipe, or its producer
+waits.
+"""
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Self
+
+import husk
+from husk.kernel.process import Child, reap_later, send_signal, spawn
+
+_PIPE_SIZE = 1 << 20
+
+
+class WorkerDied(Exception):
+    """The worker takes no more input; its outcome says why."""
+
+
+class Worker:
+    """A running worker; `stop` ends it and may be called at any time, any number of times."""
+
+    def __init__(self, child: Child, writer: int | None, reader: int) -> None:
+        self._child: Child | None = child
+        self._writer = writer
+        self._reader = reader
+        self._line: str | None = None
+
+    @classmethod
+    def start(cls, module: str, arguments: Sequence[str]) -> Self:
+        """Run `module`'s main; its input is what `write` gets, its outcome what it writes to standard output."""
+        with contextlib.ExitStack() as stack:
+            stdin, writer = _pipe(stack)
+            reader, stdout = _pipe(stack)
+            with contextlib.suppress(OSError):  # the host allows less: then it is the usual 64 KiB
+                fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, _PIPE_SIZE)
+            child = spawn(command(module, arguments), stdin=stdin, stdout=stdout, stderr=2)
+            return cls(child, _keep(writer), _keep(reader))
+
+    @classmethod
+    def start_pair(cls, first: tuple[str, Sequence[str]], second: tuple[str, Sequence[str]]) -> tuple[Self, Self]:
+        """Run two workers, the first's standard output being the second's input.
+
+        The first has its outcome's pipe as an additional last argument.
+        """
+        with contextlib.ExitStack() as stack:
+            data_out, data_in = _pipe(stack)
+            first_reader, first_outcome = _pipe(stack)
+            second_reader, second_outcome = _pipe(stack)
+            with contextlib.suppress(OSError):
+                fcntl.fcntl(data_in, fcntl.F_SETPIPE_SZ, _PIPE_SIZE)
+            argv = command(first[0], [*first[1], str(first_outcome)])
+            child = spawn(argv, stdin=subprocess.DEVNULL, stdout=data_in, stderr=2, pass_fds=[first_outcome])
+            producer = cls(child, None, _keep(first_reader))
+            try:
+                child = spawn(command(*second), stdin=data_out, stdout=second_outcome, stderr=2)
+            except BaseException:
+                producer.stop()
+                raise
+            return producer, cls(child, None, _keep(second_reader))
+
+    async def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Hand over `data`, waiting while the pipe is full; WorkerDied when nobody reads it any more."""
+        if self._writer is None:
+            raise WorkerDied
+        remaining = memoryview(data)
+        while remaining:
+            try:
+                remaining = remaining[os.write(self._writer, remaining) :]
+            except BlockingIOError:
+                loop = asyncio.get_running_loop()
+                await _ready(self._writer, loop.add_writer, loop.remove_writer)
+            except BrokenPipeError:
+                raise WorkerDied from None
+
+    async def outcome(self) -> str:
+        """End the input and return the worker's line; empty when it died without a word."""
+        self._close_writer()
+        loop = asyncio.get_running_loop()
+        line = b""
+        while self._line is None:
+            try:
+                piece = os.read(self._reader, 65536)
+            except BlockingIOError:
+                await _ready(self._reader, loop.add_reader, loop.remove_reader)
+                continue
+            line += piece
+            if not piece:
+                self._line = line.decode().rstrip("\n")
+        return self._line
+
+    def stop(self) -> None:
+        """Kill the worker if it still runs and let go of everything."""
+        if self._child is None:
+            return
+        send_signal(self._child.pidfd, signal.SIGKILL)
+        reap_later(self._child)
+        self._child = None
+        self._close_writer()
+        os.close(self._reader)
+
+    def _close_writer(self) -> None:
+        if self._writer is not None:
+            os.close(self._writer)
+            self._writer = None
+
+
+def command(module: str, arguments: Sequence[str]) -> list[str]:
+    """The command line of a worker.
+
+    Isolated from the environment and without the `site` module, which takes as long as the worker's own start.
+    """
+    paths = [str(Path(husk.__file__).parent.parent), *(path for path in sys.path if os.path.isabs(path))]
+    code = f"import sys; sys.path[:] = {list(dict.fromkeys(paths))!r}; from {module} import main; main()"
+    return [sys.executable, "-I", "-S", "-c", code, *arguments]
+
+
+def _pipe(stack: contextlib.ExitStack) -> tuple[int, int]:
+    """A pipe whose ends are closed with `stack`; a child inherits its end, so `_keep` takes a copy of ours."""
+    ends = os.pipe2(os.O_CLOEXEC)
+    for end in ends:
+        stack.callback(os.close, end)
+    return ends
+
+
+def _keep(fd: int) -> int:
+    """Our own, non-blocking copy of a pipe's end."""
+    # Blocking or not belongs to the pipe's end, not to the number: the child never has this end.
+    copy = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3)
+    os.set_blocking(copy, False)
+    return copy
+
+
+async def _ready(fd: int, add: Callable[..., object], remove: Callable[[int], object]) -> None:
+    waiting = asyncio.Event()
+    add(fd, waiting.set)
+    try:
+        await waiting.wait()
+    finally:
+        remove(fd)

@@ -1,0 +1,47 @@
+"""Background work with an owner: the one place that starts asyncio tasks.
+
+asyncio keeps only weak references to tasks and forgets their exceptions; an owner keeps both until the task is done.
+"""
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from typing import TypeVar
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+
+class Tasks:
+    """The running tasks of one owner; failures are logged with a traceback unless somebody awaits them."""
+
+    def __init__(self) -> None:
+        self._running: set[asyncio.Task[object]] = set()
+
+    def spawn(self, work: Coroutine[object, object, T], name: str, *, awaited: bool = False) -> asyncio.Task[T]:
+        """Start `work`; `awaited` says that the caller looks at the outcome itself."""
+        task = asyncio.get_running_loop().create_task(work, name=name)
+        self._running.add(task)
+        task.add_done_callback(self._forget if awaited else self._finish)
+        return task
+
+    async def cancel_all(self) -> None:
+        """Cancel what still runs and wait until it has ended."""
+        running = list(self._running)
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+    async def join(self) -> None:
+        """Wait until everything started here, and everything that those tasks start here, has ended."""
+        while self._running:
+            await asyncio.gather(*self._running, return_exceptions=True)
+
+    def _forget(self, task: asyncio.Task[T]) -> None:
+        self._running.discard(task)
+
+    def _finish(self, task: asyncio.Task[T]) -> None:
+        self._forget(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("task %s failed", task.get_name(), exc_info=error)

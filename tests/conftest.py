@@ -1,0 +1,59 @@
+"""Fixtures for all tests: daemons, images and registries in one word. Tests that need root are skipped without it."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.daemon import Daemon
+
+
+@pytest.fixture(scope="module")
+def module_daemon(request: pytest.FixtureRequest) -> Iterator[Daemon]:
+    """One daemon for all tests of a module: starting one costs more than most tests."""
+    _require_root()
+    with Daemon() as daemon:
+        yield daemon
+
+
+@pytest.fixture
+def daemon(module_daemon: Daemon, request: pytest.FixtureRequest) -> Iterator[Daemon]:
+    """The module's daemon, without containers before and after each test."""
+    request.node.stash[_DAEMON] = module_daemon
+    yield module_daemon
+    if module_daemon.process is None:
+        module_daemon.start()
+    module_daemon.remove_containers()
+
+
+@pytest.fixture
+def fresh_daemon(request: pytest.FixtureRequest) -> Iterator[Daemon]:
+    """A daemon for one test: to crash it, restart it, or look at its first start."""
+    _require_root()
+    with Daemon() as daemon:
+        request.node.stash[_DAEMON] = daemon
+        yield daemon
+
+
+@pytest.fixture
+def image() -> str:
+    """The image every daemon has from its first start, made from the host's busybox."""
+    return "busybox:latest"
+
+
+_DAEMON = pytest.StashKey[Daemon]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """Show what the daemon logged below a failure."""
+    report = yield
+    daemon = item.stash.get(_DAEMON, None)
+    if report.failed and daemon is not None:
+        report.sections.append(("daemon log", daemon.log()))
+    return report
+
+
+def _require_root() -> None:
+    if os.geteuid() != 0:
+        pytest.skip("needs root: it runs real containers")

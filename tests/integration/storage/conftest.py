@@ -1,0 +1,19 @@
+"""A layer store in a temporary directory."""
+
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.layers import Store
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[Store]:
+    if os.geteuid() != 0:
+        pytest.skip("unpacking makes devices and changes owners: it needs root")
+    store = Store(tmp_path)
+    await store.open()
+    yield store
+    await store.close()

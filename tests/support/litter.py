@@ -1,0 +1,101 @@
+"""What did a daemon leave on the host? Processes, mounts, interfaces, firewall tables and cgroups that carry its names.
+
+Everything a daemon makes is found by name or path, so that other daemons on the host (parallel tests, a developer's
+own) do not matter. Interfaces of containers have random names: they are noted while their bridge still tells whose they
+are.
+"""
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from husk.config import Config
+from husk.kernel import cgroups, mount
+
+# A process that was told to end, and the kernel's own clean-up after it, get this long before they count as left over.
+SETTLE_DEADLINE = 3.0
+
+
+class Traces:
+    """The traces of one daemon on the host."""
+
+    def __init__(self, config: Config, directory: Path) -> None:
+        self._config = config
+        self._directory = str(directory)
+        self._interfaces: set[str] = set()
+
+    def remember(self) -> None:
+        """Note the interfaces on the daemon's bridge; call it before the daemon ends."""
+        self._interfaces.update(self._ports())
+
+    def clean(self) -> list[str]:
+        """Wait for the host to settle; what is left then, one line each, and it is removed."""
+        deadline = time.monotonic() + SETTLE_DEADLINE
+        while (left := list(self._left())) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        if left:
+            self._remove()
+        return left
+
+    def _left(self) -> Iterator[str]:
+        yield from (f"process {pid}: {command}" for pid, command in self._processes().items())
+        yield from (f"mount {target}" for target in mount.mounts_below(self._directory))
+        yield from (f"interface {name}" for name in self._links())
+        yield from (f"nftables table {table}" for table in self._tables())
+        yield from (f"cgroup {path}" for path in self._cgroups())
+
+    def _processes(self) -> dict[int, str]:
+        """Whatever has the daemon's directory in its command line or stands in one of its cgroups."""
+        found = {}
+        mark = os.fsencode(self._directory + "/")
+        group = f"{self._config.cgroup_parent}/"
+        for entry in os.listdir("/proc"):
+            if not entry.isdecimal():
+                continue
+            with contextlib.suppress(OSError):
+                command = Path("/proc", entry, "cmdline").read_bytes()
+                lines = Path("/proc", entry, "cgroup").read_text().splitlines()
+                state = Path("/proc", entry, "stat").read_bytes().rpartition(b")")[2].split()[0]
+                inside = any((line.split(":", 2)[2] + "/").startswith(group) for line in lines)
+                if state != b"Z" and (mark in command or inside):
+                    found[int(entry)] = command.replace(b"\0", b" ").decode(errors="replace")[:200]
+        return found
+
+    def _ports(self) -> set[str]:
+        with contextlib.suppress(OSError):
+            return set(os.listdir(f"/sys/class/net/{self._config.bridge_name}/brif"))
+        return set()
+
+    def _links(self) -> list[str]:
+        names = {self._config.bridge_name, *self._interfaces, *self._ports()}
+        return sorted(name for name in names if os.path.exists(f"/sys/class/net/{name}"))
+
+    def _tables(self) -> list[str]:
+        listed = subprocess.run(["nft", "list", "tables"], capture_output=True, text=True).stdout
+        tables = (line.removeprefix("table ") for line in listed.splitlines())
+        return [table for table in tables if table.endswith(f" {self._config.nft_table}")]
+
+    def _cgroups(self) -> list[str]:
+        name = self._config.cgroup_parent.lstrip("/")
+        return [str(tree.path / name) for tree in cgroups.hierarchies() if (tree.path / name).is_dir()]
+
+    def _remove(self) -> None:
+        """Give the next test a clean host."""
+        for pid in self._processes():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(Exception):
+            cgroups.kill_all(self._config.cgroup_parent)
+        for target in mount.mounts_below(self._directory):
+            with contextlib.suppress(OSError):
+                mount.unmount(target, detach=True)
+        for name in self._links():
+            subprocess.run(["ip", "link", "delete", name], capture_output=True)
+        for table in self._tables():
+            subprocess.run(["nft", "delete", "table", *table.split()], capture_output=True)
+        with contextlib.suppress(Exception):
+            cgroups.remove(self._config.cgroup_parent)

@@ -1,0 +1,27 @@
+"""The whole HTTP edge on a fake engine, behind a real socket."""
+
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, cast
+
+import pytest
+from aiohttp.test_utils import TestClient, TestServer
+
+from husk.api.server import build_app
+from tests.unit.api.fake_engine import FakeEngine
+
+if TYPE_CHECKING:
+    from husk.engine.engine import Engine
+
+
+@pytest.fixture
+def engine() -> FakeEngine:
+    return FakeEngine()
+
+
+@pytest.fixture
+async def client(engine: FakeEngine) -> AsyncIterator[TestClient]:
+    app = build_app(cast("Engine", engine))
+    server = TestServer(app)
+    await server.start_server(handler_cancellation=True)
+    async with TestClient(server) as client:
+        yield client

@@ -1,0 +1,311 @@
+"""An engine without a host: it keeps records in memory and does what the test told it to."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+
+from husk.config import Config as Settings
+from husk.config import RuntimeConfig
+from husk.engine.containers.index import Exit
+from husk.engine.containers.logs import LogQuery, LogRecord
+from husk.engine.containers.model import Config, Container, EndpointRequest, HostConfig, State
+from husk.engine.events import Events
+from husk.engine.filters import Filters
+from husk.engine.images.model import CommitOptions, Image, Progress, Removal
+from husk.engine.networks.model import Network
+from husk.engine.system import Component, HostFacts
+from husk.errors import NotFound
+
+BUSYBOX = "sha256:" + "ab" * 32
+NOW = "2026-01-02T03:04:05.000000006Z"
+
+
+def container(name: str = "web", **changes: object) -> Container:
+    values: dict[str, object] = {
+        "id": (name.encode().hex() + "0" * 64)[:64],
+        "name": name,
+        "created": NOW,
+        "created_ns": 1_767_323_045_000_000_006,
+        "image_id": BUSYBOX,
+        "config": Config(image="busybox", cmd=["sleep", "60"]),
+        "host_config": HostConfig(network_mode="bridge"),
+        "path": "sleep",
+        "args": ["60"],
+        "state": State(),
+    }
+    return Container(**{**values, **changes})  # type: ignore[arg-type]
+
+
+def image(**changes: object) -> Image:
+    values: dict[str, object] = {
+        "id": BUSYBOX,
+        "created": NOW,
+        "architecture": "amd64",
+        "os": "linux",
+        "config": Config(cmd=["sh"], env=["PATH=/bin"]),
+        "diff_ids": ["sha256:" + "cd" * 32],
+        "chain_ids": ["sha256:" + "cd" * 32],
+        "size": 4_000_000,
+    }
+    return Image(**{**values, **changes})  # type: ignore[arg-type]
+
+
+@dataclass
+class Recorder:
+    """Every call, in order, as (verb, arguments); `failures` are raised and `gates` waited for before it counts."""
+
+    calls: list[tuple[object, ...]] = field(default_factory=list)
+    failures: dict[str, Exception] = field(default_factory=dict)
+    gates: dict[str, asyncio.Event] = field(default_factory=dict)
+
+    async def note(self, verb: str, *arguments: object) -> None:
+        if verb in self.gates:
+            await self.gates[verb].wait()
+        if verb in self.failures:
+            raise self.failures[verb]
+        self.calls.append((verb, *arguments))
+
+
+class FakeAttachment:
+    """Echoes its input as output of the container; ends when stdin ends, unless `endless`."""
+
+    def __init__(self, tty: bool, endless: bool = False) -> None:
+        self.tty = tty
+        self.endless = endless
+        self.received = bytearray()
+        self.stdin_closed = asyncio.Event()
+        self.was_detached = False
+        self.was_closed = asyncio.Event()
+        self.feed: asyncio.Queue[tuple[int, bytes] | None] = asyncio.Queue()
+
+    async def output(self) -> AsyncIterator[tuple[int, bytes]]:
+        while (item := await self.feed.get()) is not None:
+            yield item
+
+    async def write(self, data: bytes) -> None:
+        self.received += data
+        self.feed.put_nowait((1, data))
+
+    async def close_stdin(self) -> None:
+        self.stdin_closed.set()
+        if not self.endless:
+            self.feed.put_nowait((2, b"bye"))
+            self.feed.put_nowait(None)
+
+    def detached(self) -> None:
+        self.was_detached = True
+
+    async def close(self) -> None:
+        self.was_closed.set()
+
+
+class FakeContainers:
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+        self.records: dict[str, Container] = {}
+        self.exits: dict[str, asyncio.Future[Exit]] = {}
+        self.log: list[list[LogRecord]] = []
+        self.queries: list[LogQuery] = []
+        self.listed: list[tuple[bool, int, Filters]] = []
+        self.attachment: FakeAttachment | None = None
+        self.attached: dict[str, bool] = {}
+        self.created: tuple[str, Config, HostConfig, dict[str, EndpointRequest], str] | None = None
+
+    def add(self, record: Container) -> Container:
+        self.records[record.name] = record
+        return record
+
+    def find(self, ref: str) -> Container:
+        for record in self.records.values():
+            if ref in (record.id, record.name):
+                return record
+        raise NotFound(f"No such container: {ref}")
+
+    async def create(
+        self,
+        name: str,
+        config: Config,
+        host_config: HostConfig,
+        endpoints: dict[str, EndpointRequest],
+        platform: str,
+    ) -> object:
+        await self.recorder.note("create", name)
+        self.created = (name, config, host_config, endpoints, platform)
+        record = self.add(container(name or "unnamed", config=config, host_config=host_config))
+        return SimpleNamespace(container=record, warnings=["a warning"])
+
+    async def start(self, ref: str, detach_keys: str = "") -> None:
+        await self.recorder.note("start", ref)
+
+    async def stop(self, ref: str, timeout: int | None, signal: str) -> None:
+        await self.recorder.note("stop", ref, timeout, signal)
+
+    async def restart(self, ref: str, timeout: int | None, signal: str) -> None:
+        await self.recorder.note("restart", ref, timeout, signal)
+
+    async def kill(self, ref: str, signal: str) -> None:
+        await self.recorder.note("kill", ref, signal)
+
+    async def pause(self, ref: str) -> None:
+        await self.recorder.note("pause", ref)
+
+    async def unpause(self, ref: str) -> None:
+        await self.recorder.note("unpause", ref)
+
+    async def rename(self, ref: str, name: str) -> None:
+        await self.recorder.note("rename", ref, name)
+
+    async def resize(self, ref: str, height: int, width: int) -> None:
+        await self.recorder.note("resize", ref, height, width)
+
+    async def remove(self, ref: str, force: bool, volumes: bool, link: bool) -> None:
+        await self.recorder.note("remove", ref, force, volumes, link)
+
+    def watch(self, ref: str, condition: str) -> Awaitable[Exit]:
+        self.find(ref)
+        self.exits[ref] = asyncio.get_running_loop().create_future()
+        return self.exits[ref]
+
+    def listing(self, all: bool, limit: int, filters: Filters) -> list[Container]:
+        self.listed.append((all, limit, filters))
+        return [c for c in self.records.values() if all or c.state.running]
+
+    async def sizes(self, record: Container) -> tuple[int, int]:
+        return 10, 4_000_010
+
+    def logs(self, ref: str, query: LogQuery) -> AsyncIterator[list[LogRecord]]:
+        self.find(ref)
+        self.queries.append(query)
+        return self._batches()
+
+    async def _batches(self) -> AsyncIterator[list[LogRecord]]:
+        for batch in self.log:
+            yield batch
+
+    async def attach(self, ref: str, **wanted: bool) -> FakeAttachment:
+        self.find(ref)
+        self.attached = wanted
+        assert self.attachment is not None
+        return self.attachment
+
+
+class FakeImages:
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+        self.records = {"busybox": image()}
+        self.pulling: Callable[[Callable[[Progress], None]], Coroutine[object, object, None]] | None = None
+        self.pulled: tuple[object, ...] = ()
+
+    def find(self, ref: str) -> Image:
+        for name, record in self.records.items():
+            if ref in (name, record.id):
+                return record
+        raise NotFound(f"No such image: {ref}")
+
+    def tags(self, record: Image) -> list[str]:
+        return [f"{name}:latest" for name, other in self.records.items() if other is record]
+
+    def digests(self, record: Image) -> list[str]:
+        return []
+
+    def listing(self, all: bool, filters: Filters) -> list[Image]:
+        return list(self.records.values())
+
+    def containers_of(self, record: Image) -> int:
+        return 0
+
+    def shared_size(self, record: Image) -> int:
+        return 7
+
+    async def pull(
+        self, name: str, tag: str, platform: str, auth: object, progress: Callable[[Progress], None]
+    ) -> None:
+        self.pulled = (name, tag, platform, auth)
+        if self.pulling is not None:
+            await self.pulling(progress)
+
+    async def remove(self, ref: str, force: bool, noprune: bool) -> list[Removal]:
+        await self.recorder.note("rmi", ref, force, noprune)
+        return [Removal(untagged="busybox:latest"), Removal(deleted=BUSYBOX)]
+
+    async def tag(self, ref: str, repo: str, tag: str) -> None:
+        await self.recorder.note("tag", ref, repo, tag)
+
+    async def login(self, credentials: object) -> str:
+        await self.recorder.note("login", credentials)
+        return "a-token"
+
+
+class FakeNetworks:
+    def __init__(self) -> None:
+        self.records = [
+            Network(
+                id="b" * 64, name="bridge", driver="bridge", created=NOW, subnet="172.17.0.0/16", gateway="172.17.0.1"
+            ),
+            Network(id="c" * 64, name="host", driver="host", created=NOW),
+            Network(id="d" * 64, name="none", driver="null", created=NOW),
+        ]
+
+    def listing(self) -> list[Network]:
+        return self.records
+
+    def find(self, ref: str) -> Network:
+        for record in self.records:
+            if ref in (record.id, record.name):
+                return record
+        raise NotFound(f"network {ref} not found")
+
+
+class FakeSystem:
+    version = "1.2.3"
+
+    def info(self) -> HostFacts:
+        return HostFacts(
+            engine_id="an-id",
+            version=self.version,
+            python_version="3.11.0",
+            hostname="host",
+            kernel="6.1.0",
+            operating_system="Debian GNU/Linux 12 (bookworm)",
+            os_version="12",
+            machine="x86_64",
+            architecture="amd64",
+            cpus=2,
+            memory=1 << 33,
+            cgroup_version="2",
+            controllers=frozenset({"cpu", "cpuset", "memory", "pids"}),
+            swap_limit=True,
+            ip_forwarding=True,
+            backing_filesystem="extfs",
+            default_runtime="crun",
+            runtimes={"crun": RuntimeConfig(path="/usr/bin/crun"), "kata": RuntimeConfig("/k", ("-v",))},
+            init_binary="tini",
+            security_options=("name=seccomp,profile=builtin",),
+            warnings=(),
+        )
+
+    async def components(self) -> tuple[Component, ...]:
+        return (Component("conmon", "2.1.6", "unknown"),)
+
+
+class FakeEngine:
+    def __init__(self) -> None:
+        self.config = Settings(data_root=Path("/var/lib/test"), insecure_registries=("10.0.0.0/8", "reg.local:5000"))
+        self.recorder = Recorder()
+        self.events = Events()
+        self.containers = FakeContainers(self.recorder)
+        self.images = FakeImages(self.recorder)
+        self.networks = FakeNetworks()
+        self.system = FakeSystem()
+        self.committed: CommitOptions | None = None
+
+    async def commit(self, ref: str, options: CommitOptions) -> str:
+        await self.recorder.note("commit", ref)
+        self.committed = options
+        return "sha256:" + "ef" * 32
+
+    @property
+    def calls(self) -> list[tuple[object, ...]]:
+        return self.recorder.calls

@@ -1,0 +1,233 @@
+"""Logs and attach: framing by kind of container, half-close, early bytes, detaching, backpressure."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import pytest
+import uvloop
+from aiohttp.test_utils import TestClient
+
+from husk.api.framing import MULTIPLEXED_STREAM, RAW_STREAM, frame
+from husk.api.server import build_app, serve
+from husk.engine.containers.logs import LogQuery, LogRecord
+from husk.engine.containers.model import Config
+from tests.unit.api.fake_engine import FakeAttachment, FakeEngine, container
+
+if TYPE_CHECKING:
+    from husk.engine.engine import Engine
+
+T = b"2026-01-02T03:04:05.000000006Z"
+
+
+@pytest.fixture(params=["asyncio", "uvloop"])
+def event_loop_policy(request: pytest.FixtureRequest) -> asyncio.AbstractEventLoopPolicy:
+    return uvloop.EventLoopPolicy() if request.param == "uvloop" else asyncio.DefaultEventLoopPolicy()
+
+
+# logs
+
+
+async def test_logs_ask_for_what_the_client_asked(client: TestClient, engine: FakeEngine) -> None:
+    engine.containers.add(container("web"))
+    await client.get("/containers/web/logs?stdout=1&follow=true&tail=5&since=1.5&until=2")
+    await client.get("/containers/web/logs?stderr=1&tail=all&follow=0&since=0")
+    assert engine.containers.queries == [
+        LogQuery(stdout=True, stderr=False, follow=True, tail=5, since_ns=1_500_000_000, until_ns=2_000_000_000),
+        LogQuery(stdout=False, stderr=True, follow=False, tail=None),
+    ]
+
+
+async def test_logs_need_a_stream(client: TestClient, engine: FakeEngine) -> None:
+    engine.containers.add(container("web"))
+    response = await client.get("/containers/web/logs")
+    assert response.status == 400
+    assert (await response.json())["message"] == "Bad parameters: you must choose at least one stream"
+
+
+@pytest.mark.parametrize(
+    ("tty", "version", "content_type", "body"),
+    [
+        (True, "1.55", RAW_STREAM, T + b" hi\n"),
+        (False, "1.55", MULTIPLEXED_STREAM, frame(1, T + b" hi\n")),
+        (False, "1.41", RAW_STREAM, frame(1, T + b" hi\n")),
+    ],
+)
+async def test_logs_are_framed_without_a_terminal(
+    client: TestClient, engine: FakeEngine, tty: bool, version: str, content_type: str, body: bytes
+) -> None:
+    engine.containers.add(container("web", config=Config(image="busybox", tty=tty)))
+    engine.containers.log = [[LogRecord(1, T, b"hi\n", False)]]
+    response = await client.get(f"/v{version}/containers/web/logs?stdout=1&timestamps=1")
+    assert response.headers["Content-Type"] == content_type
+    assert await response.read() == body
+
+
+# attach, over a real socket and by hand, because no client library shows these edges
+
+
+class Line:
+    """A client's end of a hijacked connection."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self.writer = writer
+
+    async def request(self, query: str, *, upgrade: bool = True, early: bytes = b"") -> bytes:
+        headers = "Connection: Upgrade\r\nUpgrade: tcp\r\n" if upgrade else ""
+        head = f"POST /v1.50/containers/web/attach?{query} HTTP/1.1\r\nHost: docker\r\n{headers}\r\n"
+        self.writer.write(head.encode() + early)
+        return await self.reader.readuntil(b"\r\n\r\n")
+
+    async def frames(self) -> list[tuple[int, bytes]]:
+        found, data = [], await self.reader.read()
+        while data:
+            length = int.from_bytes(data[4:8])
+            found.append((data[0], data[8 : 8 + length]))
+            data = data[8 + length :]
+        return found
+
+
+@contextlib.asynccontextmanager
+async def attached(engine: FakeEngine, path: Path) -> AsyncIterator[Line]:
+    socket = path / "husk.sock"
+    async with asyncio.timeout(10), serve(build_app(cast("Engine", engine)), [f"unix://{socket}"], group=""):
+        reader, writer = await asyncio.open_unix_connection(str(socket))
+        try:
+            yield Line(reader, writer)
+        finally:
+            writer.close()
+
+
+def prepare(engine: FakeEngine, *, tty: bool = False, endless: bool = False) -> FakeAttachment:
+    engine.containers.add(container("web"))
+    engine.containers.attachment = FakeAttachment(tty, endless)
+    return engine.containers.attachment
+
+
+QUERY = "stream=1&stdin=1&stdout=1&stderr=1"
+
+
+async def test_an_upgrade_is_answered_with_101_and_all_headers(engine: FakeEngine, tmp_path: Path) -> None:
+    prepare(engine)
+    async with attached(engine, tmp_path) as line:
+        head = (await line.request("stream=1&stdout=1&logs=0")).decode()
+        assert head.startswith("HTTP/1.1 101 UPGRADED\r\n")
+        for header in (
+            "Connection: Upgrade",
+            "Upgrade: tcp",
+            f"Content-Type: {MULTIPLEXED_STREAM}",
+            "Api-Version: 1.55",
+            "Ostype: linux",
+        ):
+            assert f"\r\n{header}\r\n" in head
+    assert engine.containers.attached == {
+        "stdin": False,
+        "stdout": True,
+        "stderr": False,
+        "logs": False,
+        "stream": True,
+    }
+
+
+async def test_without_upgrade_the_answer_is_200(engine: FakeEngine, tmp_path: Path) -> None:
+    attachment = prepare(engine)
+    async with attached(engine, tmp_path) as line:
+        assert (await line.request(QUERY, upgrade=False)).startswith(b"HTTP/1.1 200 OK\r\n")
+        line.writer.write(b"hi")
+        line.writer.write_eof()
+        assert await line.frames() == [(1, b"hi"), (2, b"bye")]
+    assert attachment.was_closed.is_set()
+
+
+async def test_the_end_of_input_is_not_the_end_of_output(engine: FakeEngine, tmp_path: Path) -> None:
+    attachment = prepare(engine)
+    async with attached(engine, tmp_path) as line:
+        await line.request(QUERY)
+        line.writer.write(b"hello")
+        line.writer.write_eof()
+        await attachment.stdin_closed.wait()
+        assert await line.frames() == [(1, b"hello"), (2, b"bye")]
+    assert attachment.received == b"hello"
+
+
+async def test_bytes_that_come_with_the_request_are_not_lost(engine: FakeEngine, tmp_path: Path) -> None:
+    attachment = prepare(engine)
+    early = b"x" * 300_000
+    async with attached(engine, tmp_path) as line:
+        await line.request(QUERY, early=early)
+        line.writer.write(b"later")
+        line.writer.write_eof()
+        assert b"".join(data for _, data in await line.frames()) == early + b"later" + b"bye"
+    assert attachment.received == early + b"later"
+
+
+async def test_a_terminal_is_raw_and_can_be_left(engine: FakeEngine, tmp_path: Path) -> None:
+    attachment = prepare(engine, tty=True, endless=True)
+    async with attached(engine, tmp_path) as line:
+        assert f"Content-Type: {RAW_STREAM}\r\n".encode() in await line.request(QUERY)
+        line.writer.write(b"ls\x10")
+        assert await line.reader.readexactly(2) == b"ls"
+        line.writer.write(b"\x11ignored")
+        assert await line.reader.read() == b""
+    assert attachment.was_detached
+    assert attachment.received == b"ls"
+    assert attachment.was_closed.is_set()
+
+
+async def test_detach_keys_mean_nothing_without_a_terminal(engine: FakeEngine, tmp_path: Path) -> None:
+    attachment = prepare(engine)
+    async with attached(engine, tmp_path) as line:
+        await line.request(QUERY)
+        line.writer.write(b"\x10\x11")
+        line.writer.write_eof()
+        assert await line.frames() == [(1, b"\x10\x11"), (2, b"bye")]
+    assert not attachment.was_detached
+
+
+async def test_wrong_detach_keys_are_refused_before_the_upgrade(client: TestClient, engine: FakeEngine) -> None:
+    prepare(engine, tty=True)
+    response = await client.post("/containers/web/attach?detachKeys=ctrl-1")
+    assert (response.status, await response.json()) == (400, {"message": "Invalid detach keys (ctrl-1) provided"})
+
+
+async def test_an_unknown_container_is_a_plain_404(client: TestClient) -> None:
+    response = await client.post("/containers/nope/attach", headers={"Connection": "Upgrade", "Upgrade": "tcp"})
+    assert (response.status, await response.json()) == (404, {"message": "No such container: nope"})
+
+
+async def test_all_output_arrives_however_slow_the_client(engine: FakeEngine, tmp_path: Path) -> None:
+    attachment = prepare(engine, tty=True)
+    async with attached(engine, tmp_path) as line:
+        await line.request(QUERY)
+        for _ in range(64):
+            attachment.feed.put_nowait((1, b"y" * 65536))
+        await asyncio.sleep(0.05)
+        assert attachment.feed.qsize() > 0, "a client that does not read must hold the output back"
+        attachment.feed.put_nowait(None)
+        assert len(await line.reader.read()) == 64 * 65536
+    assert attachment.was_closed.is_set()
+
+
+@pytest.mark.parametrize("half_closed", [False, True])
+async def test_a_client_that_leaves_lets_go_of_the_container(
+    engine: FakeEngine, tmp_path: Path, half_closed: bool
+) -> None:
+    attachment = prepare(engine, endless=True)
+    async with attached(engine, tmp_path) as line:
+        await line.request(QUERY)
+        if half_closed:
+            line.writer.write_eof()
+            await attachment.stdin_closed.wait()
+        line.writer.close()
+        await attachment.was_closed.wait() if half_closed else await attachment.stdin_closed.wait()
+        await attachment.was_closed.wait()
+
+
+async def test_shutting_down_ends_attachments(engine: FakeEngine, tmp_path: Path) -> None:
+    attachment = prepare(engine, endless=True)
+    async with attached(engine, tmp_path) as line:
+        await line.request(QUERY)
+    assert attachment.was_closed.is_set()

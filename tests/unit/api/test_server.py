@@ -1,0 +1,209 @@
+"""The edge as a whole: headers on everything, errors in one form, changes that outlive their client."""
+
+import asyncio
+import socket
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import aiohttp
+import pytest
+from aiohttp.test_utils import TestClient
+
+from husk import errors
+from husk.api.server import build_app, serve
+from tests.unit.api.fake_engine import FakeEngine, container
+
+if TYPE_CHECKING:
+    from husk.engine.engine import Engine
+
+
+async def test_ping_answers_as_dockerd_does(client: TestClient) -> None:
+    response = await client.get("/_ping")
+    assert (response.status, await response.text()) == (200, "OK")
+    expected = {
+        "Api-Version": "1.55",
+        "Builder-Version": "1",
+        "Cache-Control": "no-cache, no-store, must-revalidate",
+        "Content-Type": "text/plain; charset=utf-8",
+        "Docker-Experimental": "false",
+        "Ostype": "linux",
+        "Pragma": "no-cache",
+        "Server": "Husk/1.2.3 (linux)",
+        "Swarm": "inactive",
+    }
+    assert {name: response.headers.get(name) for name in expected} == expected
+    head = await client.head("/v1.41/_ping")
+    assert (head.status, head.headers["Content-Length"]) == (200, "0")
+    assert {name: head.headers.get(name) for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "message"),
+    [
+        ("GET", "/nowhere", 404, "page not found"),
+        ("GET", "/v1.41/nowhere", 404, "page not found"),
+        ("GET", "/vfoo/info", 404, "page not found"),
+        ("POST", "/_ping", 405, "method POST is not allowed here; allowed: GET, HEAD"),
+        ("GET", "/v1.99/info", 400, "client version 1.99 is too new. Maximum supported API version is 1.55"),
+        (
+            "GET",
+            "/v1.2/info",
+            400,
+            "client version 1.2 is too old. Minimum supported API version is 1.24, "
+            "please upgrade your client to a newer version",
+        ),
+        ("GET", "/containers/nope/json", 404, "No such container: nope"),
+        ("GET", "/images/a/b:c/json", 404, "No such image: a/b:c"),
+        ("GET", "/images/a%2Fb:c/json", 404, "No such image: a/b:c"),
+        ("POST", "/build", 501, "POST /build is not implemented by Husk yet"),
+        ("GET", "/containers/json?limit=x", 400, "invalid value 'x' for limit: not a number"),
+        ("GET", "/containers/json?filters=x", 400, None),
+        ("GET", "/containers/json?filters=%7B%22a%22%3A%5B%5D%7D", 400, "invalid filter 'a'"),
+    ],
+)
+async def test_errors_have_a_status_a_message_and_all_headers(
+    client: TestClient, method: str, path: str, status: int, message: str | None
+) -> None:
+    response = await client.request(method, path)
+    assert response.status == status
+    assert response.content_type == "application/json"
+    assert response.headers["Api-Version"] == "1.55"
+    assert response.headers["Ostype"] == "linux"
+    body = await response.json()
+    assert list(body) == ["message"]
+    assert message is None or body["message"] == message
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (errors.InvalidParameter("x"), 400),
+        (errors.Unauthorized("x"), 401),
+        (errors.Forbidden("x"), 403),
+        (errors.NotFound("x"), 404),
+        (errors.Conflict("x"), 409),
+        (errors.SystemFault("x"), 500),
+        (errors.NotImplementedYet("x"), 501),
+        (errors.Unavailable("x"), 503),
+    ],
+)
+async def test_each_kind_of_error_has_its_status(
+    client: TestClient, engine: FakeEngine, error: Exception, status: int
+) -> None:
+    engine.recorder.failures["start"] = error
+    response = await client.post("/containers/web/start")
+    assert (response.status, await response.json()) == (status, {"message": "x"})
+
+
+async def test_nothing_to_do_is_not_modified(client: TestClient, engine: FakeEngine) -> None:
+    engine.recorder.failures["start"] = errors.NotModified("already started")
+    response = await client.post("/containers/web/start")
+    assert (response.status, await response.read()) == (304, b"")
+
+
+async def test_an_unexpected_error_is_logged_and_told(
+    client: TestClient, engine: FakeEngine, caplog: pytest.LogCaptureFixture
+) -> None:
+    engine.recorder.failures["start"] = ZeroDivisionError("by zero")
+    response = await client.post("/containers/web/start")
+    assert (response.status, (await response.json())["message"]) == (500, "internal error: ZeroDivisionError: by zero")
+    assert "Traceback" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "host", ["docker", "%2Fvar%2Frun%2Fdocker.sock", "/var/run/docker.sock", "api.moby.localhost", ""]
+)
+async def test_any_host_header_will_do(client: TestClient, host: str) -> None:
+    assert (await client.get("/v1.41/_ping", headers={"Host": host})).status == 200
+
+
+async def test_a_change_goes_on_when_its_client_leaves(client: TestClient, engine: FakeEngine) -> None:
+    gate = engine.recorder.gates["start"] = asyncio.Event()
+    with pytest.raises(asyncio.TimeoutError):
+        await client.post("/containers/web/start", timeout=aiohttp.ClientTimeout(total=0.05))
+    gate.set()
+    async with asyncio.timeout(5):
+        while not engine.calls:
+            await asyncio.sleep(0)
+    assert engine.calls == [("start", "web")]
+
+
+async def test_a_stream_ends_when_its_client_leaves(client: TestClient, engine: FakeEngine) -> None:
+    response = await client.get("/events")
+    assert engine.events.listeners == 1
+    response.close()
+    async with asyncio.timeout(5):
+        while engine.events.listeners:
+            await asyncio.sleep(0.001)
+
+
+# where it listens
+
+
+async def ask(path: Path) -> int:
+    async with aiohttp.ClientSession(connector=aiohttp.UnixConnector(str(path))) as session:
+        async with session.get("http://any/_ping") as response:
+            return response.status
+
+
+def app(engine: FakeEngine) -> aiohttp.web.Application:
+    return build_app(cast("Engine", engine))
+
+
+async def test_it_listens_for_root_and_the_group_and_leaves_nothing(engine: FakeEngine, tmp_path: Path) -> None:
+    path = tmp_path / "run" / "husk.sock"
+    async with serve(app(engine), [f"unix://{path}", "tcp://127.0.0.1:0"], group="no-such-group") as addresses:
+        assert stat.S_IMODE(path.stat().st_mode) == 0o660
+        assert await ask(path) == 200
+        assert addresses[0] == f"unix://{path}"
+        async with aiohttp.ClientSession() as session:
+            assert (await session.get(addresses[1].replace("tcp", "http") + "/_ping")).status == 200
+    assert not path.exists()
+
+
+async def test_the_socket_of_a_dead_daemon_is_replaced(engine: FakeEngine, tmp_path: Path) -> None:
+    path = tmp_path / "husk.sock"
+    with socket.socket(socket.AF_UNIX) as dead:
+        dead.bind(str(path))
+    async with serve(app(engine), [f"unix://{path}"], group=""):
+        assert await ask(path) == 200
+
+
+async def test_the_socket_of_a_living_daemon_is_respected(engine: FakeEngine, tmp_path: Path) -> None:
+    path = tmp_path / "husk.sock"
+    async with serve(app(engine), [f"unix://{path}"], group=""):
+        with pytest.raises(errors.SystemFault, match="another daemon is listening there"):
+            async with serve(app(engine), [f"unix://{path}"], group=""):
+                pass
+        assert await ask(path) == 200
+
+
+async def test_a_file_in_the_way_stays(engine: FakeEngine, tmp_path: Path) -> None:
+    path = tmp_path / "husk.sock"
+    path.write_text("precious")
+    with pytest.raises(errors.SystemFault, match="is no socket"):
+        async with serve(app(engine), [f"unix://{path}"], group=""):
+            pass
+    assert path.read_text() == "precious"
+
+
+@pytest.mark.parametrize(
+    "host", ["husk.sock", "unix://husk.sock", "http://x:1", "tcp://127.0.0.1", "tcp://127.0.0.1:x"]
+)
+async def test_a_host_that_makes_no_sense_is_refused(engine: FakeEngine, host: str) -> None:
+    with pytest.raises(errors.InvalidParameter, match="invalid host"):
+        async with serve(app(engine), [host], group=""):
+            pass
+
+
+async def test_shutting_down_ends_streams_at_once(engine: FakeEngine, tmp_path: Path) -> None:
+    path = tmp_path / "husk.sock"
+    engine.containers.add(container("web"))
+    async with aiohttp.ClientSession(connector=aiohttp.UnixConnector(str(path))) as session:
+        async with asyncio.timeout(5):
+            async with serve(app(engine), [f"unix://{path}"], group=""):
+                waiting = await session.post("http://any/containers/web/wait")
+                assert waiting.status == 200
+        with pytest.raises(aiohttp.ClientPayloadError):
+            await waiting.read()

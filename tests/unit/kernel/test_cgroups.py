@@ -1,0 +1,74 @@
+from pathlib import Path
+
+import pytest
+
+from husk.kernel import cgroups
+from husk.kernel.cgroups import Hierarchy, mode_of, parse_mounts
+
+V1 = """\
+tmpfs /sys/fs/cgroup tmpfs rw,mode=755 0 0
+cgroup /sys/fs/cgroup/cpu,cpuacct cgroup rw,nosuid,relatime,cpu,cpuacct 0 0
+cgroup /sys/fs/cgroup/memory cgroup rw,relatime,memory 0 0
+cgroup /sys/fs/cgroup/systemd cgroup rw,xattr,release_agent=/x,name=systemd 0 0
+cgroup /run/copy cgroup rw,memory 0 0
+"""
+HYBRID = V1 + "cgroup2 /sys/fs/cgroup/unified cgroup2 rw,relatime 0 0\n"
+V2 = "cgroup2 /sys/fs/cgroup cgroup2 rw,nsdelegate 0 0\nproc /proc proc rw 0 0\n"
+
+
+def test_trees_and_their_controllers_are_read_from_the_mount_table() -> None:
+    assert parse_mounts(V1) == [
+        Hierarchy(Path("/sys/fs/cgroup/cpu,cpuacct"), 1, frozenset({"cpu", "cpuacct"})),
+        Hierarchy(Path("/sys/fs/cgroup/memory"), 1, frozenset({"memory"})),
+        Hierarchy(Path("/sys/fs/cgroup/systemd"), 1, frozenset({"name=systemd"})),
+    ]
+
+
+@pytest.mark.parametrize(("table", "mode"), [(V1, "v1"), (HYBRID, "hybrid"), (V2, "v2")])
+def test_the_layout_is_told_by_where_the_v2_tree_is(table: str, mode: str) -> None:
+    assert mode_of(parse_mounts(table)) == mode
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Plain directories in place of a v1 layout."""
+    for controller in ("memory", "pids"):
+        (tmp_path / controller / "husk" / "1" / "below").mkdir(parents=True)
+    monkeypatch.setattr(cgroups, "ROOT", tmp_path)
+    return tmp_path
+
+
+def test_a_cgroup_is_removed_from_every_tree_with_what_is_below(tree: Path) -> None:
+    cgroups.remove("/husk/1")
+    cgroups.remove("/husk/1")
+    assert sorted(str(path.relative_to(tree)) for path in tree.rglob("*")) == [
+        "memory",
+        "memory/husk",
+        "pids",
+        "pids/husk",
+    ]
+
+
+@pytest.mark.parametrize("path", ["", "/", "/husk/../..", "../x"])
+def test_only_paths_below_the_root_are_touched(tree: Path, path: str) -> None:
+    with pytest.raises(ValueError, match="not the path of a cgroup"):
+        cgroups.remove(path)
+
+
+def test_processes_are_counted_once_over_all_trees(tree: Path) -> None:
+    (tree / "memory" / "husk" / "1" / "cgroup.procs").write_text("10\n11\n")
+    (tree / "pids" / "husk" / "1" / "below" / "cgroup.procs").write_text("11\n12\n")
+    assert cgroups.processes("/husk/1") == {10, 11, 12}
+    assert cgroups.processes("/husk/2") == set()
+
+
+@pytest.mark.parametrize(
+    ("name", "prefix"), [("memory.oom_control", "oom_kill_disable 0\n"), ("memory.events", "oom 1\n")]
+)
+def test_an_oom_kill_is_counted_by_the_kernel(tree: Path, name: str, prefix: str) -> None:
+    file = tree / "memory" / "husk" / "1" / name
+    assert not cgroups.oom_killed("/husk/1")
+    file.write_text(prefix + "oom_kill 0\n")
+    assert not cgroups.oom_killed("/husk/1")
+    file.write_text(prefix + "oom_kill 2\n")
+    assert cgroups.oom_killed("/husk/1")

@@ -1,0 +1,127 @@
+import asyncio
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from husk.errors import SystemFault
+from husk.kernel import process
+
+
+async def test_a_program_gives_its_output_and_status() -> None:
+    result = await process.run(["/bin/sh", "-c", "cat; echo oops >&2; exit 3"], stdin=b"hello")
+    assert result == process.Completed(3, b"hello", b"oops\n")
+
+
+async def test_without_input_a_program_reads_nothing() -> None:
+    assert (await process.run(["/bin/cat"])).stdout == b""
+
+
+async def test_large_input_and_output_do_not_block_each_other() -> None:
+    data = os.urandom(3_000_000)
+    assert (await process.run(["/bin/cat"], stdin=data)).stdout == data
+
+
+async def test_a_killed_program_has_the_negative_signal() -> None:
+    assert (await process.run(["/bin/sh", "-c", "kill -9 $$"])).returncode == -9
+
+
+async def test_only_the_given_environment_and_a_plain_one_reach_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET", "x")
+    text = (await process.run(["/usr/bin/env"], env={"A": "b"})).stdout.decode()
+    assert "SECRET" not in text
+    assert "A=b\n" in text
+    assert "PATH=" in text
+
+
+async def test_only_the_passed_descriptors_reach_the_program() -> None:
+    reader, writer = os.pipe()
+    os.set_inheritable(reader, True)
+    try:
+        listing = await process.run(["/bin/ls", "/proc/self/fd"], pass_fds=(writer,))
+        numbers = {int(number) for number in listing.stdout.split()}
+    finally:
+        os.close(reader)
+        os.close(writer)
+    assert writer in numbers
+    assert reader not in numbers
+
+
+async def test_ignored_signals_are_not_inherited() -> None:
+    status = (await process.run(["/bin/cat", "/proc/self/status"])).stdout.decode()
+    assert "SigIgn:\t0000000000000000" in status
+
+
+async def test_a_program_that_takes_too_long_is_killed() -> None:
+    with pytest.raises(SystemFault, match=r"/bin/sleep did not finish within 0.05 seconds and was killed"):
+        await process.run(["/bin/sleep", "100"], timeout=0.05)
+    await no_children()
+
+
+async def test_a_cancelled_caller_leaves_no_program_behind() -> None:
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await process.run(["/bin/sleep", "100"])
+    await no_children()
+
+
+async def test_a_missing_program_is_named() -> None:
+    with pytest.raises(SystemFault, match=r"^cannot run /nonexistent: No such file or directory$"):
+        await process.run(["/nonexistent"])
+
+
+async def test_a_grandchild_that_keeps_the_output_open_does_not_keep_us_waiting() -> None:
+    before = time.monotonic()
+    result = await process.run(["/bin/sh", "-c", "sleep 60 & echo $!"])
+    os.kill(int(result.stdout), signal.SIGKILL)
+    assert time.monotonic() - before < 30
+
+
+async def test_everybody_who_waits_for_an_exit_is_told() -> None:
+    child = process.spawn(["/bin/cat"], stdin=(reading := os.pipe())[0])
+    waiting = [asyncio.ensure_future(process.wait_exit(child.pidfd)) for _ in range(3)]  # noqa: TID251 - in a test
+    await asyncio.sleep(0)
+    assert not any(task.done() for task in waiting)
+    for end in reading:
+        os.close(end)
+    await asyncio.gather(*waiting)
+    assert not process.send_signal(child.pidfd, signal.SIGKILL)
+    child.close()
+
+
+async def test_a_signal_reaches_the_process_and_its_end_is_seen() -> None:
+    child = process.spawn(["/bin/sleep", "100"])
+    assert process.start_time(child.pid) is not None
+    assert process.send_signal(child.pidfd, signal.SIGTERM)
+    await process.wait_exit(child.pidfd)
+    assert process.start_time(child.pid) is None
+    child.close()
+
+
+def test_the_start_time_tells_processes_apart(tmp_path: Path) -> None:
+    assert process.start_time(os.getpid()) == process.start_time(os.getpid())
+    assert process.start_time(2**22 + 1) is None
+
+
+def test_a_sealed_copy_cannot_be_changed() -> None:
+    fd = process.sealed_copy("/bin/true")
+    try:
+        assert os.pread(fd, 4, 0) == b"\x7fELF"
+        with pytest.raises(PermissionError):
+            os.pwrite(fd, b"x", 0)
+    finally:
+        os.close(fd)
+
+
+def children() -> str:
+    return Path(f"/proc/self/task/{os.getpid()}/children").read_text()
+
+
+async def no_children() -> None:
+    """Wait until everything that this test started is reaped."""
+    deadline = time.monotonic() + 10
+    while children():
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.005)

@@ -1,0 +1,54 @@
+"""The rules name exactly the networks they are for, and no unchecked name becomes part of a rule."""
+
+from ipaddress import IPv4Network
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from husk.errors import InvalidParameter
+from husk.network.firewall import BridgedNetwork, ruleset, validate_interface, validate_table
+
+NETWORK = BridgedNetwork("hk-1a2b3c-0", IPv4Network("172.17.0.0/16"))
+
+
+def test_every_command_touches_only_the_daemons_own_table():
+    for line in ruleset("husk-1a2b3c", [NETWORK]).splitlines():
+        assert line.split()[0] in ("add", "flush")
+        assert " ip husk-1a2b3c" in line
+
+
+def test_a_network_is_an_element_of_each_set():
+    commands = ruleset("husk", [NETWORK])
+    assert 'add element ip husk bridges { "hk-1a2b3c-0" }' in commands
+    assert 'add element ip husk within { "hk-1a2b3c-0" . "hk-1a2b3c-0" }' in commands
+    assert "add element ip husk subnets { 172.17.0.0/16 }" in commands
+
+
+def test_the_rules_are_the_same_for_any_number_of_networks():
+    def rules(networks):
+        return [line for line in ruleset("husk", networks).splitlines() if line.startswith("add rule")]
+
+    assert rules([]) == rules([NETWORK, NETWORK._replace(interface="husk1")])
+
+
+@pytest.mark.parametrize("name", ["", "a" * 16, 'x"', "a b", "a;b", "a/b", "-x", "..", "a\n"])
+def test_a_bad_interface_name_is_refused(name):
+    with pytest.raises(InvalidParameter, match="invalid bridge name"):
+        ruleset("husk", [NETWORK._replace(interface=name)])
+
+
+@pytest.mark.parametrize("name", ["", "1a", "a b", "a;b", "a{", "a\n"])
+def test_a_bad_table_name_is_refused(name):
+    with pytest.raises(InvalidParameter, match="invalid nftables table name"):
+        ruleset(name, [])
+
+
+@given(st.text())
+def test_an_accepted_name_holds_nothing_that_nftables_would_interpret(name):
+    for validate in (validate_interface, validate_table):
+        try:
+            accepted = validate(name)
+        except InvalidParameter:
+            continue
+        assert not set(accepted) - set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")

@@ -1,0 +1,384 @@
+"""The client against a registry that wants tokens, stumbles, lies and hangs up (all on loopback, in this process)."""
+
+import asyncio
+import os
+import socket
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+
+import pytest
+
+from husk.errors import HuskError, InvalidParameter, NotFound, SystemFault, Unauthorized
+from husk.registry.auth import Credentials
+from husk.registry.client import RegistryClient
+from husk.registry.manifest import DOCKER_MANIFEST, Descriptor, ImageManifest, parse_manifest
+from husk.registry.reference import Reference, parse
+from husk.registry.transport import Transport
+from tests.support.fake_registry import Corrupt, Cut, FakeRegistry, IgnoreRange, Redirect, Status, Tokens, Truncate
+from tests.support.registry import Image, digest_of, make_image
+
+LAYER = os.urandom(3_000_000)
+RIGHT = Credentials("u", "p")
+WRONG = Credentials("u", "guess")
+
+
+@pytest.fixture
+def image() -> Image:
+    return make_image([LAYER], {"Cmd": ["true"]}, compression="none")
+
+
+@pytest.fixture
+async def fake(image: Image) -> AsyncIterator[FakeRegistry]:
+    async with FakeRegistry() as fake:
+        fake.add("app", "1", image)
+        yield fake
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[RegistryClient]:
+    async with RegistryClient(user_agent="husk/test", backoff=0.001) as client:
+        yield client
+
+
+def ref_at(fake: FakeRegistry, name: str = "app:1") -> Reference:
+    return parse(f"{fake.host}/{name}")
+
+
+def layer_of(image: Image) -> Descriptor:
+    return Descriptor(digest=image.layer_digests[0], size=len(image.blobs[image.layer_digests[0]]))
+
+
+def config_of(image: Image) -> Descriptor:
+    return Descriptor(digest=image.config_digest, size=len(image.blobs[image.config_digest]))
+
+
+async def download(client: RegistryClient, ref: Reference, descriptor: Descriptor) -> bytes:
+    async with aclosing(client.blob(ref, descriptor)) as chunks:
+        return b"".join([chunk async for chunk in chunks])
+
+
+async def failure(work: object) -> HuskError:
+    with pytest.raises(HuskError) as caught:
+        await work  # type: ignore[misc]
+    return caught.value
+
+
+async def test_a_manifest_comes_with_its_digest_and_its_type(
+    client: RegistryClient, fake: FakeRegistry, image: Image
+) -> None:
+    fetched = await client.manifest(ref_at(fake))
+    assert fetched.body == image.manifest
+    assert fetched.descriptor == Descriptor(media_type=image.media_type, digest=image.digest, size=len(image.manifest))
+    assert isinstance(parse_manifest(fetched.body, fetched.descriptor.media_type), ImageManifest)
+    assert await client.manifest(ref_at(fake).with_digest(image.digest)) == fetched
+    assert {headers["User-Agent"] for headers in fake.asked("/manifests/")} == {"husk/test"}
+
+
+async def test_how_to_reach_a_registry_is_found_out_once(client: RegistryClient, fake: FakeRegistry) -> None:
+    await client.manifest(ref_at(fake))
+    await client.manifest(ref_at(fake))
+    assert [path for _, path, _ in fake.requests] == ["/v2/", "/v2/app/manifests/1", "/v2/app/manifests/1"]
+
+
+async def test_a_registry_that_moved_is_found_again(client: RegistryClient, image: Image) -> None:
+    async with FakeRegistry() as first:
+        first.add("app", "1", image)
+        await client.manifest(ref_at(first))
+        ref = ref_at(first)
+    assert "connection refused" in (await failure(client.manifest(ref))).message
+    assert "connection refused" in (await failure(client.manifest(ref))).message
+
+
+async def test_blobs_come_in_chunks_of_at_most_a_mebibyte(
+    client: RegistryClient, fake: FakeRegistry, image: Image
+) -> None:
+    async with aclosing(client.blob(ref_at(fake), layer_of(image))) as chunks:
+        received = [chunk async for chunk in chunks]
+    assert b"".join(received) == LAYER
+    assert max(map(len, received)) <= 1024 * 1024 and min(map(len, received)) > 0
+    assert await client.blob_bytes(ref_at(fake), config_of(image)) == image.blobs[image.config_digest]
+
+
+async def test_an_empty_blob_is_a_blob(client: RegistryClient, fake: FakeRegistry) -> None:
+    fake.blobs[digest_of(b"")] = b""
+    assert await download(client, ref_at(fake), Descriptor(digest=digest_of(b""), size=0)) == b""
+
+
+async def test_a_broken_download_goes_on_where_it_broke(
+    client: RegistryClient, fake: FakeRegistry, image: Image
+) -> None:
+    layer = layer_of(image)
+    fake.faults[layer.digest] = [Cut(100), Cut(200_000), Cut(0), Status(503), Cut(1_000_000)]
+    retries: list[tuple[int, float, str]] = []
+    async with aclosing(client.blob(ref_at(fake), layer, None, lambda *retry: retries.append(retry))) as chunks:
+        assert b"".join([chunk async for chunk in chunks]) == LAYER
+    assert [headers.get("Range") for headers in fake.asked("/blobs/")] == [
+        None,
+        "bytes=100-",
+        "bytes=200100-",
+        "bytes=200100-",
+        "bytes=200100-",
+        "bytes=1200100-",
+    ]
+    assert [failed for failed, _, _ in retries] == [1, 1, 2, 3, 1]  # progress starts the count anew
+    assert [seconds for _, seconds, _ in retries] == [0.001, 0.001, 0.002, 0.004, 0.001]
+    assert retries[0][2] == "unexpected EOF"
+
+
+async def test_a_registry_that_knows_no_ranges_is_read_again_from_the_start(
+    client: RegistryClient, fake: FakeRegistry, image: Image
+) -> None:
+    fake.faults[image.layer_digests[0]] = [Cut(1_500_000), IgnoreRange()]
+    assert await download(client, ref_at(fake), layer_of(image)) == LAYER
+
+
+async def test_a_download_without_progress_is_given_up(
+    client: RegistryClient, fake: FakeRegistry, image: Image
+) -> None:
+    fake.faults[image.layer_digests[0]] = [Cut(500), *[Cut(0)] * 4]
+    error = await failure(download(client, ref_at(fake), layer_of(image)))
+    assert error.message == "download failed after attempts=5: unexpected EOF"
+    assert len(fake.asked("/blobs/")) == 5
+    fake.faults[image.layer_digests[0]] = [Status(500)] * 5
+    error = await failure(download(client, ref_at(fake), layer_of(image)))
+    assert "received unexpected HTTP status: 500 Internal Server Error" in error.message
+
+
+async def test_a_blob_of_another_size_is_not_that_blob(
+    client: RegistryClient, fake: FakeRegistry, image: Image
+) -> None:
+    layer = layer_of(image)
+    message = f"filesystem layer verification failed for digest {layer.digest}"
+    fake.faults[layer.digest] = [Truncate(10)]
+    assert (await failure(download(client, ref_at(fake), layer))).message == message
+    smaller = Descriptor(digest=layer.digest, size=layer.size - 1)
+    assert (await failure(download(client, ref_at(fake), smaller))).message == message
+    fake.faults[layer.digest] = [Cut(1000), Status(416)]
+    assert (await failure(download(client, ref_at(fake), layer))).message == message
+
+
+async def test_a_corrupted_config_is_refused(client: RegistryClient, fake: FakeRegistry, image: Image) -> None:
+    fake.faults[image.config_digest] = [Corrupt()]
+    error = await failure(client.blob_bytes(ref_at(fake), config_of(image)))
+    assert error.message == (
+        f"error pulling image configuration: image config verification failed for digest {image.config_digest}"
+    )
+    huge = Descriptor(digest=image.config_digest, size=9 * 1024 * 1024)
+    assert "more than 8388608" in (await failure(client.blob_bytes(ref_at(fake), huge))).message
+
+
+async def test_a_blob_that_the_registry_does_not_have(client: RegistryClient, fake: FakeRegistry) -> None:
+    missing = Descriptor(digest=digest_of(b"missing"), size=7)
+    error = await failure(download(client, ref_at(fake), missing))
+    assert isinstance(error, NotFound) and error.message == "unknown blob"
+    error = await failure(client.blob_bytes(ref_at(fake), missing))
+    assert isinstance(error, NotFound) and error.message == "error pulling image configuration: unknown blob"
+
+
+async def test_a_digest_that_could_be_a_path_never_reaches_the_registry(
+    client: RegistryClient, fake: FakeRegistry
+) -> None:
+    with pytest.raises(InvalidParameter):
+        await download(client, ref_at(fake), Descriptor(digest="sha256:../../x", size=1))
+    assert fake.requests == []
+
+
+async def test_a_consumer_may_stop_early(client: RegistryClient, fake: FakeRegistry, image: Image) -> None:
+    async with aclosing(client.blob(ref_at(fake), layer_of(image))) as chunks:
+        async for _ in chunks:
+            break
+    assert await download(client, ref_at(fake), layer_of(image)) == LAYER
+
+
+async def test_a_cancelled_download_ends_at_once(client: RegistryClient, fake: FakeRegistry, image: Image) -> None:
+    async with asyncio.timeout(10):
+        first = asyncio.Event()
+
+        async def stall() -> None:
+            async with aclosing(client.blob(ref_at(fake), layer_of(image))) as chunks:
+                async for _ in chunks:
+                    first.set()
+                    await asyncio.Event().wait()
+
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(stall())
+            await first.wait()
+            task.cancel()
+
+
+async def test_wrong_manifests_are_refused(client: RegistryClient, fake: FakeRegistry, image: Image) -> None:
+    fake.manifests["app", image.digest] = (DOCKER_MANIFEST, image.manifest + b" ")
+    error = await failure(client.manifest(ref_at(fake).with_digest(image.digest)))
+    assert error.message == f"manifest verification failed for digest {image.digest}"
+    fake.manifests["app", "huge"] = (DOCKER_MANIFEST, b" " * (4 * 1024 * 1024 + 1))
+    assert "larger than" in (await failure(client.manifest(ref_at(fake, "app:huge")))).message
+
+
+async def test_a_stumbling_registry_is_asked_again_for_the_manifest(
+    client: RegistryClient, fake: FakeRegistry, image: Image
+) -> None:
+    fake.faults["1"] = [Cut(10), Status(502)]
+    assert (await client.manifest(ref_at(fake))).body == image.manifest
+    fake.faults["1"] = [Status(500)] * 3
+    error = await failure(client.manifest(ref_at(fake)))
+    assert error.message == "received unexpected HTTP status: 500 Internal Server Error"
+
+
+async def test_unknown_images_are_not_found(client: RegistryClient, fake: FakeRegistry) -> None:
+    error = await failure(client.manifest(ref_at(fake, "app:2")))
+    assert isinstance(error, NotFound)
+    assert error.message == f"manifest for {fake.host}/app:2 not found: manifest unknown: manifest unknown"
+    error = await failure(client.manifest(ref_at(fake, "other")))
+    assert isinstance(error, NotFound)
+    assert error.message == (
+        f"repository {fake.host}/other not found: name unknown: repository name not known to registry"
+    )
+
+
+async def test_an_unreachable_registry_is_named(client: RegistryClient) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # bound and not listening: nobody else gets the port, and connections are refused
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        error = await failure(client.manifest(parse(f"{address}/app")))
+        assert isinstance(error, SystemFault)
+        assert error.message == f'Get "http://{address}/v2/": dial tcp {address}: connect: connection refused'
+    error = await failure(client.manifest(parse("nosuch.invalid/app")))
+    assert error.message.startswith('Get "https://nosuch.invalid/v2/": dial tcp: lookup nosuch.invalid: ')
+
+
+async def test_a_registry_that_must_use_tls_is_not_spoken_to_without(
+    client: RegistryClient, fake: FakeRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def secure(transport: Transport, host: str) -> bool:
+        return False
+
+    monkeypatch.setattr(Transport, "is_insecure", secure)
+    error = await failure(client.manifest(ref_at(fake)))
+    assert error.message == f'Get "https://{fake.host}/v2/": http: server gave HTTP response to HTTPS client'
+    assert fake.requests == []
+
+
+async def test_credentials_do_not_follow_a_redirect_to_another_host(client: RegistryClient, image: Image) -> None:
+    layer = layer_of(image)
+    async with FakeRegistry() as store, FakeRegistry(tokens=Tokens()) as front:
+        front.add("app", "1", image)
+        store.blobs = front.blobs
+        front.faults[layer.digest] = [Redirect(f"http://{store.host}/elsewhere/{layer.digest}?sig=a%2Fb%3D")]
+        assert await download(client, ref_at(front), layer) == LAYER
+        (seen,) = store.requests
+        assert seen[1].endswith("?sig=a%2Fb%3D")
+        assert "Authorization" not in seen[2]
+
+
+async def test_one_token_serves_a_whole_pull(client: RegistryClient, image: Image) -> None:
+    async with FakeRegistry(tokens=Tokens("u", "p")) as fake:
+        fake.add("team/app", "1", image)
+        ref = ref_at(fake, "team/app:1")
+        await client.manifest(ref, RIGHT)
+        await client.blob_bytes(ref, config_of(image), RIGHT)
+        assert fake.tokens is not None
+        assert fake.tokens.issued == ["repository:team/app:pull"]
+        (query,) = [path for _, path, _ in fake.requests if path.startswith("/token")]
+        assert query == "/token?service=fake%2Cregistry&account=u&scope=repository%3Ateam%2Fapp%3Apull"
+
+        fake.tokens.valid.clear()  # a token that the registry no longer accepts is replaced, once for all that wait
+        await asyncio.gather(*(client.manifest(ref, RIGHT) for _ in range(5)))
+        assert len(fake.tokens.issued) == 2
+
+        error = await failure(client.manifest(ref))  # what one client may read is not open to the next
+        assert error.message.endswith("unauthorized: incorrect username or password")
+
+
+async def test_public_images_need_a_token_and_no_credentials(client: RegistryClient, image: Image) -> None:
+    async with FakeRegistry(tokens=Tokens()) as fake:
+        fake.add("app", "1", image)
+        assert (await client.manifest(ref_at(fake))).body == image.manifest
+        assert "Authorization" not in fake.asked("/token")[0]
+
+
+async def test_identity_and_registry_tokens_are_credentials(client: RegistryClient, image: Image) -> None:
+    async with FakeRegistry(tokens=Tokens("u", "p", identity_token="refresh-me", valid={"given"})) as fake:
+        fake.add("app", "1", image)
+        await client.manifest(ref_at(fake), Credentials(identity_token="refresh-me"))
+        await client.manifest(ref_at(fake), Credentials(registry_token="given"))
+        assert [method for method, path, _ in fake.requests if path.startswith("/token")] == ["POST"]
+        error = await failure(client.manifest(ref_at(fake), Credentials(identity_token="wrong")))
+        assert error.message == f'Get "http://{fake.host}/v2/app/manifests/1": unauthorized: incorrect identity token'
+
+
+async def test_wrong_credentials_and_missing_rights_read_as_with_docker(client: RegistryClient, image: Image) -> None:
+    async with FakeRegistry(tokens=Tokens("u", "p")) as fake:
+        fake.add("app", "1", image)
+        for who in (WRONG, None):
+            error = await failure(client.manifest(ref_at(fake), who))
+            assert type(error) is SystemFault
+            assert error.message == (
+                f'Get "http://{fake.host}/v2/app/manifests/1": unauthorized: incorrect username or password'
+            )
+        assert fake.tokens is not None
+        fake.tokens.allowed = False
+        error = await failure(client.manifest(ref_at(fake), RIGHT))
+        assert isinstance(error, NotFound)
+        assert error.message == (
+            f"pull access denied for {fake.host}/app, repository does not exist or may require 'docker login': "
+            "denied: requested access to the resource is denied"
+        )
+
+
+async def test_a_registry_that_hides_what_strangers_may_not_see_is_asked_with_credentials(
+    client: RegistryClient, image: Image
+) -> None:
+    async with FakeRegistry(tokens=Tokens("u", "p"), hides=True) as fake:
+        fake.add("app", "1", image)
+        assert isinstance(await failure(client.manifest(ref_at(fake))), NotFound)
+        assert (await client.manifest(ref_at(fake), RIGHT)).body == image.manifest
+
+
+async def test_login_checks_credentials_and_brings_the_identity_token(client: RegistryClient) -> None:
+    async with FakeRegistry(tokens=Tokens("u", "p", identity_token="keep-me")) as fake:
+        assert await client.login(Credentials("u", "p", server_address=f"http://{fake.host}/v1/")) == "keep-me"
+        assert await client.login(Credentials(identity_token="keep-me", server_address=fake.host)) == ""
+        error = await failure(client.login(Credentials("u", "guess", server_address=fake.host)))
+        assert isinstance(error, Unauthorized)
+        assert error.message == f'Get "http://{fake.host}/v2/": unauthorized: incorrect username or password'
+    async with FakeRegistry() as fake:
+        assert await client.login(Credentials("anybody", "at all", server_address=fake.host)) == ""
+
+
+@pytest.mark.parametrize("address", ["bad host!", "a@b", "host:port", "[::"])
+async def test_a_login_needs_an_address(client: RegistryClient, address: str) -> None:
+    error = await failure(client.login(Credentials("u", "p", server_address=address)))
+    assert isinstance(error, InvalidParameter) and error.message.startswith("unable to parse server address: ")
+
+
+async def test_mirrors_serve_docker_hub_images_without_its_credentials(image: Image) -> None:
+    async with FakeRegistry() as empty, FakeRegistry() as full:
+        full.add("library/app", "1", image)
+        mirrors = (f"http://{empty.host}", f"http://{full.host}/")
+        async with RegistryClient((), mirrors, "husk/test", backoff=0.001) as client:
+            ref = parse("app:1")
+            assert (await client.manifest(ref, RIGHT)).body == image.manifest
+            full.faults[image.layer_digests[0]] = [Cut(1000)]
+            assert await download(client, ref, layer_of(image)) == LAYER
+            assert not any("Authorization" in headers for _, _, headers in empty.requests + full.requests)
+            error = await failure(client.manifest(parse("other")))
+            assert "registry-1.docker.io" in error.message  # the registry itself has the last word
+
+
+async def test_a_password_is_not_sent_from_https_to_plain_http(client: RegistryClient) -> None:
+    authorizer = client._authorizer
+    for realm in ("http://tokens.example.invalid/", "ftp://x/", "", "/token"):
+        with pytest.raises(SystemFault, match=r"refused to ask|invalid token auth challenge realm"):
+            await authorizer._check_realm("https://registry.example", realm, "https://registry.example/v2/")
+    assert await authorizer._check_realm("http://127.0.0.1:1", "http://127.0.0.1:2/t", "") == "http://127.0.0.1:2/t"
+
+
+async def test_settings_hold_from_the_start_and_may_change_while_running(image: Image) -> None:
+    async with FakeRegistry() as mirror:
+        mirror.add("library/app", "1", image)
+        async with RegistryClient(["plain.example"], (), "husk/test", backoff=0.001) as client:
+            assert await client._transport.is_insecure("plain.example")
+            assert "registry-1.docker.io" in (await failure(client.manifest(parse("app:1")))).message
+            client.configure((), [f"http://{mirror.host}"])
+            assert not await client._transport.is_insecure("plain.example")
+            assert (await client.manifest(parse("app:1"))).body == image.manifest

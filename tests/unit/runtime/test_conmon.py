@@ -1,0 +1,78 @@
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from husk.errors import SystemFault
+from husk.runtime.conmon import Bundle, Monitor
+from husk.runtime.oci import OCIRuntime
+
+RUNTIME = OCIRuntime("crun", "/usr/bin/crun", ("--extra",), Path("/run/x"))
+
+
+@pytest.fixture
+def bundle(tmp_path: Path) -> Bundle:
+    return Bundle("abc", tmp_path, tmp_path / "log")
+
+
+@pytest.fixture
+def monitor() -> Monitor:
+    return Monitor("/usr/bin/conmon")
+
+
+def test_the_log_is_written_where_the_bundle_says_or_nowhere(monitor: Monitor, bundle: Bundle) -> None:
+    argv = monitor._argv(bundle, RUNTIME)
+    assert argv[argv.index("--log-path") + 1] == f"k8s-file:{bundle.log_path}"
+    argv = monitor._argv(replace(bundle, log_path=None), RUNTIME)
+    assert argv[argv.index("--log-path") + 1] == "none"
+
+
+def test_the_runtime_gets_its_own_arguments(monitor: Monitor, bundle: Bundle) -> None:
+    argv = monitor._argv(bundle, RUNTIME)
+    assert [item for item in argv if item.startswith("--runtime-arg=")] == [
+        "--runtime-arg=--extra",
+        "--runtime-arg=--root",
+        "--runtime-arg=/run/x",
+        "--runtime-arg=--log-format",
+        "--runtime-arg=json",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("stdin_open", "stdin_once", "terminal", "expected"),
+    [
+        (False, False, False, set()),
+        (False, True, False, set()),
+        (True, False, False, {"--stdin", "--leave-stdin-open"}),
+        (True, True, False, {"--stdin"}),
+        (True, True, True, {"--stdin", "--leave-stdin-open", "--terminal"}),
+        (False, False, True, {"--terminal"}),
+    ],
+)
+def test_input_ends_with_the_client_only_where_docker_ends_it(
+    monitor: Monitor, bundle: Bundle, stdin_open: bool, stdin_once: bool, terminal: bool, expected: set[str]
+) -> None:
+    bundle = replace(bundle, stdin_open=stdin_open, stdin_once=stdin_once, terminal=terminal)
+    flags = {"--stdin", "--leave-stdin-open", "--terminal"}
+    assert flags & set(monitor._argv(bundle, RUNTIME)) == expected
+
+
+def test_a_container_that_runs_has_no_exit_status(monitor: Monitor, bundle: Bundle) -> None:
+    assert monitor.exit_status(bundle) is None
+    assert not monitor.oom(bundle)
+    (bundle.directory / "exit").write_text("137")
+    (bundle.directory / "oom").touch()
+    assert monitor.exit_status(bundle) == 137
+    assert monitor.oom(bundle)
+
+
+async def test_attaching_to_a_container_without_monitor_fails(monitor: Monitor, bundle: Bundle) -> None:
+    with pytest.raises(SystemFault, match="the monitor of container abc is gone"):
+        await monitor.attach(bundle)
+    with pytest.raises(SystemFault, match="cannot resize container abc"):
+        await monitor.resize(bundle, 1, 1)
+
+
+async def test_a_missing_conmon_is_named(bundle: Bundle) -> None:
+    with pytest.raises(SystemFault, match="cannot run /nonexistent/conmon: No such file or directory"):
+        await Monitor("/nonexistent/conmon").create(bundle, RUNTIME)

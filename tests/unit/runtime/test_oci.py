@@ -1,0 +1,137 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from husk.config import Config, RuntimeConfig
+from husk.errors import InvalidParameter, Unavailable
+from husk.kernel import cgroups
+from husk.runtime import oci
+from husk.runtime.oci import OCIRuntime, Runtimes, exit_code, fault, find_runtimes
+
+FRAME = "failed to create task for container: failed to create shim task: OCI runtime create failed: "
+
+
+def line(message: str, level: str = "error") -> str:
+    return json.dumps({"msg": message, "level": level, "time": "now"}) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("runtime", "stderr", "expected", "code"),
+    [
+        (
+            "runc",
+            line(
+                'runc create failed: unable to start container process: exec: "x": executable file not found in $PATH'
+            ),
+            'runc create failed: unable to start container process: exec: "x": executable file not found in $PATH',
+            127,
+        ),
+        (
+            "crun",
+            line("executable file `x` not found in $PATH: No such file or directory"),
+            'crun create failed: unable to start container process: exec: "x": executable file not found in $PATH',
+            127,
+        ),
+        (
+            "crun",
+            line("executable file `/x` not found in $PATH: No such file or directory"),
+            'crun create failed: unable to start container process: exec: "/x": stat /x: no such file or directory',
+            127,
+        ),
+        (
+            "crun",
+            line("open executable: Operation not permitted"),
+            'crun create failed: unable to start container process: exec: "/etc": permission denied',
+            126,
+        ),
+        ("crun", line("something else"), "crun create failed: something else", 128),
+        ("crun", line("careful", "warning") + line("broken"), "crun create failed: broken", 128),
+        ("odd", "plain words\nmore\n", "odd create failed: plain words; more", 128),
+        ("odd", "", "odd create failed: no message", 128),
+    ],
+)
+def test_a_failed_create_is_told_in_dockers_frame(runtime: str, stderr: str, expected: str, code: int) -> None:
+    message = fault(runtime, "create", stderr, "/etc")
+    assert message == f"{FRAME}{expected}: unknown"
+    assert exit_code(message) == code
+
+
+def test_other_verbs_have_their_own_frame() -> None:
+    assert fault("crun", "pause", line("no")) == "OCI runtime pause failed: crun pause failed: no: unknown"
+
+
+def runtimes() -> Runtimes:
+    made = {name: OCIRuntime(name, f"/bin/{name}", (), Path("/r")) for name in ("crun", "runc")}
+    return Runtimes(made, "crun")
+
+
+def test_an_empty_name_is_the_default_and_dockers_own_name_is_runc() -> None:
+    assert runtimes().get("").name == "crun"
+    assert runtimes().get("runc").name == "runc"
+    assert runtimes().get("io.containerd.runc.v2").name == "runc"
+
+
+def test_dockers_own_name_is_the_default_where_there_is_no_runc() -> None:
+    only = Runtimes({"crun": OCIRuntime("crun", "/bin/crun", (), Path("/r"))}, "crun")
+    assert only.get("io.containerd.runc.v2").name == "crun"
+
+
+def test_an_unknown_name_is_refused() -> None:
+    with pytest.raises(InvalidParameter, match=r"^unknown or invalid runtime name: kata$"):
+        runtimes().get("kata")
+
+
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """The names of the runtimes that the host seems to have."""
+    names = {"crun", "runc"}
+    monkeypatch.setattr("shutil.which", lambda name, path=None: f"/opt/{name}" if name in names else None)
+    monkeypatch.setattr(cgroups, "hybrid_blocker", lambda: ())
+    monkeypatch.setattr(oci, "_seal", lambda path: None)
+    return names
+
+
+async def test_crun_is_preferred(installed: set[str], tmp_path: Path) -> None:
+    found = await find_runtimes(Config(exec_root=tmp_path))
+    assert found.default.name == "crun"
+    assert found.default.root.is_dir()
+
+
+async def test_runc_is_taken_where_crun_cannot_work(
+    installed: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(cgroups, "hybrid_blocker", lambda: ("hugetlb",))
+    found = await find_runtimes(Config(exec_root=tmp_path))
+    assert found.default.name == "runc"
+    assert "hugetlb" in caplog.text
+
+
+async def test_the_configured_default_wins(installed: set[str], tmp_path: Path) -> None:
+    config = Config(exec_root=tmp_path, default_runtime="kata", runtimes={"kata": RuntimeConfig("/opt/kata", ("-x",))})
+    found = await find_runtimes(config)
+    assert found.default == OCIRuntime("kata", "/opt/kata", ("-x",), tmp_path / "runtimes" / "kata")
+    assert found.default.global_args[0] == "-x"
+
+
+async def test_a_default_that_does_not_exist_is_refused(installed: set[str], tmp_path: Path) -> None:
+    with pytest.raises(InvalidParameter, match="kata"):
+        await find_runtimes(Config(exec_root=tmp_path, default_runtime="kata"))
+
+
+async def test_a_runtimes_name_cannot_leave_the_directory(installed: set[str], tmp_path: Path) -> None:
+    with pytest.raises(InvalidParameter, match="invalid runtime name"):
+        await find_runtimes(Config(exec_root=tmp_path, runtimes={"../x": RuntimeConfig("/opt/kata")}))
+
+
+async def test_a_host_without_runtimes_is_told_what_to_install(installed: set[str], tmp_path: Path) -> None:
+    installed.clear()
+    with pytest.raises(Unavailable, match="install crun or runc"):
+        await find_runtimes(Config(exec_root=tmp_path))
+
+
+async def test_deleting_what_does_not_exist_is_no_error(tmp_path: Path) -> None:
+    runtime = OCIRuntime("crun", "/nonexistent/crun", (), tmp_path)
+    await runtime.delete("abc")
+    await runtime.delete("abc", force=True)
+    assert runtime.known() == []
