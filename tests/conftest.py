@@ -1,7 +1,7 @@
 """Fixtures for all tests: daemons, images and registries in one word. Tests that need root are skipped without it."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pytest
 
@@ -24,6 +24,7 @@ def daemon(module_daemon: Daemon, request: pytest.FixtureRequest) -> Iterator[Da
     if module_daemon.process is None:
         module_daemon.start()
     module_daemon.remove_containers()
+    module_daemon.check_no_litter()
 
 
 @pytest.fixture
@@ -45,7 +46,7 @@ _DAEMON = pytest.StashKey[Daemon]()
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Show what the daemon logged below a failure."""
     report = yield
     daemon = item.stash.get(_DAEMON, None)

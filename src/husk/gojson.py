@@ -25,7 +25,7 @@ def parse_document(body: bytes) -> Document:
     """A JSON object, or 400."""
     try:
         document = msgspec.json.decode(body)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidParameter(f"invalid JSON: {error}") from error
     if not isinstance(document, dict):
         kind = type(document).__name__

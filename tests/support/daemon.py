@@ -174,6 +174,11 @@ class Daemon:
         if names:
             self.docker("rm", "-f", "-v", *names, check=False)
 
+    def check_no_litter(self) -> None:
+        """After `remove_containers`: no process, mount or cgroup of theirs is left."""
+        left = self._traces.settle(self.pid)
+        assert not left, "containers left on the host:\n  " + "\n  ".join(left)
+
     # -- clients ---------------------------------------------------------------------------------------------------
 
     @property

@@ -9,7 +9,9 @@
 `hides=True` it answers 404 instead wherever a token is missing.
 """
 
+import asyncio
 import base64
+import contextlib
 import json
 import re
 from dataclasses import dataclass, field
@@ -60,7 +62,25 @@ class Redirect:
     url: str
 
 
-Fault = Cut | Truncate | Corrupt | Status | IgnoreRange | Redirect
+@dataclass(frozen=True)
+class Stall:
+    """Send this many bytes of the answer's body, then nothing until `go_on`; `gone` tells that the client hung up."""
+
+    after: int
+    reached: asyncio.Event = field(default_factory=asyncio.Event)
+    go_on: asyncio.Event = field(default_factory=asyncio.Event)
+    gone: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def hold(self, request: web.Request) -> None:
+        self.reached.set()
+        while not self.go_on.is_set() and not self.gone.is_set():
+            if request.transport is None or request.transport.is_closing():
+                self.gone.set()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.go_on.wait(), 0.01)
+
+
+Fault = Cut | Truncate | Corrupt | Status | IgnoreRange | Redirect | Stall
 
 
 @dataclass
@@ -102,6 +122,7 @@ class FakeRegistry:
     async def __aenter__(self) -> Self:
         app = web.Application()
         app.router.add_get("/v2/", self._ping)
+        app.router.add_get("/v2/{name:.+}/tags/list", self._tags)
         app.router.add_get("/v2/{name:.+}/manifests/{reference}", self._manifest)
         app.router.add_get("/v2/{name:.+}/blobs/{digest}", self._blob)
         app.router.add_get("/elsewhere/{digest}", self._elsewhere)
@@ -137,6 +158,18 @@ class FakeRegistry:
 
     async def _ping(self, request: web.Request) -> web.StreamResponse:
         return self._refusal(request) or web.json_response({})
+
+    async def _tags(self, request: web.Request) -> web.StreamResponse:
+        """Two tags at a time, as a registry with many does."""
+        if (refusal := self._refusal(request)) is not None:
+            return refusal
+        name = request.match_info["name"]
+        tags = sorted(tag for known, tag in self.manifests if known == name and ":" not in tag)
+        if not tags:
+            return _problem(404, "NAME_UNKNOWN", "repository name not known to registry")
+        rest = [tag for tag in tags if tag > request.query.get("last", "")]
+        link = f'</v2/{name}/tags/list?n=2&last={rest[1]}>; rel="next"' if len(rest) > 2 else ""
+        return web.json_response({"name": name, "tags": rest[:2]}, headers={"Link": link} if link else {})
 
     async def _manifest(self, request: web.Request) -> web.StreamResponse:
         if (refusal := self._refusal(request)) is not None:
@@ -184,6 +217,12 @@ class FakeRegistry:
             if request.transport is not None:
                 request.transport.close()  # close() sends what was written before it hangs up
             return response
+        if isinstance(fault, Stall):
+            await response.write(body[: fault.after])
+            await fault.hold(request)
+            if fault.gone.is_set():
+                return response
+            body = body[fault.after :]
         await response.write(body)
         await response.write_eof()
         return response

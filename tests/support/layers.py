@@ -60,7 +60,9 @@ def member(name: str, data: bytes = b"", **fields: object) -> Member:
     info = tarfile.TarInfo(name)
     xattrs = fields.pop("xattrs", {})
     assert isinstance(xattrs, dict)
-    info.pax_headers = {f"SCHILY.xattr.{key}": value.decode("utf-8", "surrogateescape") for key, value in xattrs.items()}
+    info.pax_headers = {
+        f"SCHILY.xattr.{key}": value.decode("utf-8", "surrogateescape") for key, value in xattrs.items()
+    }
     for key, value in fields.items():
         setattr(info, key, value)
     if info.isreg():

@@ -41,6 +41,21 @@ class Traces:
             self._remove()
         return left
 
+    def settle(self, running: int) -> list[str]:
+        """What containers left while the daemon runs on with this pid and none of them exists any more."""
+        deadline = time.monotonic() + SETTLE_DEADLINE
+        while (left := list(self._left_by_containers(running))) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        return left
+
+    def _left_by_containers(self, running: int) -> Iterator[str]:
+        yield from (f"process {pid}: {command}" for pid, command in self._processes().items() if pid != running)
+        # Network namespaces stay: the daemon keeps some ready for the next containers.
+        kept = f"{self._config.exec_root}/netns/"
+        yield from (f"mount {path}" for path in mount.mounts_below(self._directory) if not path.startswith(kept))
+        for parent in self._cgroups():
+            yield from (f"cgroup {entry.path}" for entry in os.scandir(parent) if entry.is_dir())
+
     def _left(self) -> Iterator[str]:
         yield from (f"process {pid}: {command}" for pid, command in self._processes().items())
         yield from (f"mount {target}" for target in mount.mounts_below(self._directory))

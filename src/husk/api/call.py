@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, TypeVar
 from aiohttp import web
 
 from husk.api.versioning import CURRENT, Version
-from husk.api.wire import Document, Reader, encode, parse_document
 from husk.engine.clock import parse_timestamp
 from husk.errors import InvalidParameter
+from husk.gojson import Document, Reader, encode, parse_document
 
 if TYPE_CHECKING:
     from multidict import MultiMapping

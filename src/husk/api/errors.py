@@ -2,7 +2,6 @@
 
 from aiohttp import web
 
-from husk.api.wire import encode
 from husk.errors import (
     Conflict,
     Forbidden,
@@ -15,6 +14,7 @@ from husk.errors import (
     Unauthorized,
     Unavailable,
 )
+from husk.gojson import encode
 
 _STATUS: dict[type[HuskError], int] = {
     NotModified: 304,

@@ -1,7 +1,7 @@
 """How does work in progress look on the wire? JSON lines with the bar that clients print as it is."""
 
-from husk.api.wire import encode
 from husk.engine.images.model import Progress
+from husk.gojson import encode
 
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB", "ZB", "YB")
 _WIDTH = 50

@@ -18,6 +18,7 @@ from husk.api.call import Call, common_headers
 from husk.api.errors import error_response, failure
 from husk.api.router import Kind, Route, Router
 from husk.api.routes import console, containers, images, networks, system
+from husk.api.streams import Connection, Unanswered
 from husk.api.versioning import split_version
 from husk.errors import HuskError, InvalidParameter, SystemFault
 from husk.tasks import Tasks
@@ -88,16 +89,17 @@ class Edge:
             return await route.handler(call)
         except HuskError as error:
             if _begun(call.request):
-                raise ConnectionResetError(error.message) from error
+                log.warning("%s %s broke off: %s", route.method, call.request.path, error.message)
+                return Unanswered()
             return self._failed(error_response(error))
         except web.HTTPException as error:
             return self._failed(failure(error.status, error.reason))
-        except ConnectionError:
-            raise  # the client went away in the middle of an answer
         except Exception as error:
+            if isinstance(error, ConnectionError) and _gone(call.request):
+                return Unanswered()  # the client went away in the middle of an answer
             log.exception("%s %s failed", route.method, call.request.path)
             if _begun(call.request):
-                raise ConnectionResetError("the answer cannot be completed") from error
+                return Unanswered()
             return self._failed(failure(500, f"internal error: {type(error).__name__}: {error}"))
 
     def _failed(self, response: web.Response) -> web.Response:
@@ -111,6 +113,10 @@ class Edge:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(SHUTDOWN_GRACE):
                 await self._changes.join()
+
+
+def _gone(request: web.Request) -> bool:
+    return request.transport is None or request.transport.is_closing()
 
 
 def _begun(request: web.Request) -> bool:
@@ -131,8 +137,7 @@ async def serve(app: web.Application, hosts: Sequence[str], group: str) -> Async
             listener, address = _listen(host, group)
             if listener.family == socket.AF_UNIX:
                 paths.append(Path(address.removeprefix("unix://")))
-            site = _UnixSite if listener.family == socket.AF_UNIX else web.SockSite
-            await site(runner, listener).start()
+            await _Site(runner, listener).start()
             addresses.append(address)
         yield addresses
     finally:
@@ -141,8 +146,8 @@ async def serve(app: web.Application, hosts: Sequence[str], group: str) -> Async
             path.unlink(missing_ok=True)
 
 
-class _UnixSite(web.BaseSite):
-    """aiohttp's own would make the socket itself, open to everybody until its mode is set."""
+class _Site(web.BaseSite):
+    """aiohttp's sites make their sockets themselves, open to all until a mode is set, and know only its protocol."""
 
     def __init__(self, runner: web.BaseRunner, listener: socket.socket) -> None:
         super().__init__(runner)
@@ -150,13 +155,20 @@ class _UnixSite(web.BaseSite):
 
     @property
     def name(self) -> str:
-        return f"unix://{self._listener.getsockname()}"
+        return str(self._listener.getsockname())
 
     async def start(self) -> None:
         await super().start()
+        loop, listener = asyncio.get_running_loop(), self._listener
+        if listener.family == socket.AF_UNIX:
+            self._server = await loop.create_unix_server(self._connection, sock=listener, backlog=128)
+        else:
+            self._server = await loop.create_server(self._connection, sock=listener, backlog=128)
+
+    def _connection(self) -> Connection:
         server = self._runner.server
         assert server is not None
-        self._server = await asyncio.get_running_loop().create_unix_server(server, sock=self._listener, backlog=128)
+        return Connection(server())
 
 
 def _listen(host: str, group: str) -> tuple[socket.socket, str]:

@@ -1,24 +1,32 @@
 """How is a connection taken from HTTP? After `hijack` it carries the container's bytes, both ways.
 
-aiohttp's own upgrade path closes a connection whose client half-closes it, but `echo hi | docker run -i` half-closes
-and then waits for the output: end of input must not be end of output. So the connection gets a protocol of ours.
+aiohttp serves HTTP on it first, behind `Connection`, which passes everything on. Three things aiohttp does not do, and
+docker's clients need, are done here:
+- `echo hi | docker run -i` half-closes and waits for the output: the end of input is not the end of the connection.
+- Input may follow the request at once; aiohttp's parser keeps such bytes only for upgrades to WebSocket.
+- A client that half-closed may leave later; then its handler must end.
 """
 
 import asyncio
 import contextlib
+import re
 import select
+import socket
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from aiohttp import web
 from aiohttp.abc import AbstractStreamWriter
+from aiohttp.web_protocol import RequestHandler
 from aiohttp.web_request import BaseRequest
 
 T = TypeVar("T")
 
 INPUT_LIMIT = 1 << 18
 LINGER = 5.0
+
+_UPGRADE = re.compile(rb"\r\nupgrade:[ \t]*tcp[ \t]*(?=\r\n)", re.IGNORECASE)
 
 
 @contextlib.asynccontextmanager
@@ -31,8 +39,8 @@ async def closing(items: AsyncIterator[T]) -> AsyncIterator[AsyncIterator[T]]:
             await close()
 
 
-class Hijacked(web.StreamResponse):
-    """What a handler returns when the connection is no longer aiohttp's to answer on."""
+class Unanswered(web.StreamResponse):
+    """What aiohttp gets when there is nothing for it to answer on: the connection was taken, or lost. It closes it."""
 
     async def prepare(self, request: BaseRequest) -> AbstractStreamWriter | None:
         return None
@@ -41,14 +49,23 @@ class Hijacked(web.StreamResponse):
         return None
 
 
-class Connection(asyncio.Protocol):
-    """A client's connection after HTTP: `read` until b"", `write` with backpressure, `finish` or `abort`."""
+def upgradable(data: bytes) -> bytes:
+    """The head of a request for `Upgrade: tcp` as aiohttp's parser understands it; anything else as it is."""
+    if not data.startswith(b"POST "):
+        return data
+    match = _UPGRADE.search(data, 0, data.find(b"\r\n\r\n") + 2)
+    return data[: match.start()] + b"\r\nUpgrade: websocket" + data[match.end() :] if match else data
 
-    def __init__(self, transport: asyncio.Transport, previous: asyncio.Protocol, unread: bytes) -> None:
-        self._transport = transport
-        self._previous = previous
-        self._input: deque[bytes] = deque([unread] if unread else [])
-        self._size = len(unread)
+
+class Connection(asyncio.Protocol):
+    """A client's connection. Once taken from HTTP: `read` until b"", `write` with backpressure, `finish` or `abort`."""
+
+    def __init__(self, http: RequestHandler) -> None:
+        self._http = http
+        self._taken = False
+        self._upgrading = False
+        self._input: deque[bytes] = deque()
+        self._size = 0
         self._ended = False
         self._lost = False
         self._reading_paused = False
@@ -56,6 +73,12 @@ class Connection(asyncio.Protocol):
         self._writable = asyncio.Event()
         self._writable.set()
         self._hangup: select.epoll | None = None
+
+    def take(self) -> None:
+        """From now on bytes are ours; those that came behind the request are the first of them."""
+        # aiohttp's own way to hand over what it has read, typed for its WebSocket reader alone.
+        self._http.set_parser(cast("web.WebSocketReader", _Tail(self)))  # type: ignore[name-defined]
+        self._taken = True
 
     async def read(self) -> bytes:
         """The next bytes of the client; b"" when it sends no more."""
@@ -99,25 +122,49 @@ class Connection(asyncio.Protocol):
 
     # what the transport calls
 
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        self._http.connection_made(transport)
+
     def data_received(self, data: bytes) -> None:
+        if self._taken:
+            self.keep(data)
+        elif self._busy:
+            self._http.data_received(data)
+        else:
+            # Nothing is under way, so this is the beginning of a request and no part of a body.
+            readable = upgradable(data)
+            self._upgrading = readable is not data
+            self._http.data_received(readable)
+
+    def keep(self, data: bytes) -> None:
         self._input.append(data)
         self._size += len(data)
         self._readable.set()
-        if self._size > INPUT_LIMIT and not self._reading_paused:
+        if self._size > INPUT_LIMIT and not self._reading_paused and not self._ended:
             self._reading_paused = True
             self._transport.pause_reading()
 
     def eof_received(self) -> bool:
         self._ended = True
         self._readable.set()
+        if not self._taken:
+            local = self._socket is not None and self._socket.family == socket.AF_UNIX
+            if not self._busy or not (local or self._upgrading):
+                return False  # over TCP a client that leaves looks like one that half-closes, and most leave
+            self._http.close()  # after the answer that is under way
         self._watch_hangup()
         return True
 
     def pause_writing(self) -> None:
         self._writable.clear()
+        if not self._taken:
+            self._http.pause_writing()
 
     def resume_writing(self) -> None:
         self._writable.set()
+        if not self._taken:
+            self._http.resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._ended = self._lost = True
@@ -125,18 +172,27 @@ class Connection(asyncio.Protocol):
         self._writable.set()
         self._forget_hangup()
         # aiohttp counts its connections and cancels the handler of a lost one.
-        self._previous.connection_lost(exc)
+        self._http.connection_lost(exc)
+
+    @property
+    def _busy(self) -> bool:
+        """Is a request being served, or about to be? aiohttp has no public word for it; idle, it waits for one."""
+        waiter = self._http._waiter
+        return self._http._request_count > 0 and (waiter is None or waiter.done())
+
+    @property
+    def _socket(self) -> socket.socket | None:
+        return cast("socket.socket | None", self._transport.get_extra_info("socket"))
 
     def _watch_hangup(self) -> None:
-        """After end of input the transport reads no more, so it would not see the client leave for good.
+        """After the end of input the transport reads no more, so it would not see the client leave for good.
 
         An epoll with no events wanted reports only hang-up and error, and can itself be watched by the loop.
         """
-        socket = self._transport.get_extra_info("socket")
-        if socket is None or self._hangup is not None:
+        if self._socket is None or self._hangup is not None:
             return
         self._hangup = select.epoll()
-        self._hangup.register(socket.fileno(), 0)
+        self._hangup.register(self._socket.fileno(), 0)
         asyncio.get_running_loop().add_reader(self._hangup.fileno(), self._hung_up)
 
     def _hung_up(self) -> None:
@@ -151,13 +207,13 @@ class Connection(asyncio.Protocol):
 
 
 class _Tail:
-    """Collects what aiohttp had read past the request: the first bytes of the new stream."""
+    """What aiohttp gives unread bytes to."""
 
-    def __init__(self) -> None:
-        self.data = b""
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
 
     def feed_data(self, data: bytes) -> tuple[bool, bytes]:
-        self.data += data
+        self._connection.keep(data)
         return False, b""
 
     def feed_eof(self) -> None:
@@ -166,14 +222,13 @@ class _Tail:
 
 def hijack(request: web.Request, content_type: str, headers: Mapping[str, str]) -> Connection:
     """Answer (101 to a client that asks to upgrade, else 200) and take the connection over."""
-    previous = request.protocol
     transport = request.transport
     if transport is None:
         raise ConnectionResetError("the client has gone")
-    tail = _Tail()
-    previous.set_parser(tail)  # type: ignore[arg-type]  # aiohttp's way to hand over unread bytes; it names WebSocket only
-    connection = Connection(transport, previous, tail.data)
-    transport.set_protocol(connection)
+    connection = transport.get_protocol()
+    if not isinstance(connection, Connection):
+        raise TypeError("the connection is not served by husk.api.server.serve")
+    connection.take()
     if "Upgrade" in request.headers:
         lines = ["HTTP/1.1 101 UPGRADED", "Connection: Upgrade", "Upgrade: tcp"]
     else:

@@ -2,14 +2,10 @@
 together with the configuration file: here only their form."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from husk.config import DEFAULT_DATA_ROOT, DEFAULT_EXEC_ROOT, DEFAULT_HOST
-
-if TYPE_CHECKING:
-    from husk.config_load import Settings
 
 
 @click.command()
@@ -70,7 +66,8 @@ def serve(
     SIGTERM and SIGINT end it and leave the containers running; SIGHUP reads the configuration file again (log level,
     labels, insecure registries and mirrors take effect at once).
     """
-    from husk.config_load import Settings, parse_pool_flag, parse_runtime_flag
+    from husk.config_load import Settings, Source, parse_pool_flag, parse_runtime_flag
+    from husk.daemon import run
 
     flags = Settings(
         hosts=list(hosts) or None,
@@ -90,11 +87,4 @@ def serve(
         labels=list(labels) or None,
         group=group,
     )
-    start(flags, Path(config_file) if config_file else None)
-
-
-def start(flags: "Settings", config_file: Path | None) -> None:
-    from husk.config_load import Source
-    from husk.daemon import run
-
-    run(Source(flags, config_file))
+    run(Source(flags, Path(config_file) if config_file else None))

@@ -92,6 +92,7 @@ async def _open(config: Config, stack: AsyncExitStack) -> Engine:
     state = await asyncio.to_thread(StateStore.open, config.data_root / "state.db")
     stack.callback(state.close)
     runtimes = await find_runtimes(config)
+    stack.callback(runtimes.close)
     host = await asyncio.to_thread(Host.probe, runtimes.default.name)
     if not host.conmon_path:
         raise Unavailable("conmon is not installed: run `husk doctor --fix`")
@@ -111,8 +112,16 @@ async def _open(config: Config, stack: AsyncExitStack) -> Engine:
     stack.push_async_callback(_leave_host, config, networks, index)
     monitor = Monitor(host.conmon_path)
     image_index, pins = ImageIndex(state), Pins()
-    puller = Puller(registry=registry, blobs=blobs, layers=layers, index=image_index, pins=pins, events=events)
     remover = Remover(index=image_index, blobs=blobs, layers=layers, pins=pins, containers=records, events=events)
+    puller = Puller(
+        registry=registry,
+        blobs=blobs,
+        layers=layers,
+        index=image_index,
+        pins=pins,
+        release=remover.release,
+        events=events,
+    )
     images = Images(
         index=image_index,
         layers=layers,
@@ -132,6 +141,7 @@ async def _open(config: Config, stack: AsyncExitStack) -> Engine:
         events=events,
         host=host,
         tasks=tasks,
+        release_layers=remover.release,
     )
     stack.push_async_callback(tasks.cancel_all)
     stack.callback(lifecycle.close)

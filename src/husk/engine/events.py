@@ -53,11 +53,15 @@ class Events:
                 queue.put_nowait(None)
 
     def subscribe(self, since_ns: int | None, until_ns: int | None, filters: Filters) -> AsyncIterator[Event]:
-        """Past events from `since_ns`, then live ones up to `until_ns`; listening begins with this call, not later."""
+        """Past events from `since_ns`, then live ones up to `until_ns`; listening begins with this call, not later.
+
+        Without either there are no past events; with `until_ns` alone there are all of them, as with dockerd.
+        """
         queue: asyncio.Queue[Event | None] = asyncio.Queue(BACKLOG)
         past: list[Event] = []
-        if since_ns is not None:
-            past = [e for e in self._history if e.time_ns >= since_ns and (until_ns is None or e.time_ns <= until_ns)]
+        if since_ns is not None or until_ns is not None:
+            begin = since_ns or 0
+            past = [e for e in self._history if e.time_ns >= begin and (until_ns is None or e.time_ns <= until_ns)]
         self._listeners.add(queue)
         return self._stream(queue, past, until_ns, filters)
 

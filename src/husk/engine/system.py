@@ -14,7 +14,7 @@ from husk import __version__
 from husk.config import Config, RuntimeConfig
 from husk.engine.host import Host
 from husk.errors import HuskError
-from husk.kernel import cgroups, process
+from husk.kernel import process
 
 STORAGE_DRIVER = "overlay2"
 CGROUP_DRIVER = "cgroupfs"
@@ -109,10 +109,11 @@ async def _ask(name: str, path: str) -> Component:
         answer = await process.run([path, "--version"], timeout=5.0)
     except (HuskError, OSError):
         return Component(name, "", "")
-    return _read_version(name, answer.stdout.decode(errors="replace"))
+    return read_version(name, answer.stdout.decode(errors="replace"))
 
 
-def _read_version(name: str, text: str) -> Component:
+def read_version(name: str, text: str) -> Component:
+    """From what `--version` prints; every program has its own words around the number."""
     version = _VERSION.search(text)
     commit = _COMMIT.search(text)
     return Component(name, version[0] if version else "", commit[1] if commit else "")
@@ -121,7 +122,7 @@ def _read_version(name: str, text: str) -> Component:
 def _gather(config: Config, host: Host, runtimes: Mapping[str, RuntimeConfig]) -> HostFacts:
     release = _os_release(_text("/etc/os-release") or _text("/usr/lib/os-release"))
     uname = os.uname()
-    controllers = cgroups.controllers()
+    controllers = host.limits.controllers
     return HostFacts(
         engine_id=engine_id(_text("/etc/machine-id"), str(config.data_root)),
         version=__version__,

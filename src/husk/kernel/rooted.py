@@ -31,6 +31,19 @@ def open_in_root(root: Path, path: str, flags: int, mode: int = 0) -> int:
         os.close(root_fd)
 
 
+def make_directories(root: Path, path: str) -> None:
+    """Make `path` and what lacks above it, below `root`; nothing happens where it exists, or where a file stands."""
+    parts = [part for part in path.split("/") if part and part != "."]
+    for length in range(1, len(parts) + 1):
+        parent = open_in_root(root, "/" + "/".join(parts[: length - 1]), os.O_PATH | os.O_DIRECTORY)
+        try:
+            os.mkdir(parts[length - 1], 0o755, dir_fd=parent)
+        except FileExistsError:
+            continue
+        finally:
+            os.close(parent)
+
+
 def read_text(root: Path, path: str, limit: int = 1 << 20) -> str:
     """The beginning of a text file of the tree; empty if there is none."""
     try:

@@ -19,12 +19,14 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 import aiohttp
+import msgspec
+from yarl import URL
 
 from husk.errors import HuskError, InvalidParameter, NotFound, SystemFault, Unauthorized
 from husk.registry.auth import NOBODY, Authorizer, Credentials, TokenRefused
 from husk.registry.challenges import Challenge, parse_challenges
 from husk.registry.failures import Refusal, blob_error, manifest_error, phrase, read_refusal
-from husk.registry.manifest import INDEX_TYPES, MANIFEST_TYPES, Descriptor
+from husk.registry.manifest import INDEX_TYPES, MANIFEST_TYPES, SCHEMA1_TYPES, Descriptor
 from husk.registry.reference import DOCKER_HUB, Reference, validate_digest, validate_domain
 from husk.registry.transport import Interrupted, Transport, Unreachable, describe, read_limited
 
@@ -37,6 +39,7 @@ LARGEST_MANIFEST = 4 * 1024 * 1024
 LARGEST_BYTES = 8 * 1024 * 1024
 _LARGEST_REFUSAL = 64 * 1024
 _CHUNK = 1024 * 1024
+_MOST_PAGES = 1000
 _BLOB_TRIES = 5
 _MANIFEST_TRIES = 3
 _LONGEST_PAUSE = 30.0
@@ -59,6 +62,18 @@ class _Endpoint:
 
     host: str
     url: str = ""
+
+
+class _Tags(msgspec.Struct):
+    tags: list[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """A part of a repository's tags, and the query for the part after it."""
+
+    tags: list[str]
+    next: str
 
 
 class _Refused(Exception):
@@ -120,9 +135,40 @@ class RegistryClient:
         expected = ref.digest or response.headers.get("Docker-Content-Digest", "")
         media_type = response.content_type
         # Schema 1 documents are known by the digest of a part of them; whoever parses this one will refuse it.
-        if expected.startswith("sha256:") and digest != expected and "manifest.v1+" not in media_type:
+        if expected.startswith("sha256:") and digest != expected and media_type not in SCHEMA1_TYPES:
             raise SystemFault(f"manifest verification failed for digest {expected}")
         return FetchedManifest(Descriptor(media_type=media_type, digest=digest, size=len(body)), body)
+
+    async def tags(self, ref: Reference, auth: Credentials | None = None) -> list[str]:
+        """All tags of the repository."""
+        found: list[str] = []
+        query = ""
+        for _ in range(_MOST_PAGES):
+            page = await self._page_of_tags(ref, f"tags/list{query}", auth)
+            found += page.tags
+            if not page.next:
+                break
+            query = f"?{page.next}"
+        return list(dict.fromkeys(found))
+
+    async def _page_of_tags(self, ref: Reference, target: str, auth: Credentials | None) -> "_Page":
+        return await self._anywhere(ref, lambda endpoint: self._retrying(self._tags, ref, endpoint, target, auth))
+
+    async def _tags(self, ref: Reference, endpoint: _Endpoint, target: str, auth: Credentials | None) -> "_Page":
+        try:
+            async with self._open(endpoint, ref, target, auth, {}) as response:
+                body = await read_limited(response, LARGEST_MANIFEST)
+        except _Refused as error:
+            if error.refusal.transient:
+                raise
+            raise manifest_error(error.refusal, ref) from error
+        try:
+            listed = msgspec.json.decode(body, type=_Tags)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise SystemFault(f"error unmarshalling content: not a list of tags: {error}") from error
+        following = response.links.get("next")
+        link = following.get("url") if following is not None else None
+        return _Page(listed.tags or [], link.raw_query_string if isinstance(link, URL) else "")
 
     async def blob_bytes(self, ref: Reference, descriptor: Descriptor, auth: Credentials | None = None) -> bytes:
         """A small blob (an image's configuration) as a whole, verified."""

@@ -25,7 +25,7 @@ DOCKER_LAYER: Final = "application/vnd.docker.image.rootfs.diff.tar"
 MANIFEST_TYPES: Final = (OCI_MANIFEST, DOCKER_MANIFEST)
 INDEX_TYPES: Final = (OCI_INDEX, DOCKER_LIST)
 
-_SCHEMA1_TYPES = (
+SCHEMA1_TYPES: Final = (
     "application/vnd.docker.distribution.manifest.v1+json",
     "application/vnd.docker.distribution.manifest.v1+prettyjws",
 )
@@ -79,7 +79,7 @@ class _Document(msgspec.Struct, rename="camel"):
 def parse_manifest(body: bytes, media_type: str) -> ImageManifest | Index:
     """Decode what a registry sent under this Content-Type; `SystemFault` says what is wrong with it."""
     announced = media_type.partition(";")[0].strip().lower()
-    if announced in _SCHEMA1_TYPES:
+    if announced in SCHEMA1_TYPES:
         raise _schema1()
     try:
         document = msgspec.json.decode(body, type=_Document)

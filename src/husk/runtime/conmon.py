@@ -68,7 +68,7 @@ class Created(NamedTuple):
     monitor_pid: int
 
 
-class _Report(msgspec.Struct):
+class Report(msgspec.Struct):
     """What conmon writes to the sync pipe: the pid, or -1 and the runtime's message."""
 
     data: int
@@ -92,7 +92,7 @@ class Monitor:
             child = process.spawn(
                 self._argv(bundle, runtime),
                 stderr=complaints,
-                env={"TZ": "UTC", "TMPDIR": _socket_directory(bundle), "_OCI_SYNCPIPE": str(writer)},
+                env={"TZ": "UTC", "TMPDIR": socket_directory(bundle), "_OCI_SYNCPIPE": str(writer)},
                 pass_fds=(writer,),
                 # conmon leaves a file in its working directory when memory runs out.
                 cwd=str(bundle.directory),
@@ -100,7 +100,7 @@ class Monitor:
             os.close(writer)
             writer = -1
             async with asyncio.timeout(timeout):
-                report = await _read_report(reader)
+                report = await read_report(reader)
         except BaseException as error:
             if child is not None:
                 # The runtime dies with its parent.
@@ -113,7 +113,7 @@ class Monitor:
             if report is None or report.data <= 0:
                 await process.wait_exit(child.pidfd)
                 child.close()
-                text = report.message if report else _content(complaints)
+                text = report.message if report else content(complaints)
                 raise SystemFault(oci.fault(runtime.name, "create", text, bundle.command))
             child.close()
             return Created(report.data, child.pid)
@@ -239,14 +239,14 @@ class Console:
         self._connection.close()
 
 
-async def _read_report(fd: int) -> _Report | None:
-    """The line from the sync pipe; None when conmon ended without one."""
+async def read_report(fd: int) -> Report | None:
+    """The first line from a pipe of conmon's; None when conmon ended without one."""
     loop = asyncio.get_running_loop()
     readable = asyncio.Event()
     loop.add_reader(fd, readable.set)
     line = b""
     try:
-        while not line.endswith(b"\n"):
+        while b"\n" not in line:
             await readable.wait()
             readable.clear()
             with contextlib.suppress(BlockingIOError):
@@ -257,16 +257,17 @@ async def _read_report(fd: int) -> _Report | None:
     finally:
         loop.remove_reader(fd)
     try:
-        return msgspec.json.decode(line, type=_Report)
+        # The exit status of an exec may follow at once.
+        return msgspec.json.decode(line.partition(b"\n")[0], type=Report)
     except msgspec.MsgspecError:
-        return _Report(-1, line.decode(errors="replace"))
+        return Report(-1, line.decode(errors="replace"))
 
 
-def _socket_directory(bundle: Bundle) -> str:
+def socket_directory(bundle: Bundle) -> str:
     """Where conmon binds the socket on which the runtime hands the terminal over; it cannot shorten a long path."""
     directory = str(bundle.directory)
     return directory if len(directory) + len("/conmon-term.XXXXXX") <= _SOCKET_PATH_MAX else "/tmp"
 
 
-def _content(fd: int) -> str:
+def content(fd: int) -> str:
     return os.pread(fd, 8192, 0).decode(errors="replace")

@@ -235,10 +235,11 @@ class Extractor:
 
 
 def _blame(path: bytes, error: OSError | OverflowError) -> NoReturn:
-    """A full or broken disk is the host's fault, all else is the archive's."""
+    """Say which entry could not be made; a full or broken disk is the host's fault and not the entry's."""
     if isinstance(error, OverflowError):
         raise TarError(f"archive entry {_text(path)} has a number that is too large") from None
-    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS):
+    # An error without a number comes from the decompressor that the entry's data is read from.
+    if error.errno in (None, errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS):
         raise error
     raise TarError(f"archive entry {_text(path)} cannot be made: {error.strerror}") from error
 

@@ -222,14 +222,18 @@ class LayerStore:
         """Drop a layer that was not committed; nothing happens when it was dropped before."""
         self._drop(unpacked.staging, unpacked.blob_file)
 
-    async def remove(self, chain: str) -> None:
-        """Remove a layer; nothing happens when there is none. That nobody uses it is the caller's knowledge."""
-        await self._whole(self._remove(chain))
+    async def remove(self, chain: str) -> bool:
+        """Remove a layer; False when there is none. That nobody uses it is the caller's knowledge.
+
+        A commit of the same layer that has begun is waited for.
+        """
+        return await self._whole(self._remove(chain))
 
     async def _commit(self, unpacked: Unpacked, parent: str) -> Layer:
         async with self._lock:
             below = self._records.get(parent)
             if parent and below is None:
+                self._drop(unpacked.staging, unpacked.blob_file)
                 raise NotFound(f"layer does not exist: {parent}")
             chain = chain_id(parent, unpacked.diff_id)
             existing = self._records.get(chain)
@@ -256,17 +260,18 @@ class LayerStore:
             self._records[chain] = layer
             return layer
 
-    async def _remove(self, chain: str) -> None:
+    async def _remove(self, chain: str) -> bool:
         async with self._lock:
             layer = self._records.get(chain)
             if layer is None:
-                return
+                return False
             await self._state.commit(Change(KIND, chain, None))
             del self._records[chain]
             self._throw_away(layer.directory)
             if layer.blob not in self.blobs():
                 await self._blobs.remove(layer.blob)
         self._empty_trash_soon()
+        return True
 
     async def _whole(self, work: Coroutine[object, object, T]) -> T:
         """Do `work` to its end though the caller may be cancelled: memory and disk must say the same."""

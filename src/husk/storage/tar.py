@@ -49,13 +49,14 @@ class Entry:
 
 
 class TarStream:
-    """The archive's bytes, out of one buffer after the other; `next_buffer` returns an empty one at the end."""
+    """The archive's bytes, out of one buffer after the other; `next_buffer` returns an empty one at the end, once."""
 
     def __init__(self, next_buffer: Callable[[], memoryview]) -> None:
         self._next = next_buffer
         self._view = memoryview(b"")
         self._at = 0
         self._end = 0
+        self._ended = False
 
     def take(self, count: int) -> bytes:
         """The next `count` bytes; fewer only at the end."""
@@ -96,10 +97,13 @@ class TarStream:
             pass
 
     def _refill(self) -> bool:
+        if self._ended:
+            return False
         self._view = self._next()
         self._at = 0
         self._end = len(self._view)
-        return self._end > 0
+        self._ended = self._end == 0
+        return not self._ended
 
 
 def entries(stream: TarStream, needs_end: bool = False) -> Iterator[Entry]:

@@ -24,7 +24,7 @@ _RETRIES = 20
 def remove_tree(top: str | bytes | Path, stop: threading.Event | None = None) -> None:
     """Remove the directory `top` and all below it; nothing happens when it does not exist.
 
-    Every subdirectory is moved up into `top` and emptied there, so that depth costs nothing. A mount point inside
+    Every subdirectory is moved within or up into `top` and emptied there, so that depth costs nothing. A mount point inside
     cannot be moved: it raises (EBUSY) instead of losing what is mounted. `stop` ends the work early, to be taken up
     later.
     """
@@ -75,8 +75,6 @@ def _clear(directory: int, top: int, pending: deque[str], names: Iterator[str]) 
         with contextlib.suppress(FileNotFoundError):
             if not entry.is_dir(follow_symlinks=False):
                 os.unlink(entry.name, dir_fd=directory)
-            elif directory == top:
-                pending.append(entry.name)
             else:
                 pending.append(_move_up(entry.name, directory, top, names))
 

@@ -2,13 +2,13 @@
 
 import os
 import stat
-import subprocess
 import tarfile
 from pathlib import Path
 
 import pytest
 
 from husk.errors import InvalidParameter
+from husk.kernel.process import run
 from tests.support.layers import Store, directory, hard_link, make_tar, member, symlink
 
 CAPABILITY = bytes.fromhex("0100000200040000000000000000000000000000")
@@ -134,7 +134,7 @@ async def test_a_sparse_file_takes_no_room_for_its_holes(store: Store, tmp_path:
         file.seek(50_000_000)
         file.write(b"end")
         file.truncate(60_000_000)
-    done = subprocess.run(["tar", "c", "--sparse", "-C", tmp_path, "sparse"], capture_output=True, check=True)
+    done = await run(["tar", "c", "--sparse", "-C", str(tmp_path), "sparse"])
     layer = await store.add(done.stdout)
     made = store.layers.path(layer) / "sparse"
     assert made.read_bytes() == source.read_bytes()
@@ -153,7 +153,7 @@ async def test_a_name_that_leaves_the_root_is_refused(store: Store, name: str):
 async def test_an_absolute_name_stays_inside(store: Store):
     top = await store.tree(make_tar(member("/etc/husk-evil", b"x")))
     assert (top / "etc/husk-evil").exists()
-    assert not Path("/etc/husk-evil").exists()
+    assert "husk-evil" not in os.listdir("/etc")
 
 
 async def test_a_link_to_the_outside_leads_nowhere(store: Store, tmp_path: Path):
@@ -173,12 +173,12 @@ async def test_a_link_upwards_ends_at_the_root(store: Store):
 
 @pytest.mark.parametrize("target", ["/etc/passwd", "../../../../../../../../etc/passwd", "nothing"])
 async def test_a_hard_link_to_what_the_layer_does_not_have_is_refused(store: Store, target: str):
-    with pytest.raises(InvalidParameter, match="which is not there|outside"):
+    with pytest.raises(InvalidParameter, match=r"which is not there|outside"):
         await store.unpack(make_tar(hard_link("link", target)))
 
 
 async def test_a_hard_link_through_a_link_outside_is_refused(store: Store):
-    with pytest.raises(InvalidParameter, match="not there"):
+    with pytest.raises(InvalidParameter, match="cannot be made"):
         await store.unpack(make_tar(symlink("etc", "/etc"), hard_link("shadow", "etc/shadow")))
 
 

@@ -21,7 +21,5 @@ def engine() -> FakeEngine:
 @pytest.fixture
 async def client(engine: FakeEngine) -> AsyncIterator[TestClient]:
     app = build_app(cast("Engine", engine))
-    server = TestServer(app)
-    await server.start_server(handler_cancellation=True)
-    async with TestClient(server) as client:
+    async with TestClient(TestServer(app)) as client:
         yield client

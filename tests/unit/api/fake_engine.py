@@ -1,7 +1,7 @@
 """An engine without a host: it keeps records in memory and does what the test told it to."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -204,10 +204,10 @@ class FakeImages:
                 return record
         raise NotFound(f"No such image: {ref}")
 
-    def tags(self, record: Image) -> list[str]:
+    def tags(self, record: Image, patterns: Sequence[str] = ()) -> list[str]:
         return [f"{name}:latest" for name, other in self.records.items() if other is record]
 
-    def digests(self, record: Image) -> list[str]:
+    def digests(self, record: Image, patterns: Sequence[str] = ()) -> list[str]:
         return []
 
     def listing(self, all: bool, filters: Filters) -> list[Image]:

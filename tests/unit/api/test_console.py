@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import pytest
-import uvloop
 from aiohttp.test_utils import TestClient
 
 from husk.api.framing import MULTIPLEXED_STREAM, RAW_STREAM, frame
@@ -15,16 +14,12 @@ from husk.api.server import build_app, serve
 from husk.engine.containers.logs import LogQuery, LogRecord
 from husk.engine.containers.model import Config
 from tests.unit.api.fake_engine import FakeAttachment, FakeEngine, container
+from tests.unit.api.loops import on_both_loops
 
 if TYPE_CHECKING:
     from husk.engine.engine import Engine
 
 T = b"2026-01-02T03:04:05.000000006Z"
-
-
-@pytest.fixture(params=["asyncio", "uvloop"])
-def event_loop_policy(request: pytest.FixtureRequest) -> asyncio.AbstractEventLoopPolicy:
-    return uvloop.EventLoopPolicy() if request.param == "uvloop" else asyncio.DefaultEventLoopPolicy()
 
 
 # logs
@@ -75,10 +70,12 @@ class Line:
         self.reader = reader
         self.writer = writer
 
-    async def request(self, query: str, *, upgrade: bool = True, early: bytes = b"") -> bytes:
+    def head(self, query: str, upgrade: bool = True) -> bytes:
         headers = "Connection: Upgrade\r\nUpgrade: tcp\r\n" if upgrade else ""
-        head = f"POST /v1.50/containers/web/attach?{query} HTTP/1.1\r\nHost: docker\r\n{headers}\r\n"
-        self.writer.write(head.encode() + early)
+        return f"POST /v1.50/containers/web/attach?{query} HTTP/1.1\r\nHost: docker\r\n{headers}\r\n".encode()
+
+    async def request(self, query: str, *, upgrade: bool = True, early: bytes = b"") -> bytes:
+        self.writer.write(self.head(query, upgrade) + early)
         return await self.reader.readuntil(b"\r\n\r\n")
 
     async def frames(self) -> list[tuple[int, bytes]]:
@@ -110,6 +107,7 @@ def prepare(engine: FakeEngine, *, tty: bool = False, endless: bool = False) -> 
 QUERY = "stream=1&stdin=1&stdout=1&stderr=1"
 
 
+@on_both_loops
 async def test_an_upgrade_is_answered_with_101_and_all_headers(engine: FakeEngine, tmp_path: Path) -> None:
     prepare(engine)
     async with attached(engine, tmp_path) as line:
@@ -132,6 +130,7 @@ async def test_an_upgrade_is_answered_with_101_and_all_headers(engine: FakeEngin
     }
 
 
+@on_both_loops
 async def test_without_upgrade_the_answer_is_200(engine: FakeEngine, tmp_path: Path) -> None:
     attachment = prepare(engine)
     async with attached(engine, tmp_path) as line:
@@ -142,6 +141,7 @@ async def test_without_upgrade_the_answer_is_200(engine: FakeEngine, tmp_path: P
     assert attachment.was_closed.is_set()
 
 
+@on_both_loops
 async def test_the_end_of_input_is_not_the_end_of_output(engine: FakeEngine, tmp_path: Path) -> None:
     attachment = prepare(engine)
     async with attached(engine, tmp_path) as line:
@@ -153,6 +153,7 @@ async def test_the_end_of_input_is_not_the_end_of_output(engine: FakeEngine, tmp
     assert attachment.received == b"hello"
 
 
+@on_both_loops
 async def test_bytes_that_come_with_the_request_are_not_lost(engine: FakeEngine, tmp_path: Path) -> None:
     attachment = prepare(engine)
     early = b"x" * 300_000
@@ -164,6 +165,29 @@ async def test_bytes_that_come_with_the_request_are_not_lost(engine: FakeEngine,
     assert attachment.received == early + b"later"
 
 
+@on_both_loops
+async def test_a_whole_conversation_may_come_at_once(engine: FakeEngine, tmp_path: Path) -> None:
+    attachment = prepare(engine)
+    async with attached(engine, tmp_path) as line:
+        line.writer.write(line.head(QUERY) + b"hello")
+        line.writer.write_eof()
+        assert (await line.reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 101 ")
+        assert await line.frames() == [(1, b"hello"), (2, b"bye")]
+    assert attachment.was_closed.is_set()
+
+
+@on_both_loops
+async def test_a_refused_upgrade_leaves_the_connection_usable(engine: FakeEngine, tmp_path: Path) -> None:
+    async with attached(engine, tmp_path) as line:
+        assert (await line.request(QUERY)).startswith(b"HTTP/1.1 404 ")
+        prepare(engine)
+        await line.reader.readuntil(b"}\n")
+        assert (await line.request(QUERY, early=b"again")).startswith(b"HTTP/1.1 101 ")
+        line.writer.write_eof()
+        assert await line.frames() == [(1, b"again"), (2, b"bye")]
+
+
+@on_both_loops
 async def test_a_terminal_is_raw_and_can_be_left(engine: FakeEngine, tmp_path: Path) -> None:
     attachment = prepare(engine, tty=True, endless=True)
     async with attached(engine, tmp_path) as line:
@@ -177,6 +201,7 @@ async def test_a_terminal_is_raw_and_can_be_left(engine: FakeEngine, tmp_path: P
     assert attachment.was_closed.is_set()
 
 
+@on_both_loops
 async def test_detach_keys_mean_nothing_without_a_terminal(engine: FakeEngine, tmp_path: Path) -> None:
     attachment = prepare(engine)
     async with attached(engine, tmp_path) as line:
@@ -198,6 +223,7 @@ async def test_an_unknown_container_is_a_plain_404(client: TestClient) -> None:
     assert (response.status, await response.json()) == (404, {"message": "No such container: nope"})
 
 
+@on_both_loops
 async def test_all_output_arrives_however_slow_the_client(engine: FakeEngine, tmp_path: Path) -> None:
     attachment = prepare(engine, tty=True)
     async with attached(engine, tmp_path) as line:
@@ -212,6 +238,7 @@ async def test_all_output_arrives_however_slow_the_client(engine: FakeEngine, tm
 
 
 @pytest.mark.parametrize("half_closed", [False, True])
+@on_both_loops
 async def test_a_client_that_leaves_lets_go_of_the_container(
     engine: FakeEngine, tmp_path: Path, half_closed: bool
 ) -> None:
@@ -226,6 +253,7 @@ async def test_a_client_that_leaves_lets_go_of_the_container(
         await attachment.was_closed.wait()
 
 
+@on_both_loops
 async def test_shutting_down_ends_attachments(engine: FakeEngine, tmp_path: Path) -> None:
     attachment = prepare(engine, endless=True)
     async with attached(engine, tmp_path) as line:

@@ -46,7 +46,16 @@ async def test_a_missing_blob_is_not_found(blobs: BlobStore):
 
 @pytest.mark.parametrize(
     "digest",
-    ["", "sha256:", "sha256:../../etc/passwd", "sha512:" + "0" * 64, DIGEST.upper(), DIGEST + "\n", DIGEST[:-1], DIGEST + "0"],
+    [
+        "",
+        "sha256:",
+        "sha256:../../etc/passwd",
+        "sha512:" + "0" * 64,
+        DIGEST.upper(),
+        DIGEST + "\n",
+        DIGEST[:-1],
+        DIGEST + "0",
+    ],
 )
 def test_what_is_no_digest_never_becomes_a_path(blobs: BlobStore, digest: str):
     with pytest.raises(InvalidParameter):

@@ -9,7 +9,7 @@ from husk.api.call import Call
 from husk.api.detach import DetachMatcher, parse_keys
 from husk.api.framing import MULTIPLEXED_STREAM, RAW_STREAM, LogEncoder, frame
 from husk.api.router import stream
-from husk.api.streams import Connection, Hijacked, closing, hijack
+from husk.api.streams import Connection, Unanswered, closing, hijack
 from husk.api.versioning import Version
 from husk.engine.containers.logs import LogQuery
 from husk.errors import InvalidParameter
@@ -77,7 +77,7 @@ async def attach(call: Call) -> web.StreamResponse:
             raise
     finally:
         await attachment.close()
-    return Hijacked()
+    return Unanswered()
 
 
 async def converse(connection: Connection, attachment: "Attachment", detach: DetachMatcher | None) -> None:

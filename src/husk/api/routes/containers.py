@@ -6,11 +6,11 @@ from husk.api.call import Call
 from husk.api.router import change, read, stream
 from husk.api.types.containers import CreateExtras, CreateResponse, WaitError, WaitResponse
 from husk.api.views import containers as views
-from husk.api.wire import Reader, encode
 from husk.engine.containers.model import Config, Container
 from husk.engine.containers.places import Places
 from husk.engine.filters import Filters
 from husk.errors import HuskError, InvalidParameter
+from husk.gojson import Reader, encode
 
 FILTERS = (
     "ancestor", "before", "exited", "expose", "health", "id", "isolation", "is-task", "label", "label!", "name",

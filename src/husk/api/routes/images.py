@@ -12,11 +12,11 @@ from husk.api.progress import error_line, progress_line
 from husk.api.router import change, read, stream
 from husk.api.types.images import AuthRequest, AuthResponse, CommitResponse, ImageRemoval
 from husk.api.views import images as views
-from husk.api.wire import Reader
 from husk.engine.containers.model import Config
 from husk.engine.filters import Filters
 from husk.engine.images.model import CommitOptions, Progress
 from husk.errors import HuskError, InvalidParameter, NotImplementedYet
+from husk.gojson import Reader
 from husk.registry.auth import Credentials, parse_auth_header
 from husk.tasks import Tasks
 
@@ -33,18 +33,19 @@ _credentials = Reader(AuthRequest)
 
 async def listing(call: Call) -> web.StreamResponse:
     images = call.engine.images
-    found = images.listing(call.flag("all"), Filters.parse(call.text("filters"), FILTERS))
+    filters = Filters.parse(call.text("filters"), FILTERS)
+    patterns = filters.get("reference")
     shared = call.flag("shared-size")
     return call.json(
         [
             views.summary(
                 image,
-                images.tags(image),
-                images.digests(image),
+                images.tags(image, patterns),
+                images.digests(image, patterns),
                 call.version,
                 shared_size=images.shared_size(image) if shared else -1,
             )
-            for image in found
+            for image in images.listing(call.flag("all"), filters)
         ]
     )
 

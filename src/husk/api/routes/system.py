@@ -9,10 +9,10 @@ from husk.api.router import read, stream
 from husk.api.streams import closing
 from husk.api.versioning import Version
 from husk.api.views import system as views
-from husk.api.wire import encode
 from husk.engine.events import FILTERS
 from husk.engine.filters import Filters
 from husk.errors import InvalidParameter
+from husk.gojson import encode
 
 # There is no BuildKit here; 1 tells the docker command to use the builder of the API itself.
 BUILDER_VERSION = "1"

@@ -9,23 +9,25 @@ import logging
 import os
 import shutil
 import signal as signals
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 
 from husk.engine.clock import now_ns, parse_rfc3339, rfc3339
 from husk.engine.containers import restart
 from husk.engine.containers.index import Exit, Index, Instance
 from husk.engine.containers.model import Container, State
 from husk.engine.containers.places import Places
+from husk.engine.containers.plan import seccomp_profile
 from husk.engine.containers.prepare import discard_bundle, prepare
 from husk.engine.containers.signals import parse_signal
 from husk.engine.events import Events
 from husk.engine.host import Host
 from husk.engine.networks.service import Networks
 from husk.errors import Conflict, HuskError, InvalidParameter, NotModified, SystemFault
-from husk.kernel import process
+from husk.kernel import cgroups, process
 from husk.runtime import oci
 from husk.runtime.conmon import Monitor
 from husk.runtime.oci import Runtimes
+from husk.runtime.precompiled import CompiledFilters
 from husk.storage.layers import LayerStore
 from husk.tasks import Tasks
 
@@ -48,7 +50,9 @@ class Lifecycle:
         events: Events,
         host: Host,
         tasks: Tasks,
+        release_layers: Callable[[list[str]], Awaitable[object]],
     ) -> None:
+        """`release_layers` is told which layers a container that goes no longer needs."""
         self._index = index
         self._places = places
         self._layers = layers
@@ -58,6 +62,8 @@ class Lifecycle:
         self._events = events
         self._host = host
         self._tasks = tasks
+        self._release_layers = release_layers
+        self._filters = CompiledFilters()
         self._closing = False
 
     # --- start
@@ -94,7 +100,8 @@ class Lifecycle:
         runtime = self._runtimes.get(record.host_config.runtime)
         gateway = await self._networks.connect(record)
         lower = [str(self._places.mount_points_layer), *self._layers.lower(record.layers)]
-        await asyncio.to_thread(prepare, record, self._places, self._host, lower, gateway)
+        annotations = await self._filters.annotations(seccomp_profile(record.host_config, self._host))
+        await asyncio.to_thread(prepare, record, self._places, self._host, lower, gateway, annotations)
         bundle = self._places.bundle(record)
         created = await self._monitor.create(bundle, runtime)
         record.state.pid = created.pid
@@ -212,6 +219,7 @@ class Lifecycle:
         bundle = self._places.bundle_directory(record.id)
         if bundle.exists():
             await self._quietly(self._runtimes.get(record.host_config.runtime).delete(record.id, force=True))
+            await self._quietly(asyncio.to_thread(self._clear_cgroup, record.id))
         await asyncio.gather(
             self._quietly(asyncio.to_thread(self._places.root(record.id).unmount)),
             self._quietly(self._networks.disconnect(record)),
@@ -219,6 +227,15 @@ class Lifecycle:
         record.state.pid, record.monitor_pid, record.monitor_started = 0, 0, 0
         if bundle.exists():
             await asyncio.to_thread(discard_bundle, self._places, record.id)
+
+    def _clear_cgroup(self, container_id: str) -> None:
+        """A runtime that was cut off leaves its cgroup; a container in the host's pid namespace leaves processes."""
+        path = self._places.place(container_id).cgroup_path
+        try:
+            cgroups.remove(path)
+        except SystemFault:
+            cgroups.kill_all(path)
+            cgroups.remove(path)
 
     async def _quietly(self, work: Awaitable[None]) -> None:
         """Releasing goes on past a failure: the rest must be given back too."""
@@ -238,52 +255,56 @@ class Lifecycle:
             timeout = DEFAULT_STOP_TIMEOUT if record.config.stop_timeout is None else record.config.stop_timeout
         exit = instance.next_exit()
         record.has_been_manually_stopped = True
-        if record.state.status == "restarting":
-            await self._give_up_restarting(instance)
-        else:
-            await self._signal(instance, wanted)
+        if not await self._gave_up_restarting(instance):
+            await self._signal(instance, wanted, thaw=True)
             if not await _within(exit, None if timeout < 0 else timeout):
                 log.info("container %s did not end %s s after signal %s: killing it", record.id[:12], timeout, wanted)
-                await self._signal(instance, signals.SIGKILL)
+                await self._signal(instance, signals.SIGKILL, thaw=True)
                 if not await _within(exit, KILL_PATIENCE):
                     raise SystemFault(f"cannot stop container: {record.id}: it did not end after SIGKILL")
         self.publish(record, "stop")
 
-    async def _give_up_restarting(self, instance: Instance) -> None:
+    async def _gave_up_restarting(self, instance: Instance) -> bool:
+        """Was it between two runs, and is now exited? One that was just being started again has a process by then."""
+        if instance.record.state.status != "restarting":
+            return False
         async with instance.lock:
+            if instance.record.state.status != "restarting":
+                return False
             self._cancel_restart(instance)
-            if instance.record.state.status == "restarting":
-                instance.record.state.status = "exited"
-                await self._index.save(instance)
-                instance.announce_exit(Exit(instance.record.state.exit_code))
+            instance.record.state.status = "exited"
+            await self._index.save(instance)
+            instance.announce_exit(Exit(instance.record.state.exit_code))
+        return True
 
     async def kill(self, instance: Instance, signal: str) -> None:
         wanted = parse_signal(signal or "SIGKILL")
         record = instance.record
         if not record.state.running:
             raise Conflict(f"cannot kill container: {record.id}: container {record.id} is not running")
-        if record.state.status == "restarting":
+        meant_to_end = wanted in (signals.SIGKILL, parse_signal(record.config.stop_signal or "SIGTERM"))
+        if record.state.status == "restarting" and not meant_to_end:
             raise Conflict(f"cannot kill container: {record.id}: container {record.id} is restarting")
         exit = instance.next_exit()
-        if wanted in (signals.SIGKILL, parse_signal(record.config.stop_signal or "SIGTERM")):
+        if meant_to_end:
             record.has_been_manually_stopped = True
-        await self._signal(instance, wanted)
+        if not await self._gave_up_restarting(instance):
+            await self._signal(instance, wanted, thaw=meant_to_end)
         if wanted == signals.SIGKILL:
             await _within(exit, KILL_PATIENCE)
         else:
             exit.cancel()
 
-    async def _signal(self, instance: Instance, number: int) -> None:
+    async def _signal(self, instance: Instance, number: int, *, thaw: bool) -> None:
+        """Send a signal. A frozen process takes it only once it is thawed, which `thaw` does."""
         record = instance.record
         async with instance.lock:
             if instance.init_pidfd < 0:
                 return
             process.send_signal(instance.init_pidfd, number)
             self.publish(record, "kill", signal=str(number))
-            if record.state.status == "paused" and number == signals.SIGKILL:
-                # A frozen process takes no signal before it is thawed.
-                await self._runtimes.get(record.host_config.runtime).resume(record.id)
-                record.state.status = "running"
+            if thaw and record.state.status == "paused":
+                await self._resume(instance)
 
     # --- pause
 
@@ -302,37 +323,38 @@ class Lifecycle:
             record = instance.record
             if record.state.status != "paused":
                 raise Conflict(f"container {record.id} is not paused")
-            await self._runtimes.get(record.host_config.runtime).resume(record.id)
-            record.state.status = "running"
-            await self._index.save(instance)
-            self.publish(record, "unpause")
+            await self._resume(instance)
+
+    async def _resume(self, instance: Instance) -> None:
+        record = instance.record
+        await self._runtimes.get(record.host_config.runtime).resume(record.id)
+        record.state.status = "running"
+        await self._index.save(instance)
+        self.publish(record, "unpause")
 
     # --- remove
 
     async def remove(self, instance: Instance, force: bool) -> None:
         record = instance.record
-        if record.state.running:
-            if not force:
-                raise Conflict(
-                    f'cannot remove container "/{record.name}": container is {record.state.status}: '
-                    "stop the container before removing or force remove"
-                )
-            await self._end_for_removal(instance)
-        async with instance.lock:
-            if not self._index.present(instance):
-                return
+        while self._index.present(instance):
             if record.state.running:
-                raise Conflict(f'cannot remove container "/{record.name}": it was started meanwhile')
-            await self._remove(instance)
+                if not force:
+                    raise Conflict(
+                        f'cannot remove container "/{record.name}": container is {record.state.status}: '
+                        "stop the container before removing or force remove"
+                    )
+                await self._end_for_removal(instance)
+            async with instance.lock:
+                # Somebody may have started it while this waited for the lock.
+                if self._index.present(instance) and not record.state.running:
+                    await self._remove(instance)
 
     async def _end_for_removal(self, instance: Instance) -> None:
         record = instance.record
         record.has_been_manually_stopped = True
         exit = instance.next_exit()
-        if record.state.status == "restarting":
-            await self._give_up_restarting(instance)
-        else:
-            await self._signal(instance, signals.SIGKILL)
+        if not await self._gave_up_restarting(instance):
+            await self._signal(instance, signals.SIGKILL, thaw=True)
         if not record.state.running:
             exit.cancel()
         elif not await _within(exit, KILL_PATIENCE):
@@ -346,6 +368,7 @@ class Lifecycle:
         await self.release(instance)
         await self._index.delete(instance)
         await asyncio.to_thread(shutil.rmtree, self._places.directory(record.id), True)
+        await self._release_layers(record.layers)
         self.publish(record, "destroy")
         await instance.switchboard.finish()
         instance.announce_removal(Exit(code))

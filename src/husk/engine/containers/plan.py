@@ -1,14 +1,14 @@
 """How does a container's record become what the OCI runtime is told? Pure: record and host facts in, spec out."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from husk.engine.containers.model import Container, HostConfig
 from husk.engine.host import Host
 from husk.runtime import capabilities, seccomp
 from husk.runtime.limits import clamp
-from husk.runtime.spec import ContainerSpec, Mount, Resources, Rlimit, User
+from husk.runtime.spec import ContainerSpec, Device, Mount, Resources, Rlimit, User
 
 DEFAULT_PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 CPU_PERIOD = 100_000
@@ -25,12 +25,23 @@ class Place:
     cgroup_path: str
 
 
-def plan(container: Container, place: Place, user: User, host: Host) -> tuple[ContainerSpec, list[str]]:
+@dataclass(frozen=True, slots=True)
+class Extras:
+    """What only the host can tell, looked up before planning."""
+
+    devices: tuple[Device, ...] = ()
+    annotations: Mapping[str, str] = field(default_factory=dict)
+
+
+NO_EXTRAS = Extras()
+
+
+def plan(
+    container: Container, place: Place, user: User, host: Host, extras: Extras = NO_EXTRAS
+) -> tuple[ContainerSpec, list[str]]:
     """The container as this host can run it, and warnings where that is less than was asked for."""
     config, host_config = container.config, container.host_config
     privileged = host_config.privileged
-    caps = capabilities.resolve(host_config.cap_add, host_config.cap_drop, privileged, host.limits.capabilities)
-    confined = not privileged and not _unconfined(host_config.security_opt or [])
     wanted = ContainerSpec(
         rootfs=str(place.rootfs),
         args=(container.path, *container.args),
@@ -41,7 +52,7 @@ def plan(container: Container, place: Place, user: User, host: Host) -> tuple[Co
         hostname=config.hostname,
         domainname=config.domainname,
         read_only_rootfs=host_config.readonly_rootfs,
-        capabilities=caps,
+        capabilities=_capabilities(host_config, host),
         no_new_privileges=_no_new_privileges(host_config.security_opt or []),
         privileged=privileged,
         namespaces=namespaces(container),
@@ -57,11 +68,24 @@ def plan(container: Container, place: Place, user: User, host: Host) -> tuple[Co
             for limit in host_config.ulimits or []
         ),
         oom_score_adj=host_config.oom_score_adj or None,
-        seccomp=seccomp.profile(caps, host.machine) if confined else None,
-        annotations=host_config.annotations or {},
+        devices=extras.devices,
+        seccomp=seccomp_profile(host_config, host),
+        annotations={**(host_config.annotations or {}), **extras.annotations},
         init_path=host.init_path if host_config.init else "",
     )
     return clamp(wanted, host.limits)
+
+
+def seccomp_profile(host_config: HostConfig, host: Host) -> dict[str, object] | None:
+    """The filter of system calls that goes with the container's capabilities, if it is to have one."""
+    if host_config.privileged or _unconfined(host_config.security_opt or []):
+        return None
+    return seccomp.profile(_capabilities(host_config, host), host.machine)
+
+
+def _capabilities(host_config: HostConfig, host: Host) -> tuple[str, ...]:
+    available = host.limits.capabilities
+    return capabilities.resolve(host_config.cap_add, host_config.cap_drop, host_config.privileged, available)
 
 
 def environment(own: Sequence[str], hostname: str, tty: bool) -> tuple[str, ...]:

@@ -7,14 +7,17 @@ from pathlib import Path
 from husk.engine.containers import files
 from husk.engine.containers.model import Container
 from husk.engine.containers.places import Places
-from husk.engine.containers.plan import plan
+from husk.engine.containers.plan import Extras, plan
 from husk.engine.host import Host
 from husk.errors import InvalidParameter
 from husk.kernel import rooted
+from husk.runtime.devices import host_devices
 from husk.runtime.spec import oci_spec, resolve_user
 
 
-def prepare(record: Container, places: Places, host: Host, lower: list[str], gateway: str) -> None:
+def prepare(
+    record: Container, places: Places, host: Host, lower: list[str], gateway: str, annotations: dict[str, str]
+) -> None:
     """Mount the root, write hosts, hostname and resolv.conf, write the bundle. `release` undoes all of it."""
     place = places.place(record.id)
     root = places.root(record.id)
@@ -28,7 +31,9 @@ def prepare(record: Container, places: Places, host: Host, lower: list[str], gat
     )
     _write_network_files(record, places, gateway)
     _check_sources(record)
-    spec, _ = plan(record, place, user, host)
+    rooted.make_directories(place.rootfs, record.config.working_dir or "/")
+    devices = host_devices() if record.host_config.privileged else ()
+    spec, _ = plan(record, place, user, host, Extras(devices, annotations))
     bundle = places.bundle(record)
     bundle.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     bundle.write_config(oci_spec(spec, host.cgroup_v2))

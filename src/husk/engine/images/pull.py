@@ -1,13 +1,13 @@
 """How does an image come from a registry? Manifest, configuration, then the missing layers, several at a time.
 
-Each layer is hashed and unpacked while it arrives (`husk.storage`), and is complete or absent. The image's record and
-its names are written last, in one transaction: what a broken pull leaves is layers that the next pull finds or the
-next start collects.
+Each layer is hashed and unpacked while it arrives (`husk.storage`), and is complete or absent. Layers arrive in any
+order and are put on top of each other from the base up. The image's record and its names are written last, in one
+transaction; the layers of a pull that fails or is given up go again, unless another one relies on them.
 """
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import aclosing, asynccontextmanager
 
 from husk.engine.events import Events
@@ -21,14 +21,16 @@ from husk.registry.client import FetchedManifest, RegistryClient
 from husk.registry.manifest import (
     Descriptor,
     ImageManifest,
+    Platform,
     choose_platform,
     host_platform,
+    normalize,
     parse_manifest,
     parse_platform,
 )
 from husk.registry.reference import Reference
 from husk.storage.blobs import BlobStore
-from husk.storage.layers import Layer, LayerStore
+from husk.storage.layers import LayerStore, Unpacked
 
 Report = Callable[[Progress], None]
 
@@ -36,14 +38,14 @@ CONCURRENT_DOWNLOADS = 3
 
 
 class Pins:
-    """Layers that work under way relies on: they must not be collected although no image names them yet."""
+    """Layers (by chain id) and blobs that work under way relies on: they must stay although no image names them yet."""
 
     def __init__(self) -> None:
         self._pins: Counter[str] = Counter()
 
     @asynccontextmanager
-    async def hold(self, chain: Iterable[str]) -> AsyncIterator[None]:
-        held = list(chain)
+    async def hold(self, names: Iterable[str]) -> AsyncIterator[None]:
+        held = list(names)
         self._pins.update(held)
         try:
             yield
@@ -51,8 +53,8 @@ class Pins:
             self._pins.subtract(held)
             self._pins += Counter()
 
-    def __contains__(self, chain_id: str) -> bool:
-        return self._pins[chain_id] > 0
+    def __contains__(self, name: str) -> bool:
+        return self._pins[name] > 0
 
 
 class Puller:
@@ -64,6 +66,7 @@ class Puller:
         layers: LayerStore,
         index: ImageIndex,
         pins: Pins,
+        release: Callable[[list[str], list[str]], Awaitable[object]],
         events: Events,
     ) -> None:
         self._registry = registry
@@ -71,10 +74,21 @@ class Puller:
         self._layers = layers
         self._index = index
         self._pins = pins
+        self._release = release
         self._events = events
         self._layer_locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def pull(self, reference: Reference, platform: str, auth: Credentials | None, report: Report) -> None:
+        """Pull one image, or all tags of a repository if the reference names neither tag nor digest."""
+        wanted = [reference]
+        if not reference.tag and not reference.digest:
+            wanted = [reference.with_tag(tag) for tag in await self._registry.tags(reference, auth)]
+        changes = [await self._pull(one, platform, auth, report) for one in wanted]
+        outcome = "Downloaded newer image for" if any(changes) else "Image is up to date for"
+        report(Progress(status=f"Status: {outcome} {reference.familiar}"))
+
+    async def _pull(self, reference: Reference, platform: str, auth: Credentials | None, report: Report) -> bool:
+        """Pull one image; whether that changed anything here."""
         fetched = await self._registry.manifest(reference, auth)
         report(Progress(status=f"Pulling from {_short_name(reference)}", id=reference.digest or reference.tag))
         resolved, manifest = await self._resolve(reference, fetched, platform, auth)
@@ -84,13 +98,20 @@ class Puller:
             raise InvalidParameter("invalid rootfs in image configuration: its layers do not match the manifest's")
         if document.os not in ("", "linux"):
             raise InvalidParameter(f'image operating system "{document.os}" cannot be used on this platform')
-        async with self._pins.hold(chain_ids(document.rootfs.diff_ids)):
-            await self._fetch_layers(reference, manifest, document, auth, report)
-            new = await self._store(reference, fetched, resolved, manifest, config, document)
+        chain = chain_ids(document.rootfs.diff_ids)
+        content = [manifest.config.digest, resolved.descriptor.digest, fetched.descriptor.digest]
+        try:
+            async with self._pins.hold([*chain, *content]):
+                await self._fetch_layers(reference, manifest, document, auth, report)
+                new = await self._store(reference, fetched, resolved, manifest, config, document)
+        except BaseException:
+            await asyncio.shield(self._release(chain, content))
+            raise
         report(Progress(status=f"Digest: {fetched.descriptor.digest}"))
-        outcome = "Downloaded newer image for" if new else "Image is up to date for"
-        report(Progress(status=f"Status: {outcome} {reference.familiar}"))
+        if platform:
+            _warn_of_other_platform(reference, platform, document, report)
         self._events.publish("image", "pull", reference.familiar, {"name": reference.familiar_name})
+        return new
 
     async def _resolve(
         self, reference: Reference, fetched: FetchedManifest, platform: str, auth: Credentials | None
@@ -125,11 +146,25 @@ class Puller:
             if not known:
                 missing.append((descriptor, chain_id, parents[position], document.rootfs.diff_ids[position]))
 
+        # Waiting for the layer below happens outside the slots: all of them could wait for one that has none.
+        present = {chain_id: asyncio.Event() for _, chain_id, _, _ in missing}
+
         async def fetch(descriptor: Descriptor, chain_id: str, parent: str, diff_id: str) -> None:
-            async with self._layer_locks[chain_id], slots:
+            async with self._layer_locks[chain_id]:
                 if self._layers.get(chain_id) is None:
-                    await self._fetch_layer(reference, descriptor, parent, diff_id, auth, report)
+                    async with slots:
+                        unpacked = await self._fetch_layer(reference, descriptor, auth, report)
+                    try:
+                        _check_content(descriptor, unpacked, diff_id)
+                        if parent in present:
+                            await present[parent].wait()
+                    except BaseException:
+                        await self._layers.discard(unpacked)
+                        raise
+                    report(_extracting(descriptor))
+                    await self._layers.commit(unpacked, parent)
                 report(Progress(status="Pull complete", id=_short(descriptor)))
+            present[chain_id].set()
             self._layer_locks.pop(chain_id, None)
 
         try:
@@ -141,31 +176,24 @@ class Puller:
             raise failures.exceptions[0] from None
 
     async def _fetch_layer(
-        self,
-        reference: Reference,
-        descriptor: Descriptor,
-        parent: str,
-        diff_id: str,
-        auth: Credentials | None,
-        report: Report,
-    ) -> Layer:
+        self, reference: Reference, descriptor: Descriptor, auth: Credentials | None, report: Report
+    ) -> Unpacked:
         name = _short(descriptor)
+
+        def again(tries: int, seconds: float, why: str) -> None:
+            report(Progress(status=f"Retrying in {max(1, round(seconds))} seconds", id=name))
+
         async with self._layers.ingest(descriptor.digest, descriptor.media_type) as ingest:
             received = 0
-            async with aclosing(self._registry.blob(reference, descriptor, auth)) as chunks:
+            async with aclosing(self._registry.blob(reference, descriptor, auth, again)) as chunks:
                 async for chunk in chunks:
                     await ingest.write(chunk)
                     received += len(chunk)
                     report(Progress(status="Downloading", id=name, current=received, total=descriptor.size))
             report(Progress(status="Verifying Checksum", id=name))
             unpacked = await ingest.finish()
-            report(Progress(status="Download complete", id=name))
-            if unpacked.diff_id != diff_id:
-                raise InvalidParameter(
-                    f"layer {descriptor.digest} does not have the content that the image's configuration names"
-                )
-            report(Progress(status="Extracting", id=name, current=descriptor.size, total=descriptor.size))
-            return await self._layers.commit(unpacked, parent)
+        report(Progress(status="Download complete", id=name))
+        return unpacked
 
     async def _store(
         self,
@@ -210,6 +238,30 @@ def parse_pull_reference(image: str, tag: str) -> Reference:
 def _keep_local_facts(image: Image, known: Image | None) -> None:
     if known is not None:
         image.parent, image.last_tagged = known.parent, known.last_tagged
+
+
+def _extracting(descriptor: Descriptor) -> Progress:
+    return Progress(status="Extracting", id=_short(descriptor), current=descriptor.size, total=descriptor.size)
+
+
+def _check_content(descriptor: Descriptor, unpacked: Unpacked, diff_id: str) -> None:
+    if unpacked.diff_id != diff_id:
+        raise InvalidParameter(
+            f"layer {descriptor.digest} does not have the content that the image's configuration names"
+        )
+
+
+def _warn_of_other_platform(reference: Reference, platform: str, document: ImageDocument, report: Report) -> None:
+    """An image that exists for one platform only is pulled whatever platform was asked for, as with dockerd."""
+    wanted = normalize(parse_platform(platform))
+    actual = normalize(Platform(document.architecture, document.os, document.variant))
+    if (wanted.os, wanted.architecture) != (actual.os, actual.architecture):
+        report(
+            Progress(
+                status=f"WARNING: image with reference {reference.familiar} was found but its platform ({actual}) "
+                f"does not match the specified platform ({wanted})"
+            )
+        )
 
 
 def _short_name(reference: Reference) -> str:

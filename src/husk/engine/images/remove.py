@@ -99,8 +99,8 @@ class Remover:
         await self._index.delete(image)
         self._events.publish("image", "delete", image.id, {"name": image.id})
         removals = [Removal(deleted=image.id)]
-        await self._release_content(image)
-        removals += [Removal(deleted=chain_id) for chain_id in await self._release_layers(image.chain_ids)]
+        layers = await self.release(image.chain_ids, (image.id, image.manifest, image.index))
+        removals += [Removal(deleted=chain_id) for chain_id in layers]
         parent = self._index.get(image.parent) if image.parent else None
         if not noprune and parent is not None and self._is_loose(parent):
             removals += await self._delete(parent, noprune)
@@ -109,20 +109,17 @@ class Remover:
     def _is_loose(self, image: Image) -> bool:
         return not (self._index.names(image) or self._index.children(image) or self._user_of(image))
 
-    async def _release_content(self, image: Image) -> None:
-        for digest in {image.id, image.manifest, image.index} - {""}:
-            if not any(digest in (i.id, i.manifest, i.index) for i in self._index):
+    async def release(self, chain: list[str], content: Iterable[str] = ()) -> list[str]:
+        """Remove those of these layers and blobs that nothing uses; the chain ids of the layers that went."""
+        for digest in set(content) - {""}:
+            if digest not in self._pins and not any(digest in (i.id, i.manifest, i.index) for i in self._index):
                 await self._blobs.remove(digest)
-
-    async def _release_layers(self, chain: list[str]) -> list[str]:
-        """Remove the layers that nothing uses any more, top first."""
         used = self.layers_in_use()
-        removed = []
-        for chain_id in reversed(chain):
-            if chain_id not in used and chain_id not in self._pins and self._layers.get(chain_id) is not None:
-                await self._layers.remove(chain_id)
-                removed.append(chain_id)
-        return removed
+        return [
+            chain_id
+            for chain_id in reversed(chain)
+            if chain_id not in used and chain_id not in self._pins and await self._layers.remove(chain_id)
+        ]
 
     def layers_in_use(self) -> set[str]:
         used = {chain_id for image in self._index for chain_id in image.chain_ids}

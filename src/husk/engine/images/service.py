@@ -1,21 +1,22 @@
 """What can be done with images? The engine's answer to every image operation of the edge."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from husk.engine.clock import now_ns, parse_rfc3339, rfc3339
 from husk.engine.containers.model import Container
 from husk.engine.events import Events
 from husk.engine.filters import Filters
 from husk.engine.images.index import ImageIndex
-from husk.engine.images.listing import select
+from husk.engine.images.listing import matches, select
 from husk.engine.images.model import Image, Removal
 from husk.engine.images.pull import Puller, Report, parse_pull_reference
 from husk.engine.images.remove import Remover
-from husk.errors import InvalidParameter, NotFound, NotImplementedYet
+from husk.errors import InvalidParameter, NotFound
 from husk.registry import reference as references
 from husk.registry.auth import Credentials
 from husk.registry.client import RegistryClient
 from husk.registry.manifest import Platform, normalize, parse_platform
+from husk.registry.reference import Reference
 from husk.storage.layers import LayerStore
 
 
@@ -59,11 +60,15 @@ class Images:
                 )
         return image
 
-    def tags(self, image: Image) -> list[str]:
-        return [name.familiar for name in self._index.names(image) if not name.digest]
+    def tags(self, image: Image, patterns: Sequence[str] = ()) -> list[str]:
+        """The image's names with a tag; with patterns those that match one of them, as in a filtered list."""
+        return [name.familiar for name in self._names(image, patterns) if not name.digest]
 
-    def digests(self, image: Image) -> list[str]:
-        return [name.familiar for name in self._index.names(image) if name.digest]
+    def digests(self, image: Image, patterns: Sequence[str] = ()) -> list[str]:
+        return [name.familiar for name in self._names(image, patterns) if name.digest]
+
+    def _names(self, image: Image, patterns: Sequence[str]) -> list[Reference]:
+        return [name for name in self._index.names(image) if not patterns or any(matches(name, p) for p in patterns)]
 
     def listing(self, all: bool, filters: Filters) -> list[Image]:
         return select(self._index, all, filters)
@@ -92,8 +97,6 @@ class Images:
         reference = parse_pull_reference(image, tag)
         if platform:
             parse_platform(platform)
-        if not reference.tag and not reference.digest:
-            raise NotImplementedYet("pulling all tags of a repository is not implemented by Husk yet: name a tag")
         await self._puller.pull(reference, platform, auth, progress)
 
     async def tag(self, reference: str, repo: str, tag: str) -> None:

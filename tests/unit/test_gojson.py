@@ -3,9 +3,9 @@
 import pytest
 
 from husk.api.types.containers import CreateExtras
-from husk.api.wire import Reader, parse_document
 from husk.engine.containers.model import Config
 from husk.errors import InvalidParameter
+from husk.gojson import Reader, parse_document
 
 CONFIG = Reader(Config)
 EXTRAS = Reader(CreateExtras)

@@ -1,0 +1,128 @@
+"""How is another process started in a running container? With a monitor of its own, which keeps its terminal and output.
+
+An exec's bundle is a directory of its own: `process.json` (what to run), and what conmon makes there: `attach` and `ctl`
+while it runs, `exit` when it has ended. As with containers, the end of the monitor means that the exit status is there
+and the output is complete, and neither monitor nor process ends with the daemon.
+
+The talk with conmon: it waits for a first message on the start pipe, opens its socket, says so on the attach pipe, and
+starts the process after a second message, so that no output is lost before we are connected. The sync pipe then brings
+the process's pid, or why there is none.
+
+Spawning the runtime without a monitor measured 4.2 ms against 6.9 ms here (`true`, crun): 2.7 ms for a process that
+outlives the daemon, with one way to treat its terminal and streams. `bench/exec.py` shows the whole.
+"""
+
+import asyncio
+import os
+import signal
+from contextlib import ExitStack
+from typing import NamedTuple
+
+import msgspec
+
+from husk.errors import SystemFault
+from husk.kernel import process
+from husk.runtime import oci
+from husk.runtime.conmon import Bundle, Console, Monitor, content, read_report, socket_directory
+
+START_TIMEOUT = 60.0
+
+
+class Started(NamedTuple):
+    """A running exec: its process, its monitor, and the line to its streams when that was asked for."""
+
+    pid: int
+    monitor_pid: int
+    console: Console | None
+
+
+class ExecMonitor(Monitor):
+    """Starts monitors of execs; everything else is as with containers."""
+
+    async def start(
+        self, bundle: Bundle, runtime: oci.OCIRuntime, spec: dict[str, object], attached: bool
+    ) -> Started:
+        """Run the process in the container of the bundle. When this fails nothing runs."""
+        (bundle.directory / "process.json").write_bytes(msgspec.json.encode(spec))
+        with ExitStack() as ours:
+            talk = _Talk(ours, attached)
+            complaints = os.memfd_create("conmon", os.MFD_CLOEXEC)
+            ours.callback(os.close, complaints)
+            child: process.Child | None = None
+            console: Console | None = None
+            try:
+                child = process.spawn(
+                    self._exec_argv(bundle, runtime, attached),
+                    stderr=complaints,
+                    env={"TZ": "UTC", "TMPDIR": socket_directory(bundle), **talk.environment},
+                    pass_fds=tuple(talk.theirs.values()),
+                    cwd=str(bundle.directory),
+                )
+                talk.spawned()
+                async with asyncio.timeout(START_TIMEOUT):
+                    if attached and await read_report(talk.attach) is not None:
+                        console = await self.attach(bundle)
+                        talk.go()
+                    report = await read_report(talk.sync)
+            except BaseException as error:
+                if console is not None:
+                    console.close()
+                if child is not None:
+                    process.send_signal(child.pidfd, signal.SIGKILL)
+                    process.reap_later(child)
+                if isinstance(error, TimeoutError):
+                    late = f"{runtime.name} exec did not finish within {START_TIMEOUT:g} seconds"
+                    raise SystemFault(late) from None
+                raise
+            if report is not None and report.data > 0:
+                child.close()
+                return Started(report.data, child.pid, console)
+            if console is not None:
+                console.close()
+            await process.wait_exit(child.pidfd)
+            child.close()
+            text = report.message if report else content(complaints)
+            raise SystemFault(oci.fault(runtime.name, "exec", text, bundle.command))
+
+    def _exec_argv(self, bundle: Bundle, runtime: oci.OCIRuntime, attached: bool) -> list[str]:
+        argv = [*self._argv(bundle, runtime), "--exec", "--exec-process-spec", f"{bundle.directory}/process.json"]
+        return [*argv, "--exec-attach"] if attached else argv
+
+
+class _Talk:
+    """The pipes between us and one monitor; ours are closed with the stack, theirs as soon as it has them."""
+
+    def __init__(self, stack: ExitStack, attached: bool) -> None:
+        self.theirs: dict[str, int] = {}
+        self._stack = stack
+        self._closing_theirs = stack.enter_context(ExitStack())
+        self.sync = self._reader("_OCI_SYNCPIPE")
+        if attached:
+            self.attach = self._reader("_OCI_ATTACHPIPE")
+            self._start = self._writer("_OCI_STARTPIPE")
+            self.go()
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {name: str(fd) for name, fd in self.theirs.items()}
+
+    def spawned(self) -> None:
+        self._closing_theirs.close()
+
+    def go(self) -> None:
+        os.write(self._start, b"\0")
+
+    def _reader(self, name: str) -> int:
+        ours, theirs = os.pipe2(os.O_CLOEXEC)
+        os.set_blocking(ours, False)
+        return self._keep(name, ours, theirs)
+
+    def _writer(self, name: str) -> int:
+        theirs, ours = os.pipe2(os.O_CLOEXEC)
+        return self._keep(name, ours, theirs)
+
+    def _keep(self, name: str, ours: int, theirs: int) -> int:
+        self.theirs[name] = theirs
+        self._stack.callback(os.close, ours)
+        self._closing_theirs.callback(os.close, theirs)
+        return ours

@@ -1,0 +1,195 @@
+"""A container from create to delete, with each runtime."""
+
+import asyncio
+import os
+import signal
+from dataclasses import replace
+
+import pytest
+
+from husk.errors import SystemFault
+from husk.kernel import cgroups, process
+from husk.runtime import capabilities, oci, seccomp
+from husk.runtime.limits import clamp, read_host_facts
+from husk.runtime.precompiled import CompiledFilters
+from husk.runtime.spec import Resources, Rlimit
+
+from .conftest import Workshop
+
+
+async def test_a_container_runs_and_leaves_its_status_and_log(workshop: Workshop) -> None:
+    box = await workshop.make("sh", "-c", "echo out; echo err >&2; exit 3")
+    assert process.start_time(box.created.pid) is not None
+    assert box.monitor.exit_status(box.bundle) is None
+    await box.start()
+    assert await box.ended() == 3
+    assert sorted(box.log().splitlines()) == [b"err", b"out"]
+    await box.runtime.delete(box.bundle.container_id)
+    assert workshop.runtime.known() == []
+    assert cgroups.locate(f"{workshop.cgroup}/1", "memory") is None
+
+
+async def test_log_lines_carry_utc_times_with_nanoseconds(workshop: Workshop) -> None:
+    box = await workshop.make("echo", "hi")
+    await box.start()
+    await box.ended()
+    assert box.bundle.log_path
+    stamp, stream, tag, text = box.bundle.log_path.read_text().split(" ")
+    assert stamp.endswith("+00:00")
+    assert len(stamp) == len("2024-01-01T00:00:00.123456789+00:00")
+    assert (stream, tag, text) == ("stdout", "F", "hi\n")
+
+
+async def test_a_created_container_waits_until_it_is_started(workshop: Workshop) -> None:
+    box = await workshop.make("echo", "hi")
+    assert workshop.runtime.known() == [box.bundle.container_id]
+    assert box.log() == b""
+    await box.runtime.delete(box.bundle.container_id, force=True)
+    assert await box.ended() == 137
+
+
+async def test_starting_twice_fails_with_the_runtimes_message(workshop: Workshop) -> None:
+    box = await workshop.make("sleep", "100")
+    await box.start()
+    with pytest.raises(SystemFault, match="OCI runtime start failed"):
+        await box.start()
+
+
+@pytest.mark.parametrize(
+    ("command", "message", "code"),
+    [
+        ("nosuch", 'exec: "nosuch": executable file not found in $PATH', 127),
+        ("/no/such", 'exec: "/no/such": stat /no/such: no such file or directory', 127),
+        ("/etc", 'exec: "/etc": permission denied', 126),
+    ],
+)
+async def test_a_command_that_cannot_run_is_told_at_create(
+    workshop: Workshop, command: str, message: str, code: int
+) -> None:
+    with pytest.raises(SystemFault) as failure:
+        await workshop.make(command)
+    assert message in failure.value.message
+    assert oci.exit_code(failure.value.message) == code
+    assert workshop.runtime.known() == []
+
+
+async def test_a_killed_container_has_the_status_of_the_signal(workshop: Workshop) -> None:
+    box = await workshop.make("sleep", "100")
+    await box.start()
+    await box.runtime.kill(box.bundle.container_id, signal.SIGKILL)
+    assert await box.ended() == 137
+
+
+async def test_a_paused_container_stands_still(workshop: Workshop) -> None:
+    box = await workshop.make("sh", "-c", "while :; do echo x; sleep 0.01; done")
+    await box.start()
+    await box.runtime.pause(box.bundle.container_id)
+    before = len(box.log())
+    await asyncio.sleep(0.1)
+    # What was in the pipe may still arrive.
+    assert len(box.log()) - before <= 4
+    await box.runtime.resume(box.bundle.container_id)
+    await box.runtime.delete(box.bundle.container_id, force=True)
+    assert await box.ended() == 137
+
+
+async def test_the_same_bundle_can_run_again(workshop: Workshop) -> None:
+    box = await workshop.make("sh", "-c", "exit 4")
+    await box.start()
+    assert await box.ended() == 4
+    await box.runtime.delete(box.bundle.container_id)
+    again = await workshop.create(box.bundle)
+    assert again.monitor.exit_status(again.bundle) is None
+    await again.start()
+    assert await again.ended() == 4
+
+
+async def test_running_out_of_memory_is_seen(workshop: Workshop) -> None:
+    hog = "x=$(head -c 200000000 /dev/zero | tr '\\0' x)"
+    box = await workshop.make("sh", "-c", hog, resources=Resources(memory=16 << 20, memory_swap=16 << 20))
+    await box.start()
+    assert await box.ended() == 137
+    assert box.monitor.oom(box.bundle)
+    assert cgroups.oom_killed(f"{workshop.cgroup}/1")
+    assert "oom" not in os.listdir()
+
+
+async def test_limits_are_in_the_cgroup(workshop: Workshop) -> None:
+    limits = Resources(memory=64 << 20, pids_limit=17, cpu_shares=512)
+    box = await workshop.make("sleep", "100", resources=limits)
+    for controller, names, value in (
+        ("memory", ("memory.limit_in_bytes", "memory.max"), str(64 << 20)),
+        ("pids", ("pids.max",), "17"),
+    ):
+        group = cgroups.locate(f"{workshop.cgroup}/1", controller)
+        assert group is not None
+        assert [file.read_text().strip() for name in names if (file := group / name).exists()] == [value]
+    assert box.created.pid in cgroups.processes(f"{workshop.cgroup}/1")
+
+
+async def test_what_the_host_does_not_allow_is_clamped_and_runs(workshop: Workshop) -> None:
+    greedy = workshop.spec(
+        "echo",
+        "ran",
+        rlimits=(Rlimit("RLIMIT_NOFILE", 2**20, 2**20),),
+        oom_score_adj=-900,
+        capabilities=(*capabilities.DEFAULT, "CAP_SYS_RESOURCE"),
+    )
+    spec, warnings = clamp(greedy, read_host_facts())
+    assert len(warnings) in (0, 3)
+    box = await workshop.create(workshop.bundle(spec))
+    await box.start()
+    assert await box.ended() == 0
+    assert box.log() == b"ran\n"
+
+
+async def test_children_that_outlive_the_first_process_end_with_the_container(workshop: Workshop) -> None:
+    # No pid namespace: the kernel does not end them by itself.
+    box = await workshop.make("sh", "-c", "sleep 1000 & exit 0", namespaces={"mount": "", "ipc": "", "uts": ""})
+    await box.start()
+    first = process.pidfd_open(box.created.pid)
+    await process.wait_exit(first)
+    os.close(first)
+    await asyncio.to_thread(cgroups.kill_all, f"{workshop.cgroup}/1")
+    assert await box.ended() == 0
+    await box.runtime.delete(box.bundle.container_id, force=True)
+    assert cgroups.processes(f"{workshop.cgroup}/1") == set()
+
+
+async def test_a_cancelled_create_leaves_nothing_running(workshop: Workshop) -> None:
+    bundle = workshop.bundle(workshop.spec("sleep", "100"))
+    with pytest.raises(SystemFault, match=r"did not finish within 0\.001 seconds"):
+        await workshop.monitor.create(bundle, workshop.runtime, timeout=0.001)
+    await workshop.runtime.delete(bundle.container_id, force=True)
+    assert cgroups.processes(workshop.cgroup) == set()
+
+
+async def test_the_filter_holds_compiled_by_us_and_by_the_runtime(workshop: Workshop) -> None:
+    profile = seccomp.profile(capabilities.DEFAULT, os.uname().machine)
+    assert profile is not None
+    probe = "grep Seccomp: /proc/self/status; unshare -U true; chroot / true && echo chroot; (echo fork | cat)"
+    plain = workshop.spec("sh", "-c", probe, seccomp=profile)
+    compiled = replace(plain, annotations=await CompiledFilters().annotations(profile))
+    assert compiled.annotations
+    outputs = []
+    for number, spec in enumerate((plain, compiled)):
+        spec = replace(spec, cgroup_path=f"{workshop.cgroup}/s{number}")
+        box = await workshop.create(workshop.bundle(spec))
+        await box.start()
+        await box.ended()
+        outputs.append(sorted(box.log().splitlines()))
+    assert outputs[0] == outputs[1]
+    assert b"Seccomp:\t2" in outputs[0]
+    assert b"unshare: unshare(0x10000000): Operation not permitted" in outputs[0]
+    assert {b"chroot", b"fork"} <= set(outputs[0])
+
+
+async def test_a_sealed_copy_of_the_runtime_does_the_same(workshop: Workshop) -> None:
+    fd = process.sealed_copy(workshop.runtime.path)
+    try:
+        workshop.runtime = replace(workshop.runtime, sealed=f"/proc/{os.getpid()}/fd/{fd}")
+        assert await workshop.run("echo", "sealed") == (0, b"sealed\n")
+        await workshop.clear()
+        workshop.boxes.clear()
+    finally:
+        os.close(fd)

@@ -1,0 +1,45 @@
+"""docs/compatibility.md tells the truth: it lists what the API describes, and what the routes do."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from husk.api import missing
+from husk.api.server import ROUTES
+
+ROOT = Path(__file__).parents[3]
+DESCRIPTION = ROOT.parent / "shared" / "engine-api" / "v1.55.yaml"
+LINE = re.compile(r"^\| (GET|HEAD|POST|PUT|DELETE) \| `(\S+)` \| (works|partial \(.+\)|missing \(501\)) \|$")
+
+Operation = tuple[str, str]
+
+
+def table() -> dict[Operation, str]:
+    lines = (ROOT / "docs" / "compatibility.md").read_text().splitlines()
+    rows = [line for line in lines if line.startswith("| ") and not line.startswith(("| method", "| ---"))]
+    matches = [LINE.match(row) or pytest.fail(f"not a line of the table: {row}") for row in rows]
+    operations = {(match[1], match[2]): match[3] for match in matches}
+    assert len(operations) == len(rows), "an operation is listed twice"
+    return operations
+
+
+def test_what_the_page_calls_missing_is_what_answers_501() -> None:
+    page = {operation for operation, state in table().items() if state.startswith("missing")}
+    assert page == {(route.method, route.pattern) for route in missing.ROUTES}
+
+
+def test_what_the_page_calls_working_has_a_handler() -> None:
+    page = {operation for operation, state in table().items() if not state.startswith("missing")}
+    handled = {(route.method, route.pattern) for route in ROUTES} - {(r.method, r.pattern) for r in missing.ROUTES}
+    assert page == handled
+
+
+@pytest.mark.skipif(not DESCRIPTION.exists(), reason="the API description is not beside this checkout")
+def test_the_page_lists_every_operation_of_the_description() -> None:
+    paths = yaml.safe_load(DESCRIPTION.read_text())["paths"]
+    methods = ("get", "head", "post", "put", "delete")
+    described = {(method.upper(), path) for path, item in paths.items() for method in item if method in methods}
+    assert set(table()) == described
+    assert len(described) == 108

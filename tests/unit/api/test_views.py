@@ -1,0 +1,55 @@
+"""The words of the STATUS column."""
+
+import pytest
+
+from husk.api.versioning import Version
+from husk.api.views import images
+from husk.api.views.containers import command_text, status_text
+from husk.engine.clock import parse_rfc3339
+from husk.engine.containers.model import Config, State
+from tests.unit.api.fake_engine import image
+
+T = "2026-01-02T03:04:05.000000000Z"
+NOW = parse_rfc3339(T) / 1e9 + 300
+
+
+@pytest.mark.parametrize(
+    ("state", "text"),
+    [
+        (State(), "Created"),
+        (State(exit_code=127), "Created"),
+        (State(status="running", started_at=T), "Up 5 minutes"),
+        (State(status="paused", started_at=T), "Up 5 minutes (Paused)"),
+        (State(status="restarting", started_at=T, finished_at=T, exit_code=1), "Restarting (1) 5 minutes ago"),
+        (State(status="exited", started_at=T, finished_at=T, exit_code=137), "Exited (137) 5 minutes ago"),
+        (State(status="removing", started_at=T), "Removal In Progress"),
+        (State(status="dead", started_at=T), "Dead"),
+    ],
+)
+def test_a_status_in_words(state: State, text: str) -> None:
+    assert status_text(state, NOW) == text
+
+
+def test_a_clock_that_went_back_does_no_harm() -> None:
+    assert status_text(State(status="running", started_at=T), NOW - 1000) == "Up Less than a second"
+
+
+def test_words_with_spaces_are_quoted() -> None:
+    assert command_text("sh", ["-c", "echo hi"]) == "sh -c 'echo hi'"
+
+
+def test_an_image_without_names_is_none_only_for_old_clients() -> None:
+    assert images.summary(image(), [], [], Version(1, 42)).repo_tags == ["<none>:<none>"]
+    assert images.summary(image(), [], [], Version(1, 43)).repo_tags == []
+
+
+def test_an_unreadable_date_does_not_break_the_list() -> None:
+    assert images.summary(image(created="long ago"), [], [], Version(1, 50)).created == 0
+
+
+def test_an_image_says_nothing_about_containers_to_new_clients() -> None:
+    old = images.inspect(image(config=Config(cmd=["sh"])), [], [], Version(1, 49))
+    new = images.inspect(image(config=Config(cmd=["sh"])), [], [], Version(1, 50))
+    assert "Hostname" in old.config
+    assert "Hostname" not in new.config
+    assert new.config["Cmd"] == ["sh"]

@@ -1,0 +1,48 @@
+"""Facts about the daemon and its host."""
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+from husk.config import Config, RuntimeConfig
+from husk.engine.host import Host
+from husk.engine.system import System, engine_id, filesystem_of, read_version
+
+MOUNTS = """\
+21 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
+22 21 0:20 / /var/lib rw shared:2 - xfs /dev/sdb rw
+23 21 0:21 / /var/lib/husk/containers/x rw - overlay overlay rw
+"""
+HOST = replace(Host.probe("crun"), init_path="", conmon_path="/nowhere/conmon")
+
+
+def test_the_deepest_mount_decides_the_filesystem() -> None:
+    assert filesystem_of("/var/lib/husk", MOUNTS) == "xfs"
+    assert filesystem_of("/var/library", MOUNTS) == "extfs"
+    assert filesystem_of("/x", "") == "unknown"
+
+
+def test_a_daemon_keeps_its_id_and_another_root_has_another() -> None:
+    assert engine_id("m\n", "/a") == engine_id("m", "/a") != engine_id("m", "/b")
+    assert [len(part) for part in engine_id("m", "/a").split("-")] == [8, 4, 4, 4, 12]
+
+
+def test_versions_are_read_from_what_programs_print() -> None:
+    crun = read_version("crun", "crun version 1.8.1\ncommit: f8a096be\nrundir: /run/crun\n")
+    assert (crun.version, crun.commit) == ("1.8.1", "f8a096be")
+    assert read_version("tini", "tini version 0.19.0\n").version == "0.19.0"
+    assert read_version("odd", "hello").version == ""
+
+
+def test_reload_takes_the_new_settings() -> None:
+    system = System(Config(), HOST, {})
+    assert not any("tcp" in warning or "http" in warning for warning in system.info().warnings)
+    system.reload(Config(hosts=("tcp://0.0.0.0:2375",)))
+    assert any("http://0.0.0.0:2375" in warning for warning in system.info().warnings)
+
+
+async def test_a_program_that_cannot_run_has_no_version(tmp_path: Path) -> None:
+    system = System(Config(data_root=tmp_path), HOST, {"crun": RuntimeConfig(str(tmp_path / "crun"))})
+    async with asyncio.timeout(10):
+        components = {component.name: component.version for component in await system.components()}
+    assert (components["conmon"], components["crun"]) == ("", "")

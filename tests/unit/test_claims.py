@@ -1,0 +1,60 @@
+"""A daemon claims its directories and its pid file, and lets go of them however it ends."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from husk.claims import claimed, pidfile_of
+from husk.config import Config
+from husk.errors import Conflict
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    return Config(data_root=tmp_path / "data", exec_root=tmp_path / "run")
+
+
+def test_the_pid_file_exists_while_the_daemon_runs(config):
+    with claimed(config):
+        assert pidfile_of(config).read_text() == f"{os.getpid()}\n"
+    assert not pidfile_of(config).exists()
+
+
+def test_a_second_daemon_on_the_same_data_root_is_refused(config, tmp_path):
+    with (
+        claimed(config),
+        pytest.raises(Conflict, match=rf"data root .* another daemon \(pid {os.getpid()}\).*--data-root"),
+        claimed(replace(config, exec_root=tmp_path / "other")),
+    ):
+        pass
+
+
+def test_a_second_daemon_on_the_same_exec_root_is_refused(config, tmp_path):
+    with (
+        claimed(config),
+        pytest.raises(Conflict, match="exec root"),
+        claimed(replace(config, data_root=tmp_path / "other")),
+    ):
+        pass
+
+
+def test_a_pid_file_of_a_live_daemon_is_refused(config, tmp_path):
+    one = replace(config, pidfile=tmp_path / "pid")
+    other = Config(data_root=tmp_path / "data2", exec_root=tmp_path / "run2", pidfile=tmp_path / "pid")
+    with claimed(one), pytest.raises(Conflict, match="pid file"), claimed(other):
+        pass
+
+
+def test_a_pid_file_left_by_a_crash_is_taken_over_even_if_its_pid_lives(config):
+    config.exec_root.mkdir()
+    pidfile_of(config).write_text("1\n")
+    with claimed(config):
+        assert pidfile_of(config).read_text() == f"{os.getpid()}\n"
+
+
+def test_claims_end_with_the_context(config):
+    for _ in range(2):
+        with claimed(config):
+            pass
