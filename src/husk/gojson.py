@@ -78,7 +78,16 @@ def _shape(info: inspect.Type) -> _Shape:
         return _dict_shape(info)
     if isinstance(info, inspect.ListType):
         return _list_shape(info)
+    if isinstance(info, inspect.IntType):
+        return _int64
     return _same
+
+
+def _int64(value: object) -> object:
+    """Go's integers end where the kernel's do; what is larger would fail later, at start, with a stranger message."""
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise InvalidParameter(f"invalid JSON: cannot unmarshal number {value} into a field of type int64")
+    return value
 
 
 def _struct_shape(info: inspect.StructType) -> _Shape:

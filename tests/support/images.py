@@ -36,3 +36,18 @@ def stored(daemon: Daemon) -> Stored:
         half_written=frozenset(os.listdir(root / "blobs/ingest")) | frozenset(os.listdir(root / "layers/trash")),
         images=frozenset(daemon.docker("images", "-aq", "--no-trunc").stdout.split()),
     )
+
+
+def forget_images(daemon: Daemon) -> None:
+    """Back to the one image that every daemon begins with."""
+    daemon.remove_containers()
+    busybox = daemon.docker("images", "-q", "--no-trunc", "busybox:latest").stdout.strip()
+    for image in dict.fromkeys(daemon.docker("images", "-aq", "--no-trunc").stdout.split()):
+        if image != busybox:
+            daemon.docker("rmi", "-f", image, check=False)
+    for name in daemon.docker("images", "--format", "{{.Repository}}:{{.Tag}}").stdout.split():
+        if name not in ("busybox:latest", "<none>:<none>"):
+            daemon.docker("rmi", name)
+    digests = daemon.http("GET", "/images/busybox:latest/json").json()["RepoDigests"]
+    for name in digests:
+        daemon.docker("rmi", name)

@@ -70,8 +70,8 @@ def member(name: str, data: bytes = b"", **fields: object) -> Member:
     return info, data
 
 
-def directory(name: str, **fields: object) -> Member:
-    return member(name, type=tarfile.DIRTYPE, **{"mode": 0o755, **fields})
+def directory(name: str, mode: int = 0o755, **fields: object) -> Member:
+    return member(name, b"", type=tarfile.DIRTYPE, mode=mode, **fields)
 
 
 def symlink(name: str, target: str) -> Member:

@@ -29,7 +29,7 @@ class Traces:
         self._interfaces: set[str] = set()
 
     def remember(self) -> None:
-        """Note the interfaces on the daemon's bridge; call it before the daemon ends."""
+        """Note the interfaces on the daemon's bridges; call it before the daemon ends."""
         self._interfaces.update(self._ports())
 
     def clean(self) -> list[str]:
@@ -80,13 +80,24 @@ class Traces:
                     found[int(entry)] = command.replace(b"\0", b" ").decode(errors="replace")[:200]
         return found
 
+    def bridges(self) -> set[str]:
+        """The bridges of the daemon's networks: the default one, and those that carry its mark."""
+        found = {self._config.bridge_name}
+        for alias in Path("/sys/class/net").glob("*/ifalias"):
+            with contextlib.suppress(OSError):
+                if alias.read_text().strip() == f"husk bridge of {self._config.nft_table}":
+                    found.add(alias.parent.name)
+        return found
+
     def _ports(self) -> set[str]:
-        with contextlib.suppress(OSError):
-            return set(os.listdir(f"/sys/class/net/{self._config.bridge_name}/brif"))
-        return set()
+        found: set[str] = set()
+        for bridge in self.bridges():
+            with contextlib.suppress(OSError):
+                found.update(os.listdir(f"/sys/class/net/{bridge}/brif"))
+        return found
 
     def _links(self) -> list[str]:
-        names = {self._config.bridge_name, *self._interfaces, *self._ports()}
+        names = {*self.bridges(), *self._interfaces, *self._ports()}
         return sorted(name for name in names if os.path.exists(f"/sys/class/net/{name}"))
 
     def _tables(self) -> list[str]:

@@ -11,13 +11,16 @@ STDIN, STDOUT, STDERR = 0, 1, 2
 def split_frames(data: bytes) -> list[tuple[int, bytes]]:
     """(stream, payload) of each frame; fails on anything that is not whole frames."""
     frames = []
-    while data:
-        assert len(data) >= 8, f"half a frame header: {data!r}"
-        stream, zeros, length = struct.unpack(">B3sL", data[:8])
-        assert zeros == b"\0\0\0" and stream in (1, 2), f"no frame header: {data[:8]!r}"
-        assert len(data) >= 8 + length, f"a frame of {length} bytes has only {len(data) - 8}"
-        frames.append((stream, data[8 : 8 + length]))
-        data = data[8 + length :]
+    position = 0
+    while position < len(data):
+        header = data[position : position + 8]
+        assert len(header) == 8, f"half a frame header: {header!r}"
+        stream, zeros, length = struct.unpack(">B3sL", header)
+        assert zeros == b"\0\0\0" and stream in (1, 2), f"no frame header: {header!r}"
+        payload = data[position + 8 : position + 8 + length]
+        assert len(payload) == length, f"a frame of {length} bytes has only {len(payload)}"
+        frames.append((stream, payload))
+        position += 8 + length
     return frames
 
 

@@ -2,12 +2,14 @@
 
 from typing import TYPE_CHECKING, TypeVar
 
+import msgspec
 from aiohttp import web
 
 from husk.api.versioning import CURRENT, Version
 from husk.engine.clock import parse_timestamp
 from husk.errors import InvalidParameter
 from husk.gojson import Document, Reader, encode, parse_document
+from husk.registry.manifest import Platform
 
 if TYPE_CHECKING:
     from multidict import MultiMapping
@@ -59,6 +61,13 @@ class Call:
         except ValueError as error:
             raise InvalidParameter(f"invalid value {value!r} for {name}: not a number") from error
 
+    def object_version(self) -> int:
+        """The version of a cluster object that a change starts from."""
+        number = self.integer("version")
+        if number is None:
+            raise InvalidParameter("invalid version '': a number is needed")
+        return number
+
     def timestamp(self, name: str) -> int | None:
         try:
             return parse_timestamp(self.query.get(name, ""))
@@ -93,6 +102,16 @@ class Call:
         response = web.StreamResponse(headers={"Content-Type": content_type, **self.headers})
         await response.prepare(self.request)
         return response
+
+
+def platform_parameter(text: str) -> Platform | None:
+    """A platform as newer parts of the API write it: `{"os": "linux", "architecture": "arm"}`."""
+    if not text:
+        return None
+    try:
+        return msgspec.json.decode(text, type=Platform)
+    except (msgspec.MsgspecError, UnicodeEncodeError) as error:
+        raise InvalidParameter(f"invalid platform {text!r}: expected JSON with os and architecture: {error}") from error
 
 
 def common_headers(server_version: str) -> dict[str, str]:

@@ -22,16 +22,16 @@ def frame(stream: int, data: bytes) -> bytes:
 class LogEncoder:
     """Log records as a client asked for them: framed or raw, with or without the time before each line."""
 
-    def __init__(self, *, multiplexed: bool, timestamps: bool, details: bool = False) -> None:
+    def __init__(self, *, multiplexed: bool, timestamps: bool, attributes: bytes = b"") -> None:
         self._multiplexed = multiplexed
         self._timestamps = timestamps
-        self._details = details
+        self._attributes = attributes  # what parts the time from the line where the client asks for details
         self._continued = {1: False, 2: False}
 
     def encode(self, records: Iterable[LogRecord]) -> bytes:
         pieces: list[bytes] = []
         for record in records:
-            prefix = self._prefix(record) if self._timestamps or self._details else b""
+            prefix = self._prefix(record) if self._timestamps or self._attributes else b""
             if self._multiplexed:
                 pieces.append(_HEADER(record.stream, len(prefix) + len(record.data)))
             if prefix:
@@ -44,5 +44,4 @@ class LogEncoder:
         continued, self._continued[record.stream] = self._continued[record.stream], record.partial
         if continued:
             return b""
-        # No log option of ours adds attributes; dockerd leaves the space that would part them from the line.
-        return (record.timestamp + b" " if self._timestamps else b"") + (b" " if self._details else b"")
+        return (record.timestamp + b" " if self._timestamps else b"") + self._attributes

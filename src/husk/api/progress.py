@@ -31,7 +31,11 @@ def progress_bar(current: int, total: int) -> str:
 
 
 def progress_line(progress: Progress) -> bytes:
-    """One record of a pull. Layers (a short id) always have `progressDetail`, statements never."""
+    """One record of work on an image. Layers (a short id) always have `progressDetail`, statements never."""
+    if progress.stream:
+        return encode({"stream": progress.stream}) + b"\r\n"
+    if progress.aux is not None:
+        return encode({"progressDetail": {}, "aux": progress.aux}) + b"\r\n"
     record: dict[str, object] = {"status": progress.status}
     if progress.current or progress.total or _is_layer(progress.id):
         detail: dict[str, int] = {}

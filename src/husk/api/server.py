@@ -12,12 +12,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from husk.api import missing
 from husk.api.call import Call, common_headers
 from husk.api.errors import error_response, failure
 from husk.api.router import Kind, Route, Router
-from husk.api.routes import console, containers, images, networks, system
+from husk.api.routes import (
+    console,
+    container_files,
+    container_operations,
+    containers,
+    disk,
+    exec,
+    images,
+    networks,
+    services,
+    swarm,
+    system,
+    transfer,
+    volumes,
+    websocket,
+)
 from husk.api.streams import Connection, Unanswered
 from husk.api.versioning import split_version
 from husk.errors import HuskError, InvalidParameter, SystemFault
@@ -35,8 +51,17 @@ ROUTES: tuple[Route, ...] = (
     *system.ROUTES,
     *containers.ROUTES,
     *console.ROUTES,
+    *container_files.ROUTES,
+    *container_operations.ROUTES,
+    *websocket.ROUTES,
+    *exec.ROUTES,
     *images.ROUTES,
+    *transfer.ROUTES,
+    *disk.ROUTES,
     *networks.ROUTES,
+    *volumes.ROUTES,
+    *swarm.ROUTES,
+    *services.ROUTES,
     *missing.ROUTES,
 )
 
@@ -45,7 +70,7 @@ def build_app(engine: "Engine") -> web.Application:
     """The whole API on one engine."""
     app = web.Application(client_max_size=MAX_BODY)
     edge = Edge(engine)
-    app.router.add_route("*", "/{path:.*}", edge.handle)
+    app.router.add_route("*", r"/{path:[\s\S]*}", edge.handle)
     app.on_shutdown.append(edge.shutdown)
     return app
 
@@ -127,7 +152,12 @@ def _begun(request: web.Request) -> bool:
 async def serve(app: web.Application, hosts: Sequence[str], group: str) -> AsyncIterator[list[str]]:
     """Listen on every host (`unix://path`, `tcp://address:port`) until the context ends; gives the addresses in use."""
     runner = web.AppRunner(
-        app, access_log=None, handle_signals=False, handler_cancellation=True, shutdown_timeout=SHUTDOWN_GRACE
+        app,
+        access_log=None,
+        handle_signals=False,
+        handler_cancellation=True,
+        shutdown_timeout=SHUTDOWN_GRACE,
+        logger=_http_log(),
     )
     await runner.setup()
     paths: list[Path] = []
@@ -144,6 +174,20 @@ async def serve(app: web.Application, hosts: Sequence[str], group: str) -> Async
         await runner.cleanup()
         for path in paths:
             path.unlink(missing_ok=True)
+
+
+def _http_log() -> logging.Logger:
+    """Where aiohttp complains. Bytes that are no HTTP are the client's fault, which is told it: no error of ours."""
+    found = logging.getLogger("husk.api.http")
+    found.addFilter(_only_our_faults)
+    return found
+
+
+def _only_our_faults(record: logging.LogRecord) -> bool:
+    if record.exc_info and isinstance(fault := record.exc_info[1], HttpProcessingError):
+        log.debug("a client sent what is not HTTP: %s", " ".join(fault.message.split())[:200])
+        return False
+    return True
 
 
 class _Site(web.BaseSite):

@@ -9,9 +9,12 @@ docker's clients need, are done here:
 
 import asyncio
 import contextlib
+import fcntl
 import re
 import select
 import socket
+import sys
+import termios
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from typing import TypeVar, cast
@@ -25,6 +28,8 @@ T = TypeVar("T")
 
 INPUT_LIMIT = 1 << 18
 LINGER = 5.0
+# How many milliseconds a client may take to read the head of an answer before the stream follows anyway.
+_HEAD_PATIENCE = 50
 
 _UPGRADE = re.compile(rb"\r\nupgrade:[ \t]*tcp[ \t]*(?=\r\n)", re.IGNORECASE)
 
@@ -73,6 +78,7 @@ class Connection(asyncio.Protocol):
         self._writable = asyncio.Event()
         self._writable.set()
         self._hangup: select.epoll | None = None
+        self._head_read = False
 
     def take(self) -> None:
         """From now on bytes are ours; those that came behind the request are the first of them."""
@@ -96,6 +102,8 @@ class Connection(asyncio.Protocol):
         return data
 
     async def write(self, data: bytes) -> None:
+        if not self._head_read:
+            await self._let_head_be_read()
         if self._lost:
             raise ConnectionResetError("the client has gone")
         self._transport.write(data)
@@ -103,6 +111,19 @@ class Connection(asyncio.Protocol):
             await self._writable.wait()
             if self._lost:
                 raise ConnectionResetError("the client has gone")
+
+    async def _let_head_be_read(self) -> None:
+        """Let the client read the head of the answer before the stream begins.
+
+        The Python SDK (7.2) reads the head through a buffer that it then drops, with whatever came right behind it.
+        """
+        self._head_read = True
+        if self._socket is None or self._socket.family != socket.AF_UNIX:
+            return
+        for _ in range(_HEAD_PATIENCE):
+            if self._lost or not _unread(self._socket.fileno()):
+                return
+            await asyncio.sleep(0.001)
 
     async def finish(self) -> None:
         """Everything is said: let the client read it all before the connection goes.
@@ -150,11 +171,19 @@ class Connection(asyncio.Protocol):
         self._readable.set()
         if not self._taken:
             local = self._socket is not None and self._socket.family == socket.AF_UNIX
-            if not self._busy or not (local or self._upgrading):
+            if not self._busy or not (local or self._upgrading) or not self._request_complete:
                 return False  # over TCP a client that leaves looks like one that half-closes, and most leave
             self._http.close()  # after the answer that is under way
         self._watch_hangup()
         return True
+
+    @property
+    def _request_complete(self) -> bool:
+        """Is the whole body of the request under way here? What is missing at the end of input never comes."""
+        bodies = [body for _, body in self._http._messages]
+        if (request := self._http._current_request) is not None:
+            bodies.append(request.content)
+        return all(body.is_eof() for body in bodies)
 
     def pause_writing(self) -> None:
         self._writable.clear()
@@ -204,6 +233,11 @@ class Connection(asyncio.Protocol):
             asyncio.get_running_loop().remove_reader(self._hangup.fileno())
             self._hangup.close()
             self._hangup = None
+
+
+def _unread(fd: int) -> int:
+    """How much of what was sent on a Unix socket its other end has not read (as the kernel accounts for it)."""
+    return int.from_bytes(fcntl.ioctl(fd, termios.TIOCOUTQ, bytes(4)), sys.byteorder)
 
 
 class _Tail:

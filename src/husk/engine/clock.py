@@ -7,10 +7,16 @@ import time
 from husk.errors import InvalidParameter
 
 _RFC3339 = re.compile(
-    r"(\d{4})-(\d\d)-(\d\d)(?:[Tt ](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?)?([Zz]|[+-]\d\d:\d\d)?", re.ASCII
+    r"(\d{4})-(\d\d)-(\d\d)(?:[Tt ](\d\d)(?::(\d\d)(?::(\d\d)(?:\.(\d+))?)?)?)?([Zz]|[+-]\d\d:\d\d)?", re.ASCII
 )
-_DURATION = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)")
-_UNIT_NS = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
+# The micro sign exists twice in Unicode; Go takes both.
+_DURATION = re.compile(r"(\d{0,18})(?:\.(\d*))?(ns|us|µs|\u03bcs|ms|s|m|h)", re.ASCII)
+_UNIT_NS = {
+    "ns": 1, "us": 10**3, "µs": 10**3, "\u03bcs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9,
+}  # fmt: skip
+_LONGEST = 2**63 - 1
+# The last moment of the year 9999: later years have five digits, and texts would no longer sort as times do.
+LATEST = 253_402_300_800 * 10**9 - 1
 
 
 def now_ns() -> int:
@@ -20,7 +26,7 @@ def now_ns() -> int:
 def rfc3339(ns: int) -> str:
     """`2026-01-02T03:04:05.000000006Z`: nine digits always, so that texts sort as times do."""
     seconds, rest = divmod(ns, 10**9)
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{rest:09d}Z"
+    return "{:04d}-{:02d}-{:02d}T{:02d}:{:02d}:{:02d}.{:09d}Z".format(*time.gmtime(seconds)[:6], rest)
 
 
 def parse_rfc3339(text: str) -> int:
@@ -30,24 +36,31 @@ def parse_rfc3339(text: str) -> int:
         raise InvalidParameter(f"invalid time {text!r}: expected RFC 3339, such as 2006-01-02T15:04:05Z")
     year, month, day, hour, minute, second, fraction, zone = match.groups()
     fields = (int(year), int(month), int(day), int(hour or 0), int(minute or 0), int(second or 0))
-    if not (1 <= fields[1] <= 12 and 1 <= fields[2] <= 31 and fields[3] < 24 and fields[4] < 60 and fields[5] <= 60):
+    hours, minutes = (0, 0) if not zone or zone in "Zz" else (int(zone[1:3]), int(zone[4:6]))
+    if not (_is_date(*fields[:3]) and max(fields[3], hours) < 24 and max(fields[4], fields[5], minutes) < 60):
         raise InvalidParameter(f"invalid time {text!r}: a part is out of range")
     if fields[0] <= 1:
         return 0
-    ns = calendar.timegm((*fields, 0, 0, 0)) * 10**9 + int((fraction or "0").ljust(9, "0"))
-    if zone and zone not in "Zz":
-        offset = (int(zone[1:3]) * 3600 + int(zone[4:6]) * 60) * 10**9
-        ns += offset if zone[0] == "-" else -offset
-    return ns
+    ns = calendar.timegm((*fields, 0, 0, 0)) * 10**9 + _nanoseconds(fraction or "")
+    offset = (hours * 3600 + minutes * 60) * 10**9
+    return ns + offset if zone and zone[0] == "-" else ns - offset
+
+
+def _is_date(year: int, month: int, day: int) -> bool:
+    return 1 <= month <= 12 and 1 <= day <= calendar.monthrange(max(year, 1), month)[1]
+
+
+def _nanoseconds(fraction: str) -> int:
+    return int(fraction[:9].ljust(9, "0"))
 
 
 def parse_timestamp(text: str) -> int | None:
     """What clients send as since/until: seconds with a fraction, RFC 3339, or a duration back from now. Empty: None."""
-    if text in ("", "0"):
+    if not text:
         return None
     if re.fullmatch(r"-?\d{1,18}(\.\d+)?", text, re.ASCII):
         whole, _, fraction = text.partition(".")
-        return int(whole) * 10**9 + int((fraction or "0")[:9].ljust(9, "0"))
+        return min(int(whole) * 10**9 + _nanoseconds(fraction), LATEST)
     if (duration := parse_duration(text)) is not None:
         return now_ns() - duration
     return parse_rfc3339(text)
@@ -55,10 +68,17 @@ def parse_timestamp(text: str) -> int | None:
 
 def parse_duration(text: str) -> int | None:
     """Go's duration syntax (`1h30m`, `1.5s`) in nanoseconds; None if it is not one."""
-    sign, rest = (-1, text[1:]) if text.startswith("-") else (1, text)
-    if not rest or _DURATION.sub("", rest):
-        return None
-    return sign * sum(int(float(number) * _UNIT_NS[unit]) for number, unit in _DURATION.findall(rest))
+    sign, rest = (-1 if text.startswith("-") else 1), text[text.startswith(("-", "+")) :]
+    if rest == "0":
+        return 0
+    total, position = 0, 0
+    while match := _DURATION.match(rest, position):
+        whole, fraction, unit = match[1], (match[2] or "")[:18], match[3]
+        if not (whole or fraction):
+            return None
+        total += int(whole or "0") * _UNIT_NS[unit] + int(fraction or "0") * _UNIT_NS[unit] // 10 ** len(fraction)
+        position = match.end()
+    return sign * total if 0 < position == len(rest) and total <= _LONGEST else None
 
 
 def human_duration(seconds: float) -> str:

@@ -12,27 +12,51 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from husk import __version__
 from husk.config import Config, RuntimeConfig
+from husk.engine.containers.changes import Differ
+from husk.engine.containers.connections import Connections
+from husk.engine.containers.copy import Copier
+from husk.engine.containers.exec import Execs
+from husk.engine.containers.health import Prober
 from husk.engine.containers.index import Index
 from husk.engine.containers.lifecycle import Lifecycle
 from husk.engine.containers.model import Container
 from husk.engine.containers.places import Places
+from husk.engine.containers.prune import ContainerPruner
 from husk.engine.containers.restore import Restorer
+from husk.engine.containers.roots import Roots
 from husk.engine.containers.service import Containers
+from husk.engine.containers.staging import Stager
+from husk.engine.containers.stats import Statistics
+from husk.engine.containers.storing import Storing
+from husk.engine.containers.top import Top
+from husk.engine.containers.update import Updater
 from husk.engine.events import Events
 from husk.engine.host import Host
 from husk.engine.images.bootstrap import make_busybox
 from husk.engine.images.commit import Committer
+from husk.engine.images.importer import Importer
 from husk.engine.images.index import ImageIndex
+from husk.engine.images.load import Loader
 from husk.engine.images.model import CommitOptions
+from husk.engine.images.prune import Pruner
 from husk.engine.images.pull import Pins, Puller
+from husk.engine.images.push import Pusher
 from husk.engine.images.remove import Remover
+from husk.engine.images.save import Saver
 from husk.engine.images.service import Images
 from husk.engine.networks.service import Networks
+from husk.engine.services.cluster import Cluster
+from husk.engine.services.reconciler import Reconciler
+from husk.engine.services.runner import Runner
+from husk.engine.services.service import Services
+from husk.engine.services.store import EmbeddedStore
 from husk.engine.system import System
+from husk.engine.volumes.service import Volumes
 from husk.errors import Unavailable
 from husk.kernel import cgroups
 from husk.registry.client import RegistryClient
 from husk.runtime.conmon import Monitor
+from husk.runtime.exec import ExecMonitor
 from husk.runtime.oci import Runtimes, find_runtimes
 from husk.storage.blobs import BlobStore
 from husk.storage.layers import LayerStore
@@ -51,18 +75,38 @@ class Engine:
         config: Config,
         events: Events,
         containers: Containers,
+        copier: Copier,
+        differ: Differ,
+        statistics: Statistics,
+        top: Top,
+        updater: Updater,
+        container_pruner: ContainerPruner,
+        execs: Execs,
         images: Images,
         networks: Networks,
+        volumes: Volumes,
+        connections: Connections,
         system: System,
+        services: Services,
         committer: Committer,
         registry: RegistryClient,
     ) -> None:
         self.config = config
         self.events = events
         self.containers = containers
+        self.copier = copier
+        self.differ = differ
+        self.statistics = statistics
+        self.top = top
+        self.updater = updater
+        self.container_pruner = container_pruner
+        self.execs = execs
         self.images = images
         self.networks = networks
+        self.volumes = volumes
+        self.connections = connections
         self.system = system
+        self.services = services
         self._committer = committer
         self._registry = registry
 
@@ -80,6 +124,7 @@ class Engine:
         """Take over what may change while the daemon runs: labels, insecure registries, mirrors."""
         self.config = config
         self.system.reload(config)
+        self.networks.reload()
         self._registry.configure(config.insecure_registries, config.registry_mirrors)
         self.events.publish("daemon", "reload", self.system.info().engine_id, {"name": self.system.info().hostname})
 
@@ -108,8 +153,10 @@ async def _open(config: Config, stack: AsyncExitStack) -> Engine:
     def records() -> Iterator[Container]:
         return (instance.record for instance in index)
 
-    networks = await Networks.open(config, state, events, records())
+    networks = await Networks.open(config, state, events, records(), lambda reference: index.find(reference).record)
     stack.push_async_callback(_leave_host, config, networks, index)
+    volumes = await Volumes.open(config, state, events, records)
+    stack.push_async_callback(volumes.close)
     monitor = Monitor(host.conmon_path)
     image_index, pins = ImageIndex(state), Pins()
     remover = Remover(index=image_index, blobs=blobs, layers=layers, pins=pins, containers=records, events=events)
@@ -122,11 +169,33 @@ async def _open(config: Config, stack: AsyncExitStack) -> Engine:
         release=remover.release,
         events=events,
     )
+    pusher = Pusher(
+        registry=registry,
+        blobs=blobs,
+        layers=layers,
+        index=image_index,
+        pins=pins,
+        state=state,
+        events=events,
+    )
     images = Images(
         index=image_index,
         layers=layers,
         puller=puller,
         remover=remover,
+        pusher=pusher,
+        saver=Saver(index=image_index, blobs=blobs, layers=layers, pins=pins, events=events),
+        loader=Loader(index=image_index, blobs=blobs, layers=layers, pins=pins, release=remover.release, events=events),
+        importer=Importer(
+            registry=registry,
+            index=image_index,
+            blobs=blobs,
+            layers=layers,
+            pins=pins,
+            release=remover.release,
+            events=events,
+        ),
+        pruner=Pruner(index=image_index, layers=layers, remover=remover, containers=records, events=events),
         registry=registry,
         events=events,
         containers=records,
@@ -136,6 +205,7 @@ async def _open(config: Config, stack: AsyncExitStack) -> Engine:
         places=places,
         layers=layers,
         networks=networks,
+        volumes=volumes,
         monitor=monitor,
         runtimes=runtimes,
         events=events,
@@ -143,31 +213,60 @@ async def _open(config: Config, stack: AsyncExitStack) -> Engine:
         tasks=tasks,
         release_layers=remover.release,
     )
+    roots = Roots(index, places, layers, Stager(places, layers, volumes))
+    execs = Execs(
+        index=index,
+        places=places,
+        monitor=ExecMonitor(host.conmon_path),
+        runtimes=runtimes,
+        host=host,
+        publish=lifecycle.publish,
+        tasks=tasks,
+    )
+    lifecycle.accompany(execs, Prober(execs, lifecycle.publish, tasks))
     stack.push_async_callback(tasks.cancel_all)
     stack.callback(lifecycle.close)
     restorer = Restorer(
         index=index, places=places, lifecycle=lifecycle, monitor=monitor, runtimes=runtimes, tasks=tasks
     )
+    await execs.restore()
     await restorer.restore()
+    await volumes.restored()
     await remover.collect()
+    await pusher.collect()
     if not len(image_index) and await make_busybox(image_index, blobs, layers):
         log.info("made the image busybox:latest from this host's busybox")
+    containers = Containers(
+        index=index,
+        lifecycle=lifecycle,
+        places=places,
+        images=images,
+        pins=pins,
+        networks=networks,
+        volumes=volumes,
+        storing=Storing(index, places, roots, volumes, images),
+        monitor=monitor,
+        runtimes=runtimes,
+        host=host,
+    )
+    system = System(config, host, _named(runtimes))
     return Engine(
         config=config,
         events=events,
-        containers=Containers(
-            index=index,
-            lifecycle=lifecycle,
-            places=places,
-            images=images,
-            networks=networks,
-            monitor=monitor,
-            runtimes=runtimes,
-            host=host,
-        ),
+        containers=containers,
+        copier=Copier(index, places, roots, lifecycle.publish),
+        differ=Differ(index, places, roots),
+        statistics=Statistics(index, places),
+        top=Top(index, places, lifecycle.publish),
+        updater=Updater(index, places, runtimes, host, lifecycle.publish),
+        container_pruner=ContainerPruner(index, places, lifecycle, events),
+        execs=execs,
         images=images,
         networks=networks,
-        system=System(config, host, _named(runtimes)),
+        volumes=volumes,
+        connections=Connections(index, networks, places),
+        system=system,
+        services=_open_services(stack, config, state, system, containers, images, events),
         committer=Committer(
             index=index,
             lifecycle=lifecycle,
@@ -179,6 +278,29 @@ async def _open(config: Config, stack: AsyncExitStack) -> Engine:
             events=events,
         ),
         registry=registry,
+    )
+
+
+def _open_services(
+    stack: AsyncExitStack,
+    config: Config,
+    state: StateStore,
+    system: System,
+    containers: Containers,
+    images: Images,
+    events: Events,
+) -> Services:
+    """Go on keeping what was declared, from where the last daemon was."""
+    store = EmbeddedStore(state)
+    labels = dict(label.partition("=")[::2] for label in config.labels)
+    cluster = Cluster(state, labels, system.info().memory)
+    runner = Runner(store=store, containers=containers, images=images, wake=lambda: reconciler.wake())
+    reconciler = Reconciler(store=store, cluster=cluster, containers=containers, runner=runner, events=events)
+    stack.push_async_callback(runner.close)
+    stack.push_async_callback(reconciler.close)
+    reconciler.start()
+    return Services(
+        store=store, cluster=cluster, reconciler=reconciler, runner=runner, containers=containers, events=events
     )
 
 

@@ -4,6 +4,7 @@ A listener that does not read is dropped rather than allowed to grow without bou
 """
 
 import asyncio
+import weakref
 from collections import deque
 from collections.abc import AsyncIterator
 
@@ -11,6 +12,8 @@ from msgspec import Struct
 
 from husk.engine.clock import now_ns
 from husk.engine.filters import Filters
+from husk.errors import InvalidParameter
+from husk.registry import reference as references
 
 HISTORY = 256
 BACKLOG = 4096
@@ -35,7 +38,8 @@ class Events:
 
     def __init__(self) -> None:
         self._history: deque[Event] = deque(maxlen=HISTORY)
-        self._listeners: set[asyncio.Queue[Event | None]] = set()
+        # Weak, because a stream that nobody began to read never reaches its own end.
+        self._listeners: weakref.WeakSet[asyncio.Queue[Event | None]] = weakref.WeakSet()
 
     @property
     def listeners(self) -> int:
@@ -67,7 +71,7 @@ class Events:
 
     def close(self) -> None:
         """End every stream: the daemon is going."""
-        for queue in self._listeners:
+        for queue in list(self._listeners):
             while not queue.empty():
                 queue.get_nowait()
             queue.put_nowait(None)
@@ -80,11 +84,7 @@ class Events:
                 if matches(event, filters):
                     yield event
             while True:
-                left = None if until_ns is None else max(0.0, (until_ns - now_ns()) / 1e9)
-                try:
-                    next_event = await asyncio.wait_for(queue.get(), left)
-                except TimeoutError:
-                    return
+                next_event = await _next(queue, until_ns)
                 if next_event is None or (until_ns is not None and next_event.time_ns > until_ns):
                     return
                 if matches(next_event, filters):
@@ -93,13 +93,24 @@ class Events:
             self._listeners.discard(queue)
 
 
+async def _next(queue: asyncio.Queue[Event | None], until_ns: int | None) -> Event | None:
+    """None at the end. What waits in the queue comes out however late it is read: it happened in time."""
+    if not queue.empty():
+        return queue.get_nowait()
+    left = None if until_ns is None else max(0.0, (until_ns - now_ns()) / 1e9)
+    try:
+        return await asyncio.wait_for(queue.get(), left)
+    except TimeoutError:
+        return None
+
+
 def matches(event: Event, filters: Filters) -> bool:
     """Docker's rules: every key must match; within a key one value is enough, except labels, which all must match."""
     if not filters:
         return True
     if (types := filters.get("type")) and event.type not in types:
         return False
-    if (scopes := filters.get("scope")) and event.scope not in scopes:
+    if (scopes := filters.get("scope")) and not event.scope.startswith(tuple(scopes)):
         return False
     if (actions := filters.get("event")) and not any(
         event.action == wanted or event.action.startswith(wanted + ": ") for wanted in actions
@@ -114,10 +125,27 @@ def matches(event: Event, filters: Filters) -> bool:
 
 
 def _actor_matches(event: Event, kind: str, wanted: list[str]) -> bool:
-    # An image filter also takes the container events of that image, as dockerd's does.
-    if kind == "image" and event.type == "container":
-        return event.attributes.get("image", "") in wanted
+    """By the beginning of an id or name; images by the whole name, with or without its tag."""
+    if kind == "image":
+        return not _image_names(event).isdisjoint(wanted)
     if event.type != kind:
         return False
-    name = event.attributes.get("name", "")
-    return any(event.actor_id == w or name == w or (len(w) >= 4 and event.actor_id.startswith(w)) for w in wanted)
+    return event.actor_id.startswith(tuple(wanted)) or event.attributes.get("name", "").startswith(tuple(wanted))
+
+
+def _image_names(event: Event) -> set[str]:
+    """What an image filter may say to get this event; a container's events count as those of its image."""
+    if event.type == "image":
+        names = {event.actor_id, event.attributes.get("name", "")}
+    elif event.type == "container":
+        names = {event.attributes.get("image", "")}
+    else:
+        return set()
+    return names | {_without_tag(name) for name in names}
+
+
+def _without_tag(image: str) -> str:
+    try:
+        return references.parse(image).familiar_name
+    except InvalidParameter:
+        return image

@@ -155,6 +155,13 @@ def remove(path: str) -> None:
             _rmdir(group)
 
 
+def lift_pids_limit(path: str) -> None:
+    """Let the cgroup have as many processes as the host allows."""
+    for directory in _directories(path):
+        if (limit := directory / "pids.max").exists():
+            _write(limit, "max")
+
+
 def oom_killed(path: str) -> bool:
     """Has the kernel killed a process of this cgroup for lack of memory? False when the cgroup is gone."""
     for directory in _directories(path):

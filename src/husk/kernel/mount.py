@@ -61,7 +61,7 @@ def bind(source: str, target: str, readonly: bool = False) -> None:
 
 
 def mount_overlay(lower: Sequence[str], upper: str, work: str, target: str) -> None:
-    """Mount `upper` over the read-only directories `lower` (the topmost first)."""
+    """Mount `upper` over the read-only directories `lower` (the topmost first); without `upper` all is read-only."""
     data = overlay_options(lower, upper, work)
     if len(os.fsencode(data)) <= _MAX_DATA:
         mount("overlay", target, "overlay", data=data)
@@ -74,8 +74,8 @@ def mount_overlay(lower: Sequence[str], upper: str, work: str, target: str) -> N
 def overlay_options(lower: Sequence[str], upper: str, work: str) -> str:
     """The option string of an overlay mount, with the characters escaped that separate options and directories."""
     layers = ":".join(_escape(directory, _SEPARATORS + ":") for directory in lower)
-    writable = f"upperdir={_escape(upper, _SEPARATORS)},workdir={_escape(work, _SEPARATORS)}"
-    return f"lowerdir={layers},{writable},{_OVERLAY_OPTIONS}"
+    writable = f",upperdir={_escape(upper, _SEPARATORS)},workdir={_escape(work, _SEPARATORS)}" if upper else ""
+    return f"lowerdir={layers}{writable},{_OVERLAY_OPTIONS}"
 
 
 def mounts_below(path: str) -> list[str]:
@@ -92,6 +92,26 @@ def parse_mounts_below(table: bytes, path: str) -> list[str]:
     found = [point for point in points if point == path or point.startswith(inside)]
     # A later line may be mounted on top of an earlier one at the same place.
     return sorted(reversed(found), key=lambda point: -point.rstrip("/").count("/"))
+
+
+def shared_of(path: str) -> tuple[str, frozenset[str]]:
+    """Where the mount that holds `path` is mounted, and how it propagates: `shared`, `master` (a slave), or nothing."""
+    with open("/proc/self/mountinfo", "rb") as table:
+        return parse_shared_of(table.read(), path)
+
+
+def parse_shared_of(table: bytes, path: str) -> tuple[str, frozenset[str]]:
+    """`shared_of` for the text of a mountinfo file."""
+    path = os.path.realpath(path)
+    best, tags = "", frozenset[str]()
+    for line in table.splitlines():
+        fields = line.split(b" ")
+        point = _unescape(fields[4])
+        # A later line at the same place is mounted on top of the earlier one.
+        if len(point) >= len(best) and (path == point or path.startswith(point.rstrip("/") + "/")):
+            optional = fields[6 : fields.index(b"-")]
+            best, tags = point, frozenset(tag.partition(b":")[0].decode() for tag in optional)
+    return best, tags
 
 
 def _mount_overlay_from(base: str, data: str, target: str) -> None:

@@ -6,10 +6,12 @@ import threading
 from husk.errors import SystemFault
 
 _LIBRARY = "libnftables.so.1"
+# The library keeps state for the whole process.
+_lock = threading.Lock()
 
 
 class Nftables:
-    """libnftables, for the network namespace of the thread that calls; calls are serialized."""
+    """libnftables, for the network namespace of the thread that calls; the calls of a process are serialized."""
 
     def __init__(self) -> None:
         try:
@@ -25,12 +27,11 @@ class Nftables:
             function.restype = ctypes.c_char_p
         library.nft_run_cmd_from_buffer.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
         self._library = library
-        self._lock = threading.Lock()
 
     def run(self, commands: str) -> str:
         """Carry out all commands or none; what they print. Blocks: call from a thread."""
         library = self._library
-        with self._lock:
+        with _lock:
             # A context opens its netlink socket at once and so belongs to a namespace: none is kept between calls.
             context = library.nft_ctx_new(0)
             if not context:

@@ -8,6 +8,7 @@ thread per process is needed and the same code watches processes that a former d
 import asyncio
 import fcntl
 import os
+import select
 import signal
 import subprocess
 from collections.abc import Collection, Mapping, Sequence
@@ -51,6 +52,13 @@ def send_signal(pidfd: int, sig: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+def has_ended(pidfd: int) -> bool:
+    """Is the process gone, or only a zombie?"""
+    poll = select.poll()
+    poll.register(pidfd, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def start_time(pid: int) -> int | None:

@@ -10,6 +10,8 @@ from pathlib import Path
 _SYS_OPENAT2 = 437
 _RESOLVE_IN_ROOT = 0x10
 _RESOLVE_NO_MAGICLINKS = 0x02
+_RESOLVE_NO_SYMLINKS = 0x04
+_RESOLVE_BENEATH = 0x08
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -17,21 +19,30 @@ class _OpenHow(ctypes.Structure):
     _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
 
 
-def open_in_root(root: Path, path: str, flags: int, mode: int = 0) -> int:
+def open_in_root(root: Path | str, path: str, flags: int, mode: int = 0) -> int:
     """A file descriptor of `path` below `root`; raises OSError as `os.open` does."""
     root_fd = os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        how = _OpenHow(flags | os.O_CLOEXEC, mode, _RESOLVE_IN_ROOT | _RESOLVE_NO_MAGICLINKS)
-        fd = _libc.syscall(_SYS_OPENAT2, root_fd, os.fsencode(path), ctypes.byref(how), ctypes.sizeof(how))
-        if fd < 0:
-            error = ctypes.get_errno()
-            raise OSError(error, os.strerror(error), path)
-        return int(fd)
+        return _openat2(root_fd, path, flags, mode, _RESOLVE_IN_ROOT | _RESOLVE_NO_MAGICLINKS)
     finally:
         os.close(root_fd)
 
 
-def make_directories(root: Path, path: str) -> None:
+def open_beneath(directory: int, path: str, flags: int) -> int:
+    """A file descriptor of `path` below an open directory; a link anywhere on the way is an error (ELOOP)."""
+    return _openat2(directory, path, flags, 0, _RESOLVE_BENEATH | _RESOLVE_NO_SYMLINKS | _RESOLVE_NO_MAGICLINKS)
+
+
+def _openat2(directory: int, path: str, flags: int, mode: int, resolve: int) -> int:
+    how = _OpenHow(flags | os.O_CLOEXEC, mode, resolve)
+    fd = _libc.syscall(_SYS_OPENAT2, directory, os.fsencode(path), ctypes.byref(how), ctypes.sizeof(how))
+    if fd < 0:
+        error = ctypes.get_errno()
+        raise OSError(error, os.strerror(error), path)
+    return int(fd)
+
+
+def make_directories(root: Path | str, path: str) -> None:
     """Make `path` and what lacks above it, below `root`; nothing happens where it exists, or where a file stands."""
     parts = [part for part in path.split("/") if part and part != "."]
     for length in range(1, len(parts) + 1):

@@ -24,7 +24,7 @@ UP = 0x1
 
 _NEWLINK, _DELLINK, _GETLINK = 16, 17, 18
 _NEWADDR, _DELADDR, _GETADDR = 20, 21, 22
-_NEWROUTE, _GETROUTE = 24, 26
+_NEWROUTE, _DELROUTE, _GETROUTE = 24, 25, 26
 
 _IFLA_ADDRESS = 1
 _IFLA_IFNAME = 3
@@ -36,6 +36,10 @@ _IFLA_NET_NS_FD = 28
 _IFLA_EXT_MASK = 29
 _IFLA_INFO_KIND = 1
 _IFLA_INFO_DATA = 2
+_IFLA_INFO_SLAVE_KIND = 4
+_IFLA_INFO_SLAVE_DATA = 5
+_IFLA_BRPORT_HAIRPIN = 4
+_IFLA_BRPORT_ISOLATED = 33
 _VETH_INFO_PEER = 1
 _SKIP_STATS = 8
 
@@ -130,6 +134,21 @@ def set_master(name: str, master: int) -> Message:
     return Message(_NEWLINK, 0, payload, f"attach {name} to its bridge")
 
 
+def set_port(name: str, *, hairpin: bool, isolated: bool) -> Message:
+    """How a port of a bridge behaves: `hairpin` lets packets go back to where they came from, an `isolated` one talks
+    to the bridge itself and to no other isolated port."""
+    kind = nested(
+        _IFLA_LINKINFO,
+        text(_IFLA_INFO_SLAVE_KIND, "bridge"),
+        nested(
+            _IFLA_INFO_SLAVE_DATA,
+            attribute(_IFLA_BRPORT_HAIRPIN, bytes([hairpin])),
+            attribute(_IFLA_BRPORT_ISOLATED, bytes([isolated])),
+        ),
+    )
+    return Message(_NEWLINK, 0, _link() + text(_IFLA_IFNAME, name) + kind, f"configure port {name}")
+
+
 def set_alias(name: str, alias: str) -> Message:
     payload = _link() + text(_IFLA_IFNAME, name) + attribute(_IFLA_IFALIAS, alias.encode())
     return Message(_NEWLINK, 0, payload, f"set alias of {name}")
@@ -186,11 +205,23 @@ def parse_address(payload: bytes) -> Address:
     return Address(index, IPv4Interface((local, prefix)))
 
 
+def _default_route(kind: int, flags: int, gateway: IPv4Address | None, what: str) -> Message:
+    payload = _RTMSG.pack(socket.AF_INET, 0, 0, 0, _RT_TABLE_MAIN, _RTPROT_BOOT, _RT_SCOPE_UNIVERSE, _RTN_UNICAST, 0)
+    if gateway is not None:
+        payload += attribute(_RTA_GATEWAY, gateway.packed)
+    return Message(kind, flags, payload, what)
+
+
 def add_default_route(gateway: IPv4Address) -> Message:
-    payload = _RTMSG.pack(
-        socket.AF_INET, 0, 0, 0, _RT_TABLE_MAIN, _RTPROT_BOOT, _RT_SCOPE_UNIVERSE, _RTN_UNICAST, 0
-    ) + attribute(_RTA_GATEWAY, gateway.packed)
-    return Message(_NEWROUTE, CREATE | EXCLUSIVE, payload, f"add default route via {gateway}")
+    return _default_route(_NEWROUTE, CREATE | EXCLUSIVE, gateway, f"add default route via {gateway}")
+
+
+def replace_default_route(gateway: IPv4Address) -> Message:
+    return _default_route(_NEWROUTE, CREATE | REPLACE, gateway, f"set default route via {gateway}")
+
+
+def delete_default_route() -> Message:
+    return _default_route(_DELROUTE, 0, None, "delete default route")
 
 
 def list_routes() -> Message:

@@ -2,7 +2,7 @@
 
 import errno
 import logging
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from ipaddress import AddressValueError, IPv4Address, IPv4Interface, IPv4Network
 from pathlib import Path
 from typing import NamedTuple
@@ -30,6 +30,8 @@ class BridgePlan(NamedTuple):
     pools: tuple[AddressPool, ...]
     remembered: str | None
     in_use: bool
+    # 0 for what the uplinks take.
+    mtu: int = 0
 
 
 class BridgeState(NamedTuple):
@@ -79,8 +81,10 @@ def ensure(plan: BridgePlan) -> BridgeState:
         surroundings = look_around(netlink, plan.interface)
         gateway = decide(plan, surroundings)
         _ensure_bridge(netlink, plan, surroundings, gateway)
+    # Lets a process of the host reach published ports through the loopback; the firewall guards the other direction.
+    sysctl.try_write(f"net/ipv4/conf/{plan.interface}/route_localnet", "1")
     _ensure_forwarding()
-    return BridgeState(gateway, surroundings.mtu)
+    return BridgeState(gateway, plan.mtu or surroundings.mtu)
 
 
 def remove(interface: str, owner: str) -> None:
@@ -91,6 +95,15 @@ def remove(interface: str, owner: str) -> None:
             (error,) = netlink.attempt([rtnetlink.delete_link(interface)])
             if error is not None and error.errno != errno.ENODEV:
                 raise error
+
+
+def sweep(owner: str, keep: Collection[str]) -> None:
+    """Delete the bridges that `ensure` made for this owner, but those to keep."""
+    with NetlinkSocket() as netlink:
+        for link in map(rtnetlink.parse_link, netlink.dump(rtnetlink.list_links())):
+            if link.kind == "bridge" and link.alias == owner and link.name not in keep:
+                log.info("removing bridge %s, which belongs to no network", link.name)
+                netlink.attempt([rtnetlink.delete_link(link.name)])
 
 
 def look_around(netlink: NetlinkSocket, interface: str) -> Surroundings:

@@ -25,17 +25,24 @@ _NARROWEST_SUBNET = 30
 
 
 class AddressSpace:
-    """The addresses of one subnet: which are taken. Network and broadcast address are never given out."""
+    """The addresses of one subnet: which are taken. Network and broadcast address are never given out.
 
-    def __init__(self, subnet: IPv4Network) -> None:
+    `within` narrows what is given out to those who want no address in particular.
+    """
+
+    def __init__(self, subnet: IPv4Network, within: IPv4Network | None = None) -> None:
         if subnet.prefixlen > _NARROWEST_SUBNET:
             raise InvalidParameter(f"subnet {subnet} has no room for a gateway and a container")
         self.subnet = subnet
         self._first = int(subnet.network_address) + 1
         self._last = int(subnet.broadcast_address) - 1
         self._taken: set[int] = set()
-        # Everything between the first address and this one is taken.
-        self._lowest = self._first
+        self._begin, self._end = self._first, self._last
+        if within is not None:
+            self._begin = max(self._first, int(within.network_address))
+            self._end = min(self._last, int(within.broadcast_address))
+        # Everything between the first address to give out and this one is taken.
+        self._lowest = self._begin
 
     def __contains__(self, address: IPv4Address) -> bool:
         """Whether the address is taken."""
@@ -43,6 +50,11 @@ class AddressSpace:
 
     def __len__(self) -> int:
         return len(self._taken)
+
+    @property
+    def available(self) -> int:
+        """How many addresses are left for those who want none in particular."""
+        return self._end - self._begin + 1 - sum(self._begin <= address <= self._end for address in self._taken)
 
     def allocate(self, wanted: IPv4Address | None = None) -> IPv4Address:
         """Take the wanted address, or the lowest free one."""
@@ -55,7 +67,7 @@ class AddressSpace:
             return wanted
         while self._lowest in self._taken:
             self._lowest += 1
-        if self._lowest > self._last:
+        if self._lowest > self._end:
             raise Unavailable(f"no available IPv4 addresses on this network's address pools: {self.subnet}")
         self._taken.add(self._lowest)
         return IPv4Address(self._lowest)
@@ -69,7 +81,7 @@ class AddressSpace:
         """Give an address back; nothing happens when it was free."""
         if int(address) in self._taken:
             self._taken.discard(int(address))
-            self._lowest = min(self._lowest, int(address))
+            self._lowest = min(self._lowest, max(self._begin, int(address)))
 
 
 def subnets(pools: Sequence[AddressPool]) -> Iterator[IPv4Network]:

@@ -154,7 +154,9 @@ class Authorizer:
         self, base: str, challenge: Mapping[str, str], scope: str, credentials: Credentials, url: str, offline: bool
     ) -> tuple[str, float, str]:
         realm = await self._check_realm(base, challenge.get("realm", ""), url)
-        query = {"service": challenge.get("service", ""), "scope": challenge.get("scope") or scope}
+        # A challenge asks for what its one request needs; a token for pushing serves all requests of a push.
+        asked = scope if ",push" in scope else challenge.get("scope") or scope
+        query = {"service": challenge.get("service", ""), "scope": asked}
         if credentials.identity_token:
             form = {"grant_type": "refresh_token", "refresh_token": credentials.identity_token}
             answer = await self._ask(realm, url, form=_filled(query | form | {"client_id": _CLIENT_ID}))

@@ -23,12 +23,14 @@ import msgspec
 from yarl import URL
 
 from husk.errors import HuskError, InvalidParameter, NotFound, SystemFault, Unauthorized
-from husk.registry.auth import NOBODY, Authorizer, Credentials, TokenRefused
-from husk.registry.challenges import Challenge, parse_challenges
-from husk.registry.failures import Refusal, blob_error, manifest_error, phrase, read_refusal
+from husk.registry.auth import NOBODY, Authorizer, Credentials
+from husk.registry.failures import blob_error, manifest_error, phrase
 from husk.registry.manifest import INDEX_TYPES, MANIFEST_TYPES, SCHEMA1_TYPES, Descriptor
 from husk.registry.reference import DOCKER_HUB, Reference, validate_digest, validate_domain
+from husk.registry.search import SearchResult, search
+from husk.registry.session import Refused, Session
 from husk.registry.transport import Interrupted, Transport, Unreachable, describe, read_limited
+from husk.registry.upload import Target
 
 T = TypeVar("T")
 OnRetry = Callable[[int, float, str], None]
@@ -37,7 +39,6 @@ OnRetry = Callable[[int, float, str], None]
 HUB_HOST = "registry-1.docker.io"
 LARGEST_MANIFEST = 4 * 1024 * 1024
 LARGEST_BYTES = 8 * 1024 * 1024
-_LARGEST_REFUSAL = 64 * 1024
 _CHUNK = 1024 * 1024
 _MOST_PAGES = 1000
 _BLOB_TRIES = 5
@@ -76,15 +77,6 @@ class _Page:
     next: str
 
 
-class _Refused(Exception):
-    """A registry said no; callers know what they asked for and turn this into words."""
-
-    def __init__(self, refusal: Refusal, pause: float) -> None:
-        super().__init__(str(refusal))
-        self.refusal = refusal
-        self.pause = pause
-
-
 def _mirrors(urls: Sequence[str]) -> tuple[_Endpoint, ...]:
     return tuple(_Endpoint("", url.rstrip("/")) for url in urls)
 
@@ -97,6 +89,7 @@ class RegistryClient:
     ) -> None:
         self._transport = Transport(user_agent, insecure)
         self._authorizer = Authorizer(self._transport)
+        self._session = Session(self._transport, self._authorizer)
         self._mirrors = _mirrors(mirrors)
         self._backoff = backoff
 
@@ -127,7 +120,7 @@ class RegistryClient:
         try:
             async with self._open(endpoint, ref, target, auth, {"Accept": _ACCEPT}) as response:
                 body = await read_limited(response, LARGEST_MANIFEST)
-        except _Refused as error:
+        except Refused as error:
             if error.refusal.transient:
                 raise
             raise manifest_error(error.refusal, ref) from error
@@ -158,7 +151,7 @@ class RegistryClient:
         try:
             async with self._open(endpoint, ref, target, auth, {}) as response:
                 body = await read_limited(response, LARGEST_MANIFEST)
-        except _Refused as error:
+        except Refused as error:
             if error.refusal.transient:
                 raise
             raise manifest_error(error.refusal, ref) from error
@@ -209,8 +202,8 @@ class RegistryClient:
                 if offset == descriptor.size:
                     return
                 raise _wrong_layer(descriptor)  # complete by HTTP's own count, and yet short: trying again is no use
-            except (Unreachable, Interrupted, _Refused) as error:
-                if isinstance(error, _Refused) and not error.refusal.transient:
+            except (Unreachable, Interrupted, Refused) as error:
+                if isinstance(error, Refused) and not error.refusal.transient:
                     short = error.refusal.status == 416  # the blob ends before the byte that is still missing
                     raise _wrong_layer(descriptor) if short else blob_error(error.refusal, ref) from error
                 if offset == descriptor.size:
@@ -220,11 +213,31 @@ class RegistryClient:
                     raise SystemFault(f"download failed after attempts={failed}: {error}") from error
                 await self._pause(failed, error, on_retry)
 
+    async def target(self, ref: Reference, auth: Credentials | None = None) -> Target:
+        """The repository of `ref`, to push to. Mirrors are for pulling only."""
+        base = await self._transport.locate(self._endpoints(ref)[-1].host)
+        return Target(self._session, base, ref, auth or NOBODY, self._pause)
+
+    async def search(self, term: str, limit: int, auth: Credentials | None = None) -> list[SearchResult]:
+        """Repositories that fit `term`, which may begin with a registry's address."""
+        return await search(self._transport, term, limit, auth)
+
+    async def download(self, url: str) -> AsyncGenerator[tuple[bytes, int], None]:
+        """Any file of the web in chunks, each with the whole size (0 if unknown); iterate inside `aclosing`."""
+        async with self._transport.send("GET", url) as response:
+            if response.status != 200:
+                raise SystemFault(f"failed to GET {url} with status {response.status} {phrase(response.status)}")
+            try:
+                while chunk := await response.content.read(_CHUNK):
+                    yield chunk, response.content_length or 0
+            except (aiohttp.ClientError, OSError) as error:
+                raise Interrupted(f'Get "{url}": {describe(error, url)}') from error
+
     async def login(self, credentials: Credentials) -> str:
         """Check credentials at the registry they are for; the identity token it gave for later use, or ""."""
         base = await self._transport.locate(_login_host(credentials.server_address))
         url, identity = f"{base}/v2/", ""
-        status, challenges = await self._ping(base)
+        status, challenges = await self._session.ping(base)
         if status == 401:
             header, _, identity = await self._authorizer.answer(base, "", credentials, challenges, url, offline=True)
             async with self._transport.send("GET", url, {"Authorization": header} if header else {}) as response:
@@ -233,11 +246,6 @@ class RegistryClient:
             kind = Unauthorized if status in (401, 403) else SystemFault
             raise kind(f"login attempt to {url} failed with status: {status} {phrase(status)}")
         return identity
-
-    async def _ping(self, base: str) -> tuple[int, list[Challenge]]:
-        """How the registry answers to nobody in particular: the status, and the ways to authenticate."""
-        async with self._transport.send("GET", f"{base}/v2/") as response:
-            return response.status, parse_challenges(response.headers.getall("WWW-Authenticate", []))
 
     def _endpoints(self, ref: Reference) -> tuple[_Endpoint, ...]:
         if ref.domain == DOCKER_HUB:
@@ -250,7 +258,7 @@ class RegistryClient:
         for mirror in mirrors:
             try:
                 return await fetch(mirror)
-            except (HuskError, _Refused) as error:
+            except (HuskError, Refused) as error:
                 log.warning("mirror %s cannot serve %s: %s", mirror.url, ref.familiar, error)
         return await fetch(registry)
 
@@ -272,31 +280,10 @@ class RegistryClient:
         base = endpoint.url or await self._transport.locate(endpoint.host)
         # Credentials belong to the registry that the image is named after, not to the mirrors in front of it.
         who = NOBODY if endpoint.url or auth is None else auth
-        url = f"{base}/v2/{ref.path}/{target}"
-        scope = f"repository:{ref.path}:pull"
-        header = self._authorizer.known(base, scope, who)
+        url, scope = f"{base}/v2/{ref.path}/{target}", f"repository:{ref.path}:pull"
         try:
-            for last in (False, True):
-                sent = headers | ({"Authorization": header} if header else {})
-                async with self._transport.send("GET", url, sent) as response:
-                    if response.status in (200, 206):
-                        yield response
-                        return
-                    challenges = parse_challenges(response.headers.getall("WWW-Authenticate", []))
-                    body = await read_limited(response, _LARGEST_REFUSAL, cut=True)
-                    refusal = read_refusal(response.status, challenges, body)
-                    pause = _retry_after(response)
-                # Registries that are partly open hide the rest from strangers instead of asking who they are.
-                hidden = refusal.status in (403, 404) and bool(who) and not header
-                if last or not (refusal.status == 401 or hidden):
-                    raise _Refused(refusal, pause)
-                if hidden:
-                    _, challenges = await self._ping(base)
-                header = await self._authorizer.satisfy(base, scope, who, challenges, header, url)
-                if not header:
-                    raise _Refused(refusal, pause)
-        except TokenRefused as error:
-            raise SystemFault(error.message) from error
+            async with self._session.open("GET", url, base=base, scope=scope, who=who, headers=headers) as response:
+                yield response
         except Unreachable:
             self._transport.forget(endpoint.host)
             raise
@@ -314,14 +301,14 @@ class RegistryClient:
         while True:
             try:
                 return await fetch(ref, endpoint, target, auth)
-            except (Interrupted, _Refused) as error:
+            except (Interrupted, Refused) as error:
                 failed += 1
                 if failed >= _MANIFEST_TRIES:
                     raise SystemFault(str(error)) from error
                 await self._pause(failed, error, None)
 
     async def _pause(self, failed: int, error: Exception, on_retry: OnRetry | None) -> None:
-        asked = error.pause if isinstance(error, _Refused) else 0.0
+        asked = error.pause if isinstance(error, Refused) else 0.0
         seconds = min(max(self._backoff * 2 ** (failed - 1), asked), _LONGEST_PAUSE)
         log.info("retrying in %.1f seconds after: %s", seconds, error)
         if on_retry is not None:
@@ -351,11 +338,6 @@ async def _body_from(response: aiohttp.ClientResponse, offset: int) -> AsyncIter
 
 def _wrong_layer(descriptor: Descriptor) -> SystemFault:
     return SystemFault(f"filesystem layer verification failed for digest {descriptor.digest}")
-
-
-def _retry_after(response: aiohttp.ClientResponse) -> float:
-    value = response.headers.get("Retry-After", "")
-    return float(value) if value.isascii() and value.isdigit() else 0.0
 
 
 def _login_host(address: str) -> str:

@@ -110,6 +110,11 @@ def blob_error(refusal: Refusal, ref: Reference) -> HuskError:
     return manifest_error(refusal, ref)
 
 
+def push_error(refusal: Refusal) -> HuskError:
+    """The error of a push that was refused; it is told in the stream, so its kind matters to nobody."""
+    return SystemFault(str(refusal))
+
+
 def phrase(status: int) -> str:
     """The reason phrase that belongs to a status."""
     try:

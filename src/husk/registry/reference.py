@@ -4,6 +4,7 @@ Pure. The grammar and the normal forms are Docker's: `busybox` is `docker.io/lib
 with a dot, a colon or an upper case letter (or `localhost`) is a registry, everything else lives on Docker Hub.
 """
 
+import hashlib
 import ipaddress
 import re
 from dataclasses import dataclass, replace
@@ -155,3 +156,8 @@ def validate_digest(text: str) -> str:
     if len(value) != 64:
         raise InvalidParameter("invalid checksum digest length")
     raise InvalidParameter("invalid checksum digest format")
+
+
+def digest_of(data: bytes) -> str:
+    """The digest by which `data` is known."""
+    return "sha256:" + hashlib.sha256(data).hexdigest()

@@ -12,13 +12,15 @@ import socket
 import ssl
 import urllib.parse
 import urllib.request
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import aiohttp
 from yarl import URL
 
 from husk.errors import SystemFault
+from husk.registry.certificates import DIRECTORIES, context_for
 
 _LOOPBACK = ("127.0.0.0/8", "::1/128")
 _CONNECT_SECONDS = 15
@@ -26,6 +28,7 @@ _STALLED_SECONDS = 60
 _PROBE_SECONDS = 15
 _BUFFER = 512 * 1024
 
+Body = bytes | AsyncIterable[bytes]
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
@@ -40,8 +43,12 @@ class Interrupted(SystemFault):
 class Transport:
     """The HTTP session to all registries."""
 
-    def __init__(self, user_agent: str, insecure: Sequence[str] = ()) -> None:
+    def __init__(
+        self, user_agent: str, insecure: Sequence[str] = (), certificates: Sequence[Path] = DIRECTORIES
+    ) -> None:
         self._user_agent = user_agent
+        self._certificates = tuple(certificates)
+        self._contexts: dict[str, ssl.SSLContext | None] = {}
         self._session: aiohttp.ClientSession | None = None
         self._unverified: ssl.SSLContext | None = None
         self._bases: dict[str, str] = {}
@@ -54,6 +61,7 @@ class Transport:
         self._names, self._networks = parse_insecure(insecure)
         self._bases.clear()
         self._lenient.clear()
+        self._contexts.clear()
 
     async def close(self) -> None:
         if self._session is not None:
@@ -70,6 +78,7 @@ class Transport:
     def forget(self, host: str) -> None:
         """Look anew next time how `host` is reached: it just was not."""
         self._bases.pop(host, None)
+        self._contexts.pop(f"https://{host}", None)
 
     async def _probe(self, host: str) -> str:
         self._lenient.add(f"https://{host}")
@@ -100,6 +109,7 @@ class Transport:
         url: str,
         headers: Mapping[str, str] | None = None,
         form: Mapping[str, str] | None = None,
+        body: Body | None = None,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """One exchange; redirects are followed (without credentials to another host), no status is an error."""
         base = _base_of(url)
@@ -109,9 +119,9 @@ class Transport:
                 # Built here once and exactly: neither names nor signed queries may be encoded a second time.
                 URL(url, encoded=True),
                 headers=headers,
-                data=form,
+                data=form if body is None else body,
                 proxy=proxy_for(url),
-                ssl=self._lenient_context() if base in self._lenient else True,
+                ssl=await self._tls(base),
             )
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise Unreachable(f'{method.capitalize()} "{base}/v2/": {describe(error, url)}') from error
@@ -133,6 +143,17 @@ class Transport:
                 requote_redirect_url=False,  # object stores sign the exact text of the URL
             )
         return self._session
+
+    async def _tls(self, base: str) -> ssl.SSLContext | bool:
+        """The settings of the administrator's `certs.d` if there are any for this host, else the usual ones."""
+        if not base.startswith("https:"):
+            return True
+        if base not in self._contexts:
+            host = base.removeprefix("https://")
+            self._contexts[base] = await asyncio.to_thread(
+                context_for, host, self._certificates, lenient=base in self._lenient
+            )
+        return self._contexts[base] or (self._lenient_context() if base in self._lenient else True)
 
     def _lenient_context(self) -> ssl.SSLContext:
         if self._unverified is None:

@@ -204,6 +204,7 @@ class Console:
         self._connection = connection
         self._closes_stdin = closes_stdin
         self._reset = False
+        self._closed = False
 
     async def read(self) -> tuple[int, bytes] | None:
         """The next piece of output with its stream (1 stdout, 2 stderr); None when the monitor has ended."""
@@ -227,6 +228,8 @@ class Console:
         loop = asyncio.get_running_loop()
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             for start in range(0, len(data), _INPUT_CHUNK):
+                if self._closed:
+                    return
                 await loop.sock_sendall(self._connection, data[start : start + _INPUT_CHUNK])
 
     def close_stdin(self) -> None:
@@ -236,6 +239,8 @@ class Console:
                 self._connection.shutdown(socket.SHUT_WR)
 
     def close(self) -> None:
+        """Let go of the container; a `write` that is still waiting ends without an error."""
+        self._closed = True
         self._connection.close()
 
 

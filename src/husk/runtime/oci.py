@@ -89,6 +89,10 @@ class OCIRuntime:
     async def resume(self, container_id: str) -> None:
         await self._run("resume", container_id)
 
+    async def update(self, container_id: str, resources: Mapping[str, object]) -> None:
+        """Change the limits of a running container to `resources`, in the words of an OCI spec."""
+        await self._run("update", "--resources", "/dev/stdin", container_id, stdin=msgspec.json.encode(resources))
+
     def known(self) -> list[str]:
         """Ids of the containers that this runtime still has a directory of."""
         try:
@@ -101,8 +105,8 @@ class OCIRuntime:
         result = await process.run([self.path, "--version"], timeout=10)
         return result.stdout.decode(errors="replace").partition("\n")[0]
 
-    async def _run(self, verb: str, *arguments: str) -> None:
-        result = await process.run([self.program, *self.global_args, verb, *arguments])
+    async def _run(self, verb: str, *arguments: str, stdin: bytes | None = None) -> None:
+        result = await process.run([self.program, *self.global_args, verb, *arguments], stdin=stdin)
         if result.returncode != 0:
             raise SystemFault(fault(self.name, verb, result.stderr.decode(errors="replace")))
 
@@ -237,8 +241,10 @@ def fault(runtime: str, verb: str, stderr: str, command: str = "") -> str:
     text = "; ".join(message for message in messages if message) or "no message"
     text = _in_runc_words(text, command)
     frame = "failed to create task for container: failed to create shim task: " if verb == "create" else ""
-    if not text.startswith(f"{runtime} {verb} failed"):
-        text = f"{runtime} {verb} failed: {text}"
+    # runc names itself in front of every verb but this one.
+    prefix = "exec failed" if verb == "exec" else f"{runtime} {verb} failed"
+    if not text.startswith(prefix):
+        text = f"{prefix}: {text}"
     return f"{frame}OCI runtime {verb} failed: {text}: unknown"
 
 
@@ -263,4 +269,7 @@ def _in_runc_words(text: str, command: str) -> str:
         return f'unable to start container process: exec: "{name}": {reason}'
     if re.search(r"^open executable: (Operation not permitted|Permission denied)", text):
         return f'unable to start container process: exec: "{command}": permission denied'
+    if match := re.search(r"^chdir `(.*)`: (.*)$", text):
+        reason = match[2].lower()
+        return f'unable to start container process: chdir to cwd ("{match[1]}") set in config.json failed: {reason}'
     return text

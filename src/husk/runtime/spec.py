@@ -277,6 +277,11 @@ def _resources(spec: ContainerSpec, cgroup_v2: bool) -> Json:
     )
 
 
+def oci_resources(spec: ContainerSpec, cgroup_v2: bool) -> Json:
+    """The limits alone, as a runtime takes them for a running container; its devices stay as they are."""
+    return {name: value for name, value in _resources(spec, cgroup_v2).items() if name != "devices"}
+
+
 def _namespace(kind: str, path: str) -> Json:
     return {"type": kind, "path": path} if path else {"type": kind}
 

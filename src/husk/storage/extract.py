@@ -49,6 +49,9 @@ _EARLIEST_NS, _LATEST_NS = -(2**31) * 10**9, 2**33 * 10**9
 class Extractor:
     """Applies one archive to the current directory; the caller has set umask 0."""
 
+    # In a directory that was there before, a new file may get its group and access list.
+    inherits = False
+
     def __init__(self, stream: TarStream) -> None:
         self._stream = stream
         self._directories: dict[bytes, Entry] = {}
@@ -75,7 +78,11 @@ class Extractor:
             for _ in self._stream.pieces(entry.size):
                 pass
             self._whiteout(parent, name)
-        elif entry.kind == REGULAR:
+        else:
+            self._place(entry, path)
+
+    def _place(self, entry: Entry, path: bytes) -> None:
+        if entry.kind == REGULAR:
             self._file(entry, path)
         elif entry.kind == DIRECTORY:
             self._directory(entry, path)
@@ -105,14 +112,14 @@ class Extractor:
                 size = entry.real_size
                 self._fill_sparse(fd, entry.sparse, size)
             self.size += size
-            if entry.uid or entry.gid:
+            if entry.uid or entry.gid or self.inherits:
                 os.fchown(fd, entry.uid, entry.gid)
-            if entry.mode & _SPECIAL_BITS:
+            if entry.mode & _SPECIAL_BITS or self.inherits:
                 # Writing and changing the owner take these bits away.
                 os.fchmod(fd, entry.mode)
             if entry.xattrs:
-                _set_xattrs(fd, entry)
-            time = _clamp(entry.mtime_ns)
+                set_xattrs(fd, entry)
+            time = clamp_time(entry.mtime_ns)
             os.utime(fd, ns=(time, time))
         finally:
             os.close(fd)
@@ -212,10 +219,10 @@ class Extractor:
         os.unlink(path)
 
     def _set_metadata(self, path: bytes, entry: Entry) -> None:
-        if entry.uid or entry.gid:
+        if entry.uid or entry.gid or self.inherits:
             os.lchown(path, entry.uid, entry.gid)
-        _set_xattrs(path, entry)
-        time = _clamp(entry.mtime_ns)
+        set_xattrs(path, entry)
+        time = clamp_time(entry.mtime_ns)
         os.utime(path, ns=(time, time), follow_symlinks=False)
 
     def _finish_directory(self, path: bytes, entry: Entry) -> None:
@@ -227,8 +234,8 @@ class Extractor:
         try:
             os.fchown(fd, entry.uid, entry.gid)
             os.fchmod(fd, entry.mode)
-            _set_xattrs(fd, entry)
-            time = _clamp(entry.mtime_ns)
+            set_xattrs(fd, entry)
+            time = clamp_time(entry.mtime_ns)
             os.utime(fd, ns=(time, time))
         finally:
             os.close(fd)
@@ -250,7 +257,7 @@ def _write(fd: int, data: memoryview) -> None:
         written += os.write(fd, data[written:])
 
 
-def _set_xattrs(target: int | bytes, entry: Entry) -> None:
+def set_xattrs(target: int | bytes, entry: Entry) -> None:
     for name, value in entry.xattrs:
         if is_overlay_xattr(name):
             continue
@@ -269,7 +276,7 @@ def _is_whiteout_at(path: bytes) -> bool:
         return False
 
 
-def _clamp(time_ns: int) -> int:
+def clamp_time(time_ns: int) -> int:
     return min(max(time_ns, _EARLIEST_NS), _LATEST_NS)
 
 

@@ -39,6 +39,8 @@ class StateStore:
     @classmethod
     def open(cls, path: Path) -> Self:
         path.parent.mkdir(parents=True, exist_ok=True)
+        # Containers' environments are in there; SQLite gives its other files the mode of this one.
+        path.touch(mode=0o600)
         connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=NORMAL")
@@ -70,5 +72,7 @@ class StateStore:
                     connection.execute("INSERT OR REPLACE INTO document VALUES (?, ?, ?)", (kind, key, body))
             connection.execute("COMMIT")
         except BaseException:
-            connection.execute("ROLLBACK")
+            # SQLite itself rolls back when the disk is full; that error is the one to tell.
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
             raise

@@ -11,7 +11,6 @@ import stat
 import threading
 from collections import deque
 from collections.abc import Iterator
-from pathlib import Path
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -21,12 +20,12 @@ _LONGEST_RELATIVE = 3000
 _RETRIES = 20
 
 
-def remove_tree(top: str | bytes | Path, stop: threading.Event | None = None) -> None:
+def remove_tree(top: str | bytes | os.PathLike[str], stop: threading.Event | None = None) -> None:
     """Remove the directory `top` and all below it; nothing happens when it does not exist.
 
-    Every subdirectory is moved within or up into `top` and emptied there, so that depth costs nothing. A mount point inside
-    cannot be moved: it raises (EBUSY) instead of losing what is mounted. `stop` ends the work early, to be taken up
-    later.
+    Every subdirectory is moved up into `top` and emptied there, so that depth costs nothing; those in `top` are renamed
+    too, because a mount point cannot be: it raises (EBUSY) instead of losing what is mounted. `stop` ends the work
+    early, to be taken up later.
     """
     try:
         fd = os.open(top, _DIRECTORY)
@@ -91,7 +90,7 @@ def _move_up(name: str, directory: int, top: int, names: Iterator[str]) -> str:
     raise AssertionError("the names never end")
 
 
-def tree_size(top: str | bytes | Path) -> int:
+def tree_size(top: str | bytes | os.PathLike[str]) -> int:
     """Bytes in the regular files below `top`; a file with several names counts once."""
     total = 0
     linked: set[int] = set()
@@ -104,7 +103,7 @@ def tree_size(top: str | bytes | Path) -> int:
     return total
 
 
-def _files(top: str | bytes | Path) -> Iterator[os.stat_result]:
+def _files(top: str | bytes | os.PathLike[str]) -> Iterator[os.stat_result]:
     """The status of every regular file below `top`; what vanishes meanwhile is left out."""
     try:
         bases = [os.open(top, _DIRECTORY)]

@@ -2,15 +2,17 @@
 
     unpack <directory> <blob file> <expected digest or ->
 
-Standard input is the layer as the registry keeps it (gzip, zstd or plain tar, told by its first bytes). One thread
-reads it, hashes it, writes the blob file and decompresses; the main thread hashes the archive and makes the files. The
-process confines itself to `directory` before it looks at the first entry. One line on standard output tells how it went:
+Standard input is the layer as the registry keeps it (plain tar, gzip, zstd, bzip2, xz: its first bytes tell). One
+thread reads it, hashes it, writes the blob file and decompresses; the main thread hashes the archive and makes the
+files. The process confines itself to `directory` before it looks at any entry. One line on standard output says how it
+went:
 
     ok <blob digest> <blob size> <diff id> <size of the files> <1 if the archive describes its root directory, else 0>
     invalid <message>          the data is to blame
     system <message>           the host is to blame
 """
 
+import contextlib
 import hashlib
 import os
 import struct
@@ -28,6 +30,8 @@ _GZIP_MAGIC = b"\x1f\x8b"
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 # Skippable frames, with which zstd:chunked layers may begin, have sixteen magic numbers: 0x184D2A5?.
 _ZSTD_SKIPPABLE_MAGIC = b"\x2a\x4d\x18"
+_BZIP2_MAGIC = b"BZh"
+_XZ_MAGIC = b"\xfd7zXZ\0"
 
 _BUFFER_SIZE = 1 << 20
 _BUFFERS = 4
@@ -35,6 +39,14 @@ _BUFFERS = 4
 
 class Reader(Protocol):
     def readinto(self, buffer: memoryview, /) -> int: ...
+
+
+class HeadedReader(Reader, Protocol):
+    """A stream whose first block can be looked at before it is read."""
+
+    head: bytes
+
+    def read(self, size: int, /) -> bytes: ...
 
 
 class Source:
@@ -150,7 +162,8 @@ def main() -> None:
     out = os.dup(1)
     os.dup2(2, 1)
     outcome = unpack(0, directory, blob, "" if expected == "-" else expected)
-    os.write(out, outcome.replace("\n", " ").encode("utf-8", "backslashreplace") + b"\n")
+    with contextlib.suppress(BrokenPipeError):  # the daemon was killed meanwhile: nobody wants to know
+        os.write(out, outcome.replace("\n", " ").encode("utf-8", "backslashreplace") + b"\n")
     # Leaving without Python's own tidying: nothing is buffered, and a thread may be waiting for data nobody wants.
     os._exit(0)
 
@@ -159,7 +172,7 @@ def unpack(fd: int, directory: str, blob: str, expected: str) -> str:
     """Do the work and put the outcome into a line."""
     try:
         source = Source(fd, os.open(blob, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600))
-        reader, needs_end = _choose_reader(source)
+        reader, needs_end = choose_reader(source)
         _confine(directory)
     except OSError as error:
         return f"system {error}"
@@ -172,19 +185,19 @@ def unpack(fd: int, directory: str, blob: str, expected: str) -> str:
         stream.drain()
     except Exception as error:
         failure = error
-        if _is_fault_of_host(error):
+        if is_fault_of_host(error):
             return f"system unpacking failed: {error}"
         if expected:
             decompression.abandon()
     if expected and source.digest != expected:
         return f"invalid filesystem layer verification failed for digest {expected}"
     if failure is not None:
-        return _describe(failure)
+        return describe(failure)
     root = int(extractor.has_root)
     return f"ok {source.digest} {source.size} {decompression.diff_id} {extractor.size} {root}"
 
 
-def _choose_reader(source: Source) -> tuple[Reader, bool]:
+def choose_reader(source: HeadedReader) -> tuple[Reader, bool]:
     """The decompressor for the stream, and whether the archive's own end mark must tell that it is whole."""
     if _is_tar(source.head):
         return source, False
@@ -196,6 +209,14 @@ def _choose_reader(source: Source) -> tuple[Reader, bool]:
         decompressor = zstandard.ZstdDecompressor()
         # It only calls `read`. The end of its source is the end of the data for it, in the middle of a frame as well.
         return decompressor.stream_reader(source, read_size=_BUFFER_SIZE, read_across_frames=True), True  # type: ignore[arg-type]
+    if source.head.startswith(_BZIP2_MAGIC):
+        import bz2
+
+        return bz2.BZ2File(source), False  # type: ignore[call-overload]
+    if source.head.startswith(_XZ_MAGIC):
+        import lzma
+
+        return lzma.LZMAFile(source), False  # type: ignore[arg-type]
     return source, False
 
 
@@ -218,16 +239,16 @@ def _is_tar(head: bytes) -> bool:
     return True
 
 
-def _is_fault_of_host(failure: Exception) -> bool:
+def is_fault_of_host(failure: Exception) -> bool:
     # gzip's complaint about bad data is an OSError too, without a number.
     return isinstance(failure, OSError) and failure.errno is not None
 
 
-def _describe(failure: Exception) -> str:
+def describe(failure: Exception) -> str:
     if isinstance(failure, EOFError):
         return "invalid unexpected EOF"
     if isinstance(failure, TarError):
         return f"invalid {failure}"
-    if isinstance(failure, isal_zlib.IsalError | OSError) or type(failure).__name__ == "ZstdError":
+    if isinstance(failure, isal_zlib.IsalError | OSError) or type(failure).__name__ in ("ZstdError", "LZMAError"):
         return f"invalid damaged layer: {failure}"
     return f"system unpacking failed: {failure!r}"

@@ -12,7 +12,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -20,6 +20,7 @@ import husk
 from husk.kernel.process import Child, reap_later, send_signal, spawn
 
 _PIPE_SIZE = 1 << 20
+_READ_SIZE = 1 << 18
 
 
 class WorkerDied(Exception):
@@ -114,6 +115,55 @@ class Worker:
             self._writer = None
 
 
+class Producer:
+    """A worker whose standard output is the data, and whose lines about it come on a pipe of their own.
+
+    `stop` ends it and may be called at any time, any number of times.
+    """
+
+    def __init__(self, child: Child, data: int, report: int) -> None:
+        self._child: Child | None = child
+        self._data = data
+        self._report = report
+        self._lines = b""
+
+    @classmethod
+    def start(cls, module: str, arguments: Sequence[str]) -> Self:
+        """Run `module`'s main; the pipe for its lines is an additional last argument."""
+        with contextlib.ExitStack() as stack:
+            data, stdout = _pipe(stack)
+            report, lines = _pipe(stack)
+            with contextlib.suppress(OSError):
+                fcntl.fcntl(data, fcntl.F_SETPIPE_SZ, _PIPE_SIZE)
+            argv = command(module, [*arguments, str(lines)])
+            child = spawn(argv, stdin=subprocess.DEVNULL, stdout=stdout, stderr=2, pass_fds=[lines])
+            return cls(child, _keep(data), _keep(report))
+
+    async def line(self) -> str:
+        """The next line; empty when there is none any more."""
+        while b"\n" not in self._lines:
+            piece = await _read(self._report)
+            if not piece:
+                return ""
+            self._lines += piece
+        line, _, self._lines = self._lines.partition(b"\n")
+        return line.decode()
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """The data as it comes; while nobody asks for the next piece, the worker waits."""
+        while piece := await _read(self._data):
+            yield piece
+
+    def stop(self) -> None:
+        if self._child is None:
+            return
+        send_signal(self._child.pidfd, signal.SIGKILL)
+        reap_later(self._child)
+        self._child = None
+        os.close(self._data)
+        os.close(self._report)
+
+
 def command(module: str, arguments: Sequence[str]) -> list[str]:
     """The command line of a worker.
 
@@ -138,6 +188,15 @@ def _keep(fd: int) -> int:
     copy = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3)
     os.set_blocking(copy, False)
     return copy
+
+
+async def _read(fd: int) -> bytes:
+    loop = asyncio.get_running_loop()
+    while True:
+        try:
+            return os.read(fd, _READ_SIZE)
+        except BlockingIOError:
+            await _ready(fd, loop.add_reader, loop.remove_reader)
 
 
 async def _ready(fd: int, add: Callable[..., object], remove: Callable[[int], object]) -> None:

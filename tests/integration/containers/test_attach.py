@@ -316,7 +316,8 @@ def test_resize_by_the_api(daemon: Daemon):
 
 
 def test_control_c_interrupts_the_program_only(shell: Terminal):
-    shell.type(b"cat\n")
+    shell.type(b"echo beg''in; cat\n")
+    shell.expect(b"begin\r\n")
     shell.type(b"echoed by cat\n")
     shell.expect(b"echoed by cat\r\nechoed by cat\r\n")
     shell.type(b"\x03")

@@ -16,17 +16,30 @@ from husk.errors import SystemFault, Unavailable
 from husk.kernel import namespaces, rtnetlink, sysctl
 from husk.kernel.netlink import NetlinkSocket
 from husk.kernel.nftables import Nftables
+from husk.network import sandbox
 from husk.network.bridge import BridgeDriver, BridgeSettings
+from husk.network.firewall import Firewall
 from husk.network.sandbox import Lease
 
 # Addresses that are reserved for documentation: nothing real is ever reached.
 HOST_OUTSIDE = IPv4Interface("198.51.100.1/24")
 OUTSIDE = IPv4Interface("198.51.100.2/24")
+TABLE = "husk-test"
 
 
 @pytest.fixture
 def settings(tmp_path: Path) -> BridgeSettings:
-    return BridgeSettings("hk-test-0", "husk-test", tmp_path / "netns", warm=0)
+    return BridgeSettings("hk-test-0", TABLE, tmp_path / "netns", warm=0)
+
+
+async def open_driver(settings: BridgeSettings, subnet: str | None, leases: list[Lease]) -> BridgeDriver:
+    """As the engine does it at its start, with one network."""
+    if settings.netns_dir.exists():
+        sandbox.sweep(settings.netns_dir, [lease.sandbox_path for lease in leases])
+    firewall = Firewall(settings.owner)
+    driver = await BridgeDriver.open(settings, subnet, leases, firewall)
+    firewall.apply()
+    return driver
 
 
 @pytest.fixture
@@ -106,7 +119,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 async def test_containers_reach_each_other_and_the_gateway(settings):
-    driver = await BridgeDriver.open(settings, None, [])
+    driver = await open_driver(settings, None, [])
     one, other = await driver.acquire(), await driver.acquire()
     assert (one.ip_address, other.ip_address) == ("172.17.0.2", "172.17.0.3")
     assert pings(one.sandbox_path, one.ip_address)
@@ -116,7 +129,7 @@ async def test_containers_reach_each_other_and_the_gateway(settings):
 
 
 async def test_the_sandbox_is_as_the_lease_says(settings):
-    driver = await BridgeDriver.open(settings, None, [])
+    driver = await open_driver(settings, None, [])
     lease = await driver.acquire()
 
     assert f"link/ether {lease.mac_address}" in run_inside(lease.sandbox_path, "ip", "link", "show", "eth0")
@@ -128,7 +141,7 @@ async def test_the_sandbox_is_as_the_lease_says(settings):
 
 
 async def test_a_container_may_ping_and_listen_on_low_ports_as_any_user(settings):
-    driver = await BridgeDriver.open(settings, None, [])
+    driver = await open_driver(settings, None, [])
     lease = await driver.acquire()
 
     def read(name: str) -> list[str]:
@@ -139,7 +152,7 @@ async def test_a_container_may_ping_and_listen_on_low_ports_as_any_user(settings
 
 
 async def test_the_outside_sees_the_hosts_address(settings, outside):
-    driver = await BridgeDriver.open(settings, None, [])
+    driver = await open_driver(settings, None, [])
     lease = await driver.acquire()
     assert pings(lease.sandbox_path, str(OUTSIDE.ip))
     with udp_socket(outside, str(OUTSIDE.ip), 5000) as server, udp_socket(lease.sandbox_path, "0.0.0.0") as client:
@@ -151,7 +164,7 @@ async def test_the_outside_sees_the_hosts_address(settings, outside):
 
 
 async def test_the_outside_cannot_begin_a_conversation_with_a_container(settings, outside):
-    driver = await BridgeDriver.open(settings, None, [])
+    driver = await open_driver(settings, None, [])
     lease = await driver.acquire()
     run_inside(outside, "ip", "route", "add", driver.subnet, "via", str(HOST_OUTSIDE.ip))
     assert pings(outside, driver.gateway)
@@ -160,9 +173,7 @@ async def test_the_outside_cannot_begin_a_conversation_with_a_container(settings
 
 async def test_two_drivers_live_side_by_side(settings, tmp_path):
     other_settings = BridgeSettings("hk-other-0", "husk-other", tmp_path / "other", warm=1)
-    driver, other = await asyncio.gather(
-        BridgeDriver.open(settings, None, []), BridgeDriver.open(other_settings, None, [])
-    )
+    driver, other = await asyncio.gather(open_driver(settings, None, []), open_driver(other_settings, None, []))
     assert {driver.subnet, other.subnet} == {"172.17.0.0/16", "172.18.0.0/16"}
     here, there = await driver.acquire(), await other.acquire()
     assert not pings(here.sandbox_path, there.ip_address, seconds=1)
@@ -176,12 +187,12 @@ async def test_two_drivers_live_side_by_side(settings, tmp_path):
 
 
 async def test_after_a_crash_only_leases_in_use_remain(settings):
-    crashed = await BridgeDriver.open(settings._replace(warm=3), None, [])
+    crashed = await open_driver(settings._replace(warm=3), None, [])
     kept, lost = await crashed.acquire(), await crashed.acquire()
     await until(lambda: crashed.warm == 3)
     assert len(veths()) == 5
 
-    driver = await BridgeDriver.open(settings, crashed.subnet, [kept])
+    driver = await open_driver(settings, crashed.subnet, [kept])
     assert driver.subnet == crashed.subnet
     assert sandboxes(settings) == {kept.sandbox_path}
     await until(lambda: veths() == {kept.host_interface})
@@ -195,30 +206,30 @@ async def test_after_a_crash_only_leases_in_use_remain(settings):
 
 
 async def test_a_veth_whose_namespace_a_process_keeps_alive_is_swept_too(settings):
-    crashed = await BridgeDriver.open(settings, None, [])
+    crashed = await open_driver(settings, None, [])
     lease = await crashed.acquire()
     with process_inside(lease.sandbox_path):
-        await BridgeDriver.open(settings, None, [])
+        await open_driver(settings, None, [])
         assert lease.host_interface not in links()
 
 
 async def test_a_deleted_bridge_is_repaired_with_its_ports(settings):
-    crashed = await BridgeDriver.open(settings, None, [])
+    crashed = await open_driver(settings, None, [])
     lease = await crashed.acquire()
     with NetlinkSocket() as netlink:
         netlink.execute(rtnetlink.delete_link(settings.interface))
     sysctl.write("net/ipv4/ip_forward", "0")
-    Nftables().run(f"delete table ip {settings.table}")
+    Nftables().run(f"delete table ip {TABLE}")
     assert not pings(lease.sandbox_path, crashed.gateway, seconds=1)
 
-    driver = await BridgeDriver.open(settings, crashed.subnet, [lease])
+    driver = await open_driver(settings, crashed.subnet, [lease])
     assert pings(lease.sandbox_path, driver.gateway)
     assert sysctl.read("net/ipv4/ip_forward") == "1"
-    assert settings.table in Nftables().run("list tables")
+    assert TABLE in Nftables().run("list tables")
 
 
 async def test_releasing_twice_does_not_free_the_successors_address(settings):
-    driver = await BridgeDriver.open(settings, None, [])
+    driver = await open_driver(settings, None, [])
     first = await driver.acquire()
     await driver.release(first)
     await driver.release(first)
@@ -236,11 +247,11 @@ async def test_releasing_twice_does_not_free_the_successors_address(settings):
     await driver.release(first)
     await driver.close(remove=False)
     assert successor.host_interface in links()
-    assert driver._owners[IPv4Address(first.ip_address)] == successor.sandbox_path
+    assert driver._owners[IPv4Address(first.ip_address)] == successor.host_interface
 
 
 async def test_releasing_frees_the_address_though_a_process_lingers(settings):
-    driver = await BridgeDriver.open(settings, None, [])
+    driver = await open_driver(settings, None, [])
     lease = await driver.acquire()
     with process_inside(lease.sandbox_path):
         await driver.release(lease)
@@ -249,17 +260,17 @@ async def test_releasing_frees_the_address_though_a_process_lingers(settings):
 
 async def test_closing_with_remove_leaves_nothing(settings):
     before = links()
-    driver = await BridgeDriver.open(settings._replace(warm=3), None, [])
+    driver = await open_driver(settings._replace(warm=3), None, [])
     lease = await driver.acquire()
     await driver.release(lease)
     await driver.close(remove=True)
     assert links() == before
-    assert not settings.netns_dir.exists()
-    assert settings.table not in Nftables().run("list ruleset")
+    assert sandboxes(settings) == set()
+    assert settings.interface not in Nftables().run("list ruleset")
 
 
 async def test_closing_without_remove_keeps_what_containers_use(settings, outside):
-    driver = await BridgeDriver.open(settings._replace(warm=2), None, [])
+    driver = await open_driver(settings._replace(warm=2), None, [])
     lease = await driver.acquire()
     await driver.close(remove=False)
     assert sandboxes(settings) == {lease.sandbox_path}
@@ -270,7 +281,7 @@ async def test_closing_without_remove_keeps_what_containers_use(settings, outsid
 
 
 async def test_the_warm_pool_fills_up_again(settings):
-    driver = await BridgeDriver.open(settings._replace(warm=2), None, [])
+    driver = await open_driver(settings._replace(warm=2), None, [])
     await until(lambda: driver.warm == 2)
     leases = [await driver.acquire() for _ in range(3)]
     await until(lambda: driver.warm == 2)
@@ -279,7 +290,7 @@ async def test_the_warm_pool_fills_up_again(settings):
 
 
 async def test_an_acquire_that_is_cancelled_leaves_nothing_behind(settings):
-    driver = await BridgeDriver.open(settings, None, [])
+    driver = await open_driver(settings, None, [])
     waiting = asyncio.gather(*(driver.acquire() for _ in range(3)))
     await asyncio.sleep(0)
     waiting.cancel()
@@ -291,7 +302,7 @@ async def test_an_acquire_that_is_cancelled_leaves_nothing_behind(settings):
 
 
 async def test_many_at_once_get_different_addresses(settings):
-    driver = await BridgeDriver.open(settings._replace(warm=2), None, [])
+    driver = await open_driver(settings._replace(warm=2), None, [])
     leases = await asyncio.gather(*(driver.acquire() for _ in range(20)))
     assert len({lease.ip_address for lease in leases}) == 20
     assert pings(leases[0].sandbox_path, leases[-1].ip_address)
@@ -301,7 +312,7 @@ async def test_many_at_once_get_different_addresses(settings):
 
 
 async def test_a_full_subnet_says_so_and_recovers(settings):
-    driver = await BridgeDriver.open(settings._replace(pools=(AddressPool("10.9.0.0/30", 30),), warm=2), None, [])
+    driver = await open_driver(settings._replace(pools=(AddressPool("10.9.0.0/30", 30),), warm=2), None, [])
     lease = await driver.acquire()
     with pytest.raises(Unavailable, match="no available IPv4 addresses"):
         await driver.acquire()
@@ -310,8 +321,8 @@ async def test_a_full_subnet_says_so_and_recovers(settings):
 
 
 async def test_bip_sets_gateway_and_subnet_and_replaces_the_old_address(settings):
-    await (await BridgeDriver.open(settings, None, [])).close(remove=False)
-    driver = await BridgeDriver.open(settings._replace(bip="10.7.0.9/24"), "172.17.0.0/16", [])
+    await (await open_driver(settings, None, [])).close(remove=False)
+    driver = await open_driver(settings._replace(bip="10.7.0.9/24"), "172.17.0.0/16", [])
     assert (driver.gateway, driver.subnet) == ("10.7.0.9", "10.7.0.0/24")
     lease = await driver.acquire()
     assert (lease.ip_address, lease.prefix_len) == ("10.7.0.1", 24)
@@ -324,7 +335,7 @@ async def test_bip_sets_gateway_and_subnet_and_replaces_the_old_address(settings
 async def test_containers_send_no_larger_packets_than_the_uplink_takes(settings, outside):
     with NetlinkSocket() as netlink:
         netlink.execute(rtnetlink.add_default_route(OUTSIDE.ip))
-    driver = await BridgeDriver.open(settings, None, [])
+    driver = await open_driver(settings, None, [])
     lease = await driver.acquire()
     with NetlinkSocket() as netlink:
         found = {link.name: link.mtu for link in map(rtnetlink.parse_link, netlink.dump(rtnetlink.list_links()))}
@@ -336,7 +347,7 @@ async def test_an_interface_that_is_no_bridge_is_left_alone(settings):
     with NetlinkSocket() as netlink:
         netlink.execute(rtnetlink.add_veth(settings.interface, "peer"))
     with pytest.raises(SystemFault, match="is no bridge"):
-        await BridgeDriver.open(settings, None, [])
+        await open_driver(settings, None, [])
     assert {settings.interface, "peer"} <= links()
 
 
@@ -349,7 +360,7 @@ async def test_a_bridge_of_the_administrator_is_used_but_never_deleted(settings)
         netlink.execute(
             rtnetlink.add_address(index, IPv4Interface("10.3.0.7/24")), rtnetlink.set_master("port0", index)
         )
-    driver = await BridgeDriver.open(settings, None, [])
+    driver = await open_driver(settings, None, [])
     assert (driver.gateway, driver.subnet) == ("10.3.0.7", "10.3.0.0/24")
     await driver.close(remove=True)
     assert {settings.interface, "port0"} <= links()

@@ -206,7 +206,7 @@ asyncio.run(main())
 async def test_a_daemon_killed_while_attached_costs_no_output(workshop: Workshop) -> None:
     box = await workshop.make("sh", "-c", "read x; head -c 2000000 /dev/zero; echo end", stdin_open=True)
     source = str(Path(__file__).parents[3] / "src")
-    daemon = subprocess.Popen(  # noqa: ASYNC220 - the process that is to be killed
+    daemon = subprocess.Popen(
         [sys.executable, "-c", CLIENT, str(box.bundle.directory)],
         stdout=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": source},

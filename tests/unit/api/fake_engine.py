@@ -8,9 +8,10 @@ from types import SimpleNamespace
 
 from husk.config import Config as Settings
 from husk.config import RuntimeConfig
+from husk.engine.containers.exec import ExecRecord
 from husk.engine.containers.index import Exit
 from husk.engine.containers.logs import LogQuery, LogRecord
-from husk.engine.containers.model import Config, Container, EndpointRequest, HostConfig, State
+from husk.engine.containers.model import Config, Container, EndpointRequest, ExecConfig, HostConfig, State
 from husk.engine.events import Events
 from husk.engine.filters import Filters
 from husk.engine.images.model import CommitOptions, Image, Progress, Removal
@@ -239,7 +240,8 @@ class FakeImages:
 
 
 class FakeNetworks:
-    def __init__(self) -> None:
+    def __init__(self, containers: FakeContainers) -> None:
+        self.containers = containers
         self.records = [
             Network(
                 id="b" * 64, name="bridge", driver="bridge", created=NOW, subnet="172.17.0.0/16", gateway="172.17.0.1"
@@ -256,6 +258,12 @@ class FakeNetworks:
             if ref in (record.id, record.name):
                 return record
         raise NotFound(f"network {ref} not found")
+
+    def members(self, network: Network) -> list[Container]:
+        return [c for c in self.containers.records.values() if c.state.running and network.name in c.endpoints]
+
+    def addresses(self, network: Network) -> tuple[int, int] | None:
+        return None
 
 
 class FakeSystem:
@@ -290,15 +298,61 @@ class FakeSystem:
         return (Component("conmon", "2.1.6", "unknown"),)
 
 
+class FakeExecs:
+    """Execs of which none has ended."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self.records: dict[str, ExecRecord] = {}
+        self.attachment: object = None
+
+    def create(self, reference: str, config: ExecConfig) -> str:
+        record = ExecRecord(id=f"{len(self.records):064x}", container_id=reference, config=config)
+        self.records[record.id] = record
+        return record.id
+
+    def unfinished(self, container_id: str) -> list[str]:
+        return [record.id for record in self.records.values() if record.container_id == container_id]
+
+    def inspect(self, exec_id: str) -> ExecRecord:
+        if exec_id not in self.records:
+            raise NotFound(f"No such exec instance: {exec_id}")
+        return self.records[exec_id]
+
+    async def start(self, exec_id: str, *, attach: bool, tty: bool = False, size: list[int] | None = None) -> object:
+        self.inspect(exec_id)
+        await self._recorder.note("exec start", exec_id, attach, tty, size)
+        return self.attachment
+
+    async def resize(self, exec_id: str, height: int, width: int) -> None:
+        await self._recorder.note("exec resize", exec_id, height, width)
+
+
+class FakeCluster:
+    active = False
+
+
+class FakeServices:
+    cluster = FakeCluster()
+
+
+class FakeVolumes:
+    def listing(self, filters: Filters) -> list[object]:
+        return []
+
+
 class FakeEngine:
     def __init__(self) -> None:
         self.config = Settings(data_root=Path("/var/lib/test"), insecure_registries=("10.0.0.0/8", "reg.local:5000"))
         self.recorder = Recorder()
         self.events = Events()
         self.containers = FakeContainers(self.recorder)
+        self.execs = FakeExecs(self.recorder)
         self.images = FakeImages(self.recorder)
-        self.networks = FakeNetworks()
+        self.networks = FakeNetworks(self.containers)
         self.system = FakeSystem()
+        self.services = FakeServices()
+        self.volumes = FakeVolumes()
         self.committed: CommitOptions | None = None
 
     async def commit(self, ref: str, options: CommitOptions) -> str:

@@ -31,7 +31,7 @@ async def test_logs_ask_for_what_the_client_asked(client: TestClient, engine: Fa
     await client.get("/containers/web/logs?stderr=1&tail=all&follow=0&since=0")
     assert engine.containers.queries == [
         LogQuery(stdout=True, stderr=False, follow=True, tail=5, since_ns=1_500_000_000, until_ns=2_000_000_000),
-        LogQuery(stdout=False, stderr=True, follow=False, tail=None),
+        LogQuery(stdout=False, stderr=True, follow=False, tail=None, since_ns=0),
     ]
 
 

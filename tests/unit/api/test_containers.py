@@ -154,6 +154,7 @@ async def test_the_list_shows_what_ps_prints(client: TestClient, engine: FakeEng
     assert shown == {
         "Id": engine.containers.find("web").id,
         "Names": ["/web"],
+        "Health": {"Status": "none", "FailingStreak": 0},
         "Image": "busybox",
         "ImageID": BUSYBOX,
         "Command": "sleep -c 'echo hi'",

@@ -48,5 +48,5 @@ def test_a_time_stands_before_each_line_and_not_within() -> None:
 
 
 def test_details_leave_the_space_of_absent_attributes() -> None:
-    encoder = LogEncoder(multiplexed=False, timestamps=True, details=True)
+    encoder = LogEncoder(multiplexed=False, timestamps=True, attributes=b" ")
     assert encoder.encode([LogRecord(1, T, b"x\n", False)]) == T + b"  x\n"

@@ -104,9 +104,8 @@ async def test_unreadable_credentials_are_none(client: TestClient, engine: FakeE
     assert engine.images.pulled == ("x", "", "", None)
 
 
-@pytest.mark.parametrize(("query", "status"), [("", 400), ("fromSrc=-", 501)])
-async def test_what_is_not_a_pull_is_refused(client: TestClient, query: str, status: int) -> None:
-    assert (await client.post(f"/images/create?{query}")).status == status
+async def test_what_is_neither_pull_nor_import_is_refused(client: TestClient) -> None:
+    assert (await client.post("/images/create")).status == 400
 
 
 async def test_the_list_shows_what_images_prints(client: TestClient) -> None:

@@ -125,3 +125,14 @@ async def no_children() -> None:
     while children():
         assert time.monotonic() < deadline
         await asyncio.sleep(0.005)
+
+
+async def test_a_process_that_has_ended_is_told_from_one_that_runs():
+    child = process.spawn(["sleep", "1000"])
+    try:
+        assert not process.has_ended(child.pidfd)
+        process.send_signal(child.pidfd, signal.SIGKILL)
+        await process.wait_exit(child.pidfd)
+        assert process.has_ended(child.pidfd)
+    finally:
+        child.close()

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from husk.errors import InvalidParameter
-from husk.network.firewall import BridgedNetwork, ruleset, validate_interface, validate_table
+from husk.network.firewall import BridgedNetwork, port_elements, ruleset, validate_interface, validate_table
+from husk.network.ports import PublishedPort
 
 NETWORK = BridgedNetwork("hk-1a2b3c-0", IPv4Network("172.17.0.0/16"))
 
@@ -52,3 +53,27 @@ def test_an_accepted_name_holds_nothing_that_nftables_would_interpret(name):
         except InvalidParameter:
             continue
         assert not set(accepted) - set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
+
+
+def test_an_internal_network_is_closed_and_not_masqueraded():
+    commands = ruleset("husk", [NETWORK._replace(internal=True)])
+    assert 'add element ip husk closed { "hk-1a2b3c-0" }' in commands
+    assert "add element ip husk masqueraded" not in commands
+
+
+def test_a_network_without_icc_is_not_open_within():
+    assert "add element ip husk within" not in ruleset("husk", [NETWORK._replace(icc=False)])
+
+
+def test_a_port_is_one_element():
+    everywhere = PublishedPort("udp", "0.0.0.0", 53, "172.17.0.2", 5353)
+    bound = PublishedPort("tcp", "127.0.0.1", 8080, "172.17.0.2", 80)
+    commands = port_elements("add", "husk", [everywhere, bound])
+    assert commands.splitlines() == [
+        "add element ip husk ports { udp . 53 : 172.17.0.2 . 5353 }",
+        "add element ip husk bound_ports { tcp . 127.0.0.1 . 8080 : 172.17.0.2 . 80 }",
+    ]
+    assert port_elements("delete", "husk", [bound]) == (
+        "delete element ip husk bound_ports { tcp . 127.0.0.1 . 8080 }\n"
+    )
+    assert ruleset("husk", [], [everywhere]).endswith(port_elements("add", "husk", [everywhere]))

@@ -25,11 +25,11 @@ def content_type(tty: bool, version: Version) -> str:
     return RAW_STREAM if tty or version < WITH_MULTIPLEXED_TYPE else MULTIPLEXED_STREAM
 
 
-async def logs(call: Call) -> web.StreamResponse:
+def log_query(call: Call) -> LogQuery:
     stdout, stderr = call.flag("stdout"), call.flag("stderr")
     if not (stdout or stderr):
         raise InvalidParameter("Bad parameters: you must choose at least one stream")
-    query = LogQuery(
+    return LogQuery(
         stdout=stdout,
         stderr=stderr,
         follow=call.flag("follow"),
@@ -37,9 +37,14 @@ async def logs(call: Call) -> web.StreamResponse:
         since_ns=call.timestamp("since"),
         until_ns=call.timestamp("until"),
     )
+
+
+async def logs(call: Call) -> web.StreamResponse:
+    query = log_query(call)
     tty = call.engine.containers.find(call.argument).config.tty
     batches = call.engine.containers.logs(call.argument, query)
-    encoder = LogEncoder(multiplexed=not tty, timestamps=call.flag("timestamps"), details=call.flag("details"))
+    attributes = b" " if call.flag("details") else b""
+    encoder = LogEncoder(multiplexed=not tty, timestamps=call.flag("timestamps"), attributes=attributes)
     response = await call.stream(content_type(tty, call.version))
     async with closing(batches):
         async for batch in batches:
@@ -64,10 +69,15 @@ async def attach(call: Call) -> web.StreamResponse:
         logs=call.flag("logs"),
         stream=call.flag("stream"),
     )
+    return await talk(call, attachment, DetachMatcher(keys) if attachment.tty else None)
+
+
+async def talk(call: Call, attachment: "Attachment", detach: DetachMatcher | None) -> web.StreamResponse:
+    """Answer, then be the container's line on the client's connection until one of them is done."""
     try:
         connection = hijack(call.request, content_type(attachment.tty, call.version), call.headers)
         try:
-            await converse(connection, attachment, DetachMatcher(keys) if attachment.tty else None)
+            await converse(connection, attachment, detach)
             await connection.finish()
         except ConnectionError:
             connection.abort()

@@ -43,14 +43,17 @@ async def listing(call: Call) -> web.StreamResponse:
     limit = call.integer("limit") or 0
     filters = Filters.parse(call.text("filters"), FILTERS)
     found = engine.containers.listing(call.flag("all"), limit, filters)
-    shown_image = _ImageNames(call)
+    shown_image = ImageNames(call)
     with_sizes = call.flag("size")
     return call.json(
-        [views.summary(c, shown_image.of(c), await engine.containers.sizes(c) if with_sizes else None) for c in found]
+        [
+            views.summary(c, shown_image.of(c), await engine.containers.sizes(c) if with_sizes else None, call.version)
+            for c in found
+        ]
     )
 
 
-class _ImageNames:
+class ImageNames:
     """The name to show for a container's image; each name is looked up once per answer."""
 
     def __init__(self, call: Call) -> None:
@@ -70,7 +73,8 @@ class _ImageNames:
 async def inspect(call: Call) -> web.StreamResponse:
     container = call.engine.containers.find(call.argument)
     sizes = await call.engine.containers.sizes(container) if call.flag("size") else None
-    return call.json(views.inspect(container, Places(call.engine.config), call.version, sizes))
+    execs = call.engine.execs.unfinished(container.id)
+    return call.json(views.inspect(container, Places(call.engine.config), call.version, sizes, execs))
 
 
 async def start(call: Call) -> web.StreamResponse:
@@ -120,11 +124,11 @@ async def remove(call: Call) -> web.StreamResponse:
 
 
 async def resize(call: Call) -> web.StreamResponse:
-    await call.engine.containers.resize(call.argument, _dimension(call, "h"), _dimension(call, "w"))
+    await call.engine.containers.resize(call.argument, dimension(call, "h"), dimension(call, "w"))
     return call.empty(200)
 
 
-def _dimension(call: Call, name: str) -> int:
+def dimension(call: Call, name: str) -> int:
     value = call.integer(name)
     if value is None or not 0 <= value <= 0xFFFF:
         raise InvalidParameter(f"invalid resize {'height' if name == 'h' else 'width'} {call.text(name)!r}")

@@ -1,17 +1,32 @@
-"""Networks and volumes, as far as clients can look at them."""
+"""Networks: make them, look at them, put containers on them."""
 
 from aiohttp import web
 from msgspec import UNSET, UnsetType
 
 from husk.api.call import Call
-from husk.api.router import read
-from husk.api.types.networks import NetworkContainer, VolumeList
+from husk.api.router import change, read
+from husk.api.types.networks import (
+    ConnectRequest,
+    DisconnectRequest,
+    NetworkContainer,
+    NetworkCreated,
+    NetworksPruned,
+)
 from husk.api.versioning import Version
 from husk.api.views import networks as views
 from husk.engine.filters import Filters
+from husk.engine.networks.model import NetworkRequest
+from husk.engine.networks.requests import check_endpoint
+from husk.errors import InvalidParameter, NotFound
+from husk.gojson import Reader
 
 WITHOUT_CONTAINERS_IN_LIST = Version(1, 52)
-VOLUME_FILTERS = ("dangling", "driver", "label", "label!", "name")
+WITH_STATUS = Version(1, 52)
+PRUNE_FILTERS = ("label", "label!", "until")
+
+_network = Reader(NetworkRequest)
+_connect = Reader(ConnectRequest)
+_disconnect = Reader(DisconnectRequest)
 
 
 async def listing(call: Call) -> web.StreamResponse:
@@ -22,25 +37,61 @@ async def listing(call: Call) -> web.StreamResponse:
         [
             views.network(network, containers)
             for network in call.engine.networks.listing()
+            if views.matches(network, filters)
             # the networks that are always there are never dangling
-            if views.matches(network, filters) and dangling is not True
+            and dangling in (None, not network.builtin and not call.engine.networks.members(network))
         ]
     )
 
 
 async def inspect(call: Call) -> web.StreamResponse:
-    network = call.engine.networks.find(call.argument)
-    containers = call.engine.containers.listing(False, 0, Filters())
-    return call.json(views.network(network, views.containers_on(network, containers)))
+    networks = call.engine.networks
+    network = networks.find(call.argument)
+    if (scope := call.text("scope")) and scope != network.scope:
+        raise NotFound(f"network {call.argument} not found")
+    shown = views.network(network, views.containers_on(network, networks.members(network)))
+    if call.version >= WITH_STATUS and (addresses := networks.addresses(network)) is not None:
+        shown.status = views.status(network, *addresses)
+    return call.json(shown)
 
 
-async def volumes(call: Call) -> web.StreamResponse:
-    Filters.parse(call.text("filters"), VOLUME_FILTERS)
-    return call.json(VolumeList(volumes=[]))
+async def create(call: Call) -> web.StreamResponse:
+    document = await call.document()
+    if document is None:
+        raise InvalidParameter("invalid JSON: got EOF while reading request body")
+    network = await call.engine.networks.create(_network.read(document))
+    return call.json(NetworkCreated(id=network.id), status=201)
+
+
+async def remove(call: Call) -> web.StreamResponse:
+    await call.engine.networks.remove(call.argument)
+    return call.empty()
+
+
+async def prune(call: Call) -> web.StreamResponse:
+    removed = await call.engine.networks.prune(Filters.parse(call.text("filters"), PRUNE_FILTERS))
+    return call.json(NetworksPruned(networks_deleted=removed or None))
+
+
+async def connect(call: Call) -> web.StreamResponse:
+    request = await call.body(_connect)
+    check_endpoint(request.endpoint_config)
+    await call.engine.connections.connect(call.argument, request.container, request.endpoint_config)
+    return call.empty(200)
+
+
+async def disconnect(call: Call) -> web.StreamResponse:
+    request = await call.body(_disconnect)
+    await call.engine.connections.disconnect(call.argument, request.container, request.force)
+    return call.empty(200)
 
 
 ROUTES = (
     read("/networks", listing),
     read("/networks/{id}", inspect),
-    read("/volumes", volumes),
+    change("POST", "/networks/create", create),
+    change("DELETE", "/networks/{id}", remove),
+    change("POST", "/networks/prune", prune),
+    change("POST", "/networks/{id}/connect", connect),
+    change("POST", "/networks/{id}/disconnect", disconnect),
 )

@@ -23,16 +23,20 @@ _PING = {
     "Cache-Control": "no-cache, no-store, must-revalidate",
     "Content-Type": "text/plain; charset=utf-8",
     "Pragma": "no-cache",
-    "Swarm": "inactive",
 }
 
 
+def _ping_headers(call: Call) -> dict[str, str]:
+    swarm = "active/manager" if call.engine.services.cluster.active else "inactive"
+    return {**call.headers, **_PING, "Swarm": swarm}
+
+
 async def ping(call: Call) -> web.StreamResponse:
-    return web.Response(body=b"OK", headers={**call.headers, **_PING})
+    return web.Response(body=b"OK", headers=_ping_headers(call))
 
 
 async def ping_head(call: Call) -> web.StreamResponse:
-    return web.Response(headers={**call.headers, **_PING})
+    return web.Response(headers=_ping_headers(call))
 
 
 async def version(call: Call) -> web.StreamResponse:
@@ -46,7 +50,13 @@ async def info(call: Call) -> web.StreamResponse:
     images = len(engine.images.listing(True, Filters()))
     return call.json(
         views.info_document(
-            engine.system.info(), engine.config, containers, images, engine.events.listeners, len(asyncio.all_tasks())
+            engine.system.info(),
+            engine.config,
+            containers,
+            images,
+            engine.events.listeners,
+            len(asyncio.all_tasks()),
+            engine.services.cluster.swarm if engine.services.cluster.active else None,
         )
     )
 

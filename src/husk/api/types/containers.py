@@ -2,7 +2,7 @@
 
 from msgspec import UNSET, Struct, UnsetType, field
 
-from husk.engine.containers.model import EndpointRequest, HostConfig, MountPoint
+from husk.engine.containers.model import EndpointRequest, Health, HostConfig, PortBinding
 
 
 class NetworkingConfig(Struct, kw_only=True, rename="pascal"):
@@ -66,6 +66,24 @@ class SummaryNetworks(Struct, kw_only=True, rename="pascal"):
     networks: dict[str, EndpointSettings]
 
 
+class HealthSummary(Struct, kw_only=True, rename="pascal"):
+    status: str
+    failing_streak: int
+
+
+class MountPoint(Struct, kw_only=True, rename="pascal"):
+    """Something that is mounted in a container."""
+
+    type: str
+    name: str | UnsetType = UNSET
+    source: str
+    destination: str
+    driver: str | UnsetType = UNSET
+    mode: str
+    rw: bool = field(name="RW")
+    propagation: str
+
+
 class ContainerSummary(Struct, kw_only=True, rename="pascal"):
     """One line of `docker ps`."""
 
@@ -84,6 +102,7 @@ class ContainerSummary(Struct, kw_only=True, rename="pascal"):
     host_config: SummaryHostConfig
     network_settings: SummaryNetworks
     mounts: list[MountPoint]
+    health: HealthSummary | UnsetType = UNSET
 
 
 class ContainerState(Struct, kw_only=True, rename="pascal"):
@@ -98,6 +117,7 @@ class ContainerState(Struct, kw_only=True, rename="pascal"):
     error: str
     started_at: str
     finished_at: str
+    health: Health | UnsetType = UNSET
 
 
 class DriverData(Struct, kw_only=True, rename="pascal"):
@@ -111,7 +131,7 @@ class NetworkSettings(Struct, kw_only=True, rename="pascal"):
     bridge: str | UnsetType = UNSET
     sandbox_id: str = field(default="", name="SandboxID")
     sandbox_key: str = ""
-    ports: dict[str, list[Port] | None] = {}
+    ports: dict[str, list[PortBinding] | None] = {}
     hairpin_mode: bool | UnsetType = UNSET
     link_local_ipv6_address: str | UnsetType = field(default=UNSET, name="LinkLocalIPv6Address")
     link_local_ipv6_prefix_len: int | UnsetType = field(default=UNSET, name="LinkLocalIPv6PrefixLen")

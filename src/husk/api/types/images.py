@@ -5,6 +5,39 @@ from msgspec import UNSET, Struct, UnsetType, field
 from husk.api.types.containers import DriverData
 
 
+class ManifestSize(Struct, kw_only=True, rename="pascal"):
+    total: int
+    content: int
+
+
+class UnpackedSize(Struct, kw_only=True, rename="pascal"):
+    unpacked: int
+
+
+class ManifestImageData(Struct, kw_only=True, rename="pascal"):
+    platform: dict[str, str]
+    containers: list[str]
+    size: UnpackedSize
+
+
+class ManifestDescriptor(Struct, kw_only=True, rename="camel"):
+    media_type: str
+    digest: str
+    size: int
+    platform: dict[str, str]
+
+
+class ManifestSummary(Struct, kw_only=True, rename="pascal"):
+    """One platform of an image; Husk keeps one of each."""
+
+    id: str = field(name="ID")
+    descriptor: ManifestDescriptor
+    available: bool
+    size: ManifestSize
+    kind: str
+    image_data: ManifestImageData
+
+
 class ImageSummary(Struct, kw_only=True, rename="pascal"):
     """One line of `docker images`; -1 stands for "not counted"."""
 
@@ -18,6 +51,7 @@ class ImageSummary(Struct, kw_only=True, rename="pascal"):
     virtual_size: int | UnsetType = UNSET
     labels: dict[str, str] | None
     containers: int = -1
+    manifests: list[ManifestSummary] | UnsetType = UNSET
 
 
 class ImageRootFS(Struct, kw_only=True, rename="pascal"):
@@ -54,6 +88,33 @@ class ImageInspect(Struct, kw_only=True, rename="pascal"):
 class ImageRemoval(Struct, kw_only=True, rename="pascal"):
     untagged: str | UnsetType = UNSET
     deleted: str | UnsetType = UNSET
+
+
+class ImagePrune(Struct, kw_only=True, rename="pascal"):
+    images_deleted: list[ImageRemoval] | None
+    space_reclaimed: int
+
+
+class HistoryItem(Struct, kw_only=True, rename="pascal"):
+    id: str
+    created: int
+    created_by: str
+    tags: list[str] | None
+    size: int
+    comment: str
+
+
+class DistributionDescriptor(Struct, kw_only=True, rename="camel"):
+    media_type: str
+    digest: str
+    size: int
+
+
+class DistributionInspect(Struct, kw_only=True, rename="pascal"):
+    """What a registry has under a name."""
+
+    descriptor: DistributionDescriptor
+    platforms: list[dict[str, str]]
 
 
 class CommitResponse(Struct, kw_only=True, rename="pascal"):

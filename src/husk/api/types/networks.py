@@ -1,11 +1,15 @@
-"""Networks and volumes on the wire."""
+"""Networks on the wire."""
 
 from msgspec import UNSET, Struct, UnsetType, field
+
+from husk.engine.containers.model import EndpointRequest
 
 
 class Pool(Struct, kw_only=True, rename="pascal"):
     subnet: str
+    ip_range: str | UnsetType = field(default=UNSET, name="IPRange")
     gateway: str | UnsetType = UNSET
+    auxiliary_addresses: dict[str, str] | UnsetType = UNSET
 
 
 class Ipam(Struct, kw_only=True, rename="pascal"):
@@ -28,6 +32,38 @@ class NetworkContainer(Struct, kw_only=True, rename="pascal"):
     ipv6_address: str = field(default="", name="IPv6Address")
 
 
+class SubnetStatus(Struct, kw_only=True, rename="pascal"):
+    ips_in_use: int = field(name="IPsInUse")
+    dynamic_ips_available: int = field(name="DynamicIPsAvailable")
+
+
+class IpamStatus(Struct, kw_only=True, rename="pascal"):
+    subnets: dict[str, SubnetStatus]
+
+
+class NetworkStatus(Struct, kw_only=True, rename="pascal"):
+    ipam: IpamStatus = field(name="IPAM")
+
+
+class NetworkCreated(Struct, kw_only=True, rename="pascal"):
+    id: str
+    warning: str = ""
+
+
+class NetworksPruned(Struct, kw_only=True, rename="pascal"):
+    networks_deleted: list[str] | None
+
+
+class ConnectRequest(Struct, kw_only=True, rename="pascal"):
+    container: str = ""
+    endpoint_config: EndpointRequest = field(default_factory=EndpointRequest)
+
+
+class DisconnectRequest(Struct, kw_only=True, rename="pascal"):
+    container: str = ""
+    force: bool = False
+
+
 class Network(Struct, kw_only=True, rename="pascal"):
     name: str
     id: str
@@ -45,8 +81,4 @@ class Network(Struct, kw_only=True, rename="pascal"):
     containers: dict[str, NetworkContainer] | UnsetType = UNSET
     options: dict[str, str]
     labels: dict[str, str]
-
-
-class VolumeList(Struct, kw_only=True, rename="pascal"):
-    volumes: list[dict[str, object]]
-    warnings: list[str] | None = None
+    status: NetworkStatus | UnsetType = UNSET

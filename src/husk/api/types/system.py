@@ -58,7 +58,10 @@ class SwarmInfo(Struct, kw_only=True, rename="pascal"):
     local_node_state: str = "inactive"
     control_available: bool = False
     error: str = ""
-    remote_managers: list[str] | None = None
+    remote_managers: list[dict[str, str]] | None = None
+    nodes: int | UnsetType = UNSET
+    managers: int | UnsetType = UNSET
+    cluster: dict[str, object] | UnsetType = UNSET
 
 
 class Commit(Struct, kw_only=True):

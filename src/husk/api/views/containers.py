@@ -11,15 +11,17 @@ from husk.api.types.containers import (
     ContainerState,
     ContainerSummary,
     DriverData,
-    EndpointSettings,
+    HealthSummary,
+    MountPoint,
     NetworkSettings,
-    Port,
     SummaryHostConfig,
     SummaryNetworks,
 )
-from husk.api.versioning import Version
+from husk.api.versioning import CURRENT, Version
+from husk.api.views import endpoints
 from husk.engine.clock import human_duration, parse_rfc3339
-from husk.engine.containers.model import ZERO_TIME, Container, Endpoint, State
+from husk.engine.containers import model
+from husk.engine.containers.model import ZERO_TIME, Container, State
 from husk.engine.containers.places import Places
 from husk.engine.system import STORAGE_DRIVER
 
@@ -33,6 +35,7 @@ _NOTHING: tuple[object, ...] = (None, "", [], {})
 _FALSE_IS_NOTHING = ("ArgsEscaped", "NetworkDisabled")
 
 WITHOUT_DEFAULT_BRIDGE = Version(1, 52)
+WITH_HEALTH_SUMMARY = Version(1, 52)
 
 
 def without_empty(value: msgspec.Struct, optional: Collection[str]) -> dict[str, object]:
@@ -48,7 +51,7 @@ def without_empty(value: msgspec.Struct, optional: Collection[str]) -> dict[str,
 def status_text(state: State, now: float) -> str:
     """`Up 5 minutes`, `Exited (0) 2 hours ago`: the STATUS column."""
     if state.status == "running":
-        return f"Up {_ago(state.started_at, now)}"
+        return f"Up {_ago(state.started_at, now)}" + _health_text(state)
     if state.status == "paused":
         return f"Up {_ago(state.started_at, now)} (Paused)"
     if state.status == "restarting":
@@ -62,6 +65,12 @@ def status_text(state: State, now: float) -> str:
     return f"Exited ({state.exit_code}) {_ago(state.finished_at, now)} ago"
 
 
+def _health_text(state: State) -> str:
+    if state.health is None:
+        return ""
+    return " (health: starting)" if state.health.status == "starting" else f" ({state.health.status})"
+
+
 def _ago(moment: str, now: float) -> str:
     return human_duration(max(0.0, now - parse_rfc3339(moment) / 1e9))
 
@@ -71,7 +80,9 @@ def command_text(path: str, args: list[str]) -> str:
     return " ".join([path, *(f"'{arg}'" if " " in arg else arg for arg in args)])
 
 
-def summary(container: Container, image: str, sizes: tuple[int, int] | None = None) -> ContainerSummary:
+def summary(
+    container: Container, image: str, sizes: tuple[int, int] | None = None, version: Version = CURRENT
+) -> ContainerSummary:
     """`image` is the name the container was made from, or the id once that name means another image."""
     return ContainerSummary(
         id=container.id,
@@ -80,7 +91,7 @@ def summary(container: Container, image: str, sizes: tuple[int, int] | None = No
         image_id=container.image_id,
         command=command_text(container.path, container.args),
         created=container.created_ns // 10**9,
-        ports=_ports(container),
+        ports=endpoints.port_list(container),
         size_rw=sizes[0] if sizes else UNSET,
         size_root_fs=sizes[1] if sizes else UNSET,
         labels=container.config.labels,
@@ -89,13 +100,40 @@ def summary(container: Container, image: str, sizes: tuple[int, int] | None = No
         host_config=SummaryHostConfig(
             network_mode=container.host_config.network_mode, annotations=container.host_config.annotations or UNSET
         ),
-        network_settings=SummaryNetworks(networks=_networks(container)),
-        mounts=container.mounts,
+        network_settings=SummaryNetworks(networks=endpoints.networks(container)),
+        mounts=[_mount_point(point, listed=True) for point in container.mounts],
+        health=_health_summary(container) if version >= WITH_HEALTH_SUMMARY else UNSET,
     )
 
 
+def _mount_point(point: model.MountPoint, listed: bool = False) -> MountPoint:
+    """In lists dockerd does not tell where a volume lies that `Config.Volumes` has brought."""
+    source = point.source.removesuffix("/" + point.subpath) if point.subpath else point.source
+    return MountPoint(
+        type=point.type,
+        name=point.name or UNSET,
+        source="" if listed and point.declared else source,
+        destination=point.destination,
+        driver=point.driver or UNSET,
+        mode=point.mode,
+        rw=point.rw,
+        propagation=point.propagation,
+    )
+
+
+def _health_summary(container: Container) -> HealthSummary:
+    health = container.state.health
+    if health is None or not container.state.running:
+        return HealthSummary(status="none", failing_streak=0)
+    return HealthSummary(status=health.status, failing_streak=health.failing_streak)
+
+
 def inspect(
-    container: Container, places: Places, version: Version, sizes: tuple[int, int] | None = None
+    container: Container,
+    places: Places,
+    version: Version,
+    sizes: tuple[int, int] | None = None,
+    exec_ids: list[str] | None = None,
 ) -> ContainerInspect:
     place = places.place(container.id)
     has_log = container.host_config.log_config.type != "none"
@@ -114,11 +152,12 @@ def inspect(
         restart_count=container.restart_count,
         driver=STORAGE_DRIVER,
         platform="linux",
+        exec_ids=exec_ids or None,
         host_config=without_empty(container.host_config, _OPTIONAL_HOST_CONFIG),
         graph_driver=_graph_driver(container, places),
         size_rw=sizes[0] if sizes else UNSET,
         size_root_fs=sizes[1] if sizes else UNSET,
-        mounts=container.mounts,
+        mounts=[_mount_point(point) for point in container.mounts],
         config=without_empty(container.config, _OPTIONAL_CONFIG),
         network_settings=_network_settings(container, version),
     )
@@ -137,6 +176,7 @@ def _state(state: State) -> ContainerState:
         error=state.error,
         started_at=state.started_at,
         finished_at=state.finished_at,
+        health=state.health or UNSET,
     )
 
 
@@ -151,49 +191,12 @@ def _graph_driver(container: Container, places: Places) -> DriverData:
     return DriverData(name=STORAGE_DRIVER, data=data)
 
 
-def _exposed(container: Container) -> list[str]:
-    """Ports that the container's process may listen on; they are there while it runs on a network of its own."""
-    if container.state.status not in ("running", "paused") or not container.sandbox_path:
-        return []
-    return sorted(container.config.exposed_ports or {})
-
-
-def _ports(container: Container) -> list[Port]:
-    ports = []
-    for text in _exposed(container):
-        number, _, protocol = text.partition("/")
-        if number.isdigit():
-            ports.append(Port(private_port=int(number), type=protocol or "tcp"))
-    return ports
-
-
-def _networks(container: Container) -> dict[str, EndpointSettings]:
-    return {name: _endpoint(endpoint) for name, endpoint in container.endpoints.items()}
-
-
-def _endpoint(endpoint: Endpoint) -> EndpointSettings:
-    request = endpoint.request
-    return EndpointSettings(
-        ipam_config=request.ipam_config,
-        links=request.links,
-        aliases=request.aliases,
-        mac_address=endpoint.mac_address,
-        driver_opts=request.driver_opts,
-        gw_priority=request.gw_priority,
-        network_id=endpoint.network_id,
-        endpoint_id=endpoint.endpoint_id,
-        gateway=endpoint.gateway,
-        ip_address=endpoint.ip_address,
-        ip_prefix_len=endpoint.prefix_len,
-    )
-
-
 def _network_settings(container: Container, version: Version) -> NetworkSettings:
     settings = NetworkSettings(
         sandbox_id=container.id if container.sandbox_path else "",
         sandbox_key=container.sandbox_path,
-        ports=dict.fromkeys(_exposed(container)),
-        networks=_networks(container),
+        ports=endpoints.port_map(container),
+        networks=endpoints.networks(container),
     )
     if version < WITHOUT_DEFAULT_BRIDGE:
         bridge = container.endpoints.get("bridge")

@@ -3,12 +3,23 @@
 from msgspec import UNSET
 
 from husk.api.types.containers import DriverData
-from husk.api.types.images import ImageInspect, ImageMetadata, ImageRootFS, ImageSummary
+from husk.api.types.images import (
+    HistoryItem,
+    ImageInspect,
+    ImageMetadata,
+    ImageRootFS,
+    ImageSummary,
+    ManifestDescriptor,
+    ManifestImageData,
+    ManifestSize,
+    ManifestSummary,
+    UnpackedSize,
+)
 from husk.api.versioning import Version
 from husk.api.views.containers import without_empty
 from husk.engine.clock import parse_rfc3339
 from husk.engine.containers.model import ZERO_TIME
-from husk.engine.images.model import Image
+from husk.engine.images.model import HistoryStep, Image
 from husk.engine.system import STORAGE_DRIVER
 from husk.errors import InvalidParameter
 
@@ -40,6 +51,34 @@ def summary(
         virtual_size=image.size if version < WITHOUT_VIRTUAL_SIZE else UNSET,
         labels=image.config.labels or None,
         containers=containers,
+    )
+
+
+def manifest(image: Image, content: int, containers: list[str]) -> ManifestSummary:
+    """The one platform of an image that is here; `content` counts the bytes of its layers' blobs."""
+    platform = {"architecture": image.architecture, "os": image.os}
+    if image.variant:
+        platform["variant"] = image.variant
+    return ManifestSummary(
+        id=image.manifest,
+        descriptor=ManifestDescriptor(
+            media_type=image.manifest_media_type, digest=image.manifest, size=image.manifest_size, platform=platform
+        ),
+        available=True,
+        size=ManifestSize(total=content + image.size, content=content),
+        kind="image",
+        image_data=ManifestImageData(platform=platform, containers=containers, size=UnpackedSize(unpacked=image.size)),
+    )
+
+
+def history_item(step: HistoryStep) -> HistoryItem:
+    return HistoryItem(
+        id=step.id,
+        created=_seconds(step.created),
+        created_by=step.created_by,
+        tags=step.tags or None,
+        size=step.size,
+        comment=step.comment,
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 
 from msgspec import UNSET, UnsetType
 
-from husk.api.types.networks import Ipam, Network, NetworkContainer, Pool
+from husk.api.types.networks import Ipam, IpamStatus, Network, NetworkContainer, NetworkStatus, Pool, SubnetStatus
 from husk.engine.containers.model import Container
 from husk.engine.filters import Filters
 from husk.engine.networks import model
@@ -13,7 +13,12 @@ FILTERS = ("dangling", "driver", "id", "label", "name", "scope", "type")
 
 
 def network(record: model.Network, containers: dict[str, NetworkContainer] | UnsetType) -> Network:
-    pools = [Pool(subnet=record.subnet, gateway=record.gateway or UNSET)] if record.subnet else []
+    pools = []
+    if record.subnet:
+        pool = Pool(subnet=record.subnet, gateway=record.gateway or UNSET)
+        pool.ip_range = record.ip_range or UNSET
+        pool.auxiliary_addresses = record.aux_addresses or UNSET
+        pools.append(pool)
     return Network(
         name=record.name,
         id=record.id,
@@ -22,7 +27,7 @@ def network(record: model.Network, containers: dict[str, NetworkContainer] | Uns
         driver=record.driver,
         enable_ipv4=record.enable_ipv4,
         enable_ipv6=record.enable_ipv6,
-        ipam=Ipam(config=pools),
+        ipam=Ipam(config=pools, options=record.ipam_options),
         internal=record.internal,
         attachable=record.attachable,
         ingress=record.ingress,
@@ -37,7 +42,7 @@ def containers_on(record: model.Network, containers: Iterable[Container]) -> dic
     found = {}
     for container in containers:
         endpoint = container.endpoints.get(record.name)
-        if endpoint is None or not container.state.running:
+        if endpoint is None:
             continue
         found[container.id] = NetworkContainer(
             name=container.name,
@@ -48,11 +53,16 @@ def containers_on(record: model.Network, containers: Iterable[Container]) -> dic
     return found
 
 
+def status(record: model.Network, in_use: int, available: int) -> NetworkStatus:
+    counts = SubnetStatus(ips_in_use=in_use, dynamic_ips_available=available)
+    return NetworkStatus(ipam=IpamStatus(subnets={record.subnet: counts}))
+
+
 def matches(record: model.Network, filters: Filters) -> bool:
     """All kinds of filter must hold; of one kind, one value is enough. Names and ids match in part, as in Docker."""
     if not filters:
         return True
-    kind = "builtin" if record.name in ("bridge", "host", "none") else "custom"
+    kind = "builtin" if record.builtin else "custom"
     return (
         _any(filters, "driver", lambda wanted: wanted == record.driver)
         and _any(filters, "id", record.id.startswith)

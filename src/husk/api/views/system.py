@@ -4,6 +4,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+import msgspec
 from msgspec import UNSET
 
 from husk.api.types.system import (
@@ -22,10 +23,12 @@ from husk.api.types.system import (
     SystemVersion,
 )
 from husk.api.versioning import CURRENT, MINIMUM, Version
+from husk.api.views.services import MANAGER_PORT, swarm_document
 from husk.config import Config
 from husk.engine.clock import now_ns, rfc3339
 from husk.engine.containers.model import Container
 from husk.engine.events import Event
+from husk.engine.services.cluster import Swarm
 from husk.engine.system import CGROUP_DRIVER, LOG_DRIVER, STORAGE_DRIVER, Component, HostFacts
 
 WITHOUT_EVENT_REPEATS = Version(1, 52)
@@ -63,7 +66,13 @@ def version_document(facts: HostFacts, components: Iterable[Component]) -> Syste
 
 
 def info_document(
-    facts: HostFacts, config: Config, containers: Sequence[Container], images: int, listeners: int, tasks: int
+    facts: HostFacts,
+    config: Config,
+    containers: Sequence[Container],
+    images: int,
+    listeners: int,
+    tasks: int,
+    swarm: Swarm | None = None,
 ) -> SystemInfo:
     states = Counter(container.state.status for container in containers)
     running = states["running"] + states["restarting"]
@@ -118,7 +127,7 @@ def info_document(
             for name, runtime in facts.runtimes.items()
         },
         default_runtime=facts.default_runtime,
-        swarm=SwarmInfo(),
+        swarm=_swarm_info(swarm),
         live_restore_enabled=True,
         isolation="",
         init_binary=facts.init_binary,
@@ -129,6 +138,23 @@ def info_document(
         default_address_pools=[AddressPool(base=p.base, size=p.size) for p in config.default_address_pools] or UNSET,
         cdi_spec_dirs=[],
         warnings=list(facts.warnings),
+    )
+
+
+def _swarm_info(swarm: Swarm | None) -> SwarmInfo:
+    if swarm is None:
+        return SwarmInfo()
+    document: dict[str, object] = msgspec.to_builtins(swarm_document(swarm))
+    return SwarmInfo(
+        node_id=swarm.node_id,
+        node_addr=swarm.advertise_address,
+        local_node_state="active",
+        control_available=True,
+        remote_managers=[{"NodeID": swarm.node_id, "Addr": f"{swarm.advertise_address}:{MANAGER_PORT}"}],
+        nodes=1,
+        managers=1,
+        # Who may look at the engine need not know how to join it.
+        cluster={name: value for name, value in document.items() if name != "JoinTokens"},
     )
 
 

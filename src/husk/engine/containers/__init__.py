@@ -13,6 +13,6 @@ records the exits of those that ended, and releases what no record owns.
 
 Modules: `model` (the types), `index` (all containers, lookup, the store), `validate` and `create` (a request becomes a
 record), `plan` (pure: record -> OCI spec), `prepare` with `files` and `mounts` (what must lie on the host), `places`
-(where), `lifecycle`, `restart` (policy), `logs`, `attach`, `listing` (filters), `restore`, `service` (what the edge
-calls).
+(where), `lifecycle` with `release`, `companions` (told of starts and ends: `exec`, `health`), `restart` (policy),
+`logs`, `attach`, `listing` (filters), `restore`, `service` (what the edge calls).
 """

@@ -117,6 +117,8 @@ class Switchboard:
     def leave(self, attachment: Attachment) -> None:
         self._attachments.discard(attachment)
         if not self._attachments and self._carrying is not None:
+            # At once, not when the task gets its turn: who attaches before that must make a connection of their own.
+            self._console = None
             self._carrying.cancel()
 
     def connect(self, console: Console) -> None:
@@ -125,6 +127,8 @@ class Switchboard:
         for attachment in self._attachments:
             attachment.connected(console)
         self._carrying = self._tasks.spawn(self._carry(console), "carry output")
+        # Here, because a task that is cancelled before its first step never reaches a `finally`.
+        self._carrying.add_done_callback(lambda _: console.close())
 
     async def finish(self) -> None:
         """The container will not run for those who wait for it now."""
@@ -138,7 +142,6 @@ class Switchboard:
                 for attachment in list(self._attachments):
                     await attachment.deliver(chunk)
         finally:
-            console.close()
             if self._console is console:
                 self._console = None
         for attachment in list(self._attachments):

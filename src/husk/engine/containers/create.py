@@ -2,7 +2,7 @@
 
 import copy
 
-from husk.engine.containers.model import Config, HostConfig
+from husk.engine.containers.model import Config, HealthConfig, HostConfig
 from husk.engine.host import Host
 from husk.errors import InvalidParameter
 
@@ -27,7 +27,7 @@ def inherit(request: Config, image: Config) -> Config:
     config.stop_signal = config.stop_signal or image.stop_signal
     config.stop_timeout = image.stop_timeout if config.stop_timeout is None else config.stop_timeout
     config.shell = config.shell or image.shell
-    config.healthcheck = config.healthcheck or image.healthcheck
+    config.healthcheck = inherit_health(config.healthcheck, image.healthcheck)
     if not config.entrypoint:
         if not config.cmd:
             config.cmd = image.cmd
@@ -39,6 +39,14 @@ def inherit(request: Config, image: Config) -> Config:
     config.exposed_ports = {**(image.exposed_ports or {}), **(config.exposed_ports or {})} or None
     config.volumes = {**(image.volumes or {}), **(config.volumes or {})} or None
     return config
+
+
+def inherit_health(request: HealthConfig | None, image: HealthConfig | None) -> HealthConfig | None:
+    """Field by field: a request may change the interval alone of the image's check."""
+    if request is None or image is None:
+        return request or image
+    names = HealthConfig.__struct_fields__
+    return HealthConfig(**{name: getattr(request, name) or getattr(image, name) for name in names})
 
 
 def command(config: Config) -> tuple[str, list[str]]:

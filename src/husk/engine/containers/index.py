@@ -36,6 +36,7 @@ class Instance:
         self.switchboard = Switchboard(tasks)
         self.init_pidfd = -1
         self.restart_delay = 0.0
+        self.root_users = 0  # copies under way, which need the root mounted though nothing runs
         self.pending_restart: asyncio.Task[None] | None = None
         self._exits: set[asyncio.Future[Exit]] = set()
         self._removals: set[asyncio.Future[Exit]] = set()
@@ -107,6 +108,9 @@ class Index:
     def present(self, instance: Instance) -> bool:
         return instance.id in self._by_id
 
+    def has(self, container_id: str) -> bool:
+        return container_id in self._by_id
+
     def reserve_name(self, wanted: str, container_id: str) -> str:
         """Take a name for a container that is being made; `release_name` gives it back if the making fails."""
         if not wanted:
@@ -130,8 +134,9 @@ class Index:
             pass
         return candidate
 
-    async def add(self, record: Container) -> Instance:
-        await self._state.commit(Change(KIND, record.id, _encode(record)))
+    async def add(self, record: Container, *others: Change) -> Instance:
+        """Write a new record, in one transaction with what belongs to it."""
+        await self._state.commit(Change(KIND, record.id, _encode(record)), *others)
         instance = self._by_id[record.id] = Instance(record, self._tasks)
         return instance
 
@@ -141,11 +146,17 @@ class Index:
     async def rename(self, instance: Instance, name: str) -> None:
         """Write the record under a name that was reserved for it, and give the old one back."""
         old, instance.record.name = instance.record.name, name
-        await self.save(instance)
+        try:
+            await self.save(instance)
+        except Exception:
+            instance.record.name = old
+            self.release_name(name)
+            raise
         self.release_name(old)
 
-    async def delete(self, instance: Instance) -> None:
-        await self._state.commit(Change(KIND, instance.id, None))
+    async def delete(self, instance: Instance, *others: Change) -> None:
+        """Delete a record, in one transaction with what goes with it."""
+        await self._state.commit(Change(KIND, instance.id, None), *others)
         self._by_id.pop(instance.id, None)
         with contextlib.suppress(KeyError):
             if self._by_name[instance.record.name] == instance.id:

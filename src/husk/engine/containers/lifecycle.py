@@ -5,25 +5,30 @@ end happens outside the lock, because the end itself is recorded under it.
 """
 
 import asyncio
+import contextlib
 import logging
 import os
 import shutil
 import signal as signals
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 
 from husk.engine.clock import now_ns, parse_rfc3339, rfc3339
-from husk.engine.containers import restart
+from husk.engine.containers import health, restart
+from husk.engine.containers.companions import Companion
 from husk.engine.containers.index import Exit, Index, Instance
 from husk.engine.containers.model import Container, State
 from husk.engine.containers.places import Places
 from husk.engine.containers.plan import seccomp_profile
-from husk.engine.containers.prepare import discard_bundle, prepare
+from husk.engine.containers.prepare import prepare
+from husk.engine.containers.release import Releaser
 from husk.engine.containers.signals import parse_signal
+from husk.engine.containers.staging import Stager
 from husk.engine.events import Events
 from husk.engine.host import Host
 from husk.engine.networks.service import Networks
+from husk.engine.volumes.service import Volumes
 from husk.errors import Conflict, HuskError, InvalidParameter, NotModified, SystemFault
-from husk.kernel import cgroups, process
+from husk.kernel import process
 from husk.runtime import oci
 from husk.runtime.conmon import Monitor
 from husk.runtime.oci import Runtimes
@@ -45,6 +50,7 @@ class Lifecycle:
         places: Places,
         layers: LayerStore,
         networks: Networks,
+        volumes: Volumes,
         monitor: Monitor,
         runtimes: Runtimes,
         events: Events,
@@ -57,6 +63,8 @@ class Lifecycle:
         self._places = places
         self._layers = layers
         self._networks = networks
+        self._volumes = volumes
+        self._stager = Stager(places, layers, volumes)
         self._monitor = monitor
         self._runtimes = runtimes
         self._events = events
@@ -64,7 +72,12 @@ class Lifecycle:
         self._tasks = tasks
         self._release_layers = release_layers
         self._filters = CompiledFilters()
+        self.release = Releaser(places, runtimes, networks, self._stager).release
         self._closing = False
+        self._companions: tuple[Companion, ...] = ()
+
+    def accompany(self, *companions: Companion) -> None:
+        self._companions = companions
 
     # --- start
 
@@ -90,7 +103,12 @@ class Lifecycle:
             if isinstance(error, SystemFault):
                 raise InvalidParameter(error.message) from error
             raise
-        record.state = State(status="running", pid=record.state.pid, started_at=rfc3339(now_ns()))
+        record.state = State(
+            status="running",
+            pid=record.state.pid,
+            started_at=rfc3339(now_ns()),
+            health=health.begin(record.config, record.state.health),
+        )
         await self._index.save(instance)
         self.publish(record, "start")
         self.watch(instance)
@@ -98,10 +116,11 @@ class Lifecycle:
     async def _create_process(self, instance: Instance) -> None:
         record = instance.record
         runtime = self._runtimes.get(record.host_config.runtime)
-        gateway = await self._networks.connect(record)
+        network = await self._networks.connect(record)
         lower = [str(self._places.mount_points_layer), *self._layers.lower(record.layers)]
         annotations = await self._filters.annotations(seccomp_profile(record.host_config, self._host))
-        await asyncio.to_thread(prepare, record, self._places, self._host, lower, gateway, annotations)
+        await self._stager.mount(record)
+        await asyncio.to_thread(prepare, record, self._places, self._host, lower, network, annotations)
         bundle = self._places.bundle(record)
         created = await self._monitor.create(bundle, runtime)
         record.state.pid = created.pid
@@ -124,13 +143,14 @@ class Lifecycle:
             error=reason,
             started_at=record.state.started_at,
             finished_at=record.state.finished_at,
+            health=record.state.health,
         )
         await self._index.save(instance)
         self.publish(record, "die", exitCode=str(code))
         await instance.switchboard.finish()
         instance.announce_exit(Exit(code, reason))
         if record.host_config.auto_remove:
-            await self._remove(instance)
+            await self._remove(instance, volumes=True)
 
     # --- end
 
@@ -138,6 +158,8 @@ class Lifecycle:
         """See the end of the container's monitor, which ends after the container, with all output written."""
         pidfd = process.pidfd_open(instance.record.monitor_pid)
         self._tasks.spawn(self._watch(instance, pidfd), f"watch {instance.id[:12]}")
+        for companion in self._companions:
+            companion.running(instance)
 
     async def _watch(self, instance: Instance, pidfd: int) -> None:
         try:
@@ -151,6 +173,8 @@ class Lifecycle:
     async def ended(self, instance: Instance, finished_ns: int | None = None) -> None:
         """Record the end of the process, tell everybody, release what it held, then apply the container's policy."""
         record = instance.record
+        for companion in self._companions:
+            companion.ended(instance)
         bundle = self._places.bundle(record)
         code = self._monitor.exit_status(bundle)
         error = ""
@@ -158,6 +182,8 @@ class Lifecycle:
             # The monitor was killed or the host went down: what it watched must not live on unwatched.
             if instance.init_pidfd >= 0:
                 process.send_signal(instance.init_pidfd, signals.SIGKILL)
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(process.wait_exit(instance.init_pidfd), KILL_PATIENCE)
             code = 137 if instance.init_pidfd >= 0 else 255
             error = "the container's monitor ended without an exit status"
         started = parse_rfc3339(record.state.started_at)
@@ -169,6 +195,7 @@ class Lifecycle:
             oom_killed=self._monitor.oom(bundle),
             started_at=record.state.started_at,
             finished_at=rfc3339(finished),
+            health=record.state.health,
         )
         again = not self._closing and restart.should_restart(
             record.host_config.restart_policy, code, record.restart_count, record.has_been_manually_stopped
@@ -187,7 +214,7 @@ class Lifecycle:
             instance.restart_delay = restart.next_delay(instance.restart_delay, duration)
             self.schedule_restart(instance, instance.restart_delay)
         elif record.host_config.auto_remove:
-            await self._remove(instance)
+            await self._remove(instance, volumes=True)
 
     def schedule_restart(self, instance: Instance, delay: float) -> None:
         instance.pending_restart = self._tasks.spawn(
@@ -209,40 +236,6 @@ class Lifecycle:
         pending, instance.pending_restart = instance.pending_restart, None
         if pending is not None:
             pending.cancel()
-
-    async def release(self, instance: Instance) -> None:
-        """Give back what a running container holds on the host. Safe to call twice, and on one that never ran."""
-        record = instance.record
-        if instance.init_pidfd >= 0:
-            os.close(instance.init_pidfd)
-            instance.init_pidfd = -1
-        bundle = self._places.bundle_directory(record.id)
-        if bundle.exists():
-            await self._quietly(self._runtimes.get(record.host_config.runtime).delete(record.id, force=True))
-            await self._quietly(asyncio.to_thread(self._clear_cgroup, record.id))
-        await asyncio.gather(
-            self._quietly(asyncio.to_thread(self._places.root(record.id).unmount)),
-            self._quietly(self._networks.disconnect(record)),
-        )
-        record.state.pid, record.monitor_pid, record.monitor_started = 0, 0, 0
-        if bundle.exists():
-            await asyncio.to_thread(discard_bundle, self._places, record.id)
-
-    def _clear_cgroup(self, container_id: str) -> None:
-        """A runtime that was cut off leaves its cgroup; a container in the host's pid namespace leaves processes."""
-        path = self._places.place(container_id).cgroup_path
-        try:
-            cgroups.remove(path)
-        except SystemFault:
-            cgroups.kill_all(path)
-            cgroups.remove(path)
-
-    async def _quietly(self, work: Awaitable[None]) -> None:
-        """Releasing goes on past a failure: the rest must be given back too."""
-        try:
-            await work
-        except (HuskError, OSError) as error:
-            log.warning("while releasing a container: %s", error)
 
     # --- stop and kill
 
@@ -304,18 +297,29 @@ class Lifecycle:
             process.send_signal(instance.init_pidfd, number)
             self.publish(record, "kill", signal=str(number))
             if thaw and record.state.status == "paused":
-                await self._resume(instance)
+                with contextlib.suppress(Conflict):  # where a frozen process can be killed, it is gone
+                    await self._resume(instance)
 
     # --- pause
 
-    async def pause(self, instance: Instance) -> None:
+    async def pause(self, instance: Instance, for_commit: bool = False) -> None:
+        """Freeze it. A pause `for_commit` is the engine's own: should the daemon die in it, the next start ends it."""
         async with instance.lock:
             record = self._require_running(instance)
             if record.state.status == "paused":
                 raise Conflict(f"container {record.id} is already paused")
-            await self._runtimes.get(record.host_config.runtime).pause(record.id)
-            record.state.status = "paused"
+            record.state.status, record.paused_for_commit = "paused", for_commit
+            # Ahead of the deed: a frozen container that its record calls running could never be thawed.
             await self._index.save(instance)
+            try:
+                with _conflict_if_ended(instance):
+                    await self._runtimes.get(record.host_config.runtime).pause(record.id)
+            except BaseException:
+                record.state.status, record.paused_for_commit = "running", False
+                await self._index.save(instance)
+                raise
+            for companion in self._companions:
+                companion.paused(instance)
             self.publish(record, "pause")
 
     async def unpause(self, instance: Instance) -> None:
@@ -327,14 +331,18 @@ class Lifecycle:
 
     async def _resume(self, instance: Instance) -> None:
         record = instance.record
-        await self._runtimes.get(record.host_config.runtime).resume(record.id)
-        record.state.status = "running"
+        with _conflict_if_ended(instance):
+            await self._runtimes.get(record.host_config.runtime).resume(record.id)
+        record.state.status, record.paused_for_commit = "running", False
+        for companion in self._companions:
+            companion.running(instance)
         await self._index.save(instance)
         self.publish(record, "unpause")
 
     # --- remove
 
-    async def remove(self, instance: Instance, force: bool) -> None:
+    async def remove(self, instance: Instance, force: bool, volumes: bool = False) -> None:
+        """`volumes` takes the volumes without a name along, as a container that removes itself does."""
         record = instance.record
         while self._index.present(instance):
             if record.state.running:
@@ -347,7 +355,7 @@ class Lifecycle:
             async with instance.lock:
                 # Somebody may have started it while this waited for the lock.
                 if self._index.present(instance) and not record.state.running:
-                    await self._remove(instance)
+                    await self._remove(instance, volumes or record.host_config.auto_remove)
 
     async def _end_for_removal(self, instance: Instance) -> None:
         record = instance.record
@@ -360,15 +368,16 @@ class Lifecycle:
         elif not await _within(exit, KILL_PATIENCE):
             raise SystemFault(f"cannot remove container {record.id}: it did not end after SIGKILL")
 
-    async def _remove(self, instance: Instance) -> None:
+    async def _remove(self, instance: Instance, volumes: bool) -> None:
         """The record goes first: what is left of a removal that was cut off is swept at the next start."""
         record = instance.record
         code = record.state.exit_code
         record.state.status = "removing"
         await self.release(instance)
-        await self._index.delete(instance)
+        async with self._volumes.going_with(record, volumes) as changes:
+            await self._index.delete(instance, *changes)
         await asyncio.to_thread(shutil.rmtree, self._places.directory(record.id), True)
-        await self._release_layers(record.layers)
+        await self._release_layers(record.used_layers)
         self.publish(record, "destroy")
         await instance.switchboard.finish()
         instance.announce_removal(Exit(code))
@@ -396,6 +405,17 @@ class Lifecycle:
         if record.state.status not in ("running", "paused"):
             raise Conflict(f"container {record.id} is not running")
         return record
+
+
+@contextlib.contextmanager
+def _conflict_if_ended(instance: Instance) -> Iterator[None]:
+    """The runtime refuses a process that has ended, also while that end still waits for our lock to be recorded."""
+    try:
+        yield
+    except SystemFault as fault:
+        if process.has_ended(instance.init_pidfd):
+            raise Conflict(f"container {instance.id} is not running") from fault
+        raise
 
 
 async def _within(future: "asyncio.Future[Exit]", seconds: float | None) -> bool:

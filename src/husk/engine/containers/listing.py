@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from husk.engine.containers.model import Container
 from husk.engine.filters import Filters
-from husk.errors import InvalidParameter, NotFound
+from husk.errors import InvalidParameter
 
 FILTERS = (
     "ancestor", "before", "expose", "exited", "health", "id", "isolation", "is-task", "label", "name", "network",
@@ -51,7 +51,7 @@ def _tests(filters: Filters, find: Callable[[str], Container], ancestors: Callab
         tests.append(lambda c, v=values: c.state.status in v)  # type: ignore[misc]
     if values := filters.get("health"):
         _known("health", values, HEALTH)
-        tests.append(lambda c, v=values: "none" in v)  # type: ignore[misc]
+        tests.append(lambda c, v=values: (c.state.health.status if c.state.health else "none") in v)  # type: ignore[misc]
     if values := filters.get("exited"):
         codes = [_number("exited", v) for v in values]
         tests.append(lambda c: c.state.status == "exited" and c.state.exit_code in codes)
@@ -59,16 +59,18 @@ def _tests(filters: Filters, find: Callable[[str], Container], ancestors: Callab
         tests.append(lambda c: filters.matches_labels(c.config.labels))
     if values := filters.get("network"):
         tests.append(
-            lambda c, v=values: any(e.network_name in v or e.network_id in v for e in c.endpoints.values())  # type: ignore[misc]
+            lambda c, v=tuple(values): any(  # type: ignore[misc]
+                e.network_name in v or e.network_id.startswith(v) for e in c.endpoints.values()
+            )
         )
     if values := filters.get("volume"):
-        tests.append(lambda c, v=values: any(m.source in v or m.destination in v for m in c.mounts))  # type: ignore[misc]
+        tests.append(lambda c, v=values: any((m.name or m.source) in v or m.destination in v for m in c.mounts))  # type: ignore[misc]
     if values := filters.get("expose"):
-        ports = {p for v in values for p in _ports(v)}
+        ports = {p for v in values for p in _ports("expose", v)}
         tests.append(lambda c: any(_with_protocol(p) in ports for p in c.config.exposed_ports or {}))
     if values := filters.get("publish"):
-        published = {p for v in values for p in _ports(v)}
-        tests.append(lambda c: any(_with_protocol(p) in published for p in c.host_config.port_bindings))
+        published = {p for v in values for p in _ports("publish", v)}
+        tests.append(lambda c: not published.isdisjoint(_published(c)))
     if values := filters.get("ancestor"):
         images = {i for v in values for i in ancestors(v)}
         tests.append(lambda c: c.image_id in images)
@@ -76,19 +78,12 @@ def _tests(filters: Filters, find: Callable[[str], Container], ancestors: Callab
         wanted = filters.boolean("is-task", False)
         tests.append(lambda c: ("com.docker.swarm.task.id" in c.config.labels) == wanted)
     if values := filters.get("before"):
-        edge = min(_time_of(find, v) for v in values)
+        edge = min(find(v).created_ns for v in values)
         tests.append(lambda c: c.created_ns < edge)
     if values := filters.get("since"):
-        since = max(_time_of(find, v) for v in values)
+        since = max(find(v).created_ns for v in values)
         tests.append(lambda c: c.created_ns > since)
     return tests
-
-
-def _time_of(find: Callable[[str], Container], reference: str) -> int:
-    try:
-        return find(reference).created_ns
-    except NotFound as error:
-        raise InvalidParameter(error.message) from error
 
 
 def _pattern(text: str) -> re.Pattern[str]:
@@ -115,10 +110,20 @@ def _with_protocol(port: str) -> str:
     return port if "/" in port else port + "/tcp"
 
 
-def _ports(text: str) -> Iterable[str]:
+def _published(container: Container) -> Iterable[str]:
+    """The host's ports of a container."""
+    for port, bindings in container.host_config.port_bindings.items():
+        protocol = port.partition("/")[2] or "tcp"
+        for binding in bindings or []:
+            yield f"{binding.host_port}/{protocol}"
+
+
+def _ports(key: str, text: str) -> Iterable[str]:
+    if ":" in text:
+        raise InvalidParameter(f"filter for '{key}' should not contain ':': {text}")
     numbers, _, protocol = text.partition("/")
     first, _, last = numbers.partition("-")
-    begin, end = _number("port", first), _number("port", last or first)
+    begin, end = _number(key, first), _number(key, last or first)
     if not 0 <= begin <= end <= 65535:
-        raise InvalidParameter(f"invalid port range: {text}")
+        raise InvalidParameter(f"error while looking up for {key} {text}: invalid port range")
     return (f"{number}/{protocol or 'tcp'}" for number in range(begin, end + 1))

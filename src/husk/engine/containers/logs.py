@@ -6,6 +6,7 @@ line goes on in the next record of that stream, `F` the end of a line. Bytes are
 
 import asyncio
 import os
+import re
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -19,6 +20,8 @@ T = TypeVar("T")
 
 CHUNK = 1 << 18
 STDOUT, STDERR = 1, 2
+_HEAD = re.compile(rb"(\S{20,35}) (stdout|stderr) ([FP]) ")
+_RECORD = re.compile(rb"^" + _HEAD.pattern + rb"(.*)\n", re.MULTILINE)
 
 
 class LogRecord(NamedTuple):
@@ -29,7 +32,10 @@ class LogRecord(NamedTuple):
 
 
 class LogQuery(Struct, kw_only=True, frozen=True):
-    """Which records: of which streams, how many from the end (None: all), from when to when, and whether to go on."""
+    """Which records: of which streams, how many from the end (None: all), from when to when, and whether to go on.
+
+    The moment 0 is no end, as with dockerd.
+    """
 
     stdout: bool = True
     stderr: bool = True
@@ -42,19 +48,10 @@ class LogQuery(Struct, kw_only=True, frozen=True):
 def parse(lines: bytes) -> list[LogRecord]:
     """Whole lines of a log; a line that is none of conmon's (a torn write) is left out."""
     records = []
-    for line in lines.split(b"\n"):
-        head = line[:45]
-        first = head.find(b" ")
-        second = head.find(b" ", first + 1)
-        if first < 20 or second < 0 or line[second + 2 : second + 3] != b" ":
-            continue
-        source = head[first + 1 : second]
-        if source not in (b"stdout", b"stderr"):
-            continue
-        partial = line[second + 1 : second + 2] == b"P"
-        data = line[second + 3 :]
-        timestamp = head[: first - 6] + b"Z" if head[first - 6 : first] == b"+00:00" else head[:first]
+    for moment, source, tag, data in _RECORD.findall(lines):
+        timestamp = moment[:-6] + b"Z" if moment.endswith(b"+00:00") else moment
         stream = STDOUT if source == b"stdout" else STDERR
+        partial = tag == b"P"
         records.append(LogRecord(stream, timestamp, data if partial else data + b"\n", partial))
     return records
 
@@ -64,8 +61,8 @@ class _Selection:
 
     def __init__(self, query: LogQuery) -> None:
         self._streams = {s for s, wanted in ((STDOUT, query.stdout), (STDERR, query.stderr)) if wanted}
-        self._since = b"" if query.since_ns is None else rfc3339(max(0, query.since_ns)).encode()
-        self._until = None if query.until_ns is None else rfc3339(max(0, query.until_ns)).encode()
+        self._since = rfc3339(max(0, query.since_ns)).encode() if query.since_ns else b""
+        self._until = rfc3339(max(0, query.until_ns)).encode() if query.until_ns else None
         self.everything = len(self._streams) == 2 and not self._since and self._until is None
 
     def select(self, records: list[LogRecord]) -> list[LogRecord]:
@@ -84,11 +81,12 @@ class _Selection:
 
 
 def tail_offset(fd: int, lines: int) -> int:
-    """Where the last `lines` lines begin; pieces of one line count together, an unfinished last line counts as one."""
-    position = os.fstat(fd).st_size
-    if lines <= 0:
-        return position
-    found, carry, newest = 0, b"", True
+    """Where the last `lines` lines begin: behind the end of the line before them.
+
+    Pieces of one line count together; a stream's unfinished last line counts as one.
+    """
+    position, found, carry = os.fstat(fd).st_size, 0, b""
+    seen: set[bytes] = set()
     while position > 0:
         step = min(CHUNK, position)
         position -= step
@@ -100,37 +98,37 @@ def tail_offset(fd: int, lines: int) -> int:
         pieces = block[cut:].split(b"\n")
         end = position + len(block) - len(pieces.pop())
         for line in reversed(pieces):
-            if _completes_line(line):
-                found += 1
+            if head := _HEAD.match(line):
+                _, source, tag = head.groups()
+                found += tag == b"F" or source not in seen
                 if found > lines:
                     return end
-            elif newest:
-                found = 1
-            newest = False
+                seen.add(source)
             end -= len(line) + 1
         carry = block[:cut]
     return 0
 
 
-def _completes_line(line: bytes) -> bool:
-    tag = line.find(b" ", line.find(b" ", 0, 45) + 1, 45)
-    return line[tag + 1 : tag + 2] == b"F"
-
-
 async def read_log(
     path: Path, query: LogQuery, ended: Callable[[], bool], exit: asyncio.Future[T] | None = None
 ) -> AsyncIterator[list[LogRecord]]:
-    """Batches of records; with `follow`, goes on until `ended()` holds and all is read. `exit` wakes it at the end."""
+    """Batches of records; with `follow`, goes on until `ended()` holds and all is read.
+
+    `exit` wakes it at the end; it is this reader's own and cancelled when the reader goes.
+    """
     selection = _Selection(query)
     try:
-        fd = await asyncio.to_thread(os.open, path, os.O_RDONLY | os.O_CLOEXEC)
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return
     try:
         position = 0 if query.tail is None else await asyncio.to_thread(tail_offset, fd, query.tail)
         if not query.follow:
             async for batch in _read_to_end(fd, position, selection):
-                yield batch.records
+                if batch.records:
+                    yield batch.records
+                if batch.past:
+                    return
             return
         async with FileWatch(path) as watch:
             if exit is not None:
@@ -147,6 +145,8 @@ async def read_log(
                     return
     finally:
         os.close(fd)
+        if exit is not None:
+            exit.cancel()
 
 
 class _Batch(NamedTuple):
@@ -156,9 +156,12 @@ class _Batch(NamedTuple):
 
 
 async def _read_to_end(fd: int, position: int, selection: _Selection) -> AsyncIterator[_Batch]:
-    rest = b""
-    while data := await asyncio.to_thread(os.pread, fd, CHUNK, position + len(rest)):
-        data = rest + data
+    """What the log holds now: a container that writes faster than its client reads must not keep a reader for ever."""
+    rest, end = b"", os.fstat(fd).st_size
+    while (begin := position + len(rest)) < end:
+        data = rest + await asyncio.to_thread(os.pread, fd, min(CHUNK, end - begin), begin)
+        if len(data) == len(rest):
+            return
         cut = data.rfind(b"\n") + 1
         position, rest = position + cut, data[cut:]
         if cut:
@@ -168,7 +171,7 @@ async def _read_to_end(fd: int, position: int, selection: _Selection) -> AsyncIt
 
 async def _more(watch: FileWatch, until_ns: int | None) -> bool:
     """Wait for a write or the container's end; False when the query's own end came first."""
-    timeout = None if until_ns is None else max(0.0, (until_ns - now_ns()) / 1e9)
+    timeout = max(0.0, (until_ns - now_ns()) / 1e9) if until_ns else None
     try:
         await asyncio.wait_for(watch.changed(), timeout)
     except TimeoutError:

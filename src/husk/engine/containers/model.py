@@ -9,6 +9,8 @@ from typing import Literal
 
 from msgspec import Struct, field
 
+from husk.network.ports import PublishedPort
+
 ZERO_TIME = "0001-01-01T00:00:00Z"
 
 Status = Literal["created", "running", "paused", "restarting", "removing", "exited", "dead"]
@@ -21,6 +23,39 @@ class HealthConfig(Struct, kw_only=True, rename="pascal", omit_defaults=True):
     retries: int = 0
     start_period: int = 0
     start_interval: int = 0
+
+
+class HealthResult(Struct, kw_only=True, rename="pascal"):
+    """One probe. The exit code is -1 where the probe could not be run or did not end in time."""
+
+    start: str
+    end: str
+    exit_code: int
+    output: str
+
+
+class Health(Struct, kw_only=True, rename="pascal"):
+    """What the probes of a container say; `log` holds the latest of them."""
+
+    status: Literal["starting", "healthy", "unhealthy"] = "starting"
+    failing_streak: int = 0
+    log: list[HealthResult] = []
+
+
+class ExecConfig(Struct, kw_only=True, rename="pascal"):
+    """Another process in a container, as a client describes it."""
+
+    user: str = ""
+    privileged: bool = False
+    tty: bool = False
+    console_size: list[int] | None = None
+    attach_stdin: bool = False
+    attach_stderr: bool = False
+    attach_stdout: bool = False
+    detach_keys: str = ""
+    env: list[str] = []
+    working_dir: str = ""
+    cmd: list[str] = []
 
 
 class Config(Struct, kw_only=True, rename="pascal"):
@@ -98,16 +133,46 @@ class Ulimit(Struct, kw_only=True, rename="pascal"):
     hard: int = 0
 
 
+class BindOptions(Struct, kw_only=True, rename="pascal", omit_defaults=True):
+    propagation: str = ""
+    non_recursive: bool = False
+    create_mountpoint: bool = False
+    read_only_non_recursive: bool = False
+    read_only_force_recursive: bool = False
+
+
+class DriverConfig(Struct, kw_only=True, rename="pascal", omit_defaults=True):
+    name: str = ""
+    options: dict[str, str] | None = None
+
+
+class VolumeOptions(Struct, kw_only=True, rename="pascal", omit_defaults=True):
+    no_copy: bool = False
+    labels: dict[str, str] | None = None
+    driver_config: DriverConfig | None = None
+    subpath: str = ""
+
+
+class ImageOptions(Struct, kw_only=True, rename="pascal", omit_defaults=True):
+    subpath: str = ""
+
+
+class TmpfsOptions(Struct, kw_only=True, rename="pascal", omit_defaults=True):
+    size_bytes: int = 0
+    mode: int = 0
+    options: list[list[str]] | None = None
+
+
 class Mount(Struct, kw_only=True, rename="pascal", omit_defaults=True):
-    target: str = ""
-    source: str = ""
     type: str = ""
+    source: str = ""
+    target: str = ""
     read_only: bool = False
     consistency: str = ""
-    bind_options: dict[str, object] | None = None
-    volume_options: dict[str, object] | None = None
-    image_options: dict[str, object] | None = None
-    tmpfs_options: dict[str, object] | None = None
+    bind_options: BindOptions | None = None
+    volume_options: VolumeOptions | None = None
+    image_options: ImageOptions | None = None
+    tmpfs_options: TmpfsOptions | None = None
     cluster_options: dict[str, object] | None = None
 
 
@@ -208,17 +273,39 @@ class Endpoint(Struct, kw_only=True):
     prefix_len: int = 0
     gateway: str = ""
     host_interface: str = ""
+    # Its name inside the container.
+    interface: str = "eth0"
 
 
-class MountPoint(Struct, kw_only=True, rename="pascal"):
-    """A place in the container's file system that comes from elsewhere."""
+class MountPoint(Struct, kw_only=True, rename="pascal", omit_defaults=True):
+    """A place in the container's file system that comes from elsewhere: bind, volume, tmpfs or image.
+
+    `source` is where its content lies on the host, with the subpath of a volume; an image is mounted there while the
+    container runs, and a tmpfs has none. `name` is that of the volume or image.
+    """
 
     type: str
+    name: str = ""
     source: str = ""
     destination: str
+    driver: str = ""
     mode: str = ""
     rw: bool = field(default=True, name="RW")
     propagation: str = ""
+    subpath: str = ""
+    # bind
+    makes_source: bool = False
+    recursive: bool = True
+    readonly_recursive: bool = True
+    force_recursive: bool = False
+    # volume
+    copies: bool = False  # what the image has there goes into the volume when that is empty
+    anonymous: bool = False
+    declared: bool = False  # by Config.Volumes, or taken from a container that has it so
+    # tmpfs
+    options: str = ""
+    # image
+    layers: list[str] = []
 
 
 class State(Struct, kw_only=True):
@@ -231,6 +318,7 @@ class State(Struct, kw_only=True):
     oom_killed: bool = False
     started_at: str = ZERO_TIME
     finished_at: str = ZERO_TIME
+    health: Health | None = None
 
     @property
     def running(self) -> bool:
@@ -254,8 +342,15 @@ class Container(Struct, kw_only=True):
     state: State = field(default_factory=State)
     endpoints: dict[str, Endpoint] = {}
     sandbox_path: str = ""
+    published: list[PublishedPort] = []
     restart_count: int = 0
     runtime: str = ""
     monitor_pid: int = 0
     monitor_started: int = 0
     has_been_manually_stopped: bool = False
+    paused_for_commit: bool = False
+
+    @property
+    def used_layers(self) -> list[str]:
+        """The layers of its image and of the images that it mounts."""
+        return [*self.layers, *(layer for point in self.mounts for layer in point.layers)]

@@ -16,6 +16,8 @@ class Places:
     def __init__(self, config: Config) -> None:
         self.data = config.data_root / "containers"
         self.run = config.exec_root / "containers"
+        self.execs = config.exec_root / "exec"
+        self.stagings = config.exec_root / "mounts"
         self._cgroup_parent = config.cgroup_parent
         self.mount_points_layer = config.data_root / "mount-points"
 
@@ -24,6 +26,13 @@ class Places:
 
     def root(self, container_id: str) -> ContainerRoot:
         return ContainerRoot(self.data / container_id)
+
+    def staging(self, container_id: str) -> Path:
+        """Where `staging` mounts things for the container."""
+        return self.stagings / container_id
+
+    def staged(self, container_id: str, number: int) -> Path:
+        return self.staging(container_id) / str(number)
 
     def log(self, container_id: str) -> Path:
         return self.data / container_id / "container.log"
@@ -63,4 +72,5 @@ class Places:
             hostname=directory / "hostname",
             resolv_conf=directory / "resolv.conf",
             cgroup_path=f"{self._cgroup_parent}/{container_id}",
+            staging=self.staging(container_id),
         )

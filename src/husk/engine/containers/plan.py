@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from husk.engine.containers.model import Container, HostConfig
+from husk.engine.containers.model import Container, HostConfig, MountPoint
+from husk.engine.containers.mounts import needs_staging
 from husk.engine.host import Host
 from husk.runtime import capabilities, seccomp
 from husk.runtime.limits import clamp
@@ -23,6 +24,7 @@ class Place:
     hostname: Path
     resolv_conf: Path
     cgroup_path: str
+    staging: Path = Path()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,7 @@ def plan(
         seccomp=seccomp_profile(host_config, host),
         annotations={**(host_config.annotations or {}), **extras.annotations},
         init_path=host.init_path if host_config.init else "",
+        rootfs_propagation=rootfs_propagation(container),
     )
     return clamp(wanted, host.limits)
 
@@ -105,7 +108,7 @@ def namespaces(container: Container) -> dict[str, str]:
     """OCI namespace types of its own (with the path to join, or empty for a new one); those absent are the host's."""
     host_config = container.host_config
     spaces = {"mount": ""}
-    if host_config.network_mode == "none" or container.sandbox_path:
+    if host_config.network_mode != "host":
         spaces["network"] = container.sandbox_path
     if host_config.pid_mode != "host":
         spaces["pid"] = ""
@@ -133,17 +136,30 @@ def mounts(container: Container, place: Place) -> tuple[Mount, ...]:
         result.append(Mount(destination="/dev/shm", type="bind", source="/dev/shm", options=("rbind", "rprivate")))
     for path, options in (host_config.tmpfs or {}).items():
         result.append(tmpfs(path, options))
-    for mount in host_config.mounts or []:
-        if mount.type == "tmpfs":
-            wishes = mount.tmpfs_options or {}
-            words = [f"size={wishes['SizeBytes']}"] if wishes.get("SizeBytes") else []
-            words += [f"mode={mode:o}"] if isinstance(mode := wishes.get("Mode"), int) else []
-            words += ["ro"] if mount.read_only else []
-            result.append(tmpfs(mount.target, ",".join(words)))
-    for point in container.mounts:
-        how = ("rbind", point.propagation or "rprivate", "rw" if point.rw else "ro")
-        result.append(Mount(destination=point.destination, type="bind", source=point.source, options=how))
+    for number, point in enumerate(container.mounts):
+        if point.type == "tmpfs":
+            result.append(tmpfs(point.destination, point.options))
+            continue
+        source = str(place.staging / str(number)) if needs_staging(point) else point.source
+        result.append(Mount(destination=point.destination, type="bind", source=source, options=_how(point)))
     return tuple(result)
+
+
+def _how(point: MountPoint) -> tuple[str, ...]:
+    readonly = "rro" if point.recursive and point.readonly_recursive else "ro"
+    return (
+        "rbind" if point.recursive else "bind",
+        point.propagation or "rprivate",
+        "rw" if point.rw else readonly,
+    )
+
+
+def rootfs_propagation(container: Container) -> str:
+    """What is mounted with propagation needs a root that lets it through."""
+    wanted = {point.propagation.removeprefix("r") for point in container.mounts if point.type == "bind"}
+    if "shared" in wanted:
+        return "shared"
+    return "rslave" if "slave" in wanted else ""
 
 
 def tmpfs(path: str, options: str) -> Mount:

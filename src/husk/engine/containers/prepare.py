@@ -4,19 +4,21 @@ import os
 import shutil
 from pathlib import Path
 
-from husk.engine.containers import files
-from husk.engine.containers.model import Container
+from husk.engine.containers import netfiles
+from husk.engine.containers.model import Container, MountPoint
 from husk.engine.containers.places import Places
 from husk.engine.containers.plan import Extras, plan
 from husk.engine.host import Host
-from husk.errors import InvalidParameter
+from husk.engine.networks.connector import Connected
+from husk.errors import InvalidParameter, SystemFault
 from husk.kernel import rooted
+from husk.kernel.mount import shared_of
 from husk.runtime.devices import host_devices
 from husk.runtime.spec import oci_spec, resolve_user
 
 
 def prepare(
-    record: Container, places: Places, host: Host, lower: list[str], gateway: str, annotations: dict[str, str]
+    record: Container, places: Places, host: Host, lower: list[str], network: Connected, annotations: dict[str, str]
 ) -> None:
     """Mount the root, write hosts, hostname and resolv.conf, write the bundle. `release` undoes all of it."""
     place = places.place(record.id)
@@ -29,7 +31,7 @@ def prepare(
         rooted.read_text(place.rootfs, "/etc/group"),
         record.host_config.group_add or [],
     )
-    _write_network_files(record, places, gateway)
+    place = netfiles.write(record, places, network)
     _check_sources(record)
     rooted.make_directories(place.rootfs, record.config.working_dir or "/")
     devices = host_devices() if record.host_config.privileged else ()
@@ -45,47 +47,34 @@ def discard_bundle(places: Places, container_id: str) -> None:
     shutil.rmtree(places.bundle_directory(container_id), ignore_errors=True)
 
 
-def _write_network_files(record: Container, places: Places, gateway: str) -> None:
-    place = places.place(record.id)
-    config, host_config = record.config, record.host_config
-    on_host = host_config.network_mode == "host"
-    address = next((e.ip_address for e in record.endpoints.values() if e.ip_address), "")
-    names = [config.hostname]
-    if config.domainname:
-        names.insert(0, f"{config.hostname}.{config.domainname}")
-    extra = host_config.extra_hosts or []
-    if on_host:
-        text = files.hosts("", [], extra, "127.0.0.1", base=_read("/etc/hosts"))
-    else:
-        text = files.hosts(address, names, extra, gateway)
-    place.hosts.write_text(text)
-    place.hostname.write_text(config.hostname + "\n")
-    place.resolv_conf.write_text(
-        files.resolv_conf(
-            _read("/etc/resolv.conf"),
-            host_config.dns,
-            host_config.dns_search,
-            host_config.dns_options,
-            own_network=not on_host,
-        )
-    )
-
-
 def _check_sources(record: Container) -> None:
-    """`-v` makes a missing source directory, `--mount` refuses it."""
-    makes_source = {bind.split(":")[1] for bind in record.host_config.binds or []}
+    """`-v` makes a missing source directory, `--mount` refuses it unless it is told to make it."""
     for point in record.mounts:
-        if os.path.lexists(point.source):
+        if point.type != "bind":
             continue
-        if point.destination not in makes_source:
-            raise InvalidParameter(
-                f'invalid mount config for type "bind": bind source path does not exist: {point.source}'
-            )
-        Path(point.source).mkdir(parents=True, exist_ok=True)
+        if not os.path.lexists(point.source):
+            if not point.makes_source:
+                raise InvalidParameter(
+                    f'invalid mount config for type "bind": bind source path does not exist: {point.source}'
+                )
+            _make_source(point.source)
+        _check_propagation(point)
 
 
-def _read(path: str) -> str:
+def _make_source(path: str) -> None:
     try:
-        return Path(path).read_text(errors="replace")
-    except OSError:
-        return ""
+        Path(path).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise SystemFault(f"error while creating mount source path '{path}': mkdir {path}: {reason}") from error
+
+
+def _check_propagation(point: MountPoint) -> None:
+    wanted = point.propagation.removeprefix("r")
+    if wanted not in ("shared", "slave"):
+        return
+    place, tags = shared_of(point.source)
+    if wanted == "shared" and "shared" not in tags:
+        raise SystemFault(f"path {point.source} is mounted on {place} but it is not a shared mount")
+    if not tags & {"shared", "master"}:
+        raise SystemFault(f"path {point.source} is mounted on {place} but it is not a shared or slave mount")

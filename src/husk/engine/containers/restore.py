@@ -10,10 +10,11 @@ import os
 import shutil
 from pathlib import Path
 
-from husk.engine.containers import restart
+from husk.engine.containers import health, restart
 from husk.engine.containers.index import Index, Instance
 from husk.engine.containers.lifecycle import Lifecycle
 from husk.engine.containers.places import Places
+from husk.engine.containers.staging import unstage
 from husk.errors import HuskError
 from husk.kernel import process
 from husk.kernel.mount import mounts_below, unmount
@@ -49,6 +50,8 @@ class Restorer:
         was_running = record.state.running
         if record.state.status in ("running", "paused"):
             if self._adopt(instance):
+                if record.state.status == "paused" and record.paused_for_commit:
+                    await self._lifecycle.unpause(instance)
                 return
             await self._lifecycle.ended(instance, self._exit_time(instance))
         else:
@@ -72,6 +75,7 @@ class Restorer:
             if process.start_time(record.monitor_pid) != record.monitor_started:
                 return False
             instance.init_pidfd = process.pidfd_open(record.state.pid)
+            record.state.health = health.begin(record.config, record.state.health)
             self._lifecycle.watch(instance)
         except (OSError, HuskError):
             return False
@@ -91,6 +95,8 @@ class Restorer:
                 except HuskError as error:
                     log.debug("%s: %s", runtime.name, error.message)
             await asyncio.to_thread(shutil.rmtree, self._places.bundle_directory(container_id), True)
+        for container_id in _names(self._places.stagings) - known:
+            await asyncio.to_thread(unstage, self._places, container_id)
         for container_id in _names(self._places.data) - known:
             await asyncio.to_thread(_discard, self._places.directory(container_id))
 

@@ -14,14 +14,16 @@ from husk.engine.containers.index import Exit, Index, Instance
 from husk.engine.containers.lifecycle import Lifecycle
 from husk.engine.containers.logs import STDERR, STDOUT, LogQuery, LogRecord, read_log
 from husk.engine.containers.model import Config, Container, EndpointRequest, HostConfig
-from husk.engine.containers.mounts import mount_points
 from husk.engine.containers.places import Places
 from husk.engine.containers.plan import plan
+from husk.engine.containers.storing import Storing
 from husk.engine.filters import Filters
 from husk.engine.host import Host
+from husk.engine.images.pull import Pins
 from husk.engine.images.service import Images
 from husk.engine.networks.service import Networks
-from husk.errors import Conflict, InvalidParameter, NotFound, NotModified
+from husk.engine.volumes.service import Taking, Volumes
+from husk.errors import Conflict, InvalidParameter, NotImplementedYet, NotModified
 from husk.runtime import capabilities
 from husk.runtime.conmon import Monitor
 from husk.runtime.oci import Runtimes
@@ -45,7 +47,10 @@ class Containers:
         lifecycle: Lifecycle,
         places: Places,
         images: Images,
+        pins: Pins,
         networks: Networks,
+        volumes: Volumes,
+        storing: Storing,
         monitor: Monitor,
         runtimes: Runtimes,
         host: Host,
@@ -54,6 +59,9 @@ class Containers:
         self._lifecycle = lifecycle
         self._places = places
         self._images = images
+        self._pins = pins
+        self._volumes = volumes
+        self._storing = storing
         self._networks = networks
         self._monitor = monitor
         self._runtimes = runtimes
@@ -83,7 +91,7 @@ class Containers:
         endpoints: dict[str, EndpointRequest],
         platform: str,
     ) -> Created:
-        """Validate, resolve the image, take id and name, write the record. Nothing is mounted before start."""
+        """Validate, resolve the image, take id and name, make volumes, write the record. Nothing stays mounted."""
         if not config.image:
             raise InvalidParameter("no image specified")
         validate.check(config, host_config, endpoints)
@@ -100,6 +108,10 @@ class Containers:
         program, arguments = create.command(complete)
         created = now_ns()
         mode = host_config.network_mode
+        if mode.startswith("container:"):
+            # As with networks, an unknown one is reported at start.
+            with contextlib.suppress(NotFound):
+                mode = host_config.network_mode = "container:" + self.find(mode.removeprefix("container:")).id
         taken = self._index.reserve_name(name, container_id)
         try:
             record = Container(
@@ -113,23 +125,32 @@ class Containers:
                 path=program,
                 args=arguments,
                 layers=image.chain_ids,
-                mounts=mount_points(host_config),
                 runtime=host_config.runtime,
             )
-            try:
-                endpoint = self._networks.endpoint(mode)
-                record.endpoints[endpoint.network_name] = endpoint
-            except NotFound:
-                # As dockerd: an unknown network is reported at start, because clients take a 404 here for the image.
-                log.info("container %s asks for the unknown network %s", container_id[:12], mode)
-            _, warnings = plan(record, self._places.place(container_id), User(), self._host)
-            await asyncio.to_thread(self._places.root(container_id).create)
-            await self._index.add(record)
+            record.endpoints = self._networks.endpoints(mode, endpoints)
+            async with self._pins.hold(record.layers), self._volumes.taking() as taking:
+                record.mounts = await self._storing.take(record.id, complete, host_config, taking)
+                async with self._pins.hold(record.used_layers):
+                    warnings = await self._write(record, taking)
         except BaseException:
             self._index.release_name(taken)
             raise
         self._lifecycle.publish(record, "create")
-        return Created(record, warnings + _image_warnings(complete))
+        return Created(record, warnings)
+
+    async def _write(self, record: Container, taking: Taking) -> list[str]:
+        """Give a new container its directory and its volumes their first content, then write it; returns warnings."""
+        _, warnings = plan(record, self._places.place(record.id), User(), self._host)
+        root = self._places.root(record.id)
+        try:
+            await asyncio.to_thread(root.create)
+            await self._storing.fill(record, taking)
+            await self._index.add(record, *taking.changes)
+        except BaseException:
+            await asyncio.shield(asyncio.to_thread(root.remove))
+            raise
+        taking.done()
+        return warnings
 
     async def rename(self, reference: str, name: str) -> None:
         instance = self._index.find(reference)
@@ -170,7 +191,7 @@ class Containers:
     async def remove(self, reference: str, force: bool, volumes: bool, link: bool) -> None:
         if link:
             raise InvalidParameter("links between containers do not exist in Husk yet: nothing to remove")
-        await self._lifecycle.remove(self._index.find(reference), force)
+        await self._lifecycle.remove(self._index.find(reference), force, volumes)
 
     def watch(self, reference: str, condition: str) -> Awaitable[Exit]:
         """The end that `condition` asks for; it counts from this call on, also if it is awaited later."""
@@ -192,7 +213,7 @@ class Containers:
         if not (query.stdout or query.stderr):
             raise InvalidParameter("Bad parameters: you must choose at least one stream")
         if instance.record.host_config.log_config.type == "none":
-            raise InvalidParameter("configured logging driver does not support reading")
+            raise NotImplementedYet("configured logging driver does not support reading")
         return self._read_log(instance, query)
 
     def _read_log(self, instance: Instance, query: LogQuery) -> AsyncIterator[list[LogRecord]]:
@@ -257,14 +278,3 @@ def _default_hostname(host_config: HostConfig, container_id: str) -> str:
     if host_config.network_mode == "host" or host_config.uts_mode == "host":
         return socket.gethostname()
     return container_id[:12]
-
-
-def _image_warnings(config: Config) -> list[str]:
-    warnings = []
-    if config.volumes:
-        warnings.append(
-            "The image declares volumes, which Husk does not have yet: their content stays in the container's layer."
-        )
-    if config.healthcheck and config.healthcheck.test and config.healthcheck.test[0] != "NONE":
-        warnings.append("The image declares a health check, which Husk does not run yet.")
-    return warnings

@@ -12,8 +12,7 @@ _NAMES.update({f"RTMAX-{n}": 64 - n for n in range(1, 15)})
 
 def parse_signal(text: str) -> int:
     if text.isascii() and text.isdigit():
-        number = int(text)
-        if 1 <= number <= 64:
+        if len(text) <= 3 and 1 <= (number := int(text)) <= 64:
             return number
     elif (known := _NAMES.get(text.upper().removeprefix("SIG"))) is not None:
         return known

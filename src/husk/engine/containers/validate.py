@@ -6,11 +6,11 @@ What Docker can do and Husk cannot yet is refused here with 501, never accepted 
 import ipaddress
 import os
 import re
-from collections.abc import Iterable
 
-from husk.engine.containers.model import Config, EndpointRequest, HostConfig
-from husk.engine.containers.mounts import mount_points
+from husk.engine.containers.model import Config, EndpointRequest, HealthConfig, HostConfig
+from husk.engine.containers.mounts import check_target, wanted_mounts
 from husk.engine.containers.signals import parse_signal
+from husk.engine.networks import requests as network_requests
 from husk.errors import InvalidParameter, NotImplementedYet
 
 MIN_MEMORY = 6 * 1024 * 1024
@@ -18,7 +18,8 @@ RESTART_POLICIES = ("", "no", "always", "unless-stopped", "on-failure")
 LOG_DRIVERS = ("", "json-file", "none")
 _LOG_DRIVERS_OF_DOCKER = ("local", "journald", "syslog", "fluentd", "gelf", "awslogs", "splunk", "gcplogs", "etwlogs")
 _PORT = re.compile(r"\d{1,5}(-\d{1,5})?(/(tcp|udp|sctp))?", re.ASCII | re.IGNORECASE)
-_HOSTNAME = re.compile(r"[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?(\.[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?)*", re.ASCII)
+# Docker takes any name; the kernel takes 64 bytes, and a space or a '#' would end the name in /etc/hosts.
+_HOSTNAME = re.compile(r"[^\x00-\x20\x7f#]{1,64}")
 _CPUSET = re.compile(r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*", re.ASCII)
 
 _SECURITY_OPTIONS = (
@@ -27,10 +28,10 @@ _SECURITY_OPTIONS = (
 )  # fmt: skip
 
 _MISSING = (
-    "volumes_from", "links", "port_bindings", "publish_all_ports", "storage_opt", "device_requests",
+    "links", "storage_opt", "device_requests",
     "blkio_weight_device", "blkio_device_read_bps", "blkio_device_write_bps", "blkio_device_read_iops",
     "blkio_device_write_iops", "cpu_realtime_period", "cpu_realtime_runtime", "devices", "device_cgroup_rules",
-    "cgroup", "volume_driver", "isolation", "cpu_count", "cpu_percent", "io_maximum_iops", "io_maximum_bandwidth",
+    "cgroup", "cpu_count", "cpu_percent", "io_maximum_iops", "io_maximum_bandwidth",
     "cgroup_parent", "oom_kill_disable",
 )  # fmt: skip
 
@@ -42,13 +43,26 @@ def check(config: Config, host: HostConfig, endpoints: dict[str, EndpointRequest
     _check_resources(host)
     _check_policies(host)
     _check_namespaces(host)
+    if config.hostname and host.uts_mode == "host":
+        raise InvalidParameter("conflicting options: hostname and the UTS mode")
     _check_names(host)
-    mount_points(host)
+    network_requests.check(config, host, endpoints)
+    wanted_mounts(host)
+
+
+def check_update(request: HostConfig, merged: HostConfig) -> None:
+    """As `check`, for limits and policy that a container gets later: `merged` is what it would have then."""
+    for name in _MISSING:
+        if getattr(request, name):
+            raise NotImplementedYet(f"{_wire_name(name)} is not implemented by Husk yet")
+    _check_policies(request)
+    _check_resources(merged)
 
 
 def _check_config(config: Config) -> None:
-    if config.hostname and (len(config.hostname) > 63 or _HOSTNAME.fullmatch(config.hostname) is None):
-        raise InvalidParameter(f"invalid hostname format: {config.hostname}")
+    for name in (config.hostname, config.domainname):
+        if name and (_HOSTNAME.fullmatch(name) is None or len(name.encode()) > 64):
+            raise InvalidParameter(f"invalid hostname format: {name}")
     if config.working_dir and not config.working_dir.startswith("/"):
         raise InvalidParameter(
             f"the working directory '{config.working_dir}' is invalid, it needs to be an absolute path"
@@ -60,6 +74,8 @@ def _check_config(config: Config) -> None:
     for entry in config.env:
         if not entry or entry.startswith("="):
             raise InvalidParameter(f"invalid environment variable: {entry}")
+    if config.healthcheck is not None:
+        _check_health(config.healthcheck)
     strings = [*config.env, *(config.cmd or []), *(config.entrypoint or []), config.user, config.working_dir]
     if any("\0" in text for text in strings):
         raise InvalidParameter("a configuration value contains a NUL character")
@@ -68,23 +84,27 @@ def _check_config(config: Config) -> None:
             raise InvalidParameter(f"invalid port specification: {port}")
 
 
+def _check_health(check: HealthConfig) -> None:
+    for name, value in (
+        ("Interval", check.interval),
+        ("Timeout", check.timeout),
+        ("StartPeriod", check.start_period),
+        ("StartInterval", check.start_interval),
+    ):
+        if value and value < 1_000_000:
+            raise InvalidParameter(f"{name} in Healthcheck cannot be less than 1ms")
+    if check.retries < 0:
+        raise InvalidParameter("Retries in Healthcheck cannot be negative")
+    if check.test and check.test[0] in ("CMD", "CMD-SHELL") and len(check.test) == 1:
+        raise InvalidParameter(f"Test in Healthcheck has no command behind {check.test[0]}")
+
+
 def _check_missing(config: Config, host: HostConfig, endpoints: dict[str, EndpointRequest]) -> None:
     for name in _MISSING:
         if getattr(host, name):
             raise NotImplementedYet(f"HostConfig.{_wire_name(name)} is not implemented by Husk yet")
     if host.isolation not in ("", "default"):
-        raise InvalidParameter(f"invalid isolation: {host.isolation}")
-    if config.volumes:
-        raise NotImplementedYet("Config.Volumes is not implemented by Husk yet")
-    if config.healthcheck and config.healthcheck.test and config.healthcheck.test[0] != "NONE":
-        raise NotImplementedYet("Config.Healthcheck is not implemented by Husk yet")
-    if config.mac_address or any(e.mac_address for e in endpoints.values()):
-        raise NotImplementedYet("a MacAddress of your own is not implemented by Husk yet")
-    for endpoint in endpoints.values():
-        if endpoint.ipam_config or endpoint.links or endpoint.aliases or endpoint.driver_opts:
-            raise NotImplementedYet(
-                "IPAMConfig, Links, Aliases and DriverOpts of endpoints are not implemented by Husk yet"
-            )
+        raise InvalidParameter(f"invalid isolation '{host.isolation}' on linux")
 
 
 def _wire_name(attribute: str) -> str:
@@ -133,16 +153,18 @@ def _check_resources(host: HostConfig) -> None:
 def _check_cpuset(what: str, text: str, available: str, kind: str) -> None:
     if not text:
         return
-    if _CPUSET.fullmatch(text) is None:
+    if _CPUSET.fullmatch(text) is None or not all(_expand(part) for part in text.split(",")):
         raise InvalidParameter(f"Invalid value {text} for {what}")
-    if not set(_expand(text)) <= set(_expand(available)):
+    if not _expand(text) <= _expand(available):
         raise InvalidParameter(f"Requested {kind} are not available - requested {text}, available: {available}")
 
 
-def _expand(text: str) -> Iterable[int]:
+def _expand(text: str) -> set[int]:
+    numbers: set[int] = set()
     for part in text.split(","):
         first, _, last = part.partition("-")
-        yield from range(int(first), int(last or first) + 1)
+        numbers.update(range(int(first), int(last or first) + 1))
+    return numbers
 
 
 def _online(path: str) -> str:
@@ -160,10 +182,14 @@ def _check_policies(host: HostConfig) -> None:
             f"invalid restart policy: unknown policy '{policy.name}'; use one of 'no', 'always', 'on-failure', "
             "or 'unless-stopped'"
         )
-    if policy.maximum_retry_count < 0:
+    if policy.name == "on-failure" and policy.maximum_retry_count < 0:
         raise InvalidParameter("invalid restart policy: maximum retry count cannot be negative")
-    if policy.maximum_retry_count and policy.name != "on-failure":
-        raise InvalidParameter("invalid restart policy: maximum retry count can only be used with 'on-failure'")
+    # Older clients send a count without a name, which means no policy.
+    if policy.name not in ("", "on-failure") and policy.maximum_retry_count:
+        negative = " and cannot be negative" if policy.maximum_retry_count < 0 else ""
+        raise InvalidParameter(
+            f"invalid restart policy: maximum retry count can only be used with 'on-failure'{negative}"
+        )
     if host.auto_remove and policy.name not in ("", "no"):
         raise InvalidParameter("can't create 'AutoRemove' container with restart policy")
     if host.log_config.type not in LOG_DRIVERS:
@@ -176,20 +202,21 @@ def _check_policies(host: HostConfig) -> None:
 
 
 def _check_namespaces(host: HostConfig) -> None:
-    for field, value, accepted in (
-        ("PidMode", host.pid_mode, ("", "host", "private")),
-        ("IpcMode", host.ipc_mode, ("", "host", "private", "none", "shareable")),
-        ("UTSMode", host.uts_mode, ("", "host", "private")),
-        ("CgroupnsMode", host.cgroupns_mode, ("", "host", "private")),
-        ("UsernsMode", host.userns_mode, ("", "host")),
+    for field, words, value, accepted in (
+        ("PidMode", "PID", host.pid_mode, ("", "host", "private")),
+        ("IpcMode", "IPC", host.ipc_mode, ("", "host", "private", "shareable")),
+        ("UTSMode", "UTS", host.uts_mode, ("", "host", "private")),
+        ("CgroupnsMode", "cgroup namespace", host.cgroupns_mode, ("", "host", "private")),
+        ("UsernsMode", "userns", host.userns_mode, ("", "host")),
     ):
         if value in accepted:
             continue
-        if value.startswith("container:"):
-            raise NotImplementedYet(f"HostConfig.{field} container:<id> is not implemented by Husk yet")
-        raise InvalidParameter(f"invalid {field}: {value}")
-    if host.network_mode.startswith(("container:", "ns:")):
-        raise NotImplementedYet("HostConfig.NetworkMode container:<id> is not implemented by Husk yet")
+        if value.startswith("container:") or (field, value) == ("IpcMode", "none"):
+            kind = value.partition(":")[0]
+            raise NotImplementedYet(f"HostConfig.{field} {kind} is not implemented by Husk yet")
+        raise InvalidParameter(f"invalid {words} mode: {value}")
+    if host.network_mode.startswith("ns:"):
+        raise NotImplementedYet("HostConfig.NetworkMode ns:<path> is not implemented by Husk yet")
     for option in host.security_opt or []:
         if re.sub("[=:]", "=", option, count=1) not in _SECURITY_OPTIONS:
             raise NotImplementedYet(f"security option {option[:80]} is not implemented by Husk yet")
@@ -209,8 +236,7 @@ def _check_names(host: HostConfig) -> None:
         if not word or re.search(r"[\s#;]", word):
             raise InvalidParameter(f"invalid DNS search domain or option: {word!r}")
     for path in host.tmpfs or {}:
-        if not path.startswith("/"):
-            raise InvalidParameter(f"invalid mount path: '{path}' mount path must be absolute")
+        check_target(path)
 
 
 def _is_address(text: str) -> bool:

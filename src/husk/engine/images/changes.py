@@ -2,16 +2,25 @@
 
 import posixpath
 import re
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
 from husk.engine.clock import parse_duration
 from husk.engine.containers.model import Config, HealthConfig
+from husk.engine.containers.mounts import clean
 from husk.engine.containers.signals import parse_signal
 from husk.errors import InvalidParameter
 
 _PORT = re.compile(r"(\d{1,5})(?:-(\d{1,5}))?(?:/(tcp|udp|sctp))?", re.ASCII | re.IGNORECASE)
-_WORD = re.compile(r"""(?:[^\s"'\\]|\\.|"(?:[^"\\]|\\.)*"|'[^']*')+""", re.DOTALL)
+_TOKEN = re.compile(
+    r"""(?P<space>\s+)|'(?P<literal>[^']*)'|"(?P<quoted>(?:[^"\\]|\\.)*)"|\\(?P<escaped>.)"""
+    r"""|(?P<variable>\$(?:\w+|\{[^}]*\}))|(?P<plain>[^\s'"\\$]+|[\\$])""",
+    re.DOTALL | re.ASCII,
+)
+_IN_QUOTES = re.compile(r"""\\(?P<escaped>["\\$])|(?P<variable>\$(?:\w+|\{[^}]*\}))""", re.ASCII)
+_VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)(?::([-+])(.*))?\})", re.ASCII | re.DOTALL)
+_MINIMUM = 1_000_000
 
 
 def apply_changes(config: Config, changes: list[str]) -> Config:
@@ -24,9 +33,13 @@ def apply_changes(config: Config, changes: list[str]) -> Config:
         volumes=dict(config.volumes or {}) or None,
         on_build=list(config.on_build or []) or None,
     )
-    for change in changes:
-        for line in _lines(change):
-            _apply(config, line)
+    own_cmd = False
+    for line in [line for change in changes for line in _lines(change)]:
+        instruction = _apply(config, line)
+        own_cmd = own_cmd or instruction == "CMD"
+        if instruction == "ENTRYPOINT" and not own_cmd:
+            # As in a Dockerfile: the arguments of another entrypoint mean nothing to a new one.
+            config.cmd = None
     return config
 
 
@@ -35,28 +48,29 @@ def _lines(text: str) -> list[str]:
     return [line.strip() for line in joined.splitlines() if line.strip() and not line.strip().startswith("#")]
 
 
-def _apply(config: Config, line: str) -> None:
-    word, _, rest = line.partition(" ") if " " in line else line.partition("\t")
-    instruction, rest = word.upper(), rest.strip()
+def _apply(config: Config, line: str) -> str:
+    word, *others = line.split(None, 1)
+    instruction, rest = word.upper(), "".join(others)
     if instruction not in _INSTRUCTIONS:
-        known = bool(re.fullmatch(r"FROM|RUN|COPY|ADD|ARG|MAINTAINER|SHELL", instruction))
-        raise InvalidParameter(
-            f"{instruction} is not a valid change command" if known else f"unknown instruction: {instruction}"
-        )
+        raise InvalidParameter(f"{word} is not a valid change command")
     if not rest and instruction not in ("CMD", "ENTRYPOINT"):
         raise InvalidParameter(f"{instruction} requires at least one argument")
     _INSTRUCTIONS[instruction](config, rest)
+    return instruction
+
+
+def _json_words(text: str) -> list[str] | None:
+    """The words of the JSON form; None if the text is not in that form."""
+    try:
+        return msgspec.json.decode(text.encode(), type=list[str])
+    except msgspec.DecodeError:
+        return None
 
 
 def _command(config: Config, text: str) -> list[str]:
     """JSON form, or a line for the shell."""
-    if text.startswith("["):
-        try:
-            words = msgspec.json.decode(text.encode(), type=list[str])
-        except msgspec.DecodeError:
-            pass
-        else:
-            return words
+    if (words := _json_words(text)) is not None:
+        return words
     return [*(config.shell or ["/bin/sh", "-c"]), text] if text else []
 
 
@@ -69,17 +83,17 @@ def _entrypoint(config: Config, text: str) -> None:
 
 
 def _env(config: Config, text: str) -> None:
-    for name, value in _pairs("ENV", text):
+    for name, value in _pairs("ENV", text, config.env):
         config.env = [entry for entry in config.env if entry.partition("=")[0] != name] + [f"{name}={value}"]
 
 
 def _label(config: Config, text: str) -> None:
-    config.labels.update(_pairs("LABEL", text))
+    config.labels.update(_pairs("LABEL", text, config.env))
 
 
 def _expose(config: Config, text: str) -> None:
     ports = dict(config.exposed_ports or {})
-    for word in text.split():
+    for word in _words(text, config.env):
         match = _PORT.fullmatch(word)
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
         if match is None or not 0 < first <= last <= 65535:
@@ -89,17 +103,17 @@ def _expose(config: Config, text: str) -> None:
 
 
 def _user(config: Config, text: str) -> None:
-    if len(text.split()) != 1:
-        raise InvalidParameter("USER requires exactly one argument")
-    config.user = text
+    config.user = _single("USER", text, config.env)
 
 
 def _workdir(config: Config, text: str) -> None:
-    config.working_dir = posixpath.normpath(posixpath.join(config.working_dir or "/", _unquote(text)))
+    config.working_dir = clean(posixpath.join(config.working_dir or "/", _expand(text, config.env)))
 
 
 def _volume(config: Config, text: str) -> None:
-    paths = _command(config, text) if text.startswith("[") else text.split()
+    paths = _json_words(text)
+    if paths is None:
+        paths = _words(text, config.env)
     if not all(path.strip() for path in paths):
         raise InvalidParameter("VOLUME specified can not be an empty string")
     config.volumes = {**(config.volumes or {}), **{path: {} for path in paths}}
@@ -107,63 +121,133 @@ def _volume(config: Config, text: str) -> None:
 
 def _onbuild(config: Config, text: str) -> None:
     trigger = text.split(None, 1)[0].upper()
-    if trigger in ("ONBUILD", "MAINTAINER", "FROM"):
+    if trigger == "ONBUILD":
+        raise InvalidParameter("Chaining ONBUILD via `ONBUILD ONBUILD` isn't allowed")
+    if trigger in ("MAINTAINER", "FROM"):
         raise InvalidParameter(f"{trigger} isn't allowed as an ONBUILD trigger")
     config.on_build = [*(config.on_build or []), text]
 
 
 def _stopsignal(config: Config, text: str) -> None:
-    parse_signal(text)
-    config.stop_signal = text
+    signal = _single("STOPSIGNAL", text, config.env)
+    parse_signal(signal)
+    config.stop_signal = signal
 
 
 def _healthcheck(config: Config, text: str) -> None:
     health = HealthConfig()
     while match := re.match(r"--(interval|timeout|start-period|start-interval|retries)=(\S+)\s+", text):
-        option, value = match[1].replace("-", "_"), match[2]
-        number = parse_duration(value) if option != "retries" else int(value) if value.isdigit() else None
-        if number is None:
-            raise InvalidParameter(f"invalid HEALTHCHECK option --{match[1]}={value}")
-        setattr(health, option, number)
+        setattr(health, match[1].replace("-", "_"), _health_number(match[1], match[2]))
         text = text[match.end() :]
-    kind, _, rest = text.partition(" ")
-    if kind.upper() == "NONE" and not rest:
+    kind, *others = text.split(None, 1)
+    rest = "".join(others)
+    if kind.upper() == "NONE":
+        if rest:
+            raise InvalidParameter("HEALTHCHECK NONE takes no arguments")
         config.healthcheck = HealthConfig(test=["NONE"])
         return
-    if kind.upper() != "CMD" or not rest.strip():
-        raise InvalidParameter(f'Unknown type "{kind}" in HEALTHCHECK (try CMD)')
-    rest = rest.strip()
-    health.test = ["CMD", *_command(config, rest)] if rest.startswith("[") else ["CMD-SHELL", rest]
+    if kind.upper() != "CMD":
+        raise InvalidParameter(f'Unknown type "{kind.upper()}" in HEALTHCHECK (try CMD)')
+    words = _json_words(rest)
+    if not rest or words == []:
+        raise InvalidParameter("Missing command after HEALTHCHECK CMD")
+    health.test = ["CMD-SHELL", rest] if words is None else ["CMD", *words]
     config.healthcheck = health
 
 
-def _pairs(instruction: str, text: str) -> list[tuple[str, str]]:
+def _health_number(option: str, value: str) -> int:
+    if option == "retries":
+        if not (value.isascii() and value.isdigit() and len(value) < 10):
+            raise InvalidParameter(f"--retries cannot be {value}: expected a number that is not negative")
+        return int(value)
+    duration = parse_duration(value)
+    if duration is None:
+        raise InvalidParameter(f'time: invalid duration "{value}"')
+    if duration and duration < _MINIMUM:
+        raise InvalidParameter(f'Interval "{option}" cannot be less than 1ms')
+    return duration
+
+
+def _pairs(instruction: str, text: str, env: Sequence[str]) -> list[tuple[str, str]]:
     """`a=b "c d"=e`, or the old form `a b c` (one name, the rest its value)."""
-    words = _WORD.findall(text)
-    if words and "=" not in words[0]:
-        name, _, value = text.partition(" ")
-        if not value.strip():
+    words = _words(text, env)
+    if "=" not in words[0]:
+        name, *others = text.split(None, 1)
+        if not others:
             raise InvalidParameter(f"{instruction} must have two arguments")
-        return [(name, value.strip())]
+        return [(_expand(name, env), _expand(others[0], env))]
     pairs = []
     for word in words:
         name, separator, value = word.partition("=")
-        if not separator or not _unquote(name):
-            raise InvalidParameter(f"Syntax error - can't find = in {word!r}. Must be of the form: name=value")
-        pairs.append((_unquote(name), _unquote(value)))
+        if not separator:
+            raise InvalidParameter(f'Syntax error - can\'t find = in "{word}". Must be of the form: name=value')
+        if not name:
+            raise InvalidParameter(f"{instruction} names can not be blank")
+        pairs.append((name, value))
     return pairs
 
 
-def _unquote(text: str) -> str:
-    def piece(match: re.Match[str]) -> str:
-        part = match[0]
-        if part.startswith("'"):
-            return part[1:-1]
-        if part.startswith('"'):
-            return re.sub(r'\\(["\\$])', r"\1", part[1:-1])
-        return part[1:]
+def _single(instruction: str, text: str, env: Sequence[str]) -> str:
+    words = _words(text, env)
+    if len(words) != 1:
+        raise InvalidParameter(f"{instruction} requires exactly one argument")
+    return words[0]
 
-    return re.sub(r"""'[^']*'|"(?:[^"\\]|\\.)*"|\\.""", piece, text, flags=re.DOTALL)
+
+# --- words: quotes go, variables become their values
+
+
+def _words(text: str, env: Sequence[str]) -> list[str]:
+    words: list[str] = []
+    inside = False
+    for piece, is_space in _pieces(text, env):
+        if is_space:
+            inside = False
+        elif inside:
+            words[-1] += piece
+        else:
+            words.append(piece)
+            inside = True
+    return words
+
+
+def _expand(text: str, env: Sequence[str]) -> str:
+    return "".join(piece for piece, _ in _pieces(text, env))
+
+
+def _pieces(text: str, env: Sequence[str]) -> Iterator[tuple[str, bool]]:
+    """(text, is it space between words?)"""
+    values = {name: value for name, _, value in (entry.partition("=") for entry in env)}
+    position = 0
+    while position < len(text):
+        match = _TOKEN.match(text, position)
+        if match is None:
+            kind = "double" if text[position] == '"' else "single"
+            raise InvalidParameter(f"unexpected end of statement while looking for matching {kind}-quote")
+        position = match.end()
+        yield _resolve(match, values), match.lastgroup == "space"
+
+
+def _resolve(match: re.Match[str], values: dict[str, str]) -> str:
+    text = match[match.lastgroup or 0]
+    if match.lastgroup == "variable":
+        return _value(text, values)
+    if match.lastgroup == "quoted":
+        return _IN_QUOTES.sub(lambda inner: _resolve(inner, values), text)
+    return text
+
+
+def _value(text: str, values: dict[str, str]) -> str:
+    """Of `$name`, `${name}`, `${name:-default}` or `${name:+replacement}`."""
+    match = _VARIABLE.fullmatch(text)
+    if match is None:
+        raise InvalidParameter(f"unsupported modifier in substitution: {text}")
+    value = values.get(match[1] or match[2], "")
+    if match[3] == "-":
+        return value or match[4]
+    if match[3] == "+":
+        return match[4] if value else ""
+    return value
 
 
 _INSTRUCTIONS = {

@@ -1,5 +1,6 @@
 """How does a container become an image? Its writable layer becomes one more layer, its configuration the image's."""
 
+import contextlib
 import os
 
 from husk.engine.clock import now_ns, rfc3339
@@ -14,7 +15,7 @@ from husk.engine.images.index import ImageIndex
 from husk.engine.images.make import make_image
 from husk.engine.images.model import CommitOptions, History, ImageDocument, RootFS
 from husk.engine.images.pull import Pins
-from husk.errors import Conflict, NotFound
+from husk.errors import Conflict, InvalidParameter, NotFound
 from husk.registry import reference as references
 from husk.registry.manifest import host_platform
 from husk.registry.reference import Reference
@@ -48,17 +49,18 @@ class Committer:
         """The new image's id."""
         instance = self._index.find(reference)
         name = parse_target(options.repo, options.tag)
-        # The request's own configuration first, then the instructions, then what the container was run with.
-        wanted = apply_changes(options.config or Config(), options.changes)
+        # The instructions change what the request brings or, without that, what the container was run with.
+        wanted = apply_changes(options.config or instance.record.config, options.changes)
         config = inherit(wanted, instance.record.config)
         paused = options.pause and instance.record.state.status == "running"
         if paused:
-            await self._lifecycle.pause(instance)
+            await self._lifecycle.pause(instance, for_commit=True)
         try:
             image_id = await self._commit(instance, config, name, options)
         finally:
             if paused:
-                await self._lifecycle.unpause(instance)
+                with contextlib.suppress(Conflict):  # it was killed, or somebody else has unpaused it
+                    await self._lifecycle.unpause(instance)
         self._lifecycle.publish(
             instance.record, "commit", comment=options.comment, imageID=image_id, imageRef=name.familiar if name else ""
         )
@@ -118,6 +120,8 @@ def parse_target(repo: str, tag: str) -> Reference | None:
     if not repo:
         return None
     reference = references.parse(repo)
+    if reference.digest:
+        raise InvalidParameter("cannot import digest reference")
     if tag:
         reference = reference.with_tag(tag)
     return reference.tagged()

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 import msgspec
 
 from husk.engine.images.model import Image
-from husk.errors import HuskError, InvalidParameter, NotFound
+from husk.errors import InvalidParameter, NotFound
 from husk.registry import reference as references
 from husk.registry.reference import Reference
 from husk.storage.state import Change, StateStore
 
 IMAGE, NAME = "image", "image-name"
 _HEX = re.compile(r"[0-9a-f]{1,64}")
+_ID = re.compile(r"[0-9a-f]{64}")
 
 
 class ImageIndex:
@@ -39,16 +40,11 @@ class ImageIndex:
         """By full id, name, digest reference, or unique leading part of an id, in that order."""
         if (image := self._images.get(text) or self._images.get("sha256:" + text)) is not None:
             return image
-        wanted = text
-        try:
-            reference = references.parse(text)
-        except HuskError:
-            reference = None
-        if reference is not None:
-            reference = reference if reference.digest else reference.tagged()
-            if (image := self._named(reference)) is not None:
-                return image
-            wanted = reference.familiar
+        if _ID.fullmatch(text):
+            raise NotFound(f"No such image: sha256:{text}")
+        reference = references.parse(text).tagged()
+        if (image := self._named(reference)) is not None:
+            return image
         prefix = text.removeprefix("sha256:")
         if _HEX.fullmatch(prefix):
             matches = [i for i in self._images if i.startswith("sha256:" + prefix)]
@@ -56,7 +52,7 @@ class ImageIndex:
                 return self._images[matches[0]]
             if matches:
                 raise InvalidParameter(f"multiple IDs found with provided prefix: {text}")
-        raise NotFound(f"No such image: {wanted}")
+        raise NotFound(f"No such image: {reference.familiar}")
 
     def _named(self, reference: Reference) -> Image | None:
         if (image := self.by_name(reference)) is not None or not reference.digest:
@@ -73,6 +69,11 @@ class ImageIndex:
         own = sorted(name for name, owner in self._names.items() if owner == image.id)
         parsed = [references.parse(name) for name in own]
         return [r for r in parsed if not r.digest] + [r for r in parsed if r.digest]
+
+    def tags_of(self, repository: Reference) -> list[Reference]:
+        """All tagged names of a repository, in order."""
+        head = f"{repository.name}:"
+        return [references.parse(name) for name in sorted(self._names) if name.startswith(head) and "@" not in name]
 
     def children(self, image: Image) -> list[Image]:
         return [other for other in self._images.values() if other.parent == image.id]

@@ -17,13 +17,13 @@ def select(index: ImageIndex, all: bool, filters: Filters) -> list[Image]:
     sinces = [created_ns(index.find(text)) for text in filters.get("since")]
     untils = [moment for text in filters.get("until") if (moment := parse_timestamp(text)) is not None]
     patterns = filters.get("reference")
+    dangling = filters.boolean("dangling", False) if "dangling" in filters else None
 
     def wanted(image: Image) -> bool:
-        names = index.names(image)
-        dangling = not any(not name.digest for name in names)
-        if "dangling" in filters and filters.boolean("dangling", False) != (dangling and not index.children(image)):
+        names, children = index.names(image), index.children(image)
+        if dangling is True and (children or any(not name.digest for name in names)):
             return False
-        if dangling and not all and index.children(image):
+        if not names and (dangling is False or (children and not all)):
             return False
         if patterns and not any(matches(name, pattern) for name in names for pattern in patterns):
             return False
@@ -44,7 +44,7 @@ def created_ns(image: Image) -> int:
 
 def matches(name: Reference, pattern: str) -> bool:
     """Shell patterns against the familiar name, with or without tag; `*` does not cross a slash."""
-    for text in (name.familiar, name.familiar_name, str(name), name.name):
+    for text in (name.familiar, name.familiar_name):
         if text.count("/") == pattern.count("/") and all_match(text, pattern):
             return True
     return False

@@ -1,12 +1,23 @@
 """How do a configuration and layers become an image? One way for all: pull, commit and the first busybox end here."""
 
+from collections.abc import Iterable
+
 import msgspec
 
+from husk.engine.clock import parse_rfc3339
 from husk.engine.containers.model import Config
 from husk.engine.images.model import Image, ImageDocument
 from husk.errors import InvalidParameter
 from husk.gojson import Reader, parse_document
-from husk.registry.manifest import DOCKER_CONFIG, DOCKER_MANIFEST, Descriptor
+from husk.registry.manifest import (
+    DOCKER_CONFIG,
+    DOCKER_LAYER,
+    DOCKER_MANIFEST,
+    OCI_CONFIG,
+    OCI_LAYER,
+    OCI_MANIFEST,
+    Descriptor,
+)
 from husk.storage.archive import chain_id
 from husk.storage.blobs import BlobStore
 from husk.storage.layers import Layer
@@ -30,6 +41,8 @@ def chain_ids(diff_ids: list[str]) -> list[str]:
 def image_record(
     image_id: str, document: ImageDocument, *, size: int, parent: str = "", manifest: Descriptor | None, index: str = ""
 ) -> Image:
+    if document.created:
+        parse_rfc3339(document.created)  # refused here, not in every listing from then on
     if document.rootfs.type != "layers":
         raise InvalidParameter(f"unsupported root file system type {document.rootfs.type!r}")
     return Image(
@@ -56,18 +69,53 @@ def image_record(
 
 async def make_image(blobs: BlobStore, document: ImageDocument, layers: list[Layer], parent: str = "") -> Image:
     """Write the configuration and a manifest over layers that the store has, and return the record (not yet stored)."""
-    config = msgspec.json.encode(document)
+    return await image_over(blobs, msgspec.json.encode(document), document, layers, parent)
+
+
+async def image_over(
+    blobs: BlobStore,
+    config: bytes,
+    document: ImageDocument,
+    layers: list[Layer],
+    parent: str = "",
+    manifest: tuple[bytes, str] | None = None,
+) -> Image:
+    """As `make_image`, for a configuration that exists already, and perhaps a manifest (with its media type)."""
     image_id = await blobs.put(config)
-    body = msgspec.json.encode(
-        {
-            "schemaVersion": 2,
-            "mediaType": DOCKER_MANIFEST,
-            "config": {"mediaType": DOCKER_CONFIG, "size": len(config), "digest": image_id},
-            "layers": [
-                {"mediaType": layer.media_type, "size": layer.blob_size, "digest": layer.blob} for layer in layers
-            ],
-        }
-    )
-    manifest = Descriptor(media_type=DOCKER_MANIFEST, digest=await blobs.put(body), size=len(body))
+    body, media_type = manifest or compose_manifest(image_id, len(config), layers)
+    descriptor = Descriptor(media_type=media_type, digest=await blobs.put(body), size=len(body))
     size = sum(layer.size for layer in layers)
-    return image_record(image_id, document, size=size, parent=parent, manifest=manifest)
+    return image_record(image_id, document, size=size, parent=parent, manifest=descriptor)
+
+
+def compose_manifest(
+    image_id: str, config_size: int, layers: Iterable[Layer | Descriptor], oci: bool = False
+) -> tuple[bytes, str]:
+    """A manifest over layers as the store has them, or as descriptors tell, and its media type."""
+    described = [_described(layer) for layer in layers]
+    # Docker's own format has no zstd; the two formats must not be mixed.
+    oci = oci or any("zstd" in layer.media_type for layer in described)
+    media_type = OCI_MANIFEST if oci else DOCKER_MANIFEST
+    body = {
+        "schemaVersion": 2,
+        "mediaType": media_type,
+        "config": {"mediaType": OCI_CONFIG if oci else DOCKER_CONFIG, "size": config_size, "digest": image_id},
+        "layers": [
+            {"mediaType": _layer_type(layer.media_type, oci), "size": layer.size, "digest": layer.digest}
+            for layer in described
+        ],
+    }
+    return msgspec.json.encode(body), media_type
+
+
+def _described(layer: Layer | Descriptor) -> Descriptor:
+    if isinstance(layer, Descriptor):
+        return layer
+    return Descriptor(media_type=layer.media_type, digest=layer.blob, size=layer.blob_size)
+
+
+def _layer_type(media_type: str, oci: bool) -> str:
+    compression = next((name for name in ("gzip", "zstd") if media_type.endswith(name)), "")
+    if oci:
+        return OCI_LAYER + (f"+{compression}" if compression else "")
+    return DOCKER_LAYER + (f".{compression}" if compression else "")

@@ -64,13 +64,23 @@ class Image(Struct, kw_only=True):
     last_tagged: str = ""
 
 
-class Progress(Struct, kw_only=True):
-    """One record of a pull's progress."""
+class Pushed(Struct, kw_only=True, rename="pascal"):
+    """What a push ends with: the manifest under one tag."""
 
-    status: str
+    tag: str
+    digest: str
+    size: int
+
+
+class Progress(Struct, kw_only=True):
+    """One record of the progress of a pull, push, load or import; `stream` is a line of text instead of a status."""
+
+    status: str = ""
     id: str = ""
     current: int = 0
     total: int = 0
+    stream: str = ""
+    aux: Pushed | None = None
 
 
 class Removal(Struct, kw_only=True):
@@ -78,6 +88,25 @@ class Removal(Struct, kw_only=True):
 
     untagged: str = ""
     deleted: str = ""
+
+
+class ImportOptions(Struct, kw_only=True):
+    repo: str = ""
+    tag: str = ""
+    message: str = ""
+    changes: list[str] = []
+    platform: str = ""
+
+
+class HistoryStep(Struct, kw_only=True):
+    """One line of `docker history`; an id only where the step is an image of its own here."""
+
+    id: str
+    created: str
+    created_by: str
+    tags: list[str]
+    size: int
+    comment: str
 
 
 class CommitOptions(Struct, kw_only=True):

@@ -2,18 +2,22 @@
 
 Each layer is hashed and unpacked while it arrives (`husk.storage`), and is complete or absent. Layers arrive in any
 order and are put on top of each other from the base up. The image's record and its names are written last, in one
-transaction; the layers of a pull that fails or is given up go again, unless another one relies on them.
+transaction; the layers of a pull that fails or is given up go again, unless another one relies on them. Pulls of the
+same layer share one download, which ends when the last of them has gone.
 """
 
 import asyncio
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import aclosing, asynccontextmanager
+
+from msgspec import structs
 
 from husk.engine.events import Events
 from husk.engine.images.index import ImageIndex
 from husk.engine.images.make import chain_ids, image_record, read_document
 from husk.engine.images.model import Image, ImageDocument, Progress
+from husk.engine.images.shared import Report, SharedWork
 from husk.errors import InvalidParameter, NotFound
 from husk.registry import reference as references
 from husk.registry.auth import Credentials
@@ -31,8 +35,6 @@ from husk.registry.manifest import (
 from husk.registry.reference import Reference
 from husk.storage.blobs import BlobStore
 from husk.storage.layers import LayerStore, Unpacked
-
-Report = Callable[[Progress], None]
 
 CONCURRENT_DOWNLOADS = 3
 
@@ -76,7 +78,7 @@ class Puller:
         self._pins = pins
         self._release = release
         self._events = events
-        self._layer_locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._downloads = SharedWork()
 
     async def pull(self, reference: Reference, platform: str, auth: Credentials | None, report: Report) -> None:
         """Pull one image, or all tags of a repository if the reference names neither tag nor digest."""
@@ -146,26 +148,16 @@ class Puller:
             if not known:
                 missing.append((descriptor, chain_id, parents[position], document.rootfs.diff_ids[position]))
 
-        # Waiting for the layer below happens outside the slots: all of them could wait for one that has none.
-        present = {chain_id: asyncio.Event() for _, chain_id, _, _ in missing}
-
         async def fetch(descriptor: Descriptor, chain_id: str, parent: str, diff_id: str) -> None:
-            async with self._layer_locks[chain_id]:
+            name = _short(descriptor)
+
+            async def work(tell: Report) -> None:
                 if self._layers.get(chain_id) is None:
-                    async with slots:
-                        unpacked = await self._fetch_layer(reference, descriptor, auth, report)
-                    try:
-                        _check_content(descriptor, unpacked, diff_id)
-                        if parent in present:
-                            await present[parent].wait()
-                    except BaseException:
-                        await self._layers.discard(unpacked)
-                        raise
-                    report(_extracting(descriptor))
-                    await self._layers.commit(unpacked, parent)
-                report(Progress(status="Pull complete", id=_short(descriptor)))
-            present[chain_id].set()
-            self._layer_locks.pop(chain_id, None)
+                    await self._add_layer(reference, descriptor, parent, diff_id, auth, slots, tell)
+
+            # Another client's blob of the same layer may have another digest, hence another name.
+            await self._downloads.join(chain_id, work, lambda told: report(structs.replace(told, id=name)))
+            report(Progress(status="Pull complete", id=name))
 
         try:
             async with asyncio.TaskGroup() as group:
@@ -174,6 +166,31 @@ class Puller:
         except BaseExceptionGroup as failures:
             # One layer's failure cancels its siblings; the client wants that one failure.
             raise failures.exceptions[0] from None
+
+    async def _add_layer(
+        self,
+        reference: Reference,
+        descriptor: Descriptor,
+        parent: str,
+        diff_id: str,
+        auth: Credentials | None,
+        slots: asyncio.Semaphore,
+        report: Report,
+    ) -> None:
+        """Download a layer and put it on top of `parent`, whose own download began before."""
+        below = self._downloads.task(parent)
+        async with slots:
+            unpacked = await self._fetch_layer(reference, descriptor, auth, report)
+        try:
+            _check_content(descriptor, unpacked, diff_id)
+            # Outside the slots: all of them could wait for one that has none.
+            if below is not None:
+                await asyncio.wait({below})
+        except BaseException:
+            await self._layers.discard(unpacked)
+            raise
+        report(_extracting(descriptor))
+        await self._layers.commit(unpacked, parent)
 
     async def _fetch_layer(
         self, reference: Reference, descriptor: Descriptor, auth: Credentials | None, report: Report

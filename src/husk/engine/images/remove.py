@@ -7,7 +7,7 @@ from husk.engine.events import Events
 from husk.engine.images.index import ImageIndex
 from husk.engine.images.model import Image, Removal
 from husk.engine.images.pull import Pins
-from husk.errors import Conflict, HuskError
+from husk.errors import Conflict, InvalidParameter
 from husk.registry import reference as references
 from husk.registry.reference import Reference
 from husk.storage.blobs import BlobStore
@@ -35,14 +35,9 @@ class Remover:
     async def remove(self, text: str, force: bool, noprune: bool) -> list[Removal]:
         image = self._index.find(text)
         names = self._index.names(image)
-        if not _is_id(text, image):
+        if not _is_id(text, image, names):
             return await self._remove_name(text, image, names, force, noprune)
-        if len({name.name for name in names}) > 1 and not force:
-            raise Conflict(
-                f"conflict: unable to delete {_short(image)} (must be forced) - "
-                "image is referenced in multiple repositories"
-            )
-        self._refuse(image, force)
+        self._refuse(image, names, force)
         removals = await self._untag(image, names)
         return removals + await self._delete(image, noprune)
 
@@ -56,18 +51,22 @@ class Remover:
         # The last tag of a repository takes the repository's digests along.
         if not wanted.digest and not [n for n in same_repository if not n.digest and n != wanted]:
             going = list(same_repository)
-        last = len(going) == len(names)
-        if last and not force and (user := self._user_of(image)) is not None:
+        if _is_single(names) and not force and (user := self._user_of(image)) is not None:
             raise Conflict(
                 f'conflict: unable to remove repository reference "{text}" (must force) - container {user.id[:12]} '
                 f"is using its referenced image {_short(image)}"
             )
         removals = await self._untag(image, going)
-        if last and self._user_of(image) is None and not self._index.children(image):
+        if len(going) == len(names) and self._may_go_unnamed(image, force):
             removals += await self._delete(image, noprune)
         return removals
 
-    def _refuse(self, image: Image, force: bool) -> None:
+    def _may_go_unnamed(self, image: Image, force: bool) -> bool:
+        """With its last name an image goes, unless others need it; force overrides containers that do not run."""
+        user = self._user_of(image, running=force)
+        return user is None and not self._index.children(image)
+
+    def _refuse(self, image: Image, names: list[Reference], force: bool) -> None:
         """Raise if the image must not go by its id."""
         if self._index.children(image):
             raise Conflict(
@@ -80,14 +79,21 @@ class Remover:
                     f"conflict: unable to delete {_short(image)} (cannot be forced) - image is being used by running "
                     f"container {user.id[:12]}"
                 )
+        if names and not _is_single(names) and not force:
+            raise Conflict(
+                f"conflict: unable to delete {_short(image)} (must be forced) - "
+                "image is referenced in multiple repositories"
+            )
         if users and not force:
             raise Conflict(
                 f"conflict: unable to delete {_short(image)} (must be forced) - image is being used by stopped "
                 f"container {users[0].id[:12]}"
             )
 
-    def _user_of(self, image: Image) -> Container | None:
-        return next((c for c in self._containers() if c.image_id == image.id), None)
+    def _user_of(self, image: Image, running: bool = False) -> Container | None:
+        """A container of the image; with `running`, only one that runs counts."""
+        users = (c for c in self._containers() if c.image_id == image.id)
+        return next((c for c in users if c.state.running or not running), None)
 
     async def _untag(self, image: Image, names: list[Reference]) -> list[Removal]:
         await self._index.forget_names(*names)
@@ -123,7 +129,7 @@ class Remover:
 
     def layers_in_use(self) -> set[str]:
         used = {chain_id for image in self._index for chain_id in image.chain_ids}
-        return used | {chain_id for container in self._containers() for chain_id in container.layers}
+        return used | {chain_id for container in self._containers() for chain_id in container.used_layers}
 
     async def collect(self) -> None:
         """At start: drop what a pull, commit or removal that was cut off has left behind."""
@@ -136,16 +142,20 @@ class Remover:
         await self._blobs.sweep(named)
 
 
-def _is_id(text: str, image: Image) -> bool:
+def _is_id(text: str, image: Image, names: list[Reference]) -> bool:
     """Was the image named by its id? A repository may have a hexadecimal name, so names are tried first."""
-    prefix = text.removeprefix("sha256:")
-    if not image.id.removeprefix("sha256:").startswith(prefix):
+    if not image.id.removeprefix("sha256:").startswith(text.removeprefix("sha256:")):
         return False
     try:
-        references.parse(text)
-    except HuskError:
+        return references.parse(text).tagged() not in names
+    except InvalidParameter:
         return True
-    return ":" not in text.removeprefix("sha256:") and "/" not in text and "@" not in text
+
+
+def _is_single(names: list[Reference]) -> bool:
+    """Has the image one name only: at most one tag, and digests of that repository alone?"""
+    tags = [name for name in names if not name.digest]
+    return bool(names) and len(tags) <= 1 and len({name.name for name in names}) == 1
 
 
 def _short(image: Image) -> str:

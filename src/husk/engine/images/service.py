@@ -1,22 +1,31 @@
 """What can be done with images? The engine's answer to every image operation of the edge."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
 
 from husk.engine.clock import now_ns, parse_rfc3339, rfc3339
 from husk.engine.containers.model import Container
 from husk.engine.events import Events
 from husk.engine.filters import Filters
+from husk.engine.images.history import history_of
+from husk.engine.images.importer import Importer
 from husk.engine.images.index import ImageIndex
 from husk.engine.images.listing import matches, select
-from husk.engine.images.model import Image, Removal
-from husk.engine.images.pull import Puller, Report, parse_pull_reference
+from husk.engine.images.load import Loader
+from husk.engine.images.model import HistoryStep, Image, ImportOptions, Removal
+from husk.engine.images.prune import Pruned, Pruner
+from husk.engine.images.pull import Puller, parse_pull_reference
+from husk.engine.images.push import Pusher
+from husk.engine.images.remote import Distribution, distribution, search
 from husk.engine.images.remove import Remover
+from husk.engine.images.save import Saver
+from husk.engine.images.shared import Report
 from husk.errors import InvalidParameter, NotFound
 from husk.registry import reference as references
 from husk.registry.auth import Credentials
 from husk.registry.client import RegistryClient
-from husk.registry.manifest import Platform, normalize, parse_platform
+from husk.registry.manifest import Platform, host_platform, normalize, parse_platform
 from husk.registry.reference import Reference
+from husk.registry.search import SearchResult
 from husk.storage.layers import LayerStore
 
 
@@ -28,6 +37,11 @@ class Images:
         layers: LayerStore,
         puller: Puller,
         remover: Remover,
+        pusher: Pusher,
+        saver: Saver,
+        loader: Loader,
+        importer: Importer,
+        pruner: Pruner,
         registry: RegistryClient,
         events: Events,
         containers: Callable[[], Iterable[Container]],
@@ -36,6 +50,11 @@ class Images:
         self._layers = layers
         self._puller = puller
         self._remover = remover
+        self._pusher = pusher
+        self._saver = saver
+        self._loader = loader
+        self._importer = importer
+        self._pruner = pruner
         self._registry = registry
         self._events = events
         self._containers = containers
@@ -51,13 +70,7 @@ class Images:
     def find_for_container(self, reference: str, platform: str) -> Image:
         image = self._index.find(reference)
         if platform:
-            wanted = normalize(parse_platform(platform))
-            actual = normalize(Platform(image.architecture, image.os, image.variant))
-            if (wanted.os, wanted.architecture) != (actual.os, actual.architecture):
-                raise NotFound(
-                    f"image with reference {reference} was found but does not provide the specified platform "
-                    f"({wanted.os}/{wanted.architecture})"
-                )
+            _require_platform(image, reference, parse_platform(platform))
         return image
 
     def tags(self, image: Image, patterns: Sequence[str] = ()) -> list[str]:
@@ -91,7 +104,65 @@ class Images:
         others = {chain_id for other in self._index if other.id != image.id for chain_id in other.chain_ids}
         return self.size_of_layers(chain_id for chain_id in image.chain_ids if chain_id in others)
 
+    def content_size(self, image: Image) -> int:
+        """Bytes of the image's layers as registries and archives have them."""
+        return sum(layer.blob_size for chain_id in image.chain_ids if (layer := self._layers.get(chain_id)))
+
+    def layers_size(self) -> int:
+        """Bytes of all layers, each once."""
+        return sum(layer.size for layer in self._layers.all())
+
+    def reclaimable(self) -> int:
+        """Bytes of the layers that no container's image needs."""
+        needed = {chain_id for container in self._containers() for chain_id in container.layers}
+        return sum(layer.size for layer in self._layers.all() if layer.chain_id not in needed)
+
+    def history(self, reference: str, platform: Platform | None = None) -> list[HistoryStep]:
+        image = self._index.find(reference)
+        if platform is not None:
+            _require_platform(image, reference, platform)
+        return history_of(image, self._index, self._layers.get)
+
+    # --- elsewhere
+
+    async def search(self, term: str, limit: int, filters: Filters, auth: Credentials | None) -> list[SearchResult]:
+        return await search(self._registry, term, limit, filters, auth)
+
+    async def distribution(self, reference: str, auth: Credentials | None) -> Distribution:
+        return await distribution(self._registry, reference, auth)
+
+    # --- in and out
+
+    async def push(
+        self, name: str, tag: str, platform: Platform | None, auth: Credentials | None, progress: Report
+    ) -> None:
+        if platform is not None:
+            reference = f"{name}:{tag}" if tag else name
+            _require_platform(self._index.find(reference), reference, platform)
+        await self._pusher.push(name, tag, auth, progress)
+
+    def save(self, names: Sequence[str], platforms: Sequence[Platform] = ()) -> AsyncGenerator[bytes, None]:
+        """An archive of these images, in pieces; iterate inside `contextlib.aclosing`."""
+        for name in names:
+            for platform in platforms:
+                _require_platform(self._index.find(name), name, platform)
+        return self._saver.save(names)
+
+    async def load(
+        self, archive: AsyncIterator[bytes], platform: Platform | None, quiet: bool, progress: Report
+    ) -> None:
+        await self._loader.load(archive, platform or host_platform(), quiet, progress)
+
+    async def import_stream(self, archive: AsyncIterator[bytes], options: ImportOptions, progress: Report) -> None:
+        await self._importer.import_stream(archive, "-", options, progress)
+
+    async def import_url(self, url: str, options: ImportOptions, progress: Report) -> None:
+        await self._importer.import_url(url, options, progress)
+
     # --- changing
+
+    async def prune(self, filters: Filters) -> Pruned:
+        return await self._pruner.prune(filters)
 
     async def pull(self, image: str, tag: str, platform: str, auth: Credentials | None, progress: Report) -> None:
         reference = parse_pull_reference(image, tag)
@@ -117,6 +188,16 @@ class Images:
     async def login(self, credentials: Credentials) -> str:
         """An identity token, or empty when name and password simply are right."""
         return await self._registry.login(credentials)
+
+
+def _require_platform(image: Image, reference: str, platform: Platform) -> None:
+    wanted = normalize(platform)
+    actual = normalize(Platform(image.architecture, image.os, image.variant))
+    if (wanted.os, wanted.architecture) != (actual.os, actual.architecture):
+        raise NotFound(
+            f"image with reference {reference} was found but does not provide the specified platform "
+            f"({wanted.os}/{wanted.architecture})"
+        )
 
 
 def created_seconds(image: Image) -> int:

@@ -1,67 +1,285 @@
-"""Which networks are there, and how does a container come on and off them?"""
+"""Which networks are there, and what can be done with them?"""
 
+import asyncio
+import logging
 import secrets
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 
 import msgspec
 
 from husk.config import Config
-from husk.engine.clock import now_ns, rfc3339
-from husk.engine.containers.model import Container, Endpoint
+from husk.engine.clock import now_ns, parse_rfc3339, parse_timestamp, rfc3339
+from husk.engine.containers.model import Container, Endpoint, EndpointRequest
 from husk.engine.events import Events
-from husk.engine.networks.model import Network
-from husk.errors import InvalidParameter, NotFound
+from husk.engine.filters import Filters
+from husk.engine.networks import options
+from husk.engine.networks.connector import Connected, Connector, check_joinable, check_request
+from husk.engine.networks.endpoints import lease
+from husk.engine.networks.live import LiveNetwork, Roster
+from husk.engine.networks.model import BRIDGE_NAME, DEFAULT_BRIDGE, ICC, MASQUERADE, MTU, Network, NetworkRequest
+from husk.engine.networks.names import NameService
+from husk.errors import Forbidden, HuskError, InvalidParameter, NotFound
+from husk.network import host, sandbox
 from husk.network.bridge import BridgeDriver, BridgeSettings
-from husk.network.sandbox import Lease
+from husk.network.firewall import Firewall
+from husk.network.ports import Ports
 from husk.storage.state import Change, StateStore
+from husk.tasks import Tasks
+
+log = logging.getLogger(__name__)
 
 KIND = "network"
 WARM_SANDBOXES = 4
+# A network that somebody made keeps fewer, and only while containers come and go.
+WARM_ON_USER_NETWORK = 2
+WARM_SECONDS = 20.0
 
 
 class Networks:
-    def __init__(self, driver: BridgeDriver, records: dict[str, Network], events: Events) -> None:
-        self._driver = driver
-        self._by_name = records
+    def __init__(self, config: Config, state: StateStore, events: Events, find: Callable[[str], Container]) -> None:
+        self._config = config
+        self._state = state
         self._events = events
+        self._roster = Roster()
+        self._firewall = Firewall(config.nft_table)
+        self._ports = Ports()
+        self._names = NameService(self._roster)
+        self._connector = Connector(self._roster, self._firewall, self._ports, self._names, events, find)
+        self._changing = asyncio.Lock()
+        self._tasks = Tasks()
+        self._base = BridgeSettings(
+            interface=config.bridge_name,
+            owner=f"husk bridge of {config.nft_table}",
+            netns_dir=config.exec_root / "netns",
+            pools=config.default_address_pools,
+            warm=WARM_ON_USER_NETWORK,
+            warm_for=WARM_SECONDS,
+        )
 
     @classmethod
     async def open(
-        cls, config: Config, state: StateStore, events: Events, containers: Iterable[Container]
+        cls,
+        config: Config,
+        state: StateStore,
+        events: Events,
+        containers: Iterable[Container],
+        find: Callable[[str], Container],
     ) -> "Networks":
-        records = {n.name: n for n in (msgspec.json.decode(b, type=Network) for b in state.load(KIND).values())}
-        remembered = records["bridge"].gateway_interface if "bridge" in records else None
-        driver = await BridgeDriver.open(
-            BridgeSettings(
-                interface=config.bridge_name,
-                table=config.nft_table,
-                netns_dir=config.exec_root / "netns",
-                bip=config.bip,
-                pools=config.default_address_pools,
-                warm=WARM_SANDBOXES,
-            ),
-            remembered,
-            [lease for record in containers if (lease := _lease(record)) is not None],
-        )
-        for name, kind in (("bridge", "bridge"), ("host", "host"), ("none", "null")):
-            network = records.setdefault(
-                name, Network(id=secrets.token_hex(32), name=name, driver=kind, created=rfc3339(now_ns()))
-            )
-            if name == "bridge":
-                network.subnet, network.gateway = str(driver.subnet), str(driver.gateway)
-                network.options = _bridge_options(config.bridge_name)
-        await state.commit(*(Change(KIND, n.id, msgspec.json.encode(n)) for n in records.values()))
-        return cls(driver, records, events)
+        """Make networks and host agree again: bridges, rules and ports as the records say, and nothing else of ours."""
+        networks = cls(config, state, events, find)
+        await networks._restore(list(containers))
+        return networks
+
+    # --- looking
 
     def listing(self) -> list[Network]:
-        return list(self._by_name.values())
+        return [live.record for live in self._roster.by_name.values()]
 
     def find(self, reference: str) -> Network:
         """By full id, name, or unique leading part of an id."""
-        for network in self._by_name.values():
-            if reference in (network.id, network.name):
-                return network
-        matches = [n for n in self._by_name.values() if reference and n.id.startswith(reference)]
+        return self._find(reference).record
+
+    def members(self, network: Network) -> list[Container]:
+        """The running containers on a network."""
+        live = self._roster.by_name.get(network.name)
+        return list(live.members.values()) if live else []
+
+    def addresses(self, network: Network) -> tuple[int, int] | None:
+        """(addresses in use, addresses left to give out) of a network that has some."""
+        live = self._roster.by_name.get(network.name)
+        if live is None or not live.bridged:
+            return None
+        # Network and broadcast address count as taken.
+        return live.driver.addresses_in_use + 2, live.driver.addresses_available
+
+    # --- making and removing
+
+    async def create(self, request: NetworkRequest) -> Network:
+        async with self._changing:
+            options.check(request, self.listing())
+            network = options.record(request, self._new_id(), rfc3339(now_ns()))
+            driver = await BridgeDriver.open(options.settings(network, self._base), None, (), self._firewall)
+            network.subnet, network.gateway = driver.subnet, driver.gateway
+            try:
+                await self._state.commit(Change(KIND, network.id, msgspec.json.encode(network)))
+            except BaseException:
+                await driver.close(remove=True)
+                raise
+            self._roster.by_name[network.name] = LiveNetwork(network, driver)
+        self._publish("create", network)
+        return network
+
+    async def remove(self, reference: str) -> None:
+        async with self._changing:
+            live = self._find(reference)
+            network = live.record
+            if network.builtin:
+                raise Forbidden(f"{network.name} is a pre-defined network and cannot be removed")
+            if live.members:
+                users = ", ".join(f'name:"{c.name}" id:"{_endpoint_id(c, network)}"' for c in live.members.values())
+                raise Forbidden(f"error while removing network: network {network.name} has active endpoints ({users})")
+            # Out of sight at once: nobody gets on it any more.
+            del self._roster.by_name[network.name]
+            try:
+                await self._state.commit(Change(KIND, network.id, None))
+            except BaseException:
+                self._roster.by_name[network.name] = live
+                raise
+            await live.driver.close(remove=True)
+        self._publish("destroy", network)
+
+    async def prune(self, filters: Filters) -> list[str]:
+        """Remove the networks that no running container is on; their names."""
+        until = filters.get("until")
+        if len(until) > 1:
+            raise InvalidParameter("more than one until filter specified")
+        edge = parse_timestamp(until[0]) if until else None
+        removed = []
+        for live in list(self._roster.by_name.values()):
+            network = live.record
+            if network.builtin or live.members or not filters.matches_labels(network.labels):
+                continue
+            if edge is not None and parse_rfc3339(network.created) > edge:
+                continue
+            try:
+                await self.remove(network.id)
+                removed.append(network.name)
+            except HuskError as error:
+                log.warning("network %s is not pruned: %s", network.name, error.message)
+        self._events.publish("network", "prune", "", {"reclaimed": "0"})
+        return removed
+
+    # --- containers
+
+    def endpoints(self, mode: str, requests: dict[str, EndpointRequest]) -> dict[str, Endpoint]:
+        """A new container's places on its networks; it has no addresses before it runs."""
+        if mode.startswith("container:"):
+            return {}
+        found: dict[str, Endpoint] = {}
+        # A client that names networks does not mean the default one besides.
+        named = list(requests) if requests and mode in ("bridge", "default", "") else [mode, *requests]
+        for reference in dict.fromkeys(named):
+            request = requests.get(reference)
+            try:
+                live = self._find("bridge" if reference == "default" else reference)
+            except NotFound:
+                # As dockerd: reported at start, because clients take a 404 here for the image.
+                log.info("a container asks for the unknown network %s", reference)
+                found[reference] = Endpoint(network_name=reference, network_id="", request=request or EndpointRequest())
+                continue
+            name = live.record.name
+            if name in found and request is None:
+                continue
+            if name in found and found[name].request != EndpointRequest():
+                raise InvalidParameter(f"container cannot be connected to network {name} twice")
+            endpoint = Endpoint(network_name=name, network_id=live.record.id, request=request or EndpointRequest())
+            check_request(live, endpoint)
+            found[name] = endpoint
+        alone = [name for name in ("host", "none") if name in found]
+        if alone and len(found) > 1:
+            raise InvalidParameter(f"container cannot be connected to network {alone[0]} and to others")
+        return found
+
+    async def connect(self, record: Container) -> Connected:
+        """Put a container that is about to run on its networks."""
+        return await self._connector.connect(record)
+
+    async def disconnect(self, record: Container) -> None:
+        """Give back what `connect` took. Safe to call twice."""
+        await self._connector.disconnect(record)
+
+    def new_endpoint(self, reference: str, record: Container, request: EndpointRequest) -> Endpoint:
+        """A container's place on one more network, if it may have it."""
+        live = self._find(reference)
+        endpoint = Endpoint(network_name=live.record.name, network_id=live.record.id, request=request)
+        check_joinable(live, record)
+        check_request(live, endpoint)
+        return endpoint
+
+    async def join(self, record: Container, endpoint: Endpoint) -> None:
+        """Put a running container on one more network."""
+        await self._connector.join(record, endpoint)
+
+    async def leave(self, record: Container, endpoint: Endpoint) -> None:
+        """Take a running container off a network."""
+        await self._connector.leave(record, endpoint)
+
+    def resolves(self, record: Container) -> bool:
+        """Whether the daemon resolves names for a running container."""
+        return self._connector.resolves(record)
+
+    # --- life of the daemon
+
+    def reload(self) -> None:
+        """Write the firewall's rules again, in case somebody has removed some."""
+        self._tasks.spawn(asyncio.to_thread(self._firewall.apply), "write firewall rules")
+
+    async def close(self, remove: bool) -> None:
+        """Leave the host; `remove` says that no container runs: then nothing of ours stays there."""
+        await self._tasks.join()
+        self._names.close()
+        self._ports.close()
+        lives = [live for live in self._roster.by_name.values() if live.bridged]
+        # The default bridge stays while any container runs: its rules hold for all networks.
+        await asyncio.gather(
+            *(live.driver.close(remove=remove or not (live.members or live.record.builtin)) for live in lives)
+        )
+        if remove:
+            await asyncio.to_thread(self._firewall.remove)
+            with suppress(OSError):
+                await asyncio.to_thread(self._base.netns_dir.rmdir)
+
+    async def _restore(self, containers: list[Container]) -> None:
+        records = {n.name: n for n in (msgspec.json.decode(b, type=Network) for b in self._state.load(KIND).values())}
+        for name, kind in (("bridge", "bridge"), ("host", "host"), ("none", "null")):
+            records.setdefault(name, Network(id=self._new_id(), name=name, driver=kind, created=rfc3339(now_ns())))
+        records["bridge"].options = _default_options(self._config.bridge_name)
+        await asyncio.to_thread(self._sweep, records, containers)
+        for network in records.values():
+            self._roster.by_name[network.name] = await self._open_network(network, containers)
+        await self._state.commit(*(Change(KIND, n.id, msgspec.json.encode(n)) for n in records.values()))
+        running = [record for record in containers if record.state.status in ("running", "paused")]
+        published = [port for record in running for port in self._connector.adopt(record)]
+        await asyncio.to_thread(self._firewall.publish, published)
+        await asyncio.to_thread(self._firewall.apply)
+        for record in running:
+            try:
+                await self._connector.resume(record)
+            except (HuskError, OSError) as error:
+                # It may have ended while the daemon was away; whoever restores containers finds out.
+                log.debug("network of container %s: %s", record.id[:12], error)
+
+    def _sweep(self, records: dict[str, Network], containers: list[Container]) -> None:
+        self._base.netns_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        sandbox.sweep(self._base.netns_dir, [record.sandbox_path for record in containers if record.sandbox_path])
+        bridges = {n.bridge_name for n in records.values() if n.driver == "bridge"}
+        host.sweep(self._base.owner, bridges)
+
+    async def _open_network(self, network: Network, containers: list[Container]) -> LiveNetwork:
+        if network.driver != "bridge":
+            return LiveNetwork(network)
+        leases = [
+            given
+            for record in containers
+            if (endpoint := record.endpoints.get(network.name)) is not None
+            and (given := lease(record, endpoint)) is not None
+        ]
+        if network.builtin:
+            settings = self._base._replace(bip=self._config.bip, warm=WARM_SANDBOXES, warm_for=0.0)
+            remembered = network.gateway_interface if network.subnet else None
+            driver = await BridgeDriver.open(settings, remembered, leases, self._firewall)
+            network.subnet, network.gateway = driver.subnet, driver.gateway
+        else:
+            driver = await BridgeDriver.open(options.settings(network, self._base), None, leases, self._firewall)
+        return LiveNetwork(network, driver)
+
+    def _find(self, reference: str) -> LiveNetwork:
+        lives = self._roster.by_name
+        for live in lives.values():
+            if reference in (live.record.id, live.record.name):
+                return live
+        matches = [live for live in lives.values() if reference and live.record.id.startswith(reference)]
         if len(matches) > 1:
             raise InvalidParameter(
                 f"network {reference} is ambiguous ({len(matches)} matches found based on ID prefix)"
@@ -70,68 +288,17 @@ class Networks:
             raise NotFound(f"network {reference} not found")
         return matches[0]
 
-    def endpoint(self, mode: str) -> Endpoint:
-        """A new container's place on the network that its mode names; it has no address before it runs."""
-        network = self.find(mode)
-        return Endpoint(network_name=network.name, network_id=network.id)
+    def _new_id(self) -> str:
+        return secrets.token_hex(32)
 
-    async def connect(self, record: Container) -> str:
-        """Put a container that is about to run on its network; returns the gateway's address."""
-        network = self.find(record.host_config.network_mode)
-        endpoint = record.endpoints.setdefault(network.name, self.endpoint(network.name))
-        gateway = ""
-        if network.driver == "bridge" and not record.config.network_disabled:
-            lease = await self._driver.acquire()
-            gateway = lease.gateway
-            endpoint.ip_address, endpoint.prefix_len = lease.ip_address, lease.prefix_len
-            endpoint.gateway, endpoint.mac_address = lease.gateway, lease.mac_address
-            endpoint.host_interface = lease.host_interface
-            record.sandbox_path = lease.sandbox_path
-        endpoint.endpoint_id = secrets.token_hex(32)
-        self._publish("connect", network, record)
-        return gateway
-
-    async def disconnect(self, record: Container) -> None:
-        """Give back what `connect` took. Safe to call twice."""
-        lease = _lease(record)
-        for name, endpoint in record.endpoints.items():
-            if endpoint.endpoint_id:
-                self._publish("disconnect", self._by_name[name], record)
-            record.endpoints[name] = Endpoint(
-                network_name=endpoint.network_name, network_id=endpoint.network_id, request=endpoint.request
-            )
-        record.sandbox_path = ""
-        if lease is not None:
-            await self._driver.release(lease)
-
-    async def close(self, remove: bool) -> None:
-        await self._driver.close(remove=remove)
-
-    def _publish(self, action: str, network: Network, record: Container) -> None:
-        attributes = {"container": record.id, "name": network.name, "type": network.driver}
-        self._events.publish("network", action, network.id, attributes)
+    def _publish(self, action: str, network: Network) -> None:
+        self._events.publish("network", action, network.id, {"name": network.name, "type": network.driver})
 
 
-def _lease(record: Container) -> Lease | None:
-    for endpoint in record.endpoints.values():
-        if endpoint.host_interface:
-            return Lease(
-                sandbox_path=record.sandbox_path,
-                host_interface=endpoint.host_interface,
-                ip_address=endpoint.ip_address,
-                prefix_len=endpoint.prefix_len,
-                gateway=endpoint.gateway,
-                mac_address=endpoint.mac_address,
-            )
-    return None
+def _endpoint_id(record: Container, network: Network) -> str:
+    endpoint = record.endpoints.get(network.name)
+    return endpoint.endpoint_id[:12] if endpoint else ""
 
 
-def _bridge_options(interface: str) -> dict[str, str]:
-    prefix = "com.docker.network."
-    return {
-        prefix + "bridge.default_bridge": "true",
-        prefix + "bridge.enable_icc": "true",
-        prefix + "bridge.enable_ip_masquerade": "true",
-        prefix + "bridge.name": interface,
-        prefix + "driver.mtu": "1500",
-    }
+def _default_options(interface: str) -> dict[str, str]:
+    return {DEFAULT_BRIDGE: "true", ICC: "true", MASQUERADE: "true", BRIDGE_NAME: interface, MTU: "1500"}

@@ -1,0 +1,84 @@
+"""How does a client follow work that takes a while? Records of progress as JSON lines, the failure as the last one."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+
+from aiohttp import web
+
+from husk.api.call import JSON, Call
+from husk.api.progress import error_line, progress_line
+from husk.engine.images.model import Progress
+from husk.errors import HuskError
+from husk.tasks import Tasks
+
+log = logging.getLogger(__name__)
+
+# A terminal shows no more; a record per chunk of every layer would be megabytes of JSON.
+PROGRESS_INTERVAL = 0.1
+
+Work = Callable[[Callable[[Progress], None]], Coroutine[object, object, None]]
+
+
+async def stream_progress(call: Call, work: Work, name: str) -> web.StreamResponse:
+    """Do `work` and tell its progress; the answer begins with the first record, so that early errors get a status."""
+    feed = ProgressFeed()
+    tasks = Tasks()
+    working = tasks.spawn(_feed(feed, work(feed.add)), name, awaited=True)
+    try:
+        records = await feed.next()
+        if not records:
+            await working  # nothing to show: an error gets its status here
+            return call.empty(200)
+        response = await call.stream(JSON)
+        while records:
+            await response.write(records)
+            await asyncio.wait({working}, timeout=PROGRESS_INTERVAL)
+            records = await feed.next()
+        try:
+            await working
+        except HuskError as error:
+            await response.write(error_line(error.message))
+        except Exception as error:
+            log.exception("%s failed", name)
+            await response.write(error_line(f"internal error: {type(error).__name__}: {error}"))
+        await response.write_eof()
+        return response
+    finally:
+        await tasks.cancel_all()
+
+
+async def _feed(feed: "ProgressFeed", work: Coroutine[object, object, None]) -> None:
+    try:
+        await work
+    finally:
+        feed.close()
+
+
+class ProgressFeed:
+    """Records waiting to be sent. Of a layer in one phase only the newest matters."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[object, Progress] = {}
+        self._changed = asyncio.Event()
+        self._closed = False
+
+    def add(self, progress: Progress) -> None:
+        # Statements ("Digest: ...") have no number to update; each counts.
+        key: object = (progress.id, progress.status) if progress.total or progress.current else object()
+        self._waiting[key] = progress
+        self._changed.set()
+
+    def close(self) -> None:
+        self._closed = True
+        self._changed.set()
+
+    async def next(self) -> bytes:
+        """All that waits, as JSON lines; b"" when there is no more to come."""
+        while not self._waiting:
+            if self._closed:
+                return b""
+            self._changed.clear()
+            await self._changed.wait()
+        records, self._waiting = self._waiting, {}
+        return b"".join(progress_line(record) for record in records.values())

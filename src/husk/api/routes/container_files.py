@@ -1,0 +1,71 @@
+"""What is in a container's file system? Copy files in and out, see what changed, take it all."""
+
+import base64
+
+from aiohttp import web
+
+from husk.api.call import Call
+from husk.api.router import read, stream
+from husk.api.streams import closing
+from husk.api.types.container_files import Change, PathStat
+from husk.api.views.container_files import path_stat
+from husk.engine.containers.copy import Archive
+from husk.gojson import encode
+
+TAR = "application/x-tar"
+_STAT_HEADER = "X-Docker-Container-Path-Stat"
+
+
+async def status(call: Call) -> web.StreamResponse:
+    found = await call.engine.copier.status(call.argument, call.text("path"))
+    return web.Response(headers={**call.headers, **_stat_header(path_stat(found))})
+
+
+async def get_archive(call: Call) -> web.StreamResponse:
+    async with call.engine.copier.read(call.argument, call.text("path")) as archive:
+        assert archive.status is not None
+        return await _send(call, archive, TAR, _stat_header(path_stat(archive.status)))
+
+
+async def put_archive(call: Call) -> web.StreamResponse:
+    await call.engine.copier.write(
+        call.argument,
+        call.text("path"),
+        call.request.content.iter_any(),
+        keep_kinds=call.flag("noOverwriteDirNonDir"),
+        as_user=call.flag("copyUIDGID"),
+    )
+    return call.empty(200)
+
+
+async def changes(call: Call) -> web.StreamResponse:
+    found = await call.engine.differ.changes(call.argument)
+    return call.json([Change(path=change.path, kind=change.kind) for change in found] or None)
+
+
+async def export(call: Call) -> web.StreamResponse:
+    async with call.engine.copier.export(call.argument) as archive:
+        return await _send(call, archive, "application/octet-stream", {})
+
+
+async def _send(call: Call, archive: Archive, content_type: str, headers: dict[str, str]) -> web.StreamResponse:
+    async with closing(archive.chunks) as chunks:
+        response = web.StreamResponse(headers={"Content-Type": content_type, **call.headers, **headers})
+        await response.prepare(call.request)
+        async for chunk in chunks:
+            await response.write(chunk)
+        await response.write_eof()
+    return response
+
+
+def _stat_header(status: PathStat) -> dict[str, str]:
+    return {_STAT_HEADER: base64.b64encode(encode(status)).decode()}
+
+
+ROUTES = (
+    read("/containers/{id}/archive", status, method="HEAD"),
+    stream("GET", "/containers/{id}/archive", get_archive),
+    stream("PUT", "/containers/{id}/archive", put_archive),
+    read("/containers/{id}/changes", changes),
+    stream("GET", "/containers/{id}/export", export),
+)

@@ -1,0 +1,59 @@
+"""What a container does and uses, what it may use, and which ones may go."""
+
+from aiohttp import web
+
+from husk.api.call import Call
+from husk.api.router import change, read, stream
+from husk.api.streams import closing
+from husk.api.types.container_operations import PruneResponse, TopResponse, UpdateResponse
+from husk.api.views.container_stats import container_stats
+from husk.engine.containers.model import HostConfig
+from husk.engine.containers.stats import Mode
+from husk.engine.filters import Filters
+from husk.errors import InvalidParameter
+from husk.gojson import Reader, encode
+
+_limits = Reader(HostConfig)
+
+
+async def top(call: Call) -> web.StreamResponse:
+    table = await call.engine.top.top(call.argument, call.text("ps_args"))
+    return call.json(TopResponse(processes=table.processes, titles=table.titles))
+
+
+async def stats(call: Call) -> web.StreamResponse:
+    streaming, one_shot = call.flag("stream", default=True), call.flag("one-shot")
+    if streaming and one_shot:
+        raise InvalidParameter("cannot have stream=true and one-shot=true")
+    mode: Mode = "stream" if streaming else "one-shot" if one_shot else "once"
+    async with closing(call.engine.statistics.samples(call.argument, mode)) as samples:
+        if not streaming:
+            async for sample in samples:
+                return call.json(container_stats(sample))
+        response = await call.stream("application/json")
+        async for sample in samples:
+            await response.write(encode(container_stats(sample)) + b"\n")
+        await response.write_eof()
+    return response
+
+
+async def update(call: Call) -> web.StreamResponse:
+    document = await call.document()
+    if document is None:
+        raise InvalidParameter("invalid JSON: got EOF while reading request body")
+    warnings = await call.engine.updater.update(call.argument, _limits.read(document))
+    return call.json(UpdateResponse(warnings=warnings or None))
+
+
+async def prune(call: Call) -> web.StreamResponse:
+    filters = Filters.parse(call.text("filters"), ("until", "label", "label!"))
+    pruned = await call.engine.container_pruner.prune(filters)
+    return call.json(PruneResponse(containers_deleted=pruned.ids or None, space_reclaimed=pruned.reclaimed))
+
+
+ROUTES = (
+    read("/containers/{id}/top", top),
+    stream("GET", "/containers/{id}/stats", stats),
+    change("POST", "/containers/{id}/update", update),
+    change("POST", "/containers/prune", prune),
+)

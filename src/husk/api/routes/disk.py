@@ -1,0 +1,120 @@
+"""How much room do things take? `docker system df`."""
+
+from aiohttp import web
+from msgspec import UNSET
+
+from husk.api.call import Call
+from husk.api.router import read
+from husk.api.routes.containers import ImageNames
+from husk.api.types.containers import ContainerSummary
+from husk.api.types.disk import DiskUsage, DiskUsageSums, Usage
+from husk.api.types.images import ImageSummary
+from husk.api.types.volumes import Volume
+from husk.api.versioning import Version
+from husk.api.views import containers as container_views
+from husk.api.views import images as image_views
+from husk.api.views import volumes as volume_views
+from husk.engine.filters import Filters
+from husk.errors import InvalidParameter
+
+TYPES = ("container", "image", "volume", "build-cache")
+WITH_SUMS = Version(1, 52)
+WITHOUT_BUILDER_SIZE = Version(1, 42)
+
+
+async def usage(call: Call) -> web.StreamResponse:
+    wanted = call.query.getall("type", []) or list(TYPES)
+    for kind in wanted:
+        if kind not in TYPES:
+            raise InvalidParameter(f"unknown object type: {kind}")
+    images = _images(call) if "image" in wanted else None
+    containers = await _containers(call) if "container" in wanted else None
+    volumes = await _volumes(call) if "volume" in wanted else None
+    if call.version >= WITH_SUMS:
+        return call.json(_sums(call, wanted, images, containers, volumes))
+    return call.json(
+        DiskUsage(
+            layers_size=call.engine.images.layers_size() if images is not None else 0,
+            images=_listed(images),
+            containers=_listed(containers),
+            volumes=_listed(volumes),
+            build_cache=[] if "build-cache" in wanted else None,
+            builder_size=0 if call.version < WITHOUT_BUILDER_SIZE else UNSET,
+        )
+    )
+
+
+def _images(call: Call) -> list[ImageSummary]:
+    images = call.engine.images
+    return [
+        image_views.summary(
+            image,
+            images.tags(image),
+            images.digests(image),
+            call.version,
+            shared_size=images.shared_size(image),
+            containers=images.containers_of(image),
+        )
+        for image in images.listing(False, Filters())
+    ]
+
+
+async def _containers(call: Call) -> list[ContainerSummary]:
+    names = ImageNames(call)
+    containers = call.engine.containers
+    return [
+        container_views.summary(container, names.of(container), await containers.sizes(container), call.version)
+        for container in containers.listing(True, 0, Filters())
+    ]
+
+
+async def _volumes(call: Call) -> list[Volume]:
+    volumes = call.engine.volumes
+    return [volume_views.usage(measured, volumes.mountpoint(measured.volume)) for measured in await volumes.usage()]
+
+
+def _sums(
+    call: Call,
+    wanted: list[str],
+    images: list[ImageSummary] | None,
+    containers: list[ContainerSummary] | None,
+    volumes: list[Volume] | None,
+) -> DiskUsageSums:
+    verbose = call.flag("verbose")
+    sums = DiskUsageSums()
+    if images is not None:
+        sums.image_usage = Usage(
+            active_count=sum(1 for image in images if image.containers > 0),
+            total_count=len(images),
+            reclaimable=call.engine.images.reclaimable(),
+            total_size=call.engine.images.layers_size(),
+        )
+        sums.image_usage.items = (_listed(images) or []) if verbose else UNSET
+    if containers is not None:
+        sizes = [(container.size_rw or 0, container.state) for container in containers]
+        sums.container_usage = Usage(
+            active_count=sum(1 for _, state in sizes if state in ("running", "paused", "restarting")),
+            total_count=len(containers),
+            reclaimable=sum(size for size, state in sizes if state not in ("running", "paused", "restarting")),
+            total_size=sum(size for size, _ in sizes),
+        )
+        sums.container_usage.items = (_listed(containers) or []) if verbose else UNSET
+    if volumes is not None:
+        measured = [data for volume in volumes if (data := volume.usage_data)]
+        sums.volume_usage = Usage(
+            active_count=sum(1 for data in measured if data.ref_count),
+            total_count=len(volumes),
+            reclaimable=sum(data.size for data in measured if not data.ref_count),
+            total_size=sum(data.size for data in measured),
+        )
+        sums.volume_usage.items = (_listed(volumes) or []) if verbose else UNSET
+    nothing = Usage(active_count=0, total_count=0, reclaimable=0, total_size=0, items=[] if verbose else UNSET)
+    sums.build_cache_usage = nothing if "build-cache" in wanted else UNSET
+    return sums
+
+
+def _listed(things: list[ImageSummary] | list[ContainerSummary] | list[Volume] | None) -> list[object] | None:
+    return None if things is None else list[object](things)
+
+
+ROUTES = (read("/system/df", usage),)

@@ -1,0 +1,92 @@
+"""Execs: run another process in a container, talk to it, ask how it ended."""
+
+from aiohttp import web
+from msgspec import UNSET
+
+from husk.api.call import Call
+from husk.api.detach import DetachMatcher, parse_keys
+from husk.api.framing import frame
+from husk.api.router import change, read, stream
+from husk.api.routes.console import content_type, talk
+from husk.api.routes.containers import dimension
+from husk.api.streams import Unanswered, hijack
+from husk.api.types.exec import ExecCreated, ExecInspect, ExecStart, ProcessConfig
+from husk.engine.containers.exec import CannotRun
+from husk.engine.containers.logs import STDOUT
+from husk.engine.containers.model import ExecConfig
+from husk.gojson import Reader
+
+_config = Reader(ExecConfig)
+_start = Reader(ExecStart)
+
+
+async def create(call: Call) -> web.StreamResponse:
+    config = await call.body(_config)
+    parse_keys(config.detach_keys)
+    return call.json(ExecCreated(id=call.engine.execs.create(call.argument, config)), status=201)
+
+
+async def start(call: Call) -> web.StreamResponse:
+    request = await call.body(_start)
+    execs, exec_id = call.engine.execs, call.argument
+    if request.detach:
+        await execs.start(exec_id, attach=False)
+        return call.empty(200)
+    size = request.console_size if request.tty else None
+    try:
+        attachment = await execs.start(exec_id, attach=True, tty=request.tty, size=size)
+    except CannotRun as error:
+        return await _say(call, error.message + "\r\n", request.tty)
+    config = execs.inspect(exec_id).config
+    return await talk(call, attachment, DetachMatcher(parse_keys(config.detach_keys)) if config.tty else None)
+
+
+async def _say(call: Call, text: str, tty: bool) -> web.StreamResponse:
+    """dockerd has taken the connection before it knows that there is no process: the reason is all the output."""
+    connection = hijack(call.request, content_type(tty, call.version), call.headers)
+    data = text.encode()
+    try:
+        await connection.write(data if tty else frame(STDOUT, data))
+        await connection.finish()
+    except ConnectionError:
+        connection.abort()
+    return Unanswered()
+
+
+async def resize(call: Call) -> web.StreamResponse:
+    await call.engine.execs.resize(call.argument, dimension(call, "h"), dimension(call, "w"))
+    return call.empty(200)
+
+
+async def inspect(call: Call) -> web.StreamResponse:
+    record = call.engine.execs.inspect(call.argument)
+    config = record.config
+    return call.json(
+        ExecInspect(
+            id=record.id,
+            running=record.running,
+            exit_code=record.exit_code,
+            process_config=ProcessConfig(
+                tty=config.tty,
+                entrypoint=config.cmd[0],
+                arguments=config.cmd[1:],
+                privileged=config.privileged,
+                user=config.user or UNSET,
+            ),
+            open_stdin=config.attach_stdin,
+            open_stderr=config.attach_stderr,
+            open_stdout=config.attach_stdout,
+            can_remove=False,
+            container_id=record.container_id,
+            detach_keys=parse_keys(config.detach_keys) if config.detach_keys else b"",
+            pid=record.pid,
+        )
+    )
+
+
+ROUTES = (
+    change("POST", "/containers/{id}/exec", create),
+    stream("POST", "/exec/{id}/start", start),
+    change("POST", "/exec/{id}/resize", resize),
+    read("/exec/{id}/json", inspect),
+)

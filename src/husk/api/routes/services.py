@@ -1,0 +1,131 @@
+"""Services and their tasks."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from aiohttp import web
+
+from husk.api.call import Call
+from husk.api.framing import MULTIPLEXED_STREAM, RAW_STREAM, LogEncoder
+from husk.api.router import change, read, stream
+from husk.api.routes.console import WITH_MULTIPLEXED_TYPE, log_query
+from husk.api.routes.transfer import credentials_of
+from husk.api.streams import closing
+from husk.api.types.services import ServiceCreated, Warnings
+from husk.api.views import services as views
+from husk.engine.containers.logs import LogRecord
+from husk.engine.filters import Filters
+from husk.engine.services.model import ServiceSpec, Task
+from husk.engine.services.service import SERVICE_FILTERS, TASK_FILTERS
+from husk.errors import InvalidParameter
+from husk.gojson import Reader
+from husk.tasks import Tasks
+
+_spec = Reader(ServiceSpec)
+BACKLOG = 16
+
+
+async def listing(call: Call) -> web.StreamResponse:
+    services = call.engine.services
+    found = services.listing(Filters.parse(call.text("filters"), (*SERVICE_FILTERS, "label!")))
+    status = call.flag("status")
+    return call.json([views.service_document(s, services.tasks_of(s) if status else None) for s in found])
+
+
+async def create(call: Call) -> web.StreamResponse:
+    service = await call.engine.services.create(await call.body(_spec), credentials_of(call))
+    return call.json(ServiceCreated(id=service.id), status=201)
+
+
+async def inspect(call: Call) -> web.StreamResponse:
+    return call.json(views.service_document(call.engine.services.find(call.argument)))
+
+
+async def update(call: Call) -> web.StreamResponse:
+    rollback = call.text("rollback")
+    if rollback not in ("", "previous"):
+        raise InvalidParameter(f'invalid rollback value "{rollback}": only "previous" is known')
+    await call.engine.services.update(
+        call.argument,
+        call.object_version(),
+        await call.body(_spec),
+        rollback=bool(rollback),
+        credentials=credentials_of(call),
+    )
+    return call.json(Warnings())
+
+
+async def remove(call: Call) -> web.StreamResponse:
+    await call.engine.services.remove(call.argument)
+    return call.empty(200)
+
+
+async def tasks(call: Call) -> web.StreamResponse:
+    filters = Filters.parse(call.text("filters"), (*TASK_FILTERS, "label!"))
+    return call.json([views.task_document(task) for task in call.engine.services.tasks(filters)])
+
+
+async def task(call: Call) -> web.StreamResponse:
+    return call.json(views.task_document(call.engine.services.find_task(call.argument)))
+
+
+async def service_logs(call: Call) -> web.StreamResponse:
+    services = call.engine.services
+    return await _logs(call, services.tasks_of(services.find(call.argument)))
+
+
+async def task_logs(call: Call) -> web.StreamResponse:
+    return await _logs(call, [call.engine.services.find_task(call.argument)])
+
+
+async def _logs(call: Call, tasks: list[Task]) -> web.StreamResponse:
+    """The logs of several tasks as they come, each line with the task it is from where the client asks for details."""
+    sources = call.engine.services.logs_of(tasks, log_query(call))
+    tty = any(t.spec.container_spec is not None and t.spec.container_spec.tty for t in tasks)
+    plain = tty or call.version < WITH_MULTIPLEXED_TYPE
+    response = await call.stream(RAW_STREAM if plain else MULTIPLEXED_STREAM)
+    queue: asyncio.Queue[bytes | None] = asyncio.Queue(BACKLOG)
+    timestamps, details = call.flag("timestamps"), call.flag("details")
+
+    async def carry(task: Task, batches: AsyncIterator[list[LogRecord]]) -> None:
+        attributes = _attributes(task) if details else b""
+        encoder = LogEncoder(multiplexed=not tty, timestamps=timestamps, attributes=attributes)
+        try:
+            async with closing(batches):
+                async for batch in batches:
+                    await queue.put(encoder.encode(batch))
+        finally:
+            await queue.put(None)
+
+    carriers = Tasks()
+    try:
+        for task, batches in sources:
+            carriers.spawn(carry(task, batches), f"log of task {task.id}")
+        left = len(sources)
+        while left:
+            if (data := await queue.get()) is None:
+                left -= 1
+            elif data:
+                await response.write(data)
+    finally:
+        await carriers.cancel_all()
+    await response.write_eof()
+    return response
+
+
+def _attributes(task: Task) -> bytes:
+    prefix = "com.docker.swarm."
+    return f"{prefix}node.id={task.node_id},{prefix}service.id={task.service_id},{prefix}task.id={task.id} ".encode()
+
+
+ROUTES = (
+    read("/services", listing),
+    change("POST", "/services/create", create),
+    read("/services/{id}", inspect),
+    change("POST", "/services/{id}/update", update),
+    change("DELETE", "/services/{id}", remove),
+    stream("GET", "/services/{id}/logs", service_logs),
+    read("/tasks", tasks),
+    read("/tasks/{id}", task),
+    stream("GET", "/tasks/{id}/logs", task_logs),
+)

@@ -1,0 +1,154 @@
+"""The swarm that this engine is, and its one node."""
+
+import ipaddress
+import socket
+
+from aiohttp import web
+
+from husk.api.call import Call
+from husk.api.router import change, read
+from husk.api.types.services import InitRequest, UnlockKey
+from husk.api.views import services as views
+from husk.engine.filters import Filters
+from husk.engine.services.cluster import NodeSpec, SwarmSpec
+from husk.errors import Conflict, InvalidParameter, NotImplementedYet
+from husk.gojson import Reader
+
+NODE_FILTERS = ("id", "label", "membership", "name", "node.label", "role")
+
+_init = Reader(InitRequest)
+_spec = Reader(SwarmSpec)
+_node_spec = Reader(NodeSpec)
+_unlock = Reader(UnlockKey)
+
+
+async def inspect(call: Call) -> web.StreamResponse:
+    return call.json(views.swarm_document(call.engine.services.cluster.swarm))
+
+
+async def init(call: Call) -> web.StreamResponse:
+    request = await call.body(_init)
+    for pool in request.default_addr_pool:
+        _check_network(pool)
+    if request.auto_lock_managers:
+        request.spec.encryption_config.auto_lock_managers = True
+    address = _advertised(request.advertise_addr)
+    node_id = await call.engine.services.cluster.init(
+        request.spec, address, request.availability, request.default_addr_pool, request.subnet_size
+    )
+    call.engine.services.started()
+    return call.json(node_id)
+
+
+async def join(call: Call) -> web.StreamResponse:
+    raise NotImplementedYet(
+        "joining a swarm of several hosts needs a cluster store, which Husk does not have yet: this engine can only be "
+        "a swarm of its own (docker swarm init)"
+    )
+
+
+async def leave(call: Call) -> web.StreamResponse:
+    await call.engine.services.leave(call.flag("force"))
+    return call.empty(200)
+
+
+async def update(call: Call) -> web.StreamResponse:
+    await call.engine.services.cluster.update(
+        await call.body(_spec),
+        call.object_version(),
+        worker_token=call.flag("rotateWorkerToken"),
+        manager_token=call.flag("rotateManagerToken"),
+        unlock_key=call.flag("rotateManagerUnlockKey"),
+    )
+    return call.empty(200)
+
+
+async def unlock_key(call: Call) -> web.StreamResponse:
+    swarm = call.engine.services.cluster.swarm
+    locked = swarm.spec.encryption_config.auto_lock_managers
+    return call.json(UnlockKey(unlock_key=swarm.unlock_key if locked else ""))
+
+
+async def unlock(call: Call) -> web.StreamResponse:
+    await call.body(_unlock)
+    raise Conflict("swarm is not locked")
+
+
+async def nodes(call: Call) -> web.StreamResponse:
+    cluster = call.engine.services.cluster
+    swarm, facts = cluster.swarm, cluster.node_facts()
+    filters = Filters.parse(call.text("filters"), NODE_FILTERS)
+    matches = (
+        all(swarm.node_id.startswith(value) for value in filters.get("id")[:1])
+        and (not filters.get("name") or any(facts.hostname.startswith(v) for v in filters.get("name")))
+        and (not filters.get("role") or "manager" in filters.get("role"))
+        and (not filters.get("membership") or "accepted" in filters.get("membership"))
+        and Filters({"label": filters.get("node.label")}).matches_labels(swarm.node_spec.labels)
+        and filters.matches_labels(facts.engine_labels)
+    )
+    return call.json([views.node_document(swarm, facts, call.engine.system.version)] if matches else [])
+
+
+async def node(call: Call) -> web.StreamResponse:
+    cluster = call.engine.services.cluster
+    swarm = cluster.find_node(call.argument)
+    return call.json(views.node_document(swarm, cluster.node_facts(), call.engine.system.version))
+
+
+async def update_node(call: Call) -> web.StreamResponse:
+    await call.engine.services.cluster.update_node(call.argument, await call.body(_node_spec), call.object_version())
+    call.engine.services.started()
+    return call.empty(200)
+
+
+async def remove_node(call: Call) -> web.StreamResponse:
+    swarm = call.engine.services.cluster.find_node(call.argument)
+    raise InvalidParameter(
+        f"rpc error: code = FailedPrecondition desc = node {swarm.node_id} is a cluster manager and is a member of the "
+        "raft cluster. It must be demoted to worker before removal"
+    )
+
+
+def _version(call: Call) -> int:
+    number = call.integer("version")
+    if number is None:
+        raise InvalidParameter(f"invalid version '{call.text('version')}': a number is needed")
+    return number
+
+
+def _check_network(text: str) -> None:
+    try:
+        ipaddress.ip_network(text)
+    except ValueError as error:
+        raise InvalidParameter(f"invalid default address pool: {error}") from error
+
+
+def _advertised(text: str) -> str:
+    """The address that the node tells others: the client's, or the one this host is reached by."""
+    address = text.rpartition(":")[0] if text.count(":") == 1 else text.strip("[]")
+    if address:
+        try:
+            return str(ipaddress.ip_address(address))
+        except ValueError:
+            return address
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # no packet is sent: this asks the routing table
+            return str(probe.getsockname()[0])
+        except OSError:
+            return "127.0.0.1"
+
+
+ROUTES = (
+    read("/swarm", inspect),
+    change("POST", "/swarm/init", init),
+    change("POST", "/swarm/join", join),
+    change("POST", "/swarm/leave", leave),
+    change("POST", "/swarm/update", update),
+    read("/swarm/unlockkey", unlock_key),
+    change("POST", "/swarm/unlock", unlock),
+    read("/nodes", nodes),
+    read("/nodes/{id}", node),
+    change("POST", "/nodes/{id}/update", update_node),
+    change("DELETE", "/nodes/{id}", remove_node),
+)

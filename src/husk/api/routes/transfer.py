@@ -1,0 +1,145 @@
+"""Images on their way in and out: pull and import, push, save, load; and what registries say when asked."""
+
+import contextlib
+from collections.abc import AsyncIterator, Callable
+
+import msgspec
+from aiohttp import web
+
+from husk.api.call import Call, platform_parameter
+from husk.api.feed import stream_progress
+from husk.api.router import read, stream
+from husk.api.streams import closing
+from husk.api.types.images import DistributionDescriptor, DistributionInspect
+from husk.engine.filters import Filters
+from husk.engine.images.model import ImportOptions, Progress
+from husk.engine.images.remote import SEARCH_FILTERS
+from husk.errors import InvalidParameter
+from husk.registry.auth import Credentials, parse_auth_header
+from husk.registry.manifest import Platform
+
+AUTH_HEADER = "X-Registry-Auth"
+TAR = "application/x-tar"
+_CHUNK = 1 << 20
+
+Report = Callable[[Progress], None]
+
+
+async def create(call: Call) -> web.StreamResponse:
+    """Pull an image, or import one from the body or an address."""
+    if not (name := call.text("fromImage")):
+        return await _import(call)
+
+    async def pull(report: Report) -> None:
+        await call.engine.images.pull(name, call.text("tag"), call.text("platform"), credentials_of(call), report)
+
+    return await stream_progress(call, pull, f"pull {name}")
+
+
+async def _import(call: Call) -> web.StreamResponse:
+    source = call.text("fromSrc")
+    if not source:
+        raise InvalidParameter("fromImage must name the image to pull")
+    options = ImportOptions(
+        repo=call.text("repo"),
+        tag=call.text("tag"),
+        message=call.text("message"),
+        changes=call.query.getall("changes", []),
+        platform=call.text("platform"),
+    )
+
+    async def work(report: Report) -> None:
+        if source == "-":
+            await call.engine.images.import_stream(_body(call), options, report)
+        else:
+            await call.engine.images.import_url(source, options, report)
+
+    return await stream_progress(call, work, f"import {source}")
+
+
+async def push(call: Call) -> web.StreamResponse:
+    platform = platform_parameter(call.text("platform"))
+
+    async def work(report: Report) -> None:
+        await call.engine.images.push(call.argument, call.text("tag"), platform, credentials_of(call), report)
+
+    return await stream_progress(call, work, f"push {call.argument}")
+
+
+async def save_one(call: Call) -> web.StreamResponse:
+    return await _save(call, [call.argument])
+
+
+async def save(call: Call) -> web.StreamResponse:
+    return await _save(call, call.query.getall("names", []))
+
+
+async def _save(call: Call, names: list[str]) -> web.StreamResponse:
+    platforms = [platform for text in call.query.getall("platform", []) if (platform := platform_parameter(text))]
+    async with closing(call.engine.images.save(names, platforms)) as archive:
+        first = await anext(archive)  # an error gets its status here
+        response = await call.stream(TAR)
+        await response.write(first)
+        async for piece in archive:
+            await response.write(piece)
+        await response.write_eof()
+        return response
+
+
+async def load(call: Call) -> web.StreamResponse:
+    platforms = [platform_parameter(text) for text in call.query.getall("platform", [])]
+    if len(platforms) > 1:
+        raise InvalidParameter("Husk keeps one platform of an image: name at most one to load")
+
+    async def work(report: Report) -> None:
+        await call.engine.images.load(_body(call), platforms[0] if platforms else None, call.flag("quiet"), report)
+
+    return await stream_progress(call, work, "load")
+
+
+async def search(call: Call) -> web.StreamResponse:
+    filters = Filters.parse(call.text("filters"), SEARCH_FILTERS)
+    limit = call.integer("limit")
+    found = await call.engine.images.search(call.text("term"), limit or 0, filters, credentials_of(call))
+    return call.json(found)
+
+
+async def distribution(call: Call) -> web.StreamResponse:
+    found = await call.engine.images.distribution(call.argument, credentials_of(call))
+    descriptor = found.descriptor
+    return call.json(
+        DistributionInspect(
+            descriptor=DistributionDescriptor(
+                media_type=descriptor.media_type, digest=descriptor.digest, size=descriptor.size
+            ),
+            platforms=[_filled(platform) for platform in found.platforms],
+        )
+    )
+
+
+def _filled(platform: Platform) -> dict[str, str]:
+    fields: dict[str, str] = msgspec.to_builtins(platform)
+    return {name: value for name, value in fields.items() if value or name != "variant"}
+
+
+def credentials_of(call: Call) -> Credentials | None:
+    with contextlib.suppress(InvalidParameter):  # dockerd goes on without credentials when it cannot read them
+        return parse_auth_header(call.request.headers.get(AUTH_HEADER, ""))
+    return None
+
+
+async def _body(call: Call) -> AsyncIterator[bytes]:
+    """The request's body as it arrives."""
+    while chunk := await call.request.content.read(_CHUNK):
+        yield chunk
+
+
+ROUTES = (
+    stream("POST", "/images/create", create),
+    stream("POST", "/images/{name}/push", push),
+    stream("GET", "/images/{name}/get", save_one),
+    stream("GET", "/images/get", save),
+    stream("POST", "/images/load", load),
+    read("/images/search", search),
+    read("/distribution/{name}/json", distribution),
+)

@@ -1,0 +1,65 @@
+"""Volumes: make them, look at them, remove them."""
+
+from aiohttp import web
+
+from husk.api.call import Call
+from husk.api.router import change, read
+from husk.api.types.volumes import Volume, VolumeList, VolumeRequest, VolumesPruned
+from husk.api.versioning import Version
+from husk.api.views import volumes as views
+from husk.engine.filters import Filters
+from husk.engine.volumes import model
+from husk.engine.volumes.listing import FILTERS, PRUNE_FILTERS
+from husk.engine.volumes.service import Wish
+from husk.errors import InvalidParameter, NotImplementedYet
+from husk.gojson import Reader
+
+# Before, pruning took every volume that no container has.
+PRUNES_ANONYMOUS = Version(1, 42)
+
+_request = Reader(VolumeRequest)
+
+
+async def listing(call: Call) -> web.StreamResponse:
+    filters = Filters.parse(call.text("filters"), FILTERS)
+    return call.json(VolumeList(volumes=[_shown(call, volume) for volume in call.engine.volumes.listing(filters)]))
+
+
+async def create(call: Call) -> web.StreamResponse:
+    document = await call.document()
+    if document is None:
+        raise InvalidParameter("invalid JSON: got EOF while reading request body")
+    request = _request.read(document)
+    if request.cluster_volume_spec is not None:
+        raise NotImplementedYet("cluster volumes are not implemented by Husk yet")
+    volume = await call.engine.volumes.create(Wish(request.name, request.driver, request.driver_opts, request.labels))
+    return call.json(_shown(call, volume), status=201)
+
+
+async def inspect(call: Call) -> web.StreamResponse:
+    return call.json(_shown(call, call.engine.volumes.find(call.argument)))
+
+
+async def remove(call: Call) -> web.StreamResponse:
+    await call.engine.volumes.remove(call.argument, force=call.flag("force"))
+    return call.empty()
+
+
+async def prune(call: Call) -> web.StreamResponse:
+    filters = Filters.parse(call.text("filters"), PRUNE_FILTERS)
+    everything = call.version < PRUNES_ANONYMOUS
+    pruned = await call.engine.volumes.prune(filters, everything)
+    return call.json(VolumesPruned(volumes_deleted=pruned.names, space_reclaimed=pruned.reclaimed))
+
+
+def _shown(call: Call, volume: model.Volume) -> Volume:
+    return views.volume(volume, call.engine.volumes.mountpoint(volume))
+
+
+ROUTES = (
+    read("/volumes", listing),
+    read("/volumes/{name}", inspect),
+    change("POST", "/volumes/create", create),
+    change("POST", "/volumes/prune", prune),
+    change("DELETE", "/volumes/{name}", remove),
+)

@@ -1,0 +1,86 @@
+"""Attaching over a WebSocket, for clients that cannot take a connection from HTTP, such as browsers.
+
+The container's output comes as binary messages, as it is: both streams in one, without frames around them.
+"""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from aiohttp import WSMsgType, web
+
+from husk.api.call import Call
+from husk.api.detach import DetachMatcher, parse_keys
+from husk.api.router import stream
+from husk.api.streams import closing
+from husk.api.versioning import Version
+from husk.errors import InvalidParameter
+from husk.tasks import Tasks
+
+if TYPE_CHECKING:
+    from husk.engine.containers.attach import Attachment
+
+# Before, a WebSocket was attached to everything whatever the query said.
+WITH_CHOICE = Version(1, 42)
+
+
+async def attach(call: Call) -> web.StreamResponse:
+    keys = parse_keys(call.text("detachKeys"))
+    call.engine.containers.find(call.argument)
+    socket = web.WebSocketResponse()
+    if not socket.can_prepare(call.request).ok:
+        raise InvalidParameter("websocket: the client is not using the websocket protocol")
+    everything = call.version < WITH_CHOICE
+    attachment = await call.engine.containers.attach(
+        call.argument,
+        stdin=everything or call.flag("stdin"),
+        stdout=everything or call.flag("stdout"),
+        stderr=everything or call.flag("stderr"),
+        logs=call.flag("logs"),
+        stream=call.flag("stream"),
+    )
+    try:
+        await socket.prepare(call.request)
+        await _converse(socket, attachment, DetachMatcher(keys) if attachment.tty else None)
+        await socket.close()
+    finally:
+        await attachment.close()
+    return socket
+
+
+async def _converse(socket: web.WebSocketResponse, attachment: "Attachment", detach: DetachMatcher | None) -> None:
+    """Carry bytes both ways until the output ends, the client closes, or the user detaches."""
+    tasks = Tasks()
+    output = tasks.spawn(_send(socket, attachment), "websocket output", awaited=True)
+    input = tasks.spawn(_receive(socket, attachment, detach), "websocket input", awaited=True)
+    try:
+        done, _ = await asyncio.wait({output, input}, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    except ConnectionError:
+        pass  # the client has gone
+    finally:
+        await tasks.cancel_all()
+
+
+async def _send(socket: web.WebSocketResponse, attachment: "Attachment") -> None:
+    async with closing(attachment.output()) as output:
+        async for _, data in output:
+            await socket.send_bytes(data)
+
+
+async def _receive(socket: web.WebSocketResponse, attachment: "Attachment", detach: DetachMatcher | None) -> None:
+    async for message in socket:
+        if message.type not in (WSMsgType.BINARY, WSMsgType.TEXT):
+            continue
+        data = message.data.encode() if isinstance(message.data, str) else message.data
+        detached = False
+        if detach is not None:
+            data, detached = detach.feed(data)
+        if data:
+            await attachment.write(data)
+        if detached:
+            attachment.detached()
+            return
+
+
+ROUTES = (stream("GET", "/containers/{id}/attach/ws", attach),)

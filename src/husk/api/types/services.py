@@ -1,0 +1,161 @@
+"""Swarm, nodes, services and tasks on the wire."""
+
+from msgspec import UNSET, Struct, UnsetType, field
+
+from husk.engine.services.cluster import NodeSpec, SwarmSpec
+from husk.engine.services.model import EndpointSpec, PortConfig, ServiceSpec, TaskSpec, UpdateStatus, VirtualIP
+
+
+class ObjectVersion(Struct, kw_only=True, rename="pascal"):
+    index: int
+
+
+class Endpoint(Struct, kw_only=True, rename="pascal", omit_defaults=True):
+    spec: EndpointSpec | UnsetType = UNSET
+    ports: list[PortConfig] = []
+    virtual_ips: list[VirtualIP] = field(default_factory=list, name="VirtualIPs")
+
+
+class ServiceStatus(Struct, kw_only=True, rename="pascal"):
+    running_tasks: int
+    desired_tasks: int
+    completed_tasks: int
+
+
+class JobStatus(Struct, kw_only=True, rename="pascal"):
+    job_iteration: ObjectVersion
+    last_execution: str
+
+
+class ServiceDocument(Struct, kw_only=True, rename="pascal"):
+    id: str = field(name="ID")
+    version: ObjectVersion
+    created_at: str
+    updated_at: str
+    spec: ServiceSpec
+    previous_spec: ServiceSpec | UnsetType = UNSET
+    endpoint: Endpoint
+    update_status: UpdateStatus | UnsetType = UNSET
+    service_status: ServiceStatus | UnsetType = UNSET
+    job_status: JobStatus | UnsetType = UNSET
+
+
+class ServiceCreated(Struct, kw_only=True, rename="pascal"):
+    id: str = field(name="ID")
+    warnings: list[str] = []
+
+
+class Warnings(Struct, kw_only=True, rename="pascal"):
+    warnings: list[str] | None = None
+
+
+class ContainerStatus(Struct, kw_only=True, rename="pascal"):
+    container_id: str = field(name="ContainerID")
+    pid: int = field(name="PID")
+    exit_code: int
+
+
+class StatusDocument(Struct, kw_only=True, rename="pascal"):
+    timestamp: str
+    state: str
+    message: str
+    err: str | UnsetType = UNSET
+    container_status: ContainerStatus | UnsetType = UNSET
+    port_status: dict[str, object] = {}
+
+
+class TaskDocument(Struct, kw_only=True, rename="pascal"):
+    id: str = field(name="ID")
+    version: ObjectVersion
+    created_at: str
+    updated_at: str
+    labels: dict[str, str] = {}
+    spec: TaskSpec
+    service_id: str = field(name="ServiceID")
+    slot: int | UnsetType = UNSET
+    node_id: str = field(name="NodeID")
+    status: StatusDocument
+    desired_state: str
+    job_iteration: ObjectVersion | UnsetType = UNSET
+
+
+class NodePlatform(Struct, kw_only=True, rename="pascal"):
+    architecture: str
+    os: str = field(name="OS")
+
+
+class NodeResources(Struct, kw_only=True, rename="pascal"):
+    nano_cpus: int = field(name="NanoCPUs")
+    memory_bytes: int
+
+
+class NodeEngine(Struct, kw_only=True, rename="pascal"):
+    engine_version: str
+    labels: dict[str, str]
+    plugins: list[dict[str, str]]
+
+
+class NodeDescription(Struct, kw_only=True, rename="pascal"):
+    hostname: str
+    platform: NodePlatform
+    resources: NodeResources
+    engine: NodeEngine
+    tls_info: dict[str, str] = field(default_factory=dict, name="TLSInfo")
+
+
+class NodeStatus(Struct, kw_only=True, rename="pascal"):
+    state: str
+    addr: str
+
+
+class ManagerStatus(Struct, kw_only=True, rename="pascal"):
+    leader: bool
+    reachability: str
+    addr: str
+
+
+class NodeDocument(Struct, kw_only=True, rename="pascal"):
+    id: str = field(name="ID")
+    version: ObjectVersion
+    created_at: str
+    updated_at: str
+    spec: NodeSpec
+    description: NodeDescription
+    status: NodeStatus
+    manager_status: ManagerStatus
+
+
+class JoinTokens(Struct, kw_only=True, rename="pascal"):
+    worker: str
+    manager: str
+
+
+class SwarmDocument(Struct, kw_only=True, rename="pascal"):
+    id: str = field(name="ID")
+    version: ObjectVersion
+    created_at: str
+    updated_at: str
+    spec: SwarmSpec
+    tls_info: dict[str, str] = field(default_factory=dict, name="TLSInfo")
+    root_rotation_in_progress: bool = False
+    default_addr_pool: list[str]
+    subnet_size: int
+    data_path_port: int
+    join_tokens: JoinTokens
+
+
+class InitRequest(Struct, kw_only=True, rename="pascal"):
+    listen_addr: str = ""
+    advertise_addr: str = ""
+    data_path_addr: str = ""
+    data_path_port: int = 0
+    default_addr_pool: list[str] = []
+    force_new_cluster: bool = False
+    subnet_size: int = 0
+    spec: SwarmSpec = field(default_factory=SwarmSpec)
+    availability: str = ""
+    auto_lock_managers: bool = False
+
+
+class UnlockKey(Struct, kw_only=True, rename="pascal"):
+    unlock_key: str = ""

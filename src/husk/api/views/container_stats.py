@@ -1,0 +1,86 @@
+"""How does a sample of what a container uses look to a client?"""
+
+from msgspec import UNSET, structs
+
+from husk.api.types.container_stats import (
+    BlkioEntry,
+    BlkioStats,
+    ContainerStats,
+    CPUStats,
+    CPUUsage,
+    MemoryStats,
+    NetworkStats,
+    PidsStats,
+    ThrottlingData,
+)
+from husk.engine.clock import rfc3339
+from husk.engine.containers.model import ZERO_TIME
+from husk.engine.containers.stats import Sample
+from husk.kernel.accounting import CPU, Interface, Memory, Usage
+
+_NO_CPU = CPU()
+
+
+def container_stats(sample: Sample) -> ContainerStats:
+    now = sample.now
+    answer = ContainerStats(
+        id=sample.container.id,
+        name="/" + sample.container.name,
+        read=rfc3339(now.time_ns) if now else ZERO_TIME,
+        cpu_stats=_cpu(now.usage.cpu if now else _NO_CPU),
+        memory_stats=_memory(now.usage.memory) if now else MemoryStats(),
+        pids_stats=PidsStats(current=now.usage.pids, limit=now.usage.pids_limit) if now else PidsStats(),
+        blkio_stats=_block(now.usage) if now else BlkioStats(),
+        preread=rfc3339(sample.before_ns) if sample.before_ns else ZERO_TIME,
+        precpu_stats=_cpu(sample.before or _NO_CPU),
+    )
+    if now and now.interfaces is not None:
+        answer.networks = {name: _interface(counters) for name, counters in now.interfaces.items()}
+    return answer
+
+
+def _cpu(cpu: CPU) -> CPUStats:
+    return CPUStats(
+        cpu_usage=CPUUsage(
+            total_usage=cpu.total,
+            percpu_usage=list(cpu.per_cpu) or UNSET,
+            usage_in_kernelmode=cpu.kernel,
+            usage_in_usermode=cpu.user,
+        ),
+        system_cpu_usage=cpu.host or UNSET,
+        online_cpus=cpu.online or UNSET,
+        throttling_data=ThrottlingData(
+            periods=cpu.periods, throttled_periods=cpu.throttled_periods, throttled_time=cpu.throttled
+        ),
+    )
+
+
+def _memory(memory: Memory) -> MemoryStats:
+    return MemoryStats(
+        usage=memory.usage,
+        max_usage=memory.peak,
+        stats=dict(memory.stats),
+        failcnt=memory.failures,
+        limit=memory.limit,
+    )
+
+
+def _block(usage: Usage) -> BlkioStats:
+    entries = {
+        name: [BlkioEntry(major=o.major, minor=o.minor, op=o.operation, value=o.value) for o in operations]
+        for name, operations in usage.block.items()
+    }
+    return structs.replace(BlkioStats(), **entries)
+
+
+def _interface(counters: Interface) -> NetworkStats:
+    return NetworkStats(
+        rx_bytes=counters.rx_bytes,
+        rx_packets=counters.rx_packets,
+        rx_errors=counters.rx_errors,
+        rx_dropped=counters.rx_dropped,
+        tx_bytes=counters.tx_bytes,
+        tx_packets=counters.tx_packets,
+        tx_errors=counters.tx_errors,
+        tx_dropped=counters.tx_dropped,
+    )

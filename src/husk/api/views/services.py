@@ -1,0 +1,136 @@
+"""How do swarm, nodes, services and tasks look on the wire? Pure: records in, documents out."""
+
+from msgspec import UNSET
+
+from husk.api.types.services import (
+    ContainerStatus,
+    Endpoint,
+    JobStatus,
+    JoinTokens,
+    ManagerStatus,
+    NodeDescription,
+    NodeDocument,
+    NodeEngine,
+    NodePlatform,
+    NodeResources,
+    NodeStatus,
+    ObjectVersion,
+    ServiceDocument,
+    ServiceStatus,
+    StatusDocument,
+    SwarmDocument,
+    TaskDocument,
+)
+from husk.engine.services.cluster import Swarm
+from husk.engine.services.model import Service, Task
+from husk.engine.services.placement import NodeFacts
+
+MANAGER_PORT = 2377
+
+
+def service_document(service: Service, tasks: list[Task] | None = None) -> ServiceDocument:
+    """`tasks` only where the client asks for the status."""
+    is_job = service.spec.mode.is_job
+    return ServiceDocument(
+        id=service.id,
+        version=ObjectVersion(index=service.version),
+        created_at=service.created_at,
+        updated_at=service.updated_at,
+        spec=service.spec,
+        previous_spec=service.previous_spec or UNSET,
+        endpoint=Endpoint(
+            spec=service.spec.endpoint_spec or UNSET, ports=service.ports, virtual_ips=service.virtual_ips
+        ),
+        update_status=service.update_status or UNSET,
+        service_status=UNSET if tasks is None else _status(service, tasks),
+        job_status=JobStatus(
+            job_iteration=ObjectVersion(index=service.job_iteration), last_execution=service.job_started_at
+        )
+        if is_job
+        else UNSET,
+    )
+
+
+def _status(service: Service, tasks: list[Task]) -> ServiceStatus:
+    mode = service.spec.mode
+    wanted = [task for task in tasks if task.wanted]
+    running = sum(1 for task in wanted if task.status.state == "running")
+    completed = sum(
+        1 for t in tasks if t.status.state == "complete" and t.job_iteration == service.job_iteration and mode.is_job
+    )
+    if mode.replicated is not None:
+        desired = mode.replicated.replicas
+    elif mode.replicated_job is not None:
+        desired = mode.replicated_job.max_concurrent or 1
+    else:
+        desired = len({task.slot for task in wanted if task.alive})
+    return ServiceStatus(running_tasks=running, desired_tasks=desired, completed_tasks=completed)
+
+
+def task_document(task: Task) -> TaskDocument:
+    status = task.status
+    container = (
+        ContainerStatus(container_id=status.container_id, pid=status.pid, exit_code=status.exit_code)
+        if status.container_id
+        else UNSET
+    )
+    return TaskDocument(
+        id=task.id,
+        version=ObjectVersion(index=task.version),
+        created_at=task.created_at,
+        updated_at=task.updated_at,
+        spec=task.spec,
+        service_id=task.service_id,
+        slot=task.slot or UNSET,
+        node_id=task.node_id if status.state != "pending" else "",
+        status=StatusDocument(
+            timestamp=status.timestamp,
+            state=status.state,
+            message=status.message,
+            err=status.err or UNSET,
+            container_status=container,
+        ),
+        # A task that was ended on purpose or has ended by itself is not wanted running any more.
+        desired_state=task.desired_state if task.alive or task.desired_state == "remove" else _ended(task),
+        job_iteration=UNSET if task.job_iteration is None else ObjectVersion(index=task.job_iteration),
+    )
+
+
+def _ended(task: Task) -> str:
+    return "complete" if task.desired_state == "complete" else "shutdown"
+
+
+def node_document(swarm: Swarm, facts: NodeFacts, version: str) -> NodeDocument:
+    plugins = [{"Type": "Network", "Name": name} for name in ("bridge", "host", "null")]
+    plugins += [{"Type": "Log", "Name": "json-file"}, {"Type": "Volume", "Name": "local"}]
+    return NodeDocument(
+        id=swarm.node_id,
+        version=ObjectVersion(index=swarm.node_version),
+        created_at=swarm.created_at,
+        updated_at=swarm.node_updated_at,
+        spec=swarm.node_spec,
+        description=NodeDescription(
+            hostname=facts.hostname,
+            platform=NodePlatform(architecture=facts.architecture, os=facts.os),
+            resources=NodeResources(nano_cpus=facts.nano_cpus, memory_bytes=facts.memory),
+            engine=NodeEngine(engine_version=version, labels=dict(facts.engine_labels), plugins=plugins),
+        ),
+        status=NodeStatus(state="ready", addr=swarm.advertise_address),
+        manager_status=ManagerStatus(
+            leader=True, reachability="reachable", addr=f"{swarm.advertise_address}:{MANAGER_PORT}"
+        ),
+    )
+
+
+def swarm_document(swarm: Swarm) -> SwarmDocument:
+    return SwarmDocument(
+        id=swarm.id,
+        version=ObjectVersion(index=swarm.version),
+        created_at=swarm.created_at,
+        updated_at=swarm.updated_at,
+        spec=swarm.spec,
+        default_addr_pool=swarm.default_address_pool,
+        subnet_size=swarm.subnet_size,
+        data_path_port=swarm.data_path_port,
+        join_tokens=JoinTokens(worker=swarm.worker_token, manager=swarm.manager_token),
+    )

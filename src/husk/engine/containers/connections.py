@@ -1,0 +1,57 @@
+"""How does a container that exists already come on another network, or off one?
+
+A stopped container only has it noted for its next start. A running one is given or loses an interface at once.
+"""
+
+from husk.engine.containers import netfiles
+from husk.engine.containers.index import Index, Instance
+from husk.engine.containers.model import EndpointRequest
+from husk.engine.containers.places import Places
+from husk.engine.networks.service import Networks
+from husk.errors import Conflict, Forbidden, NotFound
+
+
+class Connections:
+    def __init__(self, index: Index, networks: Networks, places: Places) -> None:
+        self._index = index
+        self._networks = networks
+        self._places = places
+
+    async def connect(self, network: str, container: str, request: EndpointRequest) -> None:
+        instance = self._index.find(container)
+        async with instance.lock:
+            record = instance.record
+            self._require_settled(instance)
+            endpoint = self._networks.new_endpoint(network, record, request)
+            record.endpoints[endpoint.network_name] = endpoint
+            if record.state.running and record.state.status != "restarting":
+                await self._networks.join(record, endpoint)
+                netfiles.joined(record, self._places.place(record.id), endpoint, self._networks.resolves(record))
+            await self._index.save(instance)
+
+    async def disconnect(self, network: str, container: str, force: bool) -> None:
+        found = self._networks.find(network)
+        try:
+            instance = self._index.find(container)
+        except NotFound:
+            if not force:
+                raise
+            return
+        async with instance.lock:
+            record = instance.record
+            if found.name == "host" and "host" in record.endpoints:
+                raise Forbidden("container cannot be disconnected from host network")
+            if found.name not in record.endpoints:
+                raise Forbidden(f"container {record.id} is not connected to network {found.name}")
+            self._require_settled(instance)
+            endpoint = record.endpoints.pop(found.name)
+            # First the record: an interface that no record knows is removed at the next start.
+            await self._index.save(instance)
+            if endpoint.endpoint_id:
+                await self._networks.leave(record, endpoint)
+                netfiles.left(record, self._places.place(record.id), endpoint, self._networks.resolves(record))
+                await self._index.save(instance)
+
+    def _require_settled(self, instance: Instance) -> None:
+        if not self._index.present(instance) or instance.record.state.status in ("removing", "dead"):
+            raise Conflict(f"container {instance.id} is marked for removal and cannot be connected or disconnected")

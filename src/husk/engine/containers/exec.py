@@ -1,0 +1,375 @@
+"""How is another process run in a container? Execs: made, then started once, then inspected for a while.
+
+    create    made      in memory alone; gone when its container stops
+    start     running   + exec-root/exec/<id>/ (record, process.json, its monitor's files), a monitor, a process
+    (ends)    ended     in memory, with its exit code, until it is forgotten after some minutes; nothing on disk
+
+A daemon that starts again takes over the running ones: their monitors and processes do not end with the daemon.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import secrets
+import shutil
+import signal as signals
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+import msgspec
+
+from husk.engine.clock import now_ns
+from husk.engine.containers import exec_plan
+from husk.engine.containers.attach import Attachment
+from husk.engine.containers.companions import Companion
+from husk.engine.containers.index import Index, Instance
+from husk.engine.containers.logs import STDERR, STDOUT
+from husk.engine.containers.model import Container, ExecConfig
+from husk.engine.containers.places import Places
+from husk.engine.host import Host
+from husk.errors import Conflict, HuskError, InvalidParameter, NotFound
+from husk.kernel import process
+from husk.runtime import oci
+from husk.runtime.conmon import Bundle, Console
+from husk.runtime.exec import ExecMonitor
+from husk.runtime.oci import Runtimes
+from husk.tasks import Tasks
+
+log = logging.getLogger(__name__)
+
+FORGET_AFTER_NS = 300 * 10**9
+CANNOT_INVOKE = 126
+KILLED = 137
+
+
+class CannotRun(InvalidParameter):
+    """The process could not be started; the exec has an exit code that says so."""
+
+
+class Publish(Protocol):
+    def __call__(self, record: Container, action: str, **attributes: str) -> None: ...
+
+
+class ExecRecord(msgspec.Struct, kw_only=True):
+    """What the next daemon needs to know about an exec, and what clients see of it."""
+
+    id: str
+    container_id: str
+    config: ExecConfig
+    probe: bool = False
+    running: bool = False
+    pid: int = 0
+    exit_code: int | None = None
+    monitor_pid: int = 0
+    monitor_started: int = 0
+    ended_ns: int = 0
+
+
+class Exec:
+    """An exec as it lives in this daemon."""
+
+    def __init__(self, record: ExecRecord) -> None:
+        self.record = record
+        self.ended = asyncio.Event()
+
+
+class Outcome(NamedTuple):
+    """How a command that the engine itself ran came out."""
+
+    exit_code: int
+    output: bytes
+    timed_out: bool
+
+
+class Execs(Companion):
+    def __init__(
+        self,
+        *,
+        index: Index,
+        places: Places,
+        monitor: ExecMonitor,
+        runtimes: Runtimes,
+        host: Host,
+        publish: Publish,
+        tasks: Tasks,
+    ) -> None:
+        self._index = index
+        self._places = places
+        self._monitor = monitor
+        self._runtimes = runtimes
+        self._host = host
+        self._publish = publish
+        self._tasks = tasks
+        self._execs: dict[str, Exec] = {}
+
+    # --- looking
+
+    def inspect(self, exec_id: str) -> ExecRecord:
+        return self._find(exec_id).record
+
+    def unfinished(self, container_id: str) -> list[str]:
+        """Ids of the container's execs that have not ended, in the order they were made."""
+        return [e.record.id for e in self._of(container_id) if e.record.exit_code is None]
+
+    def _of(self, container_id: str) -> Iterator[Exec]:
+        return (e for e in list(self._execs.values()) if e.record.container_id == container_id)
+
+    def _find(self, exec_id: str) -> Exec:
+        found = self._execs.get(exec_id)
+        if found is None or not self._index.has(found.record.container_id):
+            raise NotFound(f"No such exec instance: {exec_id}")
+        return found
+
+    # --- making
+
+    def create(self, reference: str, config: ExecConfig) -> str:
+        """Note what to run in a running container; its id."""
+        if not config.cmd or not config.cmd[0]:
+            raise InvalidParameter("No exec command specified")
+        return self._create(_active(self._index.find(reference), reference), config, probe=False).record.id
+
+    def _create(self, container: Container, config: ExecConfig, probe: bool) -> Exec:
+        self._forget_old()
+        complete = exec_plan.complete(config, container)
+        record = ExecRecord(id=secrets.token_hex(32), container_id=container.id, config=complete, probe=probe)
+        made = self._execs[record.id] = Exec(record)
+        self._tell(container, f"exec_create: {_command(complete)}", record)
+        return made
+
+    def _forget_old(self) -> None:
+        latest = now_ns() - FORGET_AFTER_NS
+        for exec_id, old in list(self._execs.items()):
+            if not self._index.has(old.record.container_id) or 0 < old.record.ended_ns < latest:
+                del self._execs[exec_id]
+
+    # --- running
+
+    async def start(
+        self, exec_id: str, *, attach: bool, tty: bool = False, size: list[int] | None = None
+    ) -> Attachment:
+        """Run it; the attachment carries its streams if `attach`, else nothing. `tty` is how the client will read."""
+        found = self._find(exec_id)
+        record = found.record
+        instance = self._index.find(record.container_id)
+        _active(instance, instance.record.name)
+        if record.exit_code is not None:
+            raise Conflict(f"Error: Exec command {exec_id} has already run")
+        if record.running:
+            raise Conflict(f"Error: Exec command {exec_id} is already running")
+        record.running = True
+        # A client that leaves while the process is being made must not leave half of one.
+        making = self._tasks.spawn(self._start(found, instance, attach, tty, size), "start exec", awaited=True)
+        try:
+            return await asyncio.shield(making)
+        except asyncio.CancelledError:
+            making.add_done_callback(self._abandon)
+            raise
+
+    def _abandon(self, making: "asyncio.Task[Attachment]") -> None:
+        if not making.cancelled() and making.exception() is None:
+            self._tasks.spawn(making.result().close(), "leave exec")
+
+    async def _start(
+        self, found: Exec, instance: Instance, attach: bool, tty: bool, size: list[int] | None
+    ) -> Attachment:
+        record, container = found.record, instance.record
+        self._tell(container, f"exec_start: {_command(record.config)}", record)
+        bundle = self._bundle(record, attach)
+        runtime = self._runtimes.get(container.host_config.runtime)
+        try:
+            spec = await asyncio.to_thread(self._prepare, record, container, bundle, size)
+            started = await self._monitor.start(bundle, runtime, spec, attach)
+        except BaseException as error:
+            await asyncio.to_thread(shutil.rmtree, bundle.directory, True)
+            reason = error.message if isinstance(error, HuskError) else str(error)
+            code = oci.exit_code(reason)
+            self._finish(found, CANNOT_INVOKE if code == oci.CANNOT_START else code)
+            if isinstance(error, HuskError | OSError):
+                raise CannotRun(reason) from error
+            raise
+        record.pid, record.monitor_pid = started.pid, started.monitor_pid
+        record.monitor_started = process.start_time(started.monitor_pid) or 0
+        watched = process.pidfd_open(started.monitor_pid)
+        _save(bundle.directory, record)
+        self._tasks.spawn(self._watch(found, instance, watched), f"watch exec {record.id[:12]}")
+        return self._attachment(found, container, started.console, tty)
+
+    def _prepare(
+        self, record: ExecRecord, container: Container, bundle: Bundle, size: list[int] | None
+    ) -> dict[str, object]:
+        bundle.directory.mkdir(mode=0o700, parents=True)
+        base = self._places.bundle_directory(container.id) / "config.json"
+        return exec_plan.read_and_plan(base, self._places.place(container.id).rootfs, container, record.config, size,
+                                       self._host.limits.capabilities)  # fmt: skip
+
+    def _bundle(self, record: ExecRecord, attached: bool) -> Bundle:
+        return Bundle(
+            container_id=record.container_id,
+            directory=self._places.execs / record.id,
+            terminal=record.config.tty,
+            stdin_open=record.config.attach_stdin and attached,
+            stdin_once=True,
+            command=record.config.cmd[0],
+        )
+
+    async def _watch(self, found: Exec, instance: Instance, pidfd: int) -> None:
+        try:
+            await process.wait_exit(pidfd)
+        finally:
+            os.close(pidfd)
+        record = found.record
+        directory = self._places.execs / record.id
+        code = self._monitor.exit_status(self._bundle(record, attached=False))
+        self._finish(found, KILLED if code is None else code)
+        self._tell(instance.record, "exec_die", record, exitCode=str(record.exit_code))
+        await asyncio.to_thread(shutil.rmtree, directory, True)
+
+    def _finish(self, found: Exec, code: int) -> None:
+        found.record.running = False
+        found.record.exit_code = code
+        found.record.ended_ns = now_ns()
+        found.ended.set()
+
+    # --- talking
+
+    def _attachment(self, found: Exec, container: Container, console: Console | None, tty: bool) -> Attachment:
+        config = found.record.config
+        streams = {STDOUT: config.attach_stdout, STDERR: config.attach_stderr}
+        carrying: asyncio.Task[None] | None = None
+
+        def leave(attachment: Attachment) -> None:
+            if carrying is not None:
+                carrying.cancel()
+
+        attachment = Attachment(
+            tty=tty,
+            stdin=config.attach_stdin,
+            streams=frozenset(stream for stream, wanted in streams.items() if wanted),
+            history=None,
+            live=console is not None,
+            on_close=leave,
+            on_detach=lambda: self._tell(container, "exec_detach", found.record),
+        )
+        if console is not None:
+            attachment.connected(console)
+            carrying = self._tasks.spawn(_carry(console, attachment, found), "carry exec output")
+        return attachment
+
+    async def resize(self, exec_id: str, height: int, width: int) -> None:
+        record = self._find(exec_id).record
+        if not record.running or not record.pid:
+            raise Conflict(f"exec {exec_id} is not running")
+        await self._monitor.resize(self._bundle(record, attached=False), height, width)
+
+    # --- for the engine's own use
+
+    async def run(self, instance: Instance, command: list[str], timeout: float, limit: int) -> Outcome:
+        """Run a command to its end and keep up to `limit` bytes of its output. It is killed when time is up."""
+        config = ExecConfig(cmd=command, attach_stdout=True, attach_stderr=True)
+        made = self._create(_active(instance, instance.record.name), config, probe=True)
+        attachment = await self.start(made.record.id, attach=True)
+        output = bytearray()
+        timed_out = False
+        try:
+            async with asyncio.timeout(timeout):
+                async for _, data in attachment.output():
+                    output += data[: limit + 1 - len(output)]
+        except TimeoutError:
+            timed_out = True
+        finally:
+            _kill(made.record)
+            await attachment.close()
+        await made.ended.wait()
+        code = made.record.exit_code
+        return Outcome(KILLED if code is None else code, bytes(output), timed_out)
+
+    # --- with the container, and with the daemon
+
+    def ended(self, instance: Instance) -> None:
+        """What was never started cannot be any more. The running ones end by themselves, with their monitors."""
+        for left in self._of(instance.id):
+            if not left.record.running and left.record.exit_code is None:
+                del self._execs[left.record.id]
+
+    async def restore(self) -> None:
+        """Take over what runs, and clean up after what ended while no daemon was there."""
+        for directory in await asyncio.to_thread(_directories, self._places.execs):
+            record = await asyncio.to_thread(_load, directory)
+            if record is None or not self._index.has(record.container_id) or not self._adopt(record):
+                await asyncio.to_thread(shutil.rmtree, directory, True)
+
+    def _adopt(self, record: ExecRecord) -> bool:
+        found = Exec(record)
+        code = self._monitor.exit_status(self._bundle(record, attached=False))
+        if process.start_time(record.monitor_pid) == record.monitor_started:
+            watched = process.pidfd_open(record.monitor_pid)
+            instance = self._index.find(record.container_id)
+            self._tasks.spawn(self._watch(found, instance, watched), f"watch exec {record.id[:12]}")
+            if record.probe:
+                # Nobody is left who would end it in time.
+                _kill(record)
+            self._execs[record.id] = found
+            return True
+        if code is not None:
+            self._finish(found, code)
+            self._execs[record.id] = found
+        return False
+
+    def _tell(self, container: Container, action: str, record: ExecRecord, **attributes: str) -> None:
+        self._publish(container, action, execID=record.id, **attributes)
+
+
+async def _carry(console: Console, attachment: Attachment, found: Exec) -> None:
+    """The exit code is known before the client sees the end: it asks for it next."""
+    try:
+        while (chunk := await console.read()) is not None:
+            await attachment.deliver(chunk)
+    finally:
+        console.close()
+    await found.ended.wait()
+    await attachment.finish()
+
+
+def _active(instance: Instance, reference: str) -> Container:
+    """The container, if something can be run in it."""
+    record = instance.record
+    match record.state.status:
+        case "running":
+            return record
+        case "paused":
+            raise Conflict(f"Container {reference} is paused, unpause the container before exec")
+        case "restarting":
+            raise Conflict(f"Container {reference} is restarting, wait until the container is running")
+        case _:
+            raise Conflict(f"container {record.id} is not running")
+
+
+def _command(config: ExecConfig) -> str:
+    return f"{config.cmd[0]} {' '.join(config.cmd[1:])}"
+
+
+def _kill(record: ExecRecord) -> None:
+    """End a running exec. Its pid is not used again before its monitor has seen the end."""
+    if record.running and process.start_time(record.monitor_pid) == record.monitor_started:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(record.pid, signals.SIGKILL)
+
+
+def _save(directory: Path, record: ExecRecord) -> None:
+    (directory / "exec.json").write_bytes(msgspec.json.encode(record))
+
+
+def _load(directory: Path) -> ExecRecord | None:
+    try:
+        return msgspec.json.decode((directory / "exec.json").read_bytes(), type=ExecRecord)
+    except (OSError, msgspec.MsgspecError):
+        return None
+
+
+def _directories(parent: Path) -> list[Path]:
+    try:
+        return [parent / name for name in os.listdir(parent)]
+    except FileNotFoundError:
+        return []

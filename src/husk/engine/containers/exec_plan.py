@@ -1,0 +1,85 @@
+"""What is the runtime told about another process in a container? Mostly what it was told about the first one."""
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+import msgspec
+
+from husk.engine.containers.model import Container, ExecConfig
+from husk.engine.containers.plan import environment
+from husk.errors import InvalidParameter
+from husk.kernel import rooted
+from husk.runtime import capabilities
+from husk.runtime.spec import User, resolve_user
+
+Json = dict[str, object]
+
+
+class _Bundle(msgspec.Struct):
+    """The part of a bundle's config.json that is about the first process."""
+
+    process: Json
+
+
+def complete(config: ExecConfig, container: Container) -> ExecConfig:
+    """The request with the container's own values where it has none."""
+    if config.working_dir and not config.working_dir.startswith("/"):
+        raise InvalidParameter(f"the working directory '{config.working_dir}' is invalid: it must be an absolute path")
+    for entry in config.env:
+        if not entry or entry.startswith("="):
+            raise InvalidParameter(f"invalid environment variable: {entry}")
+    if any("\0" in text for text in (*config.cmd, *config.env, config.user, config.working_dir)):
+        raise InvalidParameter("an exec's value contains a NUL character")
+    own = container.config
+    return msgspec.structs.replace(
+        config, user=config.user or own.user, working_dir=config.working_dir or own.working_dir or "/"
+    )
+
+
+def process(
+    first: Mapping[str, object],
+    container: Container,
+    config: ExecConfig,
+    user: User | None,
+    size: list[int] | None,
+    available: Collection[str],
+) -> Json:
+    """The OCI process; `user` None is the first process's own."""
+    spec: Json = {
+        **first,
+        "args": list(config.cmd),
+        "env": list(environment([*container.config.env, *config.env], container.config.hostname, config.tty)),
+        "cwd": config.working_dir or "/",
+        "terminal": config.tty,
+    }
+    spec.pop("consoleSize", None)
+    size = size or config.console_size
+    if config.tty and size and len(size) == 2 and all(size):
+        spec["consoleSize"] = {"height": size[0], "width": size[1]}
+    if user is not None:
+        spec["user"] = {"uid": user.uid, "gid": user.gid, "additionalGids": list(user.additional_gids)}
+    if config.privileged:
+        every = list(capabilities.resolve(None, None, True, available))
+        spec["capabilities"] = {"bounding": every, "effective": every, "permitted": every}
+    return spec
+
+
+def read_and_plan(
+    bundle_config: Path,
+    rootfs: Path,
+    container: Container,
+    config: ExecConfig,
+    size: list[int] | None,
+    available: Collection[str],
+) -> Json:
+    """`process` of a running container, with what has to be looked up in its files. Blocking."""
+    first = msgspec.json.decode(bundle_config.read_bytes(), type=_Bundle).process
+    user = None
+    if config.user != container.config.user:
+        user = resolve_user(
+            config.user,
+            rooted.read_text(rootfs, "/etc/passwd"),
+            rooted.read_text(rootfs, "/etc/group"),
+            container.host_config.group_add or [],
+        )
+    return process(first, container, config, user, size, available)

@@ -1,0 +1,95 @@
+"""How do /etc/hosts, /etc/hostname and /etc/resolv.conf get into a container, and how do they follow its networks?
+
+The texts are made in `files`. A running container sees changes because the files are changed in place.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from husk.engine.containers import files
+from husk.engine.containers.model import Container, Endpoint
+from husk.engine.containers.places import Places
+from husk.engine.containers.plan import Place
+from husk.engine.networks.connector import Connected
+from husk.engine.networks.endpoints import in_order
+from husk.network.resolver import ADDRESS
+
+
+def write(record: Container, places: Places, network: Connected) -> Place:
+    """Write them for a start; where the container's things lie, which is elsewhere for files that it shares."""
+    place = places.place(record.id)
+    if network.shared_with:
+        other = places.place(network.shared_with)
+        return replace(place, hosts=other.hosts, hostname=other.hostname, resolv_conf=other.resolv_conf)
+    config, host_config = record.config, record.host_config
+    names = files.host_names(config.hostname, config.domainname)
+    extra = host_config.extra_hosts or []
+    if host_config.network_mode == "host":
+        text = files.hosts("", [], extra, "127.0.0.1", base=_read("/etc/hosts"))
+    else:
+        addresses = [endpoint.ip_address for endpoint in in_order(record) if endpoint.ip_address]
+        text = files.hosts("", [], extra, network.host_gateway)
+        text += "".join(_line(address, names) for address in addresses)
+    place.hosts.write_text(text)
+    place.hostname.write_text(config.hostname + "\n")
+    place.resolv_conf.write_text(_resolv_conf(record, network.resolver))
+    return place
+
+
+def joined(record: Container, place: Place, endpoint: Endpoint, resolver: bool) -> None:
+    """A running container has come on a network."""
+    names = files.host_names(record.config.hostname, record.config.domainname)
+    if endpoint.ip_address:
+        _edit(place.hosts, lambda old: old + _line(endpoint.ip_address, names))
+    _follow(record, place, resolver)
+
+
+def left(record: Container, place: Place, endpoint: Endpoint, resolver: bool) -> None:
+    """A running container has gone from a network."""
+    mark = f"{endpoint.ip_address}\t"
+    if endpoint.ip_address:
+        _edit(place.hosts, lambda old: "".join(x for x in old.splitlines(keepends=True) if not x.startswith(mark)))
+    _follow(record, place, resolver)
+
+
+def _follow(record: Container, place: Place, resolver: bool) -> None:
+    """Change between the daemon's resolver and the host's, unless the container has a file of its own by now."""
+    old, new = _resolv_conf(record, not resolver), _resolv_conf(record, resolver)
+    _edit(place.resolv_conf, lambda present: new if present == old else present)
+
+
+def _line(address: str, names: list[str]) -> str:
+    return f"{address}\t{' '.join(names)}\n"
+
+
+def _resolv_conf(record: Container, resolver: bool) -> str:
+    host_config = record.host_config
+    return files.resolv_conf(
+        _read("/etc/resolv.conf"),
+        host_config.dns,
+        host_config.dns_search,
+        host_config.dns_options,
+        own_network=host_config.network_mode != "host",
+        resolver=ADDRESS if resolver else "",
+    )
+
+
+def _edit(path: Path, change: Callable[[str], str]) -> None:
+    """In place: the file is mounted into the container, a new one would not be seen there."""
+    try:
+        old = path.read_text(errors="replace")
+    except FileNotFoundError:
+        return
+    new = change(old)
+    if new != old:
+        with path.open("r+") as file:
+            file.write(new)
+            file.truncate()
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text(errors="replace")
+    except OSError:
+        return ""

@@ -1,0 +1,69 @@
+"""Which containers are no longer needed? Those that do not run, as far as the client's filters choose them."""
+
+import asyncio
+from typing import NamedTuple
+
+from husk.engine.clock import parse_timestamp
+from husk.engine.containers.index import Index, Instance
+from husk.engine.containers.lifecycle import Lifecycle
+from husk.engine.containers.places import Places
+from husk.engine.events import Events
+from husk.engine.filters import Filters
+from husk.errors import Conflict, InvalidParameter, NotFound
+
+
+class Pruned(NamedTuple):
+    ids: list[str]
+    reclaimed: int
+
+
+class ContainerPruner:
+    def __init__(self, index: Index, places: Places, lifecycle: Lifecycle, events: Events) -> None:
+        self._index = index
+        self._places = places
+        self._lifecycle = lifecycle
+        self._events = events
+        self._busy = False
+
+    async def prune(self, filters: Filters) -> Pruned:
+        """Remove every container that does not run and that the filters (`until`, `label`, `label!`) choose."""
+        until = _until(filters)
+        if self._busy:
+            raise Conflict("a prune operation is already running")
+        self._busy = True
+        ids, reclaimed = [], 0
+        try:
+            for instance in self._index:
+                if self._chosen(instance, filters, until):
+                    size = await asyncio.to_thread(self._places.root(instance.id).usage)
+                    try:
+                        await self._lifecycle.remove(instance, force=False)
+                    except (Conflict, NotFound):
+                        continue  # it has been started, or removed, a moment ago
+                    ids.append(instance.id)
+                    reclaimed += size
+        finally:
+            self._busy = False
+        self._events.publish("container", "prune", "", {"reclaimed": str(reclaimed)})
+        return Pruned(ids, reclaimed)
+
+    def _chosen(self, instance: Instance, filters: Filters, until: int | None) -> bool:
+        record = instance.record
+        return (
+            self._index.present(instance)
+            and not record.state.running
+            and (until is None or record.created_ns < until)
+            and filters.matches_labels(record.config.labels)
+        )
+
+
+def _until(filters: Filters) -> int | None:
+    values = filters.get("until")
+    if len(values) > 1:
+        raise InvalidParameter("more than one until filter specified")
+    if not values:
+        return None
+    moment = parse_timestamp(values[0])
+    if moment is None:
+        raise InvalidParameter(f"failed to parse value as time or duration: {values[0]!r}")
+    return moment

@@ -1,0 +1,61 @@
+"""Who needs a container's file systems mounted? Its process, and whoever copies files; the last one unmounts them."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from husk.engine.containers.index import Index, Instance
+from husk.engine.containers.model import Container
+from husk.engine.containers.places import Places
+from husk.engine.containers.staging import Stager
+from husk.errors import Conflict
+from husk.storage.layers import LayerStore
+
+
+class Roots:
+    def __init__(self, index: Index, places: Places, layers: LayerStore, stager: Stager) -> None:
+        self._index = index
+        self._places = places
+        self._layers = layers
+        self._stager = stager
+
+    def lower(self, record: Container) -> list[str]:
+        """What the container's own changes lie on, topmost first."""
+        return [str(self._places.mount_points_layer), *self._layers.lower(record.layers)]
+
+    @contextlib.asynccontextmanager
+    async def mounted(self, instance: Instance) -> AsyncIterator[Path]:
+        """The root, mounted while the block lasts, whether the container runs, starts or ends meanwhile.
+
+        What its own mounts are made of is in place too: volumes, parts of volumes, images.
+        """
+        async with instance.lock:
+            if not self._index.present(instance) or instance.record.state.status == "removing":
+                raise Conflict(f"container {instance.id} is marked for removal and cannot be used")
+            instance.root_users += 1
+            try:
+                await self._mount(instance)
+            except BaseException:
+                await asyncio.shield(self._leave(instance))
+                raise
+        try:
+            yield self._places.root(instance.id).merged
+        finally:
+            # A client that leaves cancels us; the mount must be given back all the same.
+            await asyncio.shield(self._give_back(instance))
+
+    async def _mount(self, instance: Instance) -> None:
+        await asyncio.to_thread(self._places.root(instance.id).mount, self.lower(instance.record))
+        if instance.record.state.status not in ("running", "paused"):
+            await self._stager.mount(instance.record)
+
+    async def _give_back(self, instance: Instance) -> None:
+        async with instance.lock:
+            await self._leave(instance)
+
+    async def _leave(self, instance: Instance) -> None:
+        instance.root_users -= 1
+        if not instance.root_users and instance.record.state.status not in ("running", "paused"):
+            await asyncio.to_thread(self._places.root(instance.id).unmount)
+            await self._stager.unmount(instance.record)

@@ -1,0 +1,81 @@
+"""How much does a container use? Samples of its control group and its interfaces, once or every second."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Literal
+
+from husk.engine.clock import now_ns
+from husk.engine.containers.index import Index, Instance
+from husk.engine.containers.model import Container
+from husk.engine.containers.places import Places
+from husk.kernel.accounting import CPU, Interface, Usage, read_interfaces, read_usage
+
+PERIOD = 1.0
+
+Mode = Literal["stream", "once", "one-shot"]
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    time_ns: int
+    usage: Usage
+    interfaces: dict[str, Interface] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One line for the client: what is used now (nothing while it does not run) and what the processors did before."""
+
+    container: Container
+    now: Measurement | None = None
+    before_ns: int = 0
+    before: CPU | None = None
+
+
+class Statistics:
+    def __init__(self, index: Index, places: Places) -> None:
+        self._index = index
+        self._places = places
+
+    def samples(self, reference: str, mode: Mode) -> AsyncIterator[Sample]:
+        """`stream`: one every second until the container is removed. `once`: one, a second after the first reading,
+        because usage is a difference. `one-shot`: one at once, without a difference."""
+        return self._samples(self._index.find(reference), mode)
+
+    async def _samples(self, instance: Instance, mode: Mode) -> AsyncIterator[Sample]:
+        removed = instance.removal()
+        try:
+            before = await self._measure(instance)
+            if mode != "stream" and (before is None or mode == "one-shot"):
+                yield Sample(instance.record, before)
+                return
+            while True:
+                done, _ = await asyncio.wait({removed}, timeout=PERIOD)
+                if done:
+                    return
+                now = await self._measure(instance)
+                yield Sample(
+                    instance.record,
+                    now,
+                    before.time_ns if now and before else 0,
+                    before.usage.cpu if now and before else None,
+                )
+                if mode != "stream":
+                    return
+                before = now
+        finally:
+            removed.cancel()
+
+    async def _measure(self, instance: Instance) -> Measurement | None:
+        record = instance.record
+        if record.state.status not in ("running", "paused"):
+            return None
+        return await asyncio.to_thread(self._read, record, record.state.pid)
+
+    def _read(self, record: Container, pid: int) -> Measurement:
+        time_ns = now_ns()
+        usage = read_usage(self._places.place(record.id).cgroup_path)
+        on_host = record.host_config.network_mode == "host"
+        interfaces = None if on_host or not pid else read_interfaces(pid) or None
+        return Measurement(time_ns, usage, interfaces)

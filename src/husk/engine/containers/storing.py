@@ -1,0 +1,125 @@
+"""Where do the mounts of a new container come from? Other containers, volumes, images, directories of the host.
+
+Completes what `mounts` has read with what the host knows, and gives an empty volume its first content: what the image
+has in that place. That happens when the container is made, not when it starts, for a container that only carries
+volumes for others (`--volumes-from`) never starts.
+"""
+
+import asyncio
+import os
+from pathlib import Path
+
+from husk.engine.containers.index import Index
+from husk.engine.containers.model import Config, Container, HostConfig, Mount, MountPoint, VolumeOptions
+from husk.engine.containers.mounts import declared, inherited, wanted_mounts
+from husk.engine.containers.places import Places
+from husk.engine.containers.roots import Roots
+from husk.engine.images.service import Images
+from husk.engine.volumes.service import Taking, Volumes, Wish
+from husk.errors import InvalidParameter, NotFound
+from husk.kernel import rooted
+from husk.kernel.mount import shared_of
+
+
+class Storing:
+    def __init__(self, index: Index, places: Places, roots: Roots, volumes: Volumes, images: Images) -> None:
+        self._index = index
+        self._places = places
+        self._roots = roots
+        self._volumes = volumes
+        self._images = images
+
+    async def take(
+        self, container_id: str, config: Config, host_config: HostConfig, taking: Taking
+    ) -> list[MountPoint]:
+        """The mount points of a new container, their volumes taken and those without a name made."""
+        wanted = wanted_mounts(host_config)
+        own = {point.destination for point, _ in wanted}
+        points = [point for point in inherited(host_config, self._mounts_of) if point.destination not in own]
+        for point in points:
+            if point.type == "volume":
+                await taking.take(Wish(name=point.name))
+        for point, mount in wanted:
+            await self._complete(point, mount, taking)
+            points.append(point)
+        for point in declared(config, host_config, [point.destination for point in points]):
+            await self._take_volume(point, Wish(driver=host_config.volume_driver), taking)
+            points.append(point)
+        for number, point in enumerate(points):
+            if point.type == "image":
+                point.source = str(self._places.staged(container_id, number))
+                # Last, and nothing is waited for until the caller holds them: an image may be removed at any time.
+                point.layers = list(self._images.find(point.name).chain_ids)
+        return points
+
+    def _mounts_of(self, name: str) -> list[MountPoint]:
+        try:
+            return self._index.find(name).record.mounts
+        except NotFound as error:
+            # Clients take a 404 for a missing image.
+            raise InvalidParameter(error.message) from error
+
+    async def _complete(self, point: MountPoint, mount: Mount, taking: Taking) -> None:
+        if point.type == "volume":
+            options = mount.volume_options or VolumeOptions()
+            driver = options.driver_config
+            wish = Wish(
+                name=point.name,
+                driver=driver.name if driver else "",
+                options=driver.options if driver else None,
+                labels=options.labels,
+            )
+            await self._take_volume(point, wish, taking)
+        elif point.type == "image":
+            self._images.find(point.name)
+        elif point.type == "bind":
+            await asyncio.to_thread(self._complete_bind, point, mount)
+
+    async def _take_volume(self, point: MountPoint, wish: Wish, taking: Taking) -> None:
+        volume = await taking.take(wish)
+        point.name, point.driver = volume.name, volume.driver
+        point.source = str(self._volumes.mountpoint(volume) / point.subpath)
+
+    def _complete_bind(self, point: MountPoint, mount: Mount) -> None:
+        if not point.makes_source and not os.path.exists(point.source):
+            raise InvalidParameter(
+                f'invalid mount config for type "bind": bind source path does not exist: {point.source}'
+            )
+        asked = mount.bind_options is not None and mount.bind_options.propagation
+        if not asked and _overlaps(Path(point.source), self._places.data.parent) and shared_of(point.source)[1]:
+            # Such a mount brings those of other containers along, and must let go of them when they end.
+            point.propagation = "rslave"
+
+    async def fill(self, record: Container, taking: Taking) -> None:
+        """Give its empty volumes their first content."""
+        points = [
+            point for point in record.mounts if point.copies and await self._volumes.may_fill(taking.taken[point.name])
+        ]
+        if not points:
+            return
+        root = self._places.root(record.id)
+        await asyncio.to_thread(root.mount, self._roots.lower(record))
+        try:
+            for point in points:
+                source = await asyncio.to_thread(_open_directory, root.merged, point.destination)
+                if source is not None:
+                    try:
+                        await self._volumes.fill(taking.taken[point.name], source)
+                    finally:
+                        os.close(source)
+        finally:
+            await asyncio.shield(asyncio.to_thread(root.unmount))
+
+
+def _open_directory(root: Path, path: str) -> int | None:
+    """The directory of an image where a volume is to be; None if it has none there."""
+    try:
+        return rooted.open_in_root(root, path, os.O_RDONLY | os.O_DIRECTORY)
+    except FileNotFoundError:
+        return None
+    except NotADirectoryError as error:
+        raise InvalidParameter(f"cannot mount volume over existing file, file exists {path}") from error
+
+
+def _overlaps(one: Path, other: Path) -> bool:
+    return one.is_relative_to(other) or other.is_relative_to(one)

@@ -1,0 +1,103 @@
+"""How are a container's limits and restart policy changed later? Checked, told to the runtime if it runs, recorded."""
+
+import asyncio
+import contextlib
+import copy
+from collections.abc import Callable
+
+from msgspec import structs
+
+from husk.engine.containers import validate
+from husk.engine.containers.index import Index
+from husk.engine.containers.model import Container, HostConfig
+from husk.engine.containers.places import Places
+from husk.engine.containers.plan import plan
+from husk.engine.host import Host
+from husk.errors import Conflict, SystemFault
+from husk.kernel import cgroups
+from husk.runtime.oci import Runtimes
+from husk.runtime.spec import ContainerSpec, User, oci_resources
+
+# Zero means "leave it as it is", as with dockerd.
+_LIMITS = (
+    "blkio_weight", "cpu_shares", "nano_cpus", "cpu_period", "cpu_quota", "cpuset_cpus", "cpuset_mems", "memory",
+    "memory_swap", "memory_reservation", "cpu_realtime_period", "cpu_realtime_runtime",
+)  # fmt: skip
+
+
+class Updater:
+    def __init__(
+        self, index: Index, places: Places, runtimes: Runtimes, host: Host, publish: Callable[[Container, str], None]
+    ) -> None:
+        self._index = index
+        self._places = places
+        self._runtimes = runtimes
+        self._host = host
+        self._publish = publish
+
+    async def update(self, reference: str, request: HostConfig) -> list[str]:
+        """Apply the limits and the policy that `request` gives; returns warnings about what this host cannot do."""
+        instance = self._index.find(reference)
+        async with instance.lock:
+            record = instance.record
+            try:
+                if record.state.status in ("removing", "dead") or not self._index.present(instance):
+                    raise Conflict('container is marked for removal and cannot be "update"')
+                merged = merge(record.host_config, request)
+            except Conflict as error:
+                raise Conflict(f"Cannot update container {record.id}: {error.message}") from None
+            validate.check_update(request, merged)
+            before, known = self._plan(record, record.host_config)
+            after, warnings = self._plan(record, merged)
+            if record.state.status in ("running", "paused") and after.resources != before.resources:
+                await self._apply(record, before, after)
+            old, record.host_config = record.host_config, merged
+            try:
+                await self._index.save(instance)
+            except BaseException:
+                record.host_config = old
+                raise
+        self._publish(record, "update")
+        return [warning for warning in warnings if warning not in known]
+
+    def _plan(self, record: Container, host_config: HostConfig) -> tuple[ContainerSpec, list[str]]:
+        changed = structs.replace(record, host_config=host_config)
+        return plan(changed, self._places.place(record.id), User(), self._host)
+
+    async def _apply(self, record: Container, before: ContainerSpec, after: ContainerSpec) -> None:
+        runtime, v2 = self._runtimes.get(record.host_config.runtime), self._host.cgroup_v2
+        try:
+            await runtime.update(record.id, oci_resources(after, v2))
+            if before.resources.pids_limit is not None and after.resources.pids_limit is None:
+                # The one limit that can be taken away, and crun 1.8 has no number for that.
+                await asyncio.to_thread(cgroups.lift_pids_limit, self._places.place(record.id).cgroup_path)
+        except SystemFault as error:
+            # Some of it may have been applied; the record says that nothing was.
+            with contextlib.suppress(SystemFault):
+                await runtime.update(record.id, oci_resources(before, v2))
+            raise SystemFault(f"Cannot update container {record.id}: {error.message}") from error
+
+
+def merge(current: HostConfig, request: HostConfig) -> HostConfig:
+    """The configuration with what the request gives. Raises Conflict where it does not fit what is set. Pure."""
+    for new, name in ((request.cpu_period, "CPU Period"), (request.cpu_quota, "CPU Quota")):
+        if new and current.nano_cpus:
+            raise Conflict(f"Conflicting options: {name} cannot be updated as NanoCPUs has already been set")
+    for set_before, name in ((current.cpu_period, "CPU Period"), (current.cpu_quota, "CPU Quota")):
+        if request.nano_cpus and set_before:
+            raise Conflict(f"Conflicting options: Nano CPUs cannot be updated as {name} has already been set")
+    if request.memory > current.memory_swap and request.memory_swap == 0:
+        raise Conflict(
+            "Memory limit should be smaller than already set memoryswap limit, update the memoryswap at the same time"
+        )
+    merged = copy.deepcopy(current)
+    for name in _LIMITS:
+        if value := getattr(request, name):
+            setattr(merged, name, value)
+    if request.pids_limit is not None:
+        merged.pids_limit = request.pids_limit if request.pids_limit > 0 else None
+    if request.restart_policy.name:
+        if current.auto_remove and request.restart_policy.name != "no":
+            raise Conflict("Restart policy cannot be updated because AutoRemove is enabled for the container")
+        merged.restart_policy = request.restart_policy
+    return merged

@@ -1,0 +1,36 @@
+"""How was an image made? The steps that its configuration records, newest first, with what each added."""
+
+from collections.abc import Callable
+
+from husk.engine.images.index import ImageIndex
+from husk.engine.images.model import HistoryStep, Image
+from husk.storage.layers import Layer
+
+UNKNOWN = "<missing>"
+
+
+def history_of(image: Image, index: ImageIndex, layer: Callable[[str], Layer | None]) -> list[HistoryStep]:
+    steps: list[HistoryStep] = []
+    chain = iter(image.chain_ids)
+    for step in image.history:
+        added = None if step.empty_layer else layer(next(chain, ""))
+        steps.append(
+            HistoryStep(
+                id=UNKNOWN,
+                created=step.created,
+                created_by=step.created_by,
+                tags=[],
+                size=added.size if added else 0,
+                comment=step.comment,
+            )
+        )
+    steps.reverse()
+    # The newest step is the image itself, each older one its parent as far as parents are known.
+    ancestor: Image | None = image
+    for shown in steps:
+        if ancestor is None:
+            break
+        shown.id = ancestor.id
+        shown.tags = [name.familiar for name in index.names(ancestor) if not name.digest]
+        ancestor = index.get(ancestor.parent) if ancestor.parent else None
+    return steps

@@ -1,0 +1,247 @@
+"""How do images come out of a file? Read once, as it arrives: each layer is unpacked while it streams by.
+
+What a file of the archive is, is told only by documents that may come last. So small JSON files are kept in memory and
+everything that looks like a layer is unpacked at once, to be put on top of its parent when the documents have told the
+order. What no image turns out to need is dropped again.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, aclosing
+
+from husk.engine.events import Events
+from husk.engine.images.archive import Member, digest_at, link_target, read_archive
+from husk.engine.images.index import ImageIndex
+from husk.engine.images.make import chain_ids, image_over, read_document
+from husk.engine.images.model import Image, Progress
+from husk.engine.images.pull import Pins
+from husk.engine.images.shared import Report
+from husk.errors import InvalidParameter, NotFound
+from husk.registry.manifest import DOCKER_LAYER, OCI_LAYER, Platform
+from husk.registry.reference import Reference, digest_of
+from husk.storage.blobs import BlobStore
+from husk.storage.inflate import compression_of, inflate
+from husk.storage.layers import Ingest, Layer, LayerStore, Unpacked
+from husk.storage.sources import read_pieces
+from husk.storage.tar import BLOCK, HARD_LINK, REGULAR, SYMLINK, Entry, TarError, clean_name, parse_header
+from husk.storage.tarflow import TarFlow
+from husk.tasks import Tasks
+
+LARGEST_DOCUMENT = 8 << 20
+LARGEST_DOCUMENTS = 64 << 20
+# Workers that still unpack while the next layer arrives already.
+CONCURRENT_LAYERS = 3
+
+_MEDIA_TYPES = {"": DOCKER_LAYER, "gzip": f"{DOCKER_LAYER}.gzip", "zstd": f"{OCI_LAYER}+zstd"}
+
+
+class Loader:
+    def __init__(
+        self,
+        *,
+        index: ImageIndex,
+        blobs: BlobStore,
+        layers: LayerStore,
+        pins: Pins,
+        release: Callable[[list[str], list[str]], Awaitable[object]],
+        events: Events,
+    ) -> None:
+        self._index = index
+        self._blobs = blobs
+        self._layers = layers
+        self._pins = pins
+        self._release = release
+        self._events = events
+
+    async def load(self, chunks: AsyncIterator[bytes], platform: Platform, quiet: bool, report: Report) -> None:
+        """Load all images of an archive, compressed or not."""
+        reading = _Reading(self._layers, self._pins, (lambda progress: None) if quiet else report)
+        try:
+            async with aclosing(inflate(chunks)) as plain:
+                try:
+                    await reading.read(TarFlow(plain))
+                except TarError as error:
+                    raise InvalidParameter(f"Error processing tar file: {error}") from error
+            members = read_archive(reading.documents, platform)
+            for member in members:
+                await self._add(member, reading, report)
+        finally:
+            await asyncio.shield(reading.close())
+            await asyncio.shield(self._release(reading.relied_on, []))
+
+    async def _add(self, member: Member, reading: "_Reading", report: Report) -> None:
+        config = reading.documents.get(reading.resolve(member.config))
+        if config is None:
+            raise NotFound(f"the archive does not have the configuration {member.config}")
+        document = read_document(config)
+        diff_ids = document.rootfs.diff_ids
+        if len(diff_ids) != len(member.layers):
+            raise InvalidParameter(
+                f"invalid manifest, layers length mismatch: expected {len(diff_ids)}, got {len(member.layers)}"
+            )
+        chain = chain_ids(diff_ids)
+        content = [digest_of(config), *([digest_of(member.manifest[0])] if member.manifest else [])]
+        try:
+            async with self._pins.hold([*chain, *content]):
+                layers: list[Layer] = []
+                for path, chain_id, diff_id in zip(member.layers, chain, diff_ids, strict=True):
+                    parent = layers[-1].chain_id if layers else ""
+                    layers.append(self._layers.get(chain_id) or await self._put(reading, path, diff_id, parent))
+                # An image that is here already stays as it is: a registry may know it by its present manifest.
+                image = self._index.get(content[0]) or await image_over(
+                    self._blobs, config, document, layers, manifest=member.manifest
+                )
+                await self._name(image, member.names, report)
+        except BaseException:
+            await asyncio.shield(self._release(chain, content))
+            raise
+        for name in member.names:
+            report(Progress(stream=f"Loaded image: {name.familiar}\n"))
+        if not member.names:
+            report(Progress(stream=f"Loaded image ID: {image.id}\n"))
+        self._events.publish("image", "load", image.id, {"name": image.id})
+
+    async def _name(self, image: Image, names: list[Reference], report: Report) -> None:
+        for name in names:
+            former = self._index.by_name(name)
+            if former is not None and former.id != image.id:
+                report(
+                    Progress(
+                        stream=f"The image {name.familiar} already exists, renaming the old one with ID {former.id} "
+                        "to empty string\n"
+                    )
+                )
+        await self._index.add(image, *names)
+
+    async def _put(self, reading: "_Reading", path: str, diff_id: str, parent: str) -> Layer:
+        """Put the layer that came as `path` on top of `parent`."""
+        unpacked = await reading.take(path)
+        if unpacked is None:
+            unpacked = await self._unpack_again(reading.resolve(path), diff_id)
+        if unpacked.diff_id != diff_id:
+            await self._layers.discard(unpacked)
+            raise InvalidParameter(f"invalid diffID for layer {path}: expected {diff_id!r}, got {unpacked.diff_id!r}")
+        return await self._layers.commit(unpacked, parent)
+
+    async def _unpack_again(self, path: str, diff_id: str) -> Unpacked:
+        """A layer that the store has on top of another parent is made anew from its blob."""
+        digest = digest_at(path)
+        known = next((la for la in self._layers.all() if la.diff_id == diff_id or la.blob == digest), None)
+        if known is None:
+            raise NotFound(f"the archive does not have the layer {path}")
+        async with (
+            self._layers.ingest(known.blob, known.media_type) as ingest,
+            aclosing(read_pieces(self._blobs.path(known.blob))) as pieces,
+        ):
+            async for piece in pieces:
+                await ingest.write(piece)
+            return await ingest.finish()
+
+
+class _Reading:
+    """An archive that streams by: its documents, its links, and its layers on their way into the store."""
+
+    def __init__(self, layers: LayerStore, pins: Pins, report: Report) -> None:
+        self.documents: dict[str, bytes] = {}
+        self.relied_on: list[str] = []
+        self._layers = layers
+        self._pins = pins
+        self._held = AsyncExitStack()
+        self._report = report
+        self._links: dict[str, str] = {}
+        self._unpacking: dict[str, asyncio.Task[Unpacked]] = {}
+        self._slots = asyncio.Semaphore(CONCURRENT_LAYERS)
+        self._tasks = Tasks()
+        self._size = 0
+
+    async def read(self, flow: TarFlow) -> None:
+        known = self._layers.blobs()
+        while (entry := await flow.next()) is not None:
+            path = clean_name(entry.name).decode("utf-8", "replace")
+            if entry.kind in (SYMLINK, HARD_LINK):
+                self._links[path] = link_target(path, entry.link.decode("utf-8", "replace"), entry.kind == HARD_LINK)
+            elif entry.kind == REGULAR and digest_at(path) in known:
+                await self._rely_on(digest_at(path))
+            elif entry.kind == REGULAR:
+                await self._file(path, entry, flow)
+        await flow.drain()
+
+    async def _rely_on(self, blob: str | None) -> None:
+        """The store has this layer already; it must not go before the images that it is for are there."""
+        chain = [layer.chain_id for layer in self._layers.all() if layer.blob == blob]
+        await self._held.enter_async_context(self._pins.hold(chain))
+        self.relied_on += chain
+
+    def resolve(self, path: str) -> str:
+        for _ in range(8):
+            if path not in self._links:
+                break
+            path = self._links[path]
+        return path
+
+    async def take(self, path: str) -> Unpacked | None:
+        """The layer that came as `path`, for whoever asks first; None afterwards, or when the store has had it."""
+        task = self._unpacking.pop(self.resolve(path), None)
+        return await task if task is not None else None
+
+    async def close(self) -> None:
+        """Drop what nobody took."""
+        await self._held.aclose()
+        await self._tasks.cancel_all()
+        for task in self._unpacking.values():
+            if not task.cancelled() and task.exception() is None:
+                await self._layers.discard(task.result())
+
+    async def _file(self, path: str, entry: Entry, flow: TarFlow) -> None:
+        head = await flow.read(BLOCK)
+        compression = compression_of(head)
+        if compression in ("gzip", "zstd") or (not compression and _is_tar(head)):
+            await self._layer(path, entry, head, _MEDIA_TYPES[compression], flow)
+        elif head[:1] in (b"{", b"[") and entry.size <= LARGEST_DOCUMENT:
+            self._size += entry.size
+            if self._size > LARGEST_DOCUMENTS:
+                raise InvalidParameter("the archive has more than 64 MiB of documents")
+            self.documents[path] = head + await flow.read(entry.size)
+
+    async def _layer(self, path: str, entry: Entry, head: bytes, media_type: str, flow: TarFlow) -> None:
+        name = _short(path)
+        await self._slots.acquire()
+        try:
+            async with AsyncExitStack() as stack:
+                ingest = await stack.enter_async_context(self._layers.ingest(digest_at(path), media_type))
+                await ingest.write(head)
+                received = len(head)
+                async for piece in flow.pieces():
+                    await ingest.write(piece)
+                    received += len(piece)
+                    self._report(Progress(status="Loading layer", id=name, current=received, total=entry.size))
+                finishing = self._finish(ingest, stack.pop_all())
+        except BaseException:
+            self._slots.release()
+            raise
+        self._unpacking[path] = self._tasks.spawn(finishing, f"load {path}", awaited=True)
+
+    async def _finish(self, ingest: Ingest, stack: AsyncExitStack) -> Unpacked:
+        try:
+            async with stack:
+                return await ingest.finish()
+        finally:
+            self._slots.release()
+
+
+def _is_tar(head: bytes) -> bool:
+    if len(head) < BLOCK:
+        return False
+    if head == bytes(BLOCK):
+        return True  # an empty archive is a layer without files
+    try:
+        parse_header(head)
+    except TarError:
+        return False
+    return True
+
+
+def _short(path: str) -> str:
+    """What stands for a layer in the progress: the beginning of the hexadecimal part of its path."""
+    parts = [part.removesuffix(".tar") for part in path.split("/")]
+    return next((part[:12] for part in reversed(parts) if len(part) == 64), parts[-1][:12])

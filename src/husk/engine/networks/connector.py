@@ -1,0 +1,267 @@
+"""How does a container come on and off its networks?
+
+A start leases a sandbox from the first network and attaches the others to it, then publishes ports through the endpoint
+that leads outside. Everything that was taken is in the record at once, so that `disconnect` can give it back whatever
+happened in between; what the record does not know after a crash is swept at the next start.
+"""
+
+import asyncio
+import secrets
+from collections.abc import Callable
+from typing import NamedTuple
+
+import msgspec
+
+from husk.engine.containers.model import Container, Endpoint
+from husk.engine.events import Events
+from husk.engine.networks import publishing
+from husk.engine.networks.endpoints import fresh, gateway_endpoint, in_order, lease, take_over, wanted_address
+from husk.engine.networks.live import LiveNetwork, Roster
+from husk.engine.networks.names import NameService
+from husk.errors import Conflict, Forbidden, HuskError, InvalidParameter, NotFound
+from husk.network import sandbox
+from husk.network.firewall import Firewall
+from husk.network.ports import Ports, PortTaken, PublishedPort
+
+
+class Connected(NamedTuple):
+    """What a container's files must say about its network."""
+
+    # What `host-gateway` in extra hosts stands for.
+    host_gateway: str
+    # The daemon resolves names for it.
+    resolver: bool = False
+    # The container whose network it shares.
+    shared_with: str = ""
+
+
+class NoConnectivity(HuskError):
+    """A container cannot be put on its networks as it asks."""
+
+
+class Connector:
+    def __init__(
+        self,
+        roster: Roster,
+        firewall: Firewall,
+        ports: Ports,
+        names: NameService,
+        events: Events,
+        find_container: Callable[[str], Container],
+    ) -> None:
+        self._roster = roster
+        self._firewall = firewall
+        self._ports = ports
+        self._names = names
+        self._events = events
+        self._find_container = find_container
+
+    def adopt(self, record: Container) -> list[PublishedPort]:
+        """Take a running container of an earlier daemon over; the ports that lead to it."""
+        for name, endpoint in record.endpoints.items():
+            if endpoint.endpoint_id and name in self._roster.by_name:
+                self._roster.by_name[name].members[record.id] = record
+        leading = gateway_endpoint(record)
+        # A crash may have come between a change of networks and that of the ports.
+        address = leading.ip_address if leading else ""
+        record.published = [msgspec.structs.replace(p, container_ip=address) for p in record.published if address]
+        self._ports.hold_again(record.published)
+        return record.published
+
+    async def resume(self, record: Container) -> None:
+        """What a running container has from the daemon itself, or what a crash kept from it."""
+        if len(record.endpoints) > 1 and record.sandbox_path:
+            await self._set_default_route(record)
+        if self.resolves(record):
+            await self._names.serve(record)
+
+    async def connect(self, record: Container) -> Connected:
+        """Put a container that is about to run on its networks."""
+        host_gateway = self._roster.bridge().driver.gateway
+        mode = record.host_config.network_mode
+        if mode.startswith("container:"):
+            return self._share(record, mode.partition(":")[2], host_gateway)
+        for endpoint in in_order(record):
+            await self._connect(record, endpoint)
+        if len(record.endpoints) > 1 and record.sandbox_path:
+            await self._set_default_route(record)
+        await self._publish(record)
+        resolver = self.resolves(record)
+        if resolver:
+            await self._names.serve(record)
+        return Connected(host_gateway, resolver)
+
+    async def disconnect(self, record: Container) -> None:
+        """Give back what `connect` took. Safe to call twice."""
+        self._names.stop(record.id)
+        sandbox_path, record.sandbox_path = record.sandbox_path, ""
+        published, record.published = record.published, []
+        if published:
+            await asyncio.to_thread(self._firewall.withdraw, published)
+            self._ports.give_back(published)
+        leases = []
+        for name, endpoint in record.endpoints.items():
+            live = self._roster.by_name.get(name)
+            if live is not None and live.members.pop(record.id, None) is not None:
+                if endpoint.endpoint_id:
+                    self._announce("disconnect", live, record)
+                record.sandbox_path = sandbox_path
+                if (given := lease(record, endpoint)) is not None:
+                    leases.append((live, given))
+                record.sandbox_path = ""
+            record.endpoints[name] = fresh(endpoint)
+        if leases:
+            await asyncio.gather(*(live.driver.release(given) for live, given in leases))
+        elif sandbox_path and not record.host_config.network_mode.startswith("container:"):
+            await asyncio.to_thread(sandbox.abandon, sandbox_path)
+
+    async def join(self, record: Container, endpoint: Endpoint) -> None:
+        """Put a running container on one more network. The caller has it in the record, and saves that."""
+        if not record.sandbox_path:
+            raise Conflict(f"container {record.id} runs without a network of its own: stop it, connect it, start it")
+        try:
+            await self._connect(record, endpoint)
+            await self._set_default_route(record)
+            await self._move_ports(record)
+            if self.resolves(record):
+                await self._names.serve(record)
+        except BaseException:
+            await self.leave(record, record.endpoints.pop(endpoint.network_name))
+            raise
+
+    async def leave(self, record: Container, endpoint: Endpoint) -> None:
+        """Take a running container off a network. It is out of the record already, and that is saved."""
+        live = self._roster.by_name.get(endpoint.network_name)
+        if live is None or live.members.pop(record.id, None) is None:
+            return
+        await self._move_ports(record)
+        if (given := lease(record, endpoint)) is not None:
+            await live.driver.detach(given)
+            await self._set_default_route(record)
+        if not self.resolves(record):
+            self._names.stop(record.id)
+        if endpoint.endpoint_id:
+            self._announce("disconnect", live, record)
+
+    async def _connect(self, record: Container, endpoint: Endpoint) -> None:
+        live = self._live(endpoint)
+        endpoint.network_id = live.record.id
+        live.members[record.id] = record
+        if live.bridged and not record.config.network_disabled:
+            request = endpoint.request
+            mac = request.mac_address
+            if not mac and endpoint.network_name == record.host_config.network_mode:
+                mac = record.config.mac_address
+            wanted = wanted_address(request)
+            if record.sandbox_path:
+                given = await live.driver.attach(record.sandbox_path, wanted, mac)
+            else:
+                given = await live.driver.acquire(wanted, mac)
+                record.sandbox_path = given.sandbox_path
+            take_over(endpoint, given)
+        endpoint.endpoint_id = secrets.token_hex(32)
+        self._announce("connect", live, record)
+
+    def _live(self, endpoint: Endpoint) -> LiveNetwork:
+        for live in self._roster.by_name.values():
+            if endpoint.network_name == live.record.name:
+                return live
+        raise NotFound(f"network {endpoint.network_name} not found")
+
+    def resolves(self, record: Container) -> bool:
+        return any(
+            live.record.resolves_names
+            for name in record.endpoints
+            if (live := self._roster.by_name.get(name)) is not None and live.bridged
+        ) and bool(record.sandbox_path)
+
+    def _share(self, record: Container, reference: str, host_gateway: str) -> Connected:
+        other = self._find_container(reference)
+        if other.id == record.id:
+            raise InvalidParameter("cannot join own network")
+        if other.state.status == "restarting":
+            raise Conflict(f"cannot join network namespace of a restarting container: {other.id}")
+        if not other.state.running:
+            raise Conflict(f"cannot join network namespace of a non running container: {other.id}")
+        record.sandbox_path = other.sandbox_path or f"/proc/{other.state.pid}/ns/net"
+        record.config.hostname, record.config.domainname = other.config.hostname, other.config.domainname
+        return Connected(host_gateway, shared_with=other.id)
+
+    async def _set_default_route(self, record: Container) -> None:
+        leading = gateway_endpoint(record)
+        await asyncio.to_thread(sandbox.set_default_route, record.sandbox_path, leading.gateway if leading else "")
+
+    # --- published ports
+
+    async def _publish(self, record: Container) -> None:
+        leading = gateway_endpoint(record)
+        if leading is None or not (record.host_config.port_bindings or record.host_config.publish_all_ports):
+            return
+        binding = self._live(leading).record.host_binding
+        wishes = publishing.wishes(record.config, record.host_config, binding)
+        try:
+            record.published = self._ports.take(wishes, leading.ip_address)
+        except PortTaken as error:
+            raise NoConnectivity(
+                "failed to set up container networking: driver failed programming external connectivity on endpoint "
+                f"{record.name} ({leading.endpoint_id}): {error.message}"
+            ) from error
+        await asyncio.to_thread(self._firewall.publish, record.published)
+
+    async def _move_ports(self, record: Container) -> None:
+        """The container's networks have changed: let the ports lead to where it is reached now."""
+        leading = gateway_endpoint(record)
+        old = record.published
+        if not old:
+            await self._publish(record)
+            return
+        address = leading.ip_address if leading else ""
+        new = [msgspec.structs.replace(port, container_ip=address) for port in old if address]
+        if new == old:
+            return
+        record.published = new
+        await asyncio.to_thread(self._firewall.withdraw, old)
+        if new:
+            await asyncio.to_thread(self._firewall.publish, new)
+        else:
+            self._ports.give_back(old)
+
+    def _announce(self, action: str, live: LiveNetwork, record: Container) -> None:
+        attributes = {"container": record.id, "name": live.record.name, "type": live.record.driver}
+        self._events.publish("network", action, live.record.id, attributes)
+
+
+def check_joinable(live: LiveNetwork, record: Container) -> None:
+    """May this container be put on this network, beside those it is on?"""
+    name = live.record.name
+    if name == "host":
+        raise Forbidden("cannot connect container to host network - container must be created in host network mode")
+    if record.host_config.network_mode == "host" or record.host_config.network_mode.startswith("container:"):
+        raise Forbidden(
+            "container sharing network namespace with another container or host cannot be connected to any other "
+            "network"
+        )
+    if name == "none" or "none" in record.endpoints:
+        raise Forbidden(
+            "container cannot be connected to multiple networks with one of the networks in private (none) mode"
+        )
+    if name in record.endpoints:
+        raise Forbidden(f"endpoint with name {record.name} already exists in network {name}")
+
+
+def check_request(live: LiveNetwork, endpoint: Endpoint) -> None:
+    """Does the network have what the endpoint asks for?"""
+    wanted = wanted_address(endpoint.request)
+    if wanted and live.record.builtin:
+        raise InvalidParameter(
+            "invalid endpoint settings:\nuser specified IP address is supported on user defined networks only"
+        )
+    if wanted and not live.record.chosen_subnet:
+        raise InvalidParameter(
+            "invalid endpoint settings:\nuser specified IP address is supported only when connecting to networks with "
+            "user configured subnets"
+        )
+    if endpoint.request.aliases and live.record.builtin:
+        raise InvalidParameter(
+            "invalid endpoint settings:\nnetwork-scoped alias is supported only for containers in user defined networks"
+        )

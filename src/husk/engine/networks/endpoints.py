@@ -1,0 +1,64 @@
+"""What does a container's place on a network look like? Orders, leases and names of endpoints. Pure."""
+
+from husk.engine.containers.model import Container, Endpoint, EndpointRequest
+from husk.errors import InvalidParameter
+from husk.network.sandbox import Lease
+
+
+def fresh(endpoint: Endpoint) -> Endpoint:
+    """The endpoint as it is while its container does not run."""
+    return Endpoint(network_name=endpoint.network_name, network_id=endpoint.network_id, request=endpoint.request)
+
+
+def lease(record: Container, endpoint: Endpoint) -> Lease | None:
+    if not endpoint.host_interface:
+        return None
+    return Lease(
+        sandbox_path=record.sandbox_path,
+        host_interface=endpoint.host_interface,
+        ip_address=endpoint.ip_address,
+        prefix_len=endpoint.prefix_len,
+        gateway=endpoint.gateway,
+        mac_address=endpoint.mac_address,
+        interface=endpoint.interface,
+    )
+
+
+def take_over(endpoint: Endpoint, given: Lease) -> None:
+    endpoint.ip_address, endpoint.prefix_len = given.ip_address, given.prefix_len
+    endpoint.gateway, endpoint.mac_address = given.gateway, given.mac_address
+    endpoint.host_interface, endpoint.interface = given.host_interface, given.interface
+
+
+def in_order(record: Container) -> list[Endpoint]:
+    """The network of the container's mode first: it is eth0. The others by name."""
+    mode = record.host_config.network_mode
+    return sorted(record.endpoints.values(), key=lambda e: (mode not in (e.network_name, e.network_id), e.network_name))
+
+
+def gateway_endpoint(record: Container) -> Endpoint | None:
+    """The endpoint that leads to everywhere else, and to which published ports lead."""
+    leading = [endpoint for endpoint in record.endpoints.values() if endpoint.gateway]
+    return min(leading, key=lambda e: (-e.request.gw_priority, e.network_name), default=None)
+
+
+def wanted_address(request: EndpointRequest) -> str:
+    return str((request.ipam_config or {}).get("IPv4Address") or "")
+
+
+def dns_names(record: Container, endpoint: Endpoint) -> list[str]:
+    """What the container is called on a network where names are resolved."""
+    names = [record.name, *(endpoint.request.aliases or []), record.id[:12], record.config.hostname]
+    return list(dict.fromkeys(name for name in names if name))
+
+
+def parse_links(links: list[str] | None) -> dict[str, str]:
+    """Alias to container reference of `container` or `container:alias`."""
+    found = {}
+    for link in links or []:
+        target, _, alias = link.partition(":")
+        target = target.removeprefix("/")
+        if not target:
+            raise InvalidParameter(f"bad format for links: {link}")
+        found[alias.rpartition("/")[2] or target] = target
+    return found

@@ -1,0 +1,33 @@
+"""What is a network while the daemon runs? Its record, its driver, and the running containers on it."""
+
+from husk.engine.containers.model import Container
+from husk.engine.networks.model import Network
+from husk.network.bridge import BridgeDriver
+
+
+class LiveNetwork:
+    def __init__(self, record: Network, driver: BridgeDriver | None = None) -> None:
+        self.record = record
+        self._driver = driver
+        # By container id; a member is there from before it gets its address until after it gave it back.
+        self.members: dict[str, Container] = {}
+
+    @property
+    def bridged(self) -> bool:
+        return self._driver is not None
+
+    @property
+    def driver(self) -> BridgeDriver:
+        if self._driver is None:
+            raise TypeError(f"network {self.record.name} has no bridge")
+        return self._driver
+
+
+class Roster:
+    """The networks that exist, by name."""
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, LiveNetwork] = {}
+
+    def bridge(self) -> LiveNetwork:
+        return self.by_name["bridge"]

@@ -1,0 +1,126 @@
+"""Which addresses do names stand for on the networks of a container? And who serves the answers.
+
+A container knows the members of its own networks: by name, id, host name and alias, each also with the network's name
+behind it, and under the aliases of its own links. An alias that several have gets all their addresses, in any order.
+"""
+
+import logging
+import random
+from ipaddress import IPv4Address
+from pathlib import Path
+
+from husk.engine.containers.model import Container
+from husk.engine.networks.endpoints import dns_names, gateway_endpoint, parse_links
+from husk.engine.networks.live import LiveNetwork, Roster
+from husk.network import dns
+from husk.network.resolver import Resolver
+
+log = logging.getLogger(__name__)
+
+_HOST_RESOLVERS = Path("/etc/resolv.conf")
+_FALLBACK = ("8.8.8.8", "8.8.4.4")
+
+
+class NameService:
+    """The resolvers of the running containers on networks that resolve names."""
+
+    def __init__(self, roster: Roster) -> None:
+        self._roster = roster
+        self._resolvers: dict[str, Resolver] = {}
+
+    async def serve(self, record: Container) -> None:
+        """Resolve names for a container from now on; nothing happens when that is so already."""
+        if record.id in self._resolvers:
+            return
+        resolver = Resolver(lambda query: self.answer(record, query), lambda: servers(record))
+        self._resolvers[record.id] = resolver
+        try:
+            await resolver.open(record.sandbox_path)
+        except BaseException:
+            self.stop(record.id)
+            raise
+
+    def stop(self, container_id: str) -> None:
+        """Nothing happens when it is not served."""
+        if (resolver := self._resolvers.pop(container_id, None)) is not None:
+            resolver.close()
+
+    def close(self) -> None:
+        for container_id in list(self._resolvers):
+            self.stop(container_id)
+
+    def answer(self, record: Container, query: dns.Query) -> bytes | None:
+        """What the container's own networks know; None when others must be asked."""
+        networks = self._networks(record)
+        if query.kind == dns.PTR:
+            address = dns.reversed_address(query.name)
+            found = names_of(networks, address) if address else []
+            return dns.names(query, found) if found else None
+        addresses = addresses_of(record, networks, query.name)
+        if addresses is None:
+            return None
+        random.shuffle(addresses)
+        # The name exists whatever is asked of it: no other server may say that it does not.
+        return dns.addresses(query, addresses if query.kind in (dns.A, dns.ANY) else [])
+
+    def _networks(self, record: Container) -> list[LiveNetwork]:
+        lives = (self._roster.by_name.get(name) for name in record.endpoints)
+        return [live for live in lives if live is not None and live.record.resolves_names]
+
+
+def addresses_of(record: Container, networks: list[LiveNetwork], name: str) -> list[IPv4Address] | None:
+    """The addresses of a name as one container sees it; None when no network of its knows the name."""
+    for live in networks:
+        links = parse_links(record.endpoints[live.record.name].request.links)
+        aliases = {alias.lower(): target for alias, target in links.items()}
+        suffix = "." + live.record.name.lower()
+        for candidate in (name, name.removesuffix(suffix)) if name.endswith(suffix) else (name,):
+            found = _members(live, candidate)
+            if candidate in aliases:
+                found = _linked(live, aliases[candidate])
+            if found:
+                return found
+    return None
+
+
+def names_of(networks: list[LiveNetwork], address: IPv4Address) -> list[str]:
+    for live in networks:
+        for member in live.members.values():
+            if member.endpoints[live.record.name].ip_address == str(address):
+                return [f"{member.name}.{live.record.name}"]
+    return []
+
+
+def servers(record: Container) -> list[str]:
+    """Whom to ask for other names; nobody, for a container that reaches no other network itself."""
+    if gateway_endpoint(record) is None:
+        return []
+    if record.host_config.dns:
+        return record.host_config.dns
+    try:
+        lines = _HOST_RESOLVERS.read_text(errors="replace").splitlines()
+    except OSError:
+        return list(_FALLBACK)
+    words = [line.split() for line in lines]
+    return [word[1] for word in words if len(word) > 1 and word[0] == "nameserver"] or list(_FALLBACK)
+
+
+def _members(live: LiveNetwork, name: str) -> list[IPv4Address]:
+    network = live.record.name
+    return [
+        IPv4Address(endpoint.ip_address)
+        for member in live.members.values()
+        if (endpoint := member.endpoints.get(network)) is not None
+        and endpoint.ip_address
+        and name in (known.lower() for known in dns_names(member, endpoint))
+    ]
+
+
+def _linked(live: LiveNetwork, target: str) -> list[IPv4Address]:
+    return [
+        IPv4Address(endpoint.ip_address)
+        for member in live.members.values()
+        if (target == member.name or member.id.startswith(target))
+        and (endpoint := member.endpoints.get(live.record.name)) is not None
+        and endpoint.ip_address
+    ]

@@ -1,0 +1,81 @@
+"""Which ports does a container want published? From its configuration, in Docker's reading of it. Pure."""
+
+import ipaddress
+import re
+
+from husk.engine.containers.model import Config, HostConfig, PortBinding
+from husk.errors import InvalidParameter, NotImplementedYet
+from husk.network.ports import EVERYWHERE, PortWish
+
+PROTOCOLS = ("tcp", "udp", "sctp")
+_RANGE = re.compile(r"(\d{1,5})(?:-(\d{1,5}))?", re.ASCII)
+
+
+def parse_port(text: str) -> list[tuple[int, str]]:
+    """(number, protocol) of each port that `80`, `80/udp` or `8000-8010/tcp` names."""
+    numbers, _, protocol = text.partition("/")
+    first, last = _parse_range(numbers, text)
+    protocol = protocol.lower() or "tcp"
+    if protocol not in PROTOCOLS:
+        raise InvalidParameter(f"invalid proto: {protocol}")
+    if not first:
+        raise InvalidParameter(f'invalid port specification: "{text}"')
+    return [(number, protocol) for number in range(first, last + 1)]
+
+
+def exposed(config: Config, host_config: HostConfig) -> list[str]:
+    """All ports that the container's process may listen on, as `80/tcp`, in order."""
+    named = [*(config.exposed_ports or {}), *host_config.port_bindings]
+    found = {port for text in named for port in parse_port(text)}
+    return [f"{number}/{protocol}" for number, protocol in sorted(found)]
+
+
+def wishes(config: Config, host_config: HostConfig, host_binding: str = EVERYWHERE) -> list[PortWish]:
+    """What is to be published; `host_binding` stands for a host address that is not given."""
+    found = []
+    bound: set[tuple[int, str]] = set()
+    for text, bindings in host_config.port_bindings.items():
+        for number, protocol in parse_port(text):
+            for binding in bindings or ():
+                bound.add((number, protocol))
+                found.append(_wish(number, protocol, binding, host_binding))
+    if host_config.publish_all_ports:
+        for text in config.exposed_ports or {}:
+            for number, protocol in parse_port(text):
+                if (number, protocol) not in bound:
+                    found.append(_wish(number, protocol, PortBinding(), host_binding))
+    # Fixed ports first: a random one must not take what another wish names.
+    return sorted(found, key=lambda wish: (not wish.first, wish.last - wish.first))
+
+
+def check(config: Config, host_config: HostConfig) -> None:
+    """Raise for what is wrong with the ports of a request."""
+    for wish in wishes(config, host_config):
+        if ipaddress.ip_address(wish.host_ip).version == 6:
+            raise NotImplementedYet(f"publishing on the IPv6 address {wish.host_ip} is not implemented by Husk yet")
+    mode = host_config.network_mode
+    if mode.startswith("container:"):
+        if host_config.port_bindings or host_config.publish_all_ports:
+            raise InvalidParameter("conflicting options: port publishing and the container type network mode")
+        if config.exposed_ports:
+            raise InvalidParameter("conflicting options: port exposing and the container type network mode")
+
+
+def _wish(number: int, protocol: str, binding: PortBinding, host_binding: str) -> PortWish:
+    address = binding.host_ip.strip("[]") or host_binding
+    try:
+        ipaddress.ip_address(address)
+    except ValueError:
+        raise InvalidParameter(f"invalid IP address: {binding.host_ip}") from None
+    first, last = _parse_range(binding.host_port, binding.host_port) if binding.host_port else (0, 0)
+    return PortWish(protocol, number, address, first, last)
+
+
+def _parse_range(numbers: str, shown: str) -> tuple[int, int]:
+    match = _RANGE.fullmatch(numbers)
+    if match is None:
+        raise InvalidParameter(f'invalid port specification: "{shown}"')
+    first, last = int(match[1]), int(match[2] or match[1])
+    if not first <= last <= 65535:
+        raise InvalidParameter(f'invalid port specification: "{shown}"')
+    return first, last

@@ -1,0 +1,16 @@
+"""Declared state that the engine keeps: services, and the tasks that make them real.
+
+A service says what should run (a template, how many, how to change from one template to the next). A task is one
+attempt to run it in one slot: a record with a life of its own that ends, and is then kept as history; its container is
+made by it and carries its id in a label.
+
+    pending → preparing → starting → running → complete | failed | shutdown | rejected
+
+`planner` is pure: a service, its tasks as observed, the time → what to do next, and when to look again. `reconciler` is
+the only one who acts: observe, plan, act, until nothing is left to do; it is woken by container events, by changes of
+services and by its own clock, and it forgets nothing that matters, so that a crash or a missed event heals by itself.
+
+Modules: `model` (the types), `cluster` (the swarm, its one node, the versions of objects), `store` (records of services
+and tasks), `updates` (rolling update, pure part of the planner), `planner`, `placement` (constraints), `containers`
+(task → container configuration), `reconciler`, `objects` (secrets and configs), `service` (what the edge calls).
+"""

@@ -1,0 +1,129 @@
+"""How does a task become a container? Its template, translated into a container's configuration. Pure."""
+
+import re
+
+from husk.engine.containers.model import Config, EndpointRequest, HostConfig, LogConfig, PortBinding
+from husk.engine.services.model import ContainerSpec, Service, Task
+from husk.engine.services.placement import NodeFacts
+
+TASK_LABEL = "com.docker.swarm.task.id"
+SERVICE_LABEL = "com.docker.swarm.service.id"
+SECOND = 10**9
+_TEMPLATE = re.compile(r"\{\{\s*\.([A-Za-z.]+)\s*\}\}|\{\{\s*index\s+\.Service\.Labels\s+\"([^\"]*)\"\s*\}\}")
+
+
+def container_name(task: Task) -> str:
+    place = str(task.slot) if task.slot or not task.node_id else task.node_id
+    return f"{task.service_name}.{place}.{task.id}"
+
+
+def container_config(
+    task: Task, service: Service, node: NodeFacts
+) -> tuple[str, Config, HostConfig, dict[str, EndpointRequest]]:
+    """(name, configuration, host configuration, networks)"""
+    spec = task.spec.container_spec or ContainerSpec()
+    words = _words(task, service, node)
+    config = Config(
+        image=spec.image,
+        entrypoint=spec.command or None,
+        cmd=spec.args or None,
+        env=[_fill(entry, words) for entry in spec.env],
+        hostname=_fill(spec.hostname, words),
+        user=spec.user,
+        working_dir=spec.dir,
+        tty=spec.tty,
+        open_stdin=spec.open_stdin,
+        stop_signal=spec.stop_signal or None,
+        stop_timeout=None if spec.stop_grace_period is None else spec.stop_grace_period // SECOND,
+        healthcheck=spec.health_check,
+        labels={
+            **spec.labels,
+            "com.docker.swarm.node.id": task.node_id,
+            SERVICE_LABEL: service.id,
+            "com.docker.swarm.service.name": service.spec.name,
+            "com.docker.swarm.task": "",
+            TASK_LABEL: task.id,
+            "com.docker.swarm.task.name": container_name(task),
+        },
+        exposed_ports={f"{port.target_port}/{port.protocol}": {} for port in service.ports} or None,
+    )
+    return container_name(task), config, _host_config(task, service, spec), _endpoints(task, service)
+
+
+def _host_config(task: Task, service: Service, spec: ContainerSpec) -> HostConfig:
+    limits = task.spec.resources.limits if task.spec.resources else None
+    reservations = task.spec.resources.reservations if task.spec.resources else None
+    networks = networks_of(service)
+    host = HostConfig(
+        network_mode=networks[0] if networks else "default",
+        mounts=list(spec.mounts) or None,
+        readonly_rootfs=spec.read_only,
+        init=spec.init,
+        extra_hosts=[_host_entry(entry) for entry in spec.hosts] or None,
+        group_add=spec.groups or None,
+        cap_add=spec.capability_add or None,
+        cap_drop=spec.capability_drop or None,
+        sysctls=spec.sysctls or None,
+        ulimits=spec.ulimits or None,
+        oom_score_adj=spec.oom_score_adj,
+        isolation=spec.isolation,
+        log_config=LogConfig(type=task.spec.log_driver.name, config=task.spec.log_driver.options or {})
+        if task.spec.log_driver
+        else LogConfig(),
+        port_bindings={
+            f"{port.target_port}/{port.protocol}": [PortBinding(host_port=str(port.published_port or ""))]
+            for port in service.ports
+            if port.publish_mode == "host"
+        },
+    )
+    if spec.dns_config is not None:
+        host.dns, host.dns_search = spec.dns_config.nameservers, spec.dns_config.search
+        host.dns_options = spec.dns_config.options
+    if limits is not None:
+        host.memory, host.nano_cpus, host.pids_limit = limits.memory_bytes, limits.nano_cpus, limits.pids or None
+    if reservations is not None:
+        host.memory_reservation = reservations.memory_bytes
+    if spec.privileges is not None and spec.privileges.no_new_privileges:
+        host.security_opt = ["no-new-privileges"]
+    return host
+
+
+def networks_of(service: Service) -> list[str]:
+    wanted = service.spec.task_template.networks or service.spec.networks
+    return [attachment.target for attachment in wanted]
+
+
+def _endpoints(task: Task, service: Service) -> dict[str, EndpointRequest]:
+    wanted = service.spec.task_template.networks or service.spec.networks
+    return {
+        attachment.target: EndpointRequest(
+            aliases=[service.spec.name, f"tasks.{service.spec.name}", *attachment.aliases],
+            driver_opts=attachment.driver_opts,
+        )
+        for attachment in wanted
+        if attachment.target not in ("host", "none", "bridge")
+    }
+
+
+def _host_entry(text: str) -> str:
+    """`address name alias…` (the hosts file's order) as `name:address`."""
+    words = text.split()
+    return f"{words[1]}:{words[0]}" if len(words) > 1 else text
+
+
+def _words(task: Task, service: Service, node: NodeFacts) -> dict[str, str]:
+    return {
+        "Service.ID": service.id,
+        "Service.Name": service.spec.name,
+        "Node.ID": node.id,
+        "Node.Hostname": node.hostname,
+        "Task.ID": task.id,
+        "Task.Name": container_name(task),
+        "Task.Slot": str(task.slot),
+        **{f"label {key}": value for key, value in service.spec.labels.items()},
+    }
+
+
+def _fill(text: str, words: dict[str, str]) -> str:
+    """Docker's templates in hostnames and variables: `{{.Task.Slot}}`, `{{index .Service.Labels "x"}}`."""
+    return _TEMPLATE.sub(lambda m: words.get(m[1] or f"label {m[2]}", m[0]), text)

@@ -1,0 +1,276 @@
+"""What are services and tasks? Their specifications keep the API's own field names, as those of containers do."""
+
+from typing import Literal
+
+from msgspec import Struct, field
+
+from husk.engine.containers.model import HealthConfig, Mount, Ulimit
+
+TaskState = Literal[
+    "new", "allocated", "pending", "assigned", "accepted", "preparing", "ready", "starting", "running",
+    "complete", "shutdown", "failed", "rejected", "remove", "orphaned",
+]  # fmt: skip
+
+ALIVE = frozenset({"new", "allocated", "pending", "assigned", "accepted", "preparing", "ready", "starting", "running"})
+
+SECOND = 10**9
+
+
+class DriverSpec(Struct, kw_only=True, rename="pascal", omit_defaults=True):
+    name: str = ""
+    options: dict[str, str] | None = None
+
+
+class FileTarget(Struct, kw_only=True, rename="pascal"):
+    name: str = ""
+    uid: str = field(default="0", name="UID")
+    gid: str = field(default="0", name="GID")
+    mode: int = 0o444
+
+
+class SecretReference(Struct, kw_only=True, rename="pascal", omit_defaults=True):
+    file: FileTarget | None = None
+    secret_id: str = field(default="", name="SecretID")
+    secret_name: str = ""
+
+
+class ConfigReference(Struct, kw_only=True, rename="pascal", omit_defaults=True):
+    file: FileTarget | None = None
+    runtime: dict[str, object] | None = None
+    config_id: str = field(default="", name="ConfigID")
+    config_name: str = ""
+
+
+class DNSConfig(Struct, kw_only=True, rename="pascal", omit_defaults=True):
+    nameservers: list[str] = []
+    search: list[str] = []
+    options: list[str] = []
+
+
+class Privileges(Struct, kw_only=True, rename="pascal", omit_defaults=True):
+    credential_spec: dict[str, object] | None = None
+    se_linux_context: dict[str, object] | None = field(default=None, name="SELinuxContext")
+    seccomp: dict[str, object] | None = None
+    app_armor: dict[str, object] | None = None
+    no_new_privileges: bool = False
+
+
+class ContainerSpec(Struct, kw_only=True, rename="pascal", omit_defaults=True):
+    image: str = ""
+    labels: dict[str, str] = {}
+    command: list[str] = []
+    args: list[str] = []
+    hostname: str = ""
+    env: list[str] = []
+    dir: str = ""
+    user: str = ""
+    groups: list[str] = []
+    privileges: Privileges | None = None
+    tty: bool = field(default=False, name="TTY")
+    open_stdin: bool = False
+    read_only: bool = False
+    mounts: list[Mount] = []
+    stop_signal: str = ""
+    stop_grace_period: int | None = None
+    health_check: HealthConfig | None = field(default=None, name="Healthcheck")
+    hosts: list[str] = []
+    dns_config: DNSConfig | None = field(default=None, name="DNSConfig")
+    secrets: list[SecretReference] = []
+    oom_score_adj: int = 0
+    configs: list[ConfigReference] = []
+    isolation: str = ""
+    init: bool | None = None
+    sysctls: dict[str, str] = {}
+    capability_add: list[str] = []
+    capability_drop: list[str] = []
+    ulimits: list[Ulimit] = []
+
+
+class Amount(Struct, kw_only=True, rename="pascal", omit_defaults=True):
+    nano_cpus: int = field(default=0, name="NanoCPUs")
+    memory_bytes: int = 0
+    pids: int = 0
+    generic_resources: list[dict[str, object]] | None = None
+
+
+class TaskResources(Struct, kw_only=True, rename="pascal", omit_defaults=True):
+    limits: Amount | None = None
+    reservations: Amount | None = None
+    swap_bytes: int | None = None
+    memory_swappiness: int | None = None
+
+
+class TaskRestartPolicy(Struct, kw_only=True, rename="pascal"):
+    condition: str = "any"
+    delay: int | None = None
+    max_attempts: int = 0
+    window: int = 0
+
+
+class Platform(Struct, kw_only=True, rename="pascal", omit_defaults=True):
+    architecture: str = ""
+    os: str = field(default="", name="OS")
+
+
+class Placement(Struct, kw_only=True, rename="pascal", omit_defaults=True):
+    constraints: list[str] = []
+    preferences: list[dict[str, object]] = []
+    max_replicas: int = 0
+    platforms: list[Platform] = []
+
+
+class NetworkAttachment(Struct, kw_only=True, rename="pascal", omit_defaults=True):
+    target: str = ""
+    aliases: list[str] = []
+    driver_opts: dict[str, str] | None = None
+
+
+class TaskSpec(Struct, kw_only=True, rename="pascal", omit_defaults=True):
+    container_spec: ContainerSpec | None = None
+    plugin_spec: dict[str, object] | None = None
+    network_attachment_spec: dict[str, object] | None = None
+    resources: TaskResources | None = None
+    restart_policy: TaskRestartPolicy | None = None
+    placement: Placement | None = None
+    force_update: int = 0
+    runtime: str = ""
+    networks: list[NetworkAttachment] = []
+    log_driver: DriverSpec | None = None
+
+
+class Replicated(Struct, kw_only=True, rename="pascal"):
+    replicas: int = 1
+
+
+class ReplicatedJob(Struct, kw_only=True, rename="pascal", omit_defaults=True):
+    max_concurrent: int | None = None
+    total_completions: int | None = None
+
+
+class Empty(Struct):
+    """An object without fields: `Global`, `GlobalJob`."""
+
+
+class Mode(Struct, kw_only=True, rename="pascal", omit_defaults=True):
+    replicated: Replicated | None = None
+    global_: Empty | None = field(default=None, name="Global")
+    replicated_job: ReplicatedJob | None = None
+    global_job: Empty | None = None
+
+    @property
+    def is_job(self) -> bool:
+        return self.replicated_job is not None or self.global_job is not None
+
+    @property
+    def is_global(self) -> bool:
+        return self.global_ is not None or self.global_job is not None
+
+
+class UpdateConfig(Struct, kw_only=True, rename="pascal"):
+    parallelism: int = 1
+    delay: int = 0
+    failure_action: str = "pause"
+    monitor: int = 0
+    max_failure_ratio: float = 0.0
+    order: str = "stop-first"
+
+
+class PortConfig(Struct, kw_only=True, rename="pascal"):
+    name: str = ""
+    protocol: str = "tcp"
+    target_port: int = 0
+    published_port: int = 0
+    publish_mode: str = "ingress"
+
+
+class EndpointSpec(Struct, kw_only=True, rename="pascal"):
+    mode: str = "vip"
+    ports: list[PortConfig] = []
+
+
+class ServiceSpec(Struct, kw_only=True, rename="pascal", omit_defaults=True):
+    name: str = ""
+    labels: dict[str, str] = {}
+    task_template: TaskSpec = field(default_factory=TaskSpec)
+    mode: Mode = field(default_factory=Mode)
+    update_config: UpdateConfig | None = None
+    rollback_config: UpdateConfig | None = None
+    networks: list[NetworkAttachment] = []
+    endpoint_spec: EndpointSpec | None = None
+
+
+class VirtualIP(Struct, kw_only=True, rename="pascal", omit_defaults=True):
+    network_id: str = field(default="", name="NetworkID")
+    addr: str = ""
+
+
+class UpdateStatus(Struct, kw_only=True, rename="pascal", omit_defaults=True):
+    state: str = ""
+    started_at: str = ""
+    completed_at: str = ""
+    message: str = ""
+
+
+class Service(Struct, kw_only=True):
+    """The record of a service. `spec_version` names a state of the task template; tasks carry the one they run.
+
+    Versions are counted by `spec_versions` and never used again, but a rollback returns to the one before.
+    """
+
+    id: str
+    version: int
+    created_at: str
+    updated_at: str
+    spec: ServiceSpec
+    spec_version: int = 1
+    spec_versions: int = 1
+    previous_spec: ServiceSpec | None = None
+    previous_spec_version: int = 0
+    previous_ports: list[PortConfig] = []
+    update_status: UpdateStatus | None = None
+    job_iteration: int = 0
+    job_started_at: str = ""
+    ports: list[PortConfig] = []
+    virtual_ips: list[VirtualIP] = []
+    removing: bool = False
+
+
+class TaskStatus(Struct, kw_only=True):
+    timestamp: str
+    state: TaskState
+    message: str = ""
+    err: str = ""
+    container_id: str = ""
+    pid: int = 0
+    exit_code: int = 0
+    since_ns: int = 0
+    started_ns: int = 0
+
+
+class Task(Struct, kw_only=True):
+    """The record of a task. It never goes back in its states."""
+
+    id: str
+    version: int
+    created_at: str
+    created_ns: int
+    updated_at: str
+    service_id: str
+    service_name: str
+    slot: int
+    node_id: str
+    spec: TaskSpec
+    spec_version: int
+    status: TaskStatus
+    desired_state: TaskState = "running"
+    job_iteration: int | None = None
+    restarts: tuple[int, ...] = ()
+
+    @property
+    def alive(self) -> bool:
+        """Does it run, or is it on its way to?"""
+        return self.status.state in ALIVE
+
+    @property
+    def wanted(self) -> bool:
+        return self.desired_state in ("running", "complete", "ready")

@@ -1,0 +1,84 @@
+"""May a task run on this node? Constraints, limits per node and room for reservations. Pure."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from husk.engine.services.model import Amount, TaskSpec
+from husk.errors import InvalidParameter
+
+_CONSTRAINT = re.compile(r"\s*([a-z_][a-z0-9_.\-/]*)\s*(==|!=)\s*(.*\S)\s*", re.IGNORECASE)
+_KEYS = ("node.id", "node.hostname", "node.ip", "node.role", "node.platform.os", "node.platform.arch")
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFacts:
+    """The node as placement sees it."""
+
+    id: str
+    hostname: str
+    role: str = "manager"
+    availability: str = "active"
+    os: str = "linux"
+    architecture: str = "x86_64"
+    address: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    engine_labels: Mapping[str, str] = field(default_factory=dict)
+    nano_cpus: int = 0
+    memory: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    key: str
+    equal: bool
+    value: str
+
+    def holds(self, node: NodeFacts) -> bool:
+        return self._matches(node) == self.equal
+
+    def _matches(self, node: NodeFacts) -> bool:
+        key = self.key.lower()
+        if key.startswith("node.labels."):
+            return node.labels.get(self.key[len("node.labels.") :], "") == self.value
+        if key.startswith("engine.labels."):
+            return node.engine_labels.get(self.key[len("engine.labels.") :], "") == self.value
+        actual = {
+            "node.id": node.id,
+            "node.hostname": node.hostname,
+            "node.ip": node.address,
+            "node.role": node.role,
+            "node.platform.os": node.os,
+            "node.platform.arch": node.architecture,
+        }[key]
+        return actual.lower() == self.value.lower()
+
+
+def parse_constraint(text: str) -> Constraint:
+    match = _CONSTRAINT.fullmatch(text)
+    if match is None:
+        raise InvalidParameter(f"constraint expected one operator from ==, !=: {text!r}")
+    key = match[1]
+    if key.lower() not in _KEYS and not re.match(r"(node|engine)\.labels\..", key, re.IGNORECASE):
+        raise InvalidParameter(f"invalid constraint key: {key}")
+    return Constraint(key, match[2] == "==", match[3])
+
+
+def refusal(spec: TaskSpec, node: NodeFacts, here: int, reserved: Iterable[Amount]) -> str:
+    """Why a new task cannot be placed, empty if it can. `here` counts the service's tasks on the node already."""
+    if node.availability != "active":
+        return "no suitable node (1 node not available for new tasks)"
+    placement = spec.placement
+    if placement is not None:
+        if not all(parse_constraint(text).holds(node) for text in placement.constraints):
+            return "no suitable node (scheduling constraints not satisfied on 1 node)"
+        if placement.max_replicas and here >= placement.max_replicas:
+            return "no suitable node (max replicas per node limit exceed)"
+    wanted = spec.resources.reservations if spec.resources else None
+    if wanted is not None:
+        taken = list(reserved)
+        cpus = sum(amount.nano_cpus for amount in taken) + wanted.nano_cpus
+        memory = sum(amount.memory_bytes for amount in taken) + wanted.memory_bytes
+        if cpus > node.nano_cpus or memory > node.memory:
+            return "no suitable node (insufficient resources on 1 node)"
+    return ""

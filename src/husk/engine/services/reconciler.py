@@ -1,0 +1,257 @@
+"""Who makes services as they are declared? One loop: observe, plan, act, until nothing is left to do.
+
+Woken by container events, by changes of services and by the planner's alarms. Work that takes time (pulling an image,
+stopping a container) is the `runner`'s, beside the loop; when it ends it wakes the loop. All that the loop knows is in
+the store and in the containers' records, so that after a crash the next daemon simply goes on.
+"""
+
+import asyncio
+import contextlib
+import logging
+
+from husk.engine.clock import now_ns, rfc3339
+from husk.engine.containers.model import Container
+from husk.engine.containers.service import Containers
+from husk.engine.events import Events
+from husk.engine.filters import Filters
+from husk.engine.services import placement
+from husk.engine.services.cluster import Cluster
+from husk.engine.services.containers import TASK_LABEL
+from husk.engine.services.ids import new_id
+from husk.engine.services.model import Amount, Service, Task, TaskStatus, UpdateStatus
+from husk.engine.services.planner import Create, Forget, Plan, Stop, plan
+from husk.engine.services.runner import Runner, is_healthy, is_unhealthy
+from husk.engine.services.store import ClusterStore
+from husk.engine.services.updates import Verdict
+from husk.errors import HuskError
+from husk.tasks import Tasks
+
+log = logging.getLogger(__name__)
+
+ROUNDS = 20
+# When something keeps failing, or when an event was missed.
+RETRY_NS = 10**9
+WATCHED = Filters({"type": ["container"], "event": ["die", "destroy", "start", "health_status"]})
+
+
+class Reconciler:
+    def __init__(
+        self, *, store: ClusterStore, cluster: Cluster, containers: Containers, runner: Runner, events: Events
+    ) -> None:
+        self._store = store
+        self._cluster = cluster
+        self._containers = containers
+        self._runner = runner
+        self._events = events
+        self._tasks = Tasks()
+        self._woken = asyncio.Event()
+
+    def start(self) -> None:
+        self._tasks.spawn(self._listen(), "services: listen")
+        self._tasks.spawn(self._run(), "services: reconcile")
+        self.wake()
+
+    async def close(self) -> None:
+        await self._tasks.cancel_all()
+
+    def wake(self) -> None:
+        """Something may have changed: look."""
+        self._woken.set()
+
+    async def _listen(self) -> None:
+        while True:
+            async for event in self._events.subscribe(None, None, WATCHED):
+                if TASK_LABEL in event.attributes:
+                    self.wake()
+            # The stream was cut because we were slow: whatever was in it is seen by looking.
+            self.wake()
+
+    async def _run(self) -> None:
+        alarm: int | None = None
+        while True:
+            timeout = None if alarm is None else max(0.0, (alarm - now_ns()) / 1e9)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._woken.wait(), timeout)
+            self._woken.clear()
+            try:
+                alarm = await self._look()
+            except Exception:
+                # The loop is the promise: it must outlive a fault in one look.
+                log.exception("services could not be reconciled; trying again")
+                alarm = now_ns() + RETRY_NS
+
+    async def _look(self) -> int | None:
+        """One look at everything; when to look again without being woken."""
+        alarms = []
+        for task in list(self._store.tasks.values()):
+            # Tasks of services that are gone end with them.
+            if task.service_id not in self._store.services and not self._runner.busy(task):
+                self._runner.forget(task)
+                alarms.append(now_ns() + RETRY_NS)
+        for service in list(self._store.services.values()):
+            if self._cluster.active and (alarm := await self._tend(service)):
+                alarms.append(alarm)
+        return min(alarms, default=None)
+
+    async def _tend(self, service: Service) -> int | None:
+        node = self._cluster.node_facts()
+        retention = self._cluster.swarm.spec.orchestration.task_history_retention_limit
+        for _ in range(ROUNDS):
+            if service.id not in self._store.services:
+                return None
+            await self._observe(self._tasks_of(service))
+            version = service.version
+            tasks = self._tasks_of(service)
+            decided = plan(service, tasks, now_ns(), drained=node.availability == "drain", retention=retention)
+            changed = await self._apply(service, version, decided)
+            self._place(service, node)
+            if not changed:
+                return decided.wake_at
+        log.warning("service %s does not settle: looking again soon", service.spec.name)
+        return now_ns() + RETRY_NS
+
+    def _tasks_of(self, service: Service) -> list[Task]:
+        return [task for task in self._store.tasks.values() if task.service_id == service.id]
+
+    # --- observe
+
+    async def _observe(self, tasks: list[Task]) -> None:
+        """Bring task records up to what their containers are, and go on with what was cut off."""
+        for task in tasks:
+            if not task.alive or self._runner.busy(task):
+                continue
+            if task.status.state in ("starting", "running"):
+                await self._observe_one(task)
+            if task.alive and not task.wanted:
+                self._runner.end(task)
+
+    async def _observe_one(self, task: Task) -> None:
+        try:
+            container = self._containers.find(task.status.container_id)
+        except HuskError:
+            await self._gone(task)
+            return
+        state = container.state
+        if state.status in ("exited", "dead", "removing"):
+            await self._ended(task, container)
+        elif state.status == "created":
+            if task.wanted:
+                self._runner.start(task)
+        elif task.status.state == "starting" and is_healthy(container):
+            await self._runner.move(task, "running", "started", pid=state.pid, started=True)
+        elif task.wanted and is_unhealthy(container):
+            self._runner.fail_unhealthy(task)
+
+    async def _gone(self, task: Task) -> None:
+        if task.wanted:
+            reason = f"No such container: {task.status.container_id}"
+            await self._runner.move(task, "failed", "failed", err=reason)
+        else:
+            await self._runner.move(task, "shutdown", "shutdown")
+
+    async def _ended(self, task: Task, container: Container) -> None:
+        code = container.state.exit_code
+        if not task.wanted:
+            await self._runner.move(task, "shutdown", "shutdown", exit_code=code)
+        elif code == 0:
+            await self._runner.move(task, "complete", "finished", exit_code=0)
+        else:
+            reason = f"task: non-zero exit ({code})"
+            reason += f": {container.state.error}" if container.state.error else ""
+            await self._runner.move(task, "failed", "failed", err=reason, exit_code=code)
+
+    # --- act
+
+    async def _apply(self, service: Service, version: int, decided: Plan) -> bool:
+        """Carry a plan out, as long as it is about the service as it is now. Whether there was anything to do."""
+        changed = False
+        for action in decided.actions:
+            if not self._current(service, version):
+                return True
+            match action:
+                case Create(slot, restarts):
+                    await self._create(service, slot, restarts)
+                case Stop(task_id, remove):
+                    task = self._store.tasks[task_id]
+                    task.desired_state = "remove" if remove else "shutdown"
+                    await self._store.save(task)
+                    self._runner.end(task)
+                case Forget(task_id):
+                    if self._runner.busy(task := self._store.tasks[task_id]):
+                        continue
+                    self._runner.forget(task)
+            changed = True
+        if decided.verdict is not None and self._current(service, version):
+            await self._conclude(service, decided.verdict)
+            changed = True
+        return changed
+
+    def _current(self, service: Service, version: int) -> bool:
+        return self._store.services.get(service.id) is service and service.version == version
+
+    async def _create(self, service: Service, slot: int, restarts: tuple[int, ...]) -> None:
+        now = now_ns()
+        stamp = rfc3339(now)
+        is_job = service.spec.mode.is_job
+        await self._store.save(
+            Task(
+                id=new_id(),
+                version=0,
+                created_at=stamp,
+                created_ns=now,
+                updated_at=stamp,
+                service_id=service.id,
+                service_name=service.spec.name,
+                slot=slot,
+                node_id=self._cluster.swarm.node_id,
+                spec=service.spec.task_template,
+                spec_version=service.spec_version,
+                status=TaskStatus(timestamp=stamp, state="pending", message="pending task scheduling", since_ns=now),
+                desired_state="complete" if is_job else "running",
+                job_iteration=service.job_iteration if is_job else None,
+                restarts=restarts,
+            )
+        )
+
+    async def _conclude(self, service: Service, verdict: Verdict) -> None:
+        now = rfc3339(now_ns())
+        status = service.update_status or UpdateStatus(started_at=now)
+        if verdict.state == "rollback" and service.previous_spec is not None:
+            service.spec, service.previous_spec = service.previous_spec, None
+            service.ports = service.previous_ports
+            # What still runs as before the update is as it should be again.
+            service.spec_version = service.previous_spec_version
+            service.update_status = UpdateStatus(state="rollback_started", started_at=now, message=verdict.message)
+        else:
+            rolled_back = verdict.state == "completed" and status.state == "rollback_started"
+            status.state = "rollback_completed" if rolled_back else verdict.state
+            status.message = verdict.message
+            if verdict.state == "completed":
+                status.completed_at = now
+            service.update_status = status
+        await self._store.save(service)
+        attributes = {"name": service.spec.name, "updatestate.new": service.update_status.state}
+        self._events.publish("service", "update", service.id, attributes)
+
+    # --- run tasks
+
+    def _place(self, service: Service, node: placement.NodeFacts) -> None:
+        """Start what waits for a place, where there is one."""
+        for task in self._tasks_of(service):
+            waits = task.wanted and task.status.state in ("pending", "assigned", "preparing")
+            if not waits or self._runner.busy(task):
+                continue
+            others = [t for t in self._store.tasks.values() if t.id != task.id and self._takes_room(t)]
+            here = sum(1 for t in others if t.service_id == service.id)
+            reason = placement.refusal(task.spec, node, here, [_reserved(t) for t in others])
+            if not reason:
+                self._runner.launch(task, service, node)
+            elif task.status.err != reason:
+                self._runner.refuse(task, reason)
+
+    def _takes_room(self, task: Task) -> bool:
+        return task.alive and (task.status.state != "pending" or self._runner.launching(task))
+
+
+def _reserved(task: Task) -> Amount:
+    return (task.spec.resources.reservations if task.spec.resources else None) or Amount()

@@ -1,0 +1,228 @@
+"""Who carries a task through its life? Work that takes time, one piece per task at once, beside the reconciler's loop.
+
+Each piece can be cut off anywhere, by a crash or by a newer decision: the task's record and its container say how far
+it came, and `resume` goes on from there.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Coroutine
+
+from husk.engine.clock import now_ns, rfc3339
+from husk.engine.containers.model import Container
+from husk.engine.containers.service import Containers
+from husk.engine.images.service import Images
+from husk.engine.services.containers import container_config, container_name
+from husk.engine.services.model import Service, Task, TaskState, TaskStatus
+from husk.engine.services.placement import NodeFacts
+from husk.engine.services.store import ClusterStore
+from husk.errors import HuskError, NotFound, NotModified
+from husk.registry.auth import Credentials
+from husk.tasks import Tasks
+
+log = logging.getLogger(__name__)
+
+PATIENCE = 1.0
+
+
+class Runner:
+    def __init__(
+        self, *, store: ClusterStore, containers: Containers, images: Images, wake: Callable[[], None]
+    ) -> None:
+        self._store = store
+        self._containers = containers
+        self._images = images
+        self._wake = wake
+        self._tasks = Tasks()
+        self._busy: dict[str, asyncio.Task[None]] = {}
+        self._launching: set[str] = set()
+        self._credentials: dict[str, Credentials] = {}
+
+    def busy(self, task: Task) -> bool:
+        return task.id in self._busy
+
+    def launching(self, task: Task) -> bool:
+        """Has it been given its place, whatever its record says yet?"""
+        return task.id in self._launching
+
+    def remember(self, service_id: str, credentials: Credentials | None) -> None:
+        """For pulling the service's image; kept in memory only."""
+        if credentials:
+            self._credentials[service_id] = credentials
+
+    async def close(self) -> None:
+        await self._tasks.cancel_all()
+
+    # --- pieces of work
+
+    def launch(self, task: Task, service: Service, node: NodeFacts) -> None:
+        self._launching.add(task.id)
+        self._work(task, self._launch(task, service, node))
+
+    def start(self, task: Task) -> None:
+        """Go on with a task whose container was made and not started."""
+        self._work(task, self._start(task, task.status.container_id))
+
+    def end(self, task: Task) -> None:
+        """Stop a task that is not wanted any more, whatever is being done for it now."""
+        self._work(task, self._end(task, self._cut_off(task)))
+
+    def forget(self, task: Task) -> None:
+        """Drop a task with its container."""
+        self._work(task, self._forget(task, self._cut_off(task)))
+
+    def fail_unhealthy(self, task: Task) -> None:
+        self._work(task, self._fail_unhealthy(task))
+
+    def refuse(self, task: Task, reason: str) -> None:
+        """There is no place for it now."""
+        self._work(task, self.move(task, "pending", "pending task scheduling", err=reason))
+
+    async def forget_all(self) -> None:
+        """Drop all tasks that belong to no service; returns when their containers are gone."""
+        for task in list(self._store.tasks.values()):
+            if task.service_id not in self._store.services:
+                self.forget(task)
+        while left := [self._busy[id] for id in self._store.tasks if id in self._busy]:
+            await asyncio.wait(left)
+
+    # --- how they go
+
+    async def _launch(self, task: Task, service: Service, node: NodeFacts) -> None:
+        try:
+            if task.status.state != "preparing":
+                await self.move(task, "preparing", "preparing")
+            container_id = await self._make_container(task, service, node)
+        except Exception as error:
+            await self.move(task, "rejected", "preparing", err=_reason(error))
+            return
+        await self.move(task, "starting", "starting", container_id=container_id)
+        await self._start(task, container_id)
+
+    async def _make_container(self, task: Task, service: Service, node: NodeFacts) -> str:
+        name, config, host_config, endpoints = container_config(task, service, node)
+        with contextlib.suppress(NotFound):
+            # What a daemon that was cut off left of this task.
+            await self._containers.remove(name, True, True, False)
+        try:
+            self._images.find(config.image)
+        except NotFound:
+            await self._images.pull(config.image, "", "", self._credentials.get(service.id), lambda _: None)
+        created = await self._containers.create(name, config, host_config, endpoints, "")
+        return created.container.id
+
+    async def _start(self, task: Task, container_id: str) -> None:
+        try:
+            with contextlib.suppress(NotModified):
+                await self._containers.start(container_id)
+        except Exception as error:
+            await self.move(task, "failed", "starting", err=_reason(error))
+
+    async def _end(self, task: Task, former: asyncio.Task[None] | None) -> None:
+        await _ended(former)
+        await self._stop(task)
+        if task.alive:
+            await self.move(task, "shutdown", "shutdown", exit_code=self._exit_code(task))
+
+    async def _forget(self, task: Task, former: asyncio.Task[None] | None) -> None:
+        await _ended(former)
+        await self._stop(task)
+        with contextlib.suppress(NotFound):
+            await self._containers.remove(container_name(task), True, True, False)
+        await self._store.delete(task)
+
+    async def _stop(self, task: Task) -> None:
+        with contextlib.suppress(NotFound, NotModified):
+            await self._containers.stop(container_name(task), None, "")
+
+    async def _fail_unhealthy(self, task: Task) -> None:
+        await self._stop(task)
+        await self.move(
+            task, "failed", "failed", err="task: non-zero exit (137): dockerexec: unhealthy container",
+            exit_code=self._exit_code(task),
+        )  # fmt: skip
+
+    def _exit_code(self, task: Task) -> int:
+        try:
+            return self._containers.find(container_name(task)).state.exit_code
+        except NotFound:
+            return 0
+
+    def _cut_off(self, task: Task) -> asyncio.Task[None] | None:
+        if (former := self._busy.get(task.id)) is not None:
+            former.cancel()
+        return former
+
+    def _work(self, task: Task, work: Coroutine[object, object, None]) -> None:
+        running = self._tasks.spawn(_patiently(work), f"task {task.id}")
+        self._busy[task.id] = running
+
+        def done(ended: asyncio.Task[None]) -> None:
+            if self._busy.get(task.id) is ended:
+                del self._busy[task.id]
+                self._launching.discard(task.id)
+            self._wake()
+
+        running.add_done_callback(done)
+
+    async def move(
+        self,
+        task: Task,
+        state: TaskState,
+        message: str,
+        *,
+        err: str = "",
+        container_id: str = "",
+        pid: int = 0,
+        exit_code: int = 0,
+        started: bool = False,
+    ) -> None:
+        """Write down where a task is."""
+        now = now_ns()
+        old = task.status
+        task.status = TaskStatus(
+            timestamp=rfc3339(now),
+            state=state,
+            message=message,
+            err=err,
+            container_id=container_id or old.container_id,
+            pid=pid,
+            exit_code=exit_code,
+            since_ns=now,
+            started_ns=now if started else old.started_ns,
+        )
+        await self._store.save(task)
+        # Room or a slot may be free now that others wait for.
+        self._wake()
+
+
+async def _patiently(work: Coroutine[object, object, None]) -> None:
+    """The reconciler tries again whatever failed, but not at once."""
+    try:
+        await work
+    except HuskError as error:
+        log.warning("a task could not be brought on: %s", error.message)
+        await asyncio.sleep(PATIENCE)
+
+
+async def _ended(former: asyncio.Task[None] | None) -> None:
+    """What was cut off may still be making a container: nothing is decided before it is over."""
+    if former is not None:
+        await asyncio.wait([former])
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, HuskError):
+        return error.message
+    log.error("a task could not be run", exc_info=error)
+    return str(error) or type(error).__name__
+
+
+def is_healthy(container: Container) -> bool:
+    """Does it run as it should? A container without a health check does as soon as it runs."""
+    return container.state.health is None or container.state.health.status == "healthy"
+
+
+def is_unhealthy(container: Container) -> bool:
+    return container.state.health is not None and container.state.health.status == "unhealthy"

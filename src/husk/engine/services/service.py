@@ -1,0 +1,267 @@
+"""What can be done with services and tasks? The engine's answer to those operations of the edge."""
+
+from collections.abc import AsyncIterator, Callable
+
+import msgspec
+
+from husk.engine.clock import now_ns, rfc3339
+from husk.engine.containers.logs import LogQuery, LogRecord
+from husk.engine.containers.service import Containers
+from husk.engine.events import Events
+from husk.engine.filters import Filters
+from husk.engine.services import validate
+from husk.engine.services.cluster import Cluster
+from husk.engine.services.containers import container_name
+from husk.engine.services.ids import new_id
+from husk.engine.services.model import (
+    Mode,
+    PortConfig,
+    Replicated,
+    ReplicatedJob,
+    Service,
+    ServiceSpec,
+    Task,
+    UpdateStatus,
+)
+from husk.engine.services.reconciler import Reconciler
+from husk.engine.services.runner import Runner
+from husk.engine.services.store import ClusterStore, resolve
+from husk.errors import Conflict, InvalidParameter, NotFound
+from husk.registry.auth import Credentials
+
+SERVICE_FILTERS = ("id", "label", "mode", "name", "runtime")
+TASK_FILTERS = ("desired-state", "id", "label", "name", "node", "service", "_up-to-date", "runtime")
+FIRST_PORT, LAST_PORT = 30000, 32767
+
+
+class Services:
+    def __init__(
+        self,
+        *,
+        store: ClusterStore,
+        cluster: Cluster,
+        reconciler: Reconciler,
+        runner: Runner,
+        containers: Containers,
+        events: Events,
+    ) -> None:
+        self.cluster = cluster
+        self._store = store
+        self._reconciler = reconciler
+        self._runner = runner
+        self._containers = containers
+        self._events = events
+
+    def started(self) -> None:
+        """The swarm or its node has changed."""
+        self._reconciler.wake()
+
+    # --- services
+
+    def find(self, reference: str) -> Service:
+        self._require_swarm()
+        return resolve(self._store.services, self._names(), reference, "service")
+
+    def listing(self, filters: Filters) -> list[Service]:
+        self._require_swarm()
+        return [s for s in self._store.services.values() if _service_matches(s, filters)]
+
+    async def create(self, spec: ServiceSpec, credentials: Credentials | None) -> Service:
+        self._require_swarm()
+        validate.check(spec)
+        if spec.name in self._names():
+            raise Conflict(
+                "rpc error: code = AlreadyExists desc = name conflicts with an existing object: "
+                f"service {spec.name} already exists"
+            )
+        _complete_mode(spec.mode)
+        now = rfc3339(now_ns())
+        service = Service(id=new_id(), version=0, created_at=now, updated_at=now, spec=spec, job_started_at=now)
+        service.ports = self._ports(service, spec)
+        await self._store.save(service)
+        self._runner.remember(service.id, credentials)
+        self._events.publish("service", "create", service.id, {"name": spec.name})
+        self._reconciler.wake()
+        return service
+
+    async def update(
+        self, reference: str, version: int, spec: ServiceSpec, *, rollback: bool, credentials: Credentials | None
+    ) -> None:
+        service = self.find(reference)
+        if version != service.version:
+            raise InvalidParameter("rpc error: code = Unknown desc = update out of sequence")
+        if rollback:
+            if service.previous_spec is None:
+                raise InvalidParameter(
+                    "rpc error: code = FailedPrecondition desc = service does not have a previous spec"
+                )
+            spec = service.previous_spec
+        validate.check(spec)
+        if spec.name != service.spec.name:
+            raise InvalidParameter("rpc error: code = Unimplemented desc = renaming services is not supported")
+        _complete_mode(spec.mode)
+        if _kind(spec.mode) != _kind(service.spec.mode):
+            raise InvalidParameter("rpc error: code = Unimplemented desc = service mode change is not allowed")
+        ports = self._ports(service, spec)
+        changed = _runs(spec, ports) != _runs(service.spec, service.ports)
+        old_version, before = service.spec_version, service.previous_spec_version
+        service.previous_spec, service.spec = service.spec, spec
+        service.previous_ports, service.ports = service.ports, ports
+        service.previous_spec_version = old_version
+        service.update_status = None
+        if changed:
+            service.spec_versions += 1
+            service.spec_version = before if rollback else service.spec_versions
+            state = "rollback_started" if rollback else "updating"
+            message = "manually requested rollback" if rollback else "update in progress"
+            service.update_status = UpdateStatus(state=state, started_at=rfc3339(now_ns()), message=message)
+            if spec.mode.is_job:
+                service.job_iteration += 1
+                service.job_started_at = rfc3339(now_ns())
+                service.update_status = None
+        self._runner.remember(service.id, credentials)
+        await self._store.save(service)
+        self._events.publish("service", "update", service.id, {"name": spec.name})
+        self._reconciler.wake()
+
+    async def remove(self, reference: str) -> None:
+        service = self.find(reference)
+        await self._store.delete(service)
+        self._events.publish("service", "remove", service.id, {"name": service.spec.name})
+        self._reconciler.wake()
+
+    async def leave(self, force: bool) -> None:
+        """Give up the swarm: services, tasks and their containers go with it."""
+        await self.cluster.leave(force)
+        await self._store.delete(*self._store.services.values())
+        await self._runner.forget_all()
+
+    # --- tasks
+
+    def find_task(self, reference: str) -> Task:
+        self._require_swarm()
+        return resolve(self._store.tasks, {}, reference, "task")
+
+    def tasks(self, filters: Filters) -> list[Task]:
+        self._require_swarm()
+        wanted = self._services_named(filters.get("service"))
+        node_id = self.cluster.swarm.node_id
+        versions = {service.id: service.spec_version for service in self._store.services.values()}
+        return [t for t in self._store.tasks.values() if _task_matches(t, filters, wanted, node_id, versions)]
+
+    def tasks_of(self, service: Service) -> list[Task]:
+        return [task for task in self._store.tasks.values() if task.service_id == service.id]
+
+    def logs_of(self, tasks: list[Task], query: LogQuery) -> list[tuple[Task, AsyncIterator[list[LogRecord]]]]:
+        """The log of each task that has a container."""
+        found = []
+        for task in tasks:
+            try:
+                found.append((task, self._containers.logs(container_name(task), query)))
+            except NotFound:
+                continue
+        return found
+
+    # --- helpers
+
+    def _require_swarm(self) -> None:
+        _ = self.cluster.swarm
+
+    def _names(self) -> dict[str, str]:
+        return {service.spec.name: service.id for service in self._store.services.values()}
+
+    def _services_named(self, references: list[str]) -> set[str] | None:
+        if not references:
+            return None
+        found = set()
+        for reference in references:
+            try:
+                found.add(self.find(reference).id)
+            except NotFound:
+                continue
+        return found
+
+    def _ports(self, service: Service, spec: ServiceSpec) -> list[PortConfig]:
+        """The service's ports with a published one chosen where the client left it open."""
+        wanted = spec.endpoint_spec.ports if spec.endpoint_spec else []
+        others = [s for s in self._store.services.values() if s.id != service.id]
+        taken = {(p.protocol, p.published_port) for s in others for p in s.ports if p.publish_mode != "host"}
+        kept = {(p.protocol, p.target_port): p.published_port for p in service.ports}
+        result = []
+        for port in wanted:
+            port = msgspec.structs.replace(
+                port, protocol=port.protocol or "tcp", publish_mode=port.publish_mode or "ingress"
+            )
+            if port.publish_mode == "ingress":
+                if not port.published_port:
+                    old = kept.get((port.protocol, port.target_port), 0)
+                    port.published_port = old or _free_port(port.protocol, taken)
+                elif (port.protocol, port.published_port) in taken:
+                    owner = next(s for s in others for p in s.ports if p.published_port == port.published_port)
+                    raise InvalidParameter(
+                        f"rpc error: code = InvalidArgument desc = port '{port.published_port}' is already in use by "
+                        f"service '{owner.spec.name}' ({owner.id}) as an ingress port"
+                    )
+                taken.add((port.protocol, port.published_port))
+            result.append(port)
+        return result
+
+
+def _free_port(protocol: str, taken: set[tuple[str, int]]) -> int:
+    for port in range(FIRST_PORT, LAST_PORT + 1):
+        if (protocol, port) not in taken:
+            return port
+    raise InvalidParameter("rpc error: code = InvalidArgument desc = no port is left for the service")
+
+
+def _complete_mode(mode: Mode) -> None:
+    if not (mode.replicated or mode.is_global or mode.is_job):
+        mode.replicated = Replicated()
+    if mode.replicated_job is not None:
+        job = mode.replicated_job
+        concurrent = job.max_concurrent or 1
+        mode.replicated_job = ReplicatedJob(
+            max_concurrent=concurrent, total_completions=job.total_completions or concurrent
+        )
+
+
+def _kind(mode: Mode) -> str:
+    kinds = {"replicated": mode.replicated, "global": mode.global_, "replicated-job": mode.replicated_job}
+    return next((name for name, value in kinds.items() if value is not None), "global-job")
+
+
+def _runs(spec: ServiceSpec, ports: list[PortConfig]) -> bytes:
+    """What makes tasks outdated when it changes."""
+    host_ports = [port for port in ports if port.publish_mode == "host"]
+    template = msgspec.structs.replace(spec.task_template, restart_policy=None, placement=None)
+    return msgspec.json.encode([template, spec.networks, host_ports, spec.mode if spec.mode.is_job else None])
+
+
+def _service_matches(service: Service, filters: Filters) -> bool:
+    tests: dict[str, Callable[[str], bool]] = {
+        "id": service.id.startswith,
+        "name": service.spec.name.startswith,
+        "mode": lambda value: value == _kind(service.spec.mode),
+        "runtime": lambda value: value == "container",
+    }
+    return filters.matches_labels(service.spec.labels) and all(
+        any(test(value) for value in filters.get(key)) for key, test in tests.items() if filters.get(key)
+    )
+
+
+def _task_matches(
+    task: Task, filters: Filters, services: set[str] | None, node_id: str, versions: dict[str, int]
+) -> bool:
+    tests: dict[str, Callable[[str], bool]] = {
+        "id": task.id.startswith,
+        "name": lambda value: container_name(task).startswith(value),
+        "desired-state": lambda value: value == ("running" if task.wanted else "shutdown"),
+        "node": lambda value: value == "self" or node_id.startswith(value),
+        "_up-to-date": lambda value: (value == "true") == (versions.get(task.service_id) == task.spec_version),
+    }
+    labels = task.spec.container_spec.labels if task.spec.container_spec else {}
+    return (
+        (services is None or task.service_id in services)
+        and filters.matches_labels(labels)
+        and all(any(test(value) for value in filters.get(key)) for key, test in tests.items() if filters.get(key))
+    )

@@ -1,0 +1,80 @@
+"""Where does declared state live? In a cluster store: records by kind and id, with one version counter over all.
+
+`ClusterStore` is what the reconciler and the edge work with; `EmbeddedStore` keeps it in the engine's own SQLite file.
+A store on several hosts would be another implementation of the same few methods.
+"""
+
+from typing import Protocol, TypeVar
+
+import msgspec
+
+from husk.engine.clock import now_ns, rfc3339
+from husk.engine.services.model import Service, Task
+from husk.errors import InvalidParameter, NotFound
+from husk.storage.state import Change, StateStore
+
+T = TypeVar("T")
+
+
+class ClusterStore(Protocol):
+    """Records of the cluster; a write is durable when it returns."""
+
+    services: dict[str, Service]
+    tasks: dict[str, Task]
+
+    def next_version(self) -> int: ...
+
+    async def save(self, *records: Service | Task) -> None: ...
+
+    async def delete(self, *records: Service | Task) -> None: ...
+
+
+class EmbeddedStore:
+    def __init__(self, state: StateStore) -> None:
+        self._state = state
+        self.services: dict[str, Service] = _load(state, "service", Service)
+        self.tasks: dict[str, Task] = _load(state, "task", Task)
+        versions = [s.version for s in self.services.values()] + [t.version for t in self.tasks.values()]
+        self._version = max([10, *versions])
+
+    def next_version(self) -> int:
+        self._version += 1
+        return self._version
+
+    async def save(self, *records: Service | Task) -> None:
+        """Write records with a new version each; in memory they count from now, on disk when this returns."""
+        stamp = rfc3339(now_ns())
+        for record in records:
+            record.version, record.updated_at = self.next_version(), stamp
+            if isinstance(record, Service):
+                self.services[record.id] = record
+            else:
+                self.tasks[record.id] = record
+        await self._state.commit(*(Change(_kind(r), r.id, msgspec.json.encode(r)) for r in records))
+
+    async def delete(self, *records: Service | Task) -> None:
+        for record in records:
+            (self.services if isinstance(record, Service) else self.tasks).pop(record.id, None)
+        await self._state.commit(*(Change(_kind(r), r.id, None) for r in records))
+
+
+def _kind(record: Service | Task) -> str:
+    return "service" if isinstance(record, Service) else "task"
+
+
+def _load(state: StateStore, kind: str, type: type[T]) -> dict[str, T]:
+    return {key: msgspec.json.decode(body, type=type) for key, body in state.load(kind).items()}
+
+
+def resolve(records: dict[str, T], names: dict[str, str], reference: str, kind: str) -> T:
+    """By id, by name, by unique leading part of an id: the order of all of Docker's lookups. `names`: name → id."""
+    if reference in records:
+        return records[reference]
+    if reference in names:
+        return records[names[reference]]
+    matches = [key for key in records if reference and key.startswith(reference)]
+    if len(matches) > 1:
+        raise InvalidParameter(f"{kind} {reference} is ambiguous ({len(matches)} matches found)")
+    if not matches:
+        raise NotFound(f"{kind} {reference} not found")
+    return records[matches[0]]

@@ -1,0 +1,97 @@
+"""How does a service get from one template to the next? Rolling update and rollback. Pure; part of the planner.
+
+An update is under way while the service's status says so. Slots are replaced in order, `parallelism` at a time; one
+counts as done when its new task has run for `delay`. New tasks that fail within `monitor` of their start count against
+`max_failure_ratio`; beyond it the update pauses, goes on, or is rolled back, as `failure_action` says.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from husk.engine.clock import parse_rfc3339
+from husk.engine.services.model import SECOND, Service, Task, UpdateConfig
+
+DEFAULT_MONITOR = 5 * SECOND
+UPDATING = ("updating", "rollback_started")
+PAUSED = ("paused", "rollback_paused")
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the update has come to: completed, paused, or to be rolled back."""
+
+    state: str
+    message: str
+
+
+def settings(service: Service) -> UpdateConfig:
+    status = service.update_status
+    rolling_back = status is not None and status.state.startswith("rollback")
+    config = service.spec.rollback_config if rolling_back else service.spec.update_config
+    return config or UpdateConfig()
+
+
+def judge(service: Service, slots: Mapping[int, list[Task]], now: int) -> tuple[Verdict | None, int | None]:
+    """(what the update has come to, when to look again)"""
+    status = service.update_status
+    if status is None or status.state not in UPDATING:
+        return None, None
+    config = settings(service)
+    monitor = config.monitor or DEFAULT_MONITOR
+    begun = parse_rfc3339(status.started_at)
+    rolling_back = status.state == "rollback_started"
+    failed = _failures(service, slots, begun, monitor)
+    if failed and config.failure_action != "continue" and len(failed) / max(1, len(slots)) > config.max_failure_ratio:
+        reason = f"early termination of task {failed[0].id}"
+        if rolling_back:
+            return Verdict("rollback_paused", f"rollback paused due to failure or {reason}"), None
+        if config.failure_action == "rollback" and service.previous_spec is not None:
+            return Verdict("rollback", f"update rolled back due to failure or {reason}"), None
+        return Verdict("paused", f"update paused due to failure or {reason}"), None
+    settled_at = begun
+    for tasks in slots.values():
+        live = [task for task in tasks if task.alive and task.wanted]
+        if len(live) != 1 or live[0].spec_version != service.spec_version or live[0].status.state != "running":
+            return None, None
+        if live[0].created_ns >= begun:
+            settled_at = max(settled_at, live[0].status.started_ns + monitor)
+    if settled_at > now:
+        return None, settled_at
+    return Verdict("completed", "rollback completed" if rolling_back else "update completed"), None
+
+
+def _failures(service: Service, slots: Mapping[int, list[Task]], begun: int, monitor: int) -> list[Task]:
+    return [
+        task
+        for tasks in slots.values()
+        for task in tasks
+        if task.spec_version == service.spec_version
+        and task.created_ns >= begun
+        and task.status.state in ("failed", "rejected")
+        and task.wanted
+        and task.status.since_ns - (task.status.started_ns or task.created_ns) <= monitor
+    ]
+
+
+def replaceable(service: Service, slots: Mapping[int, list[Task]], now: int) -> tuple[list[Task], bool, int | None]:
+    """(outdated tasks to replace now, whether the new one comes first, when to look again)"""
+    status = service.update_status
+    if status is not None and status.state in PAUSED:
+        return [], False, None
+    config = settings(service)
+    outdated, busy, alarm = [], 0, None
+    for slot in sorted(slots):
+        live = [task for task in slots[slot] if task.alive and task.wanted]
+        current = [task for task in live if task.spec_version == service.spec_version]
+        stopping = any(task.alive and not task.wanted for task in slots[slot])
+        if live and not current:
+            outdated.append(live[-1])
+        elif not live or stopping or current[-1].status.state != "running" or len(live) > 1:
+            busy += 1
+        elif config.delay and status is not None and current[-1].created_ns >= parse_rfc3339(status.started_at):
+            free_at = current[-1].status.started_ns + config.delay
+            if free_at > now:
+                busy += 1
+                alarm = free_at if alarm is None else min(alarm, free_at)
+    room = len(outdated) if config.parallelism == 0 else max(0, config.parallelism - busy)
+    return outdated[:room], config.order == "start-first", alarm if outdated else None

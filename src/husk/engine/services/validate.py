@@ -1,0 +1,94 @@
+"""May a service be declared like this? Says what is wrong in Docker's words and changes nothing. Pure."""
+
+from husk.engine.services.ids import check_service_name
+from husk.engine.services.model import ServiceSpec, UpdateConfig
+from husk.engine.services.placement import parse_constraint
+from husk.errors import InvalidParameter, NotImplementedYet
+from husk.registry import reference
+
+_PREFIX = "rpc error: code = InvalidArgument desc = "
+CONDITIONS = ("", "none", "on-failure", "any")
+PROTOCOLS = ("", "tcp", "udp", "sctp")
+
+
+def check(spec: ServiceSpec) -> None:
+    check_service_name(spec.name)
+    template = spec.task_template
+    if template.plugin_spec is not None or template.network_attachment_spec is not None:
+        raise NotImplementedYet("services of plugins and network attachments are not implemented by Husk yet")
+    if template.container_spec is None:
+        raise InvalidParameter(_PREFIX + "TaskSpec: missing runtime")
+    if not template.container_spec.image:
+        raise InvalidParameter(_PREFIX + "ContainerSpec: image reference must be provided")
+    reference.parse(template.container_spec.image)
+    _check_mode(spec)
+    policy = template.restart_policy
+    if policy is not None:
+        if policy.condition not in CONDITIONS:
+            raise InvalidParameter(_PREFIX + f'invalid RestartCondition: "{policy.condition}"')
+        if (policy.delay or 0) < 0 or policy.window < 0 or policy.max_attempts < 0:
+            raise InvalidParameter(_PREFIX + "TaskSpec: restart-delay, window and attempts cannot be negative")
+        if spec.mode.is_job and policy.condition == "any":
+            raise InvalidParameter(_PREFIX + "job services cannot have a restart condition of any")
+    for constraint in template.placement.constraints if template.placement else []:
+        parse_constraint(constraint)
+    for config in (spec.update_config, spec.rollback_config):
+        if config is not None:
+            _check_update(config, spec.mode.is_job)
+    _check_endpoint(spec)
+    _check_resources(spec)
+
+
+def _check_mode(spec: ServiceSpec) -> None:
+    mode = spec.mode
+    given = [m for m in (mode.replicated, mode.global_, mode.replicated_job, mode.global_job) if m is not None]
+    if len(given) > 1:
+        raise InvalidParameter("must specify only one service mode")
+    if mode.replicated is not None and mode.replicated.replicas < 0:
+        raise InvalidParameter("Number of replicas must be non-negative")
+    if mode.is_job and (spec.update_config or spec.rollback_config):
+        raise InvalidParameter(_PREFIX + "update and rollback configurations are not allowed for jobs")
+
+
+def _check_update(config: UpdateConfig, is_job: bool) -> None:
+    if config.failure_action not in ("", "pause", "continue", "rollback"):
+        raise InvalidParameter(_PREFIX + f"unrecognized update failure action {config.failure_action}")
+    if config.order not in ("", "stop-first", "start-first"):
+        raise InvalidParameter(_PREFIX + f"unrecognized update order {config.order}")
+    if min(config.delay, config.monitor, config.parallelism) < 0:
+        raise InvalidParameter(_PREFIX + "TaskSpec: update-delay, update-monitor and parallelism cannot be negative")
+    if not 0.0 <= config.max_failure_ratio <= 1.0:
+        raise InvalidParameter(_PREFIX + "TaskSpec: update-maxfailureratio cannot be less than 0 or bigger than 1")
+
+
+def _check_endpoint(spec: ServiceSpec) -> None:
+    endpoint = spec.endpoint_spec
+    if endpoint is None:
+        return
+    if endpoint.mode not in ("", "vip", "dnsrr"):
+        raise InvalidParameter(_PREFIX + f"invalid endpoint mode {endpoint.mode}")
+    seen = set()
+    for port in endpoint.ports:
+        if port.protocol not in PROTOCOLS or port.publish_mode not in ("", "ingress", "host"):
+            raise InvalidParameter(_PREFIX + f"invalid port {port.target_port}/{port.protocol} ({port.publish_mode})")
+        if not 1 <= port.target_port <= 65535 or not 0 <= port.published_port <= 65535:
+            raise InvalidParameter(_PREFIX + "EndpointSpec: port is out of range")
+        key = (port.protocol, port.published_port, port.publish_mode)
+        if port.published_port and key in seen:
+            raise InvalidParameter(_PREFIX + "EndpointSpec: duplicate published ports provided")
+        seen.add(key)
+        if endpoint.mode == "dnsrr" and port.publish_mode != "host":
+            raise InvalidParameter(
+                _PREFIX + "EndpointSpec: port published with ingress mode can't be used with dnsrr mode"
+            )
+
+
+def _check_resources(spec: ServiceSpec) -> None:
+    resources = spec.task_template.resources
+    for amount in (resources.limits, resources.reservations) if resources else ():
+        if amount is None:
+            continue
+        if amount.memory_bytes and amount.memory_bytes < 4 * 1024 * 1024:
+            raise InvalidParameter(_PREFIX + f"invalid memory value {amount.memory_bytes}: Must be at least 4MiB")
+        if amount.nano_cpus and amount.nano_cpus < 10**6:
+            raise InvalidParameter(_PREFIX + f"invalid cpu value {amount.nano_cpus / 10**9:g}: Must be at least 0.001")

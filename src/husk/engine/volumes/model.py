@@ -1,0 +1,45 @@
+"""What is a volume? Its record in the store."""
+
+import re
+from dataclasses import dataclass
+
+from msgspec import Struct
+
+from husk.errors import InvalidParameter
+
+DRIVER = "local"
+ANONYMOUS_LABEL = "com.docker.volume.anonymous"
+_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*", re.ASCII)
+_LONGEST = 255
+
+
+class Volume(Struct, kw_only=True):
+    name: str
+    created: str
+    driver: str = DRIVER
+    labels: dict[str, str] | None = None
+    options: dict[str, str] | None = None
+
+    @property
+    def anonymous(self) -> bool:
+        return self.labels is not None and ANONYMOUS_LABEL in self.labels
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a volume takes on disk, and how many containers have it."""
+
+    volume: Volume
+    size: int
+    containers: int
+
+
+def check_name(name: str) -> None:
+    """May this be the name of a volume? It becomes the name of a directory."""
+    if len(name) == 1:
+        raise InvalidParameter("volume name is too short, names should be at least two alphanumeric characters")
+    if _NAME.fullmatch(name) is None or len(name) > _LONGEST:
+        raise InvalidParameter(
+            f'"{name}" includes invalid characters for a local volume name, only "[a-zA-Z0-9][a-zA-Z0-9_.-]" are '
+            "allowed. If you intended to pass a host directory, use absolute path"
+        )

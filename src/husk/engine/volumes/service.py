@@ -1,0 +1,396 @@
+"""What can be done with volumes? The engine's answer to the edge, and to containers that take and leave them."""
+
+import asyncio
+import contextlib
+import logging
+import secrets
+import socket
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from husk.config import Config
+from husk.engine.clock import now_ns, rfc3339
+from husk.engine.containers.model import Container, MountPoint
+from husk.engine.events import Events
+from husk.engine.filters import Filters
+from husk.engine.volumes import listing, options
+from husk.engine.volumes.model import ANONYMOUS_LABEL, DRIVER, Usage, Volume, check_name
+from husk.errors import Conflict, HuskError, InvalidParameter, NotFound, SystemFault
+from husk.storage.state import Change, StateStore
+from husk.storage.volumes import VolumeStore
+from husk.tasks import Tasks
+
+KIND = "volume"
+
+log = logging.getLogger(__name__)
+
+
+class Wish(NamedTuple):
+    """A volume as a client describes it; without a name it is to be a new one."""
+
+    name: str = ""
+    driver: str = ""
+    options: Mapping[str, str] | None = None
+    labels: Mapping[str, str] | None = None
+
+
+class Pruned(NamedTuple):
+    names: list[str]
+    reclaimed: int
+
+
+class Volumes:
+    def __init__(
+        self,
+        store: VolumeStore,
+        state: StateStore,
+        events: Events,
+        records: Iterable[Volume],
+        containers: Callable[[], Iterable[Container]],
+    ) -> None:
+        self._store = store
+        self._state = state
+        self._events = events
+        self._containers = containers
+        self._by_name = {volume.name: volume for volume in records}
+        self._locks = _Locks()
+        self._emptying = asyncio.Lock()
+        self._held: Counter[str] = Counter()
+        self._tasks = Tasks()
+        # Who has it mounted: the containers that run. Those that a former daemon left running count until `restore`
+        # has found out what became of them.
+        self._users: defaultdict[str, set[str]] = defaultdict(set)
+        for record in containers():
+            if record.state.status in ("running", "paused"):
+                for point in _volume_points(record):
+                    self._users[point.name].add(record.id)
+
+    @classmethod
+    async def open(
+        cls, config: Config, state: StateStore, events: Events, containers: Callable[[], Iterable[Container]]
+    ) -> "Volumes":
+        records = [msgspec.json.decode(body, type=Volume) for body in state.load(KIND).values()]
+        known = {volume.name for volume in records}
+        store = await asyncio.to_thread(VolumeStore.open, config.data_root / "volumes", known)
+        return cls(store, state, events, records, containers)
+
+    async def restored(self) -> None:
+        """The containers are restored: unmount what none of them uses, and go on deleting what is gone."""
+        for name in await asyncio.to_thread(self._store.all_mounted):
+            if not self._users.get(name):
+                async with self._locks.hold(name):
+                    await asyncio.to_thread(self._store.unmount, name)
+        self._tasks.spawn(self._empty_trash(), "delete volumes")
+
+    async def close(self) -> None:
+        self._store.close()
+        await self._tasks.join()
+
+    # --- looking
+
+    def find(self, name: str) -> Volume:
+        if (volume := self._by_name.get(name)) is None:
+            raise NotFound(f"get {name}: no such volume")
+        return volume
+
+    def mountpoint(self, volume: Volume) -> Path:
+        return self._store.data(volume.name)
+
+    def listing(self, filters: Filters) -> list[Volume]:
+        return listing.select(self._by_name.values(), self._used(), filters)
+
+    async def usage(self) -> list[Usage]:
+        """What each volume takes on disk; those that are mounts of their own are measured where they are."""
+        counts = self._used()
+        return [
+            Usage(volume, await asyncio.to_thread(self._store.size, volume.name), counts[volume.name])
+            for volume in list(self._by_name.values())
+        ]
+
+    def _used(self) -> Counter[str]:
+        """How many containers have each volume."""
+        return Counter(name for record in self._containers() for name in {p.name for p in _volume_points(record)})
+
+    def _users_of(self, name: str) -> list[str]:
+        return [record.id for record in self._containers() if any(p.name == name for p in _volume_points(record))]
+
+    # --- making and removing
+
+    async def create(self, wish: Wish) -> Volume:
+        """Make a volume, or find the one that has the name already."""
+        volume = _draft(wish)
+        async with self._locks.hold(volume.name):
+            return await self._create(volume)
+
+    async def _create(self, volume: Volume) -> Volume:
+        if (existing := self._by_name.get(volume.name)) is not None:
+            return existing
+        await asyncio.to_thread(self._store.create, volume.name)
+        await self._state.commit(_written(volume))
+        self._add(volume)
+        return volume
+
+    def _add(self, volume: Volume) -> None:
+        self._by_name[volume.name] = volume
+        self._publish("create", volume)
+
+    async def remove(self, name: str, force: bool) -> None:
+        """`force` says that it is no error if there is no such volume; one in use is never removed."""
+        try:
+            volume = self.find(name)
+        except NotFound:
+            if force:
+                return
+            raise
+        async with self._locks.hold(name):
+            if (users := self._users_of(name)) or self._held[name]:
+                raise Conflict(f"remove {name}: volume is in use - [{', '.join(users)}]")
+            async with self._going([volume]) as changes:
+                await self._state.commit(*changes)
+
+    async def prune(self, filters: Filters, everything: bool) -> Pruned:
+        names, reclaimed = [], 0
+        for volume in listing.prunable(list(self._by_name.values()), self._used(), filters, everything):
+            # A bind mount of a volume is somebody else's data.
+            size = 0 if volume.options else await asyncio.to_thread(self._store.size, volume.name)
+            with contextlib.suppress(Conflict, NotFound):
+                await self.remove(volume.name, force=False)
+                names.append(volume.name)
+                reclaimed += size
+        self._events.publish("volume", "prune", "", {"reclaimed": str(reclaimed)})
+        return Pruned(names, reclaimed)
+
+    @contextlib.asynccontextmanager
+    async def going_with(self, record: Container, volumes: bool) -> AsyncIterator[list[Change]]:
+        """The changes to commit in the transaction that removes a container, for its unnamed volumes to go as well."""
+        going = []
+        for point in _volume_points(record) if volumes else ():
+            volume = self._by_name.get(point.name)
+            others = [user for user in self._users_of(point.name) if user != record.id]
+            if volume is not None and point.anonymous and not others and not self._held[point.name]:
+                going.append(volume)
+        async with self._going(going) as changes:
+            yield changes
+
+    @contextlib.asynccontextmanager
+    async def _going(self, volumes: list[Volume]) -> AsyncIterator[list[Change]]:
+        """Nobody can take the volumes any more; when the block has committed the changes, what is on disk goes."""
+        for volume in volumes:
+            self._by_name.pop(volume.name, None)
+        try:
+            yield [Change(KIND, volume.name, None) for volume in volumes]
+        except BaseException:
+            self._by_name.update({volume.name: volume for volume in volumes})
+            raise
+        for volume in volumes:
+            await asyncio.to_thread(self._discard, volume.name)
+            self._publish("destroy", volume)
+        if volumes:
+            await self._empty_trash()
+
+    async def _empty_trash(self) -> None:
+        async with self._emptying:
+            await asyncio.to_thread(self._store.empty_trash)
+
+    def _discard(self, name: str) -> None:
+        self._store.unmount(name)
+        self._store.discard(name)
+
+    # --- for a container that is being made
+
+    @contextlib.asynccontextmanager
+    async def taking(self) -> AsyncIterator["Taking"]:
+        """While the block lasts nobody removes the volumes that it takes; those without a name go unless `done`."""
+        taking = Taking(self)
+        try:
+            yield taking
+        finally:
+            self._held.subtract(taking.names)
+            self._held += Counter()
+            for volume in taking.drafts:
+                await asyncio.shield(asyncio.to_thread(self._discard, volume.name))
+
+    async def take(self, wish: Wish) -> Volume:
+        """For `Taking`: the volume, made if there is none, and held."""
+        volume = _draft(wish)
+        async with self._locks.hold(volume.name):
+            volume = await self._create(volume)
+            self._held[volume.name] += 1
+            return volume
+
+    async def draft(self, wish: Wish) -> Volume:
+        """For `Taking`: a volume that does not exist yet, with its directory."""
+        volume = _draft(wish._replace(name=""))
+        await asyncio.to_thread(self._store.create, volume.name)
+        return volume
+
+    def adopt(self, volumes: Iterable[Volume]) -> None:
+        """For `Taking`: drafts that are in the store now."""
+        for volume in volumes:
+            self._add(volume)
+
+    async def fill(self, volume: Volume, source: int) -> None:
+        """Give the volume the content of an open directory if it is empty."""
+        async with self._locks.hold(volume.name):
+            call = options.mount_call(volume.options)
+            if call is None:
+                await asyncio.to_thread(self._store.fill, volume.name, source)
+                return
+            await self._mount(volume)
+            try:
+                await asyncio.to_thread(self._store.fill, volume.name, source)
+            finally:
+                if not self._users.get(volume.name):
+                    await asyncio.to_thread(self._store.unmount, volume.name)
+
+    async def may_fill(self, volume: Volume) -> bool:
+        """Is it worth to look what the image has? Not if the volume is known to have content."""
+        return bool(volume.options) or await asyncio.to_thread(self._store.is_empty, volume.name)
+
+    # --- for a container that starts and ends
+
+    async def mount(self, record: Container) -> None:
+        """The container is about to run: its volumes are there, and mounted where they have options."""
+        for point in _volume_points(record):
+            async with self._locks.hold(point.name):
+                volume = self.find(point.name)
+                try:
+                    await self._mount(volume)
+                except HuskError as error:
+                    place = self._store.data(volume.name)
+                    raise SystemFault(f"error while mounting volume '{place}': {error.message}") from error
+                if record.id not in self._users[volume.name]:
+                    self._users[volume.name].add(record.id)
+                    self._publish("mount", volume, _mounted(record, point))
+
+    async def unmount(self, record: Container) -> None:
+        """The container has ended. Safe to call twice, and for one that never ran."""
+        for point in _volume_points(record):
+            users = self._users.get(point.name)
+            if users is None or record.id not in users:
+                continue
+            async with self._locks.hold(point.name):
+                users.discard(record.id)
+                volume = self._by_name.get(point.name)
+                if not users:
+                    self._users.pop(point.name, None)
+                    if volume is not None and volume.options:
+                        await asyncio.to_thread(self._store.unmount, point.name)
+                if volume is not None:
+                    self._publish("unmount", volume, {"container": record.id})
+
+    async def _mount(self, volume: Volume) -> None:
+        call = options.mount_call(volume.options)
+        if call is None:
+            # Somebody may have taken the directory away; a container needs one.
+            await asyncio.to_thread(self._store.create, volume.name)
+            return
+        if host := options.address_of(call):
+            call = options.with_address(call, await asyncio.to_thread(_resolve, host))
+        await asyncio.to_thread(self._store.mount, volume.name, call)
+
+    def _publish(self, action: str, volume: Volume, attributes: Mapping[str, str] | None = None) -> None:
+        self._events.publish("volume", action, volume.name, {**(attributes or {}), "driver": volume.driver})
+
+
+class Taking:
+    """The volumes of one container that is being made."""
+
+    def __init__(self, volumes: Volumes) -> None:
+        self._volumes = volumes
+        self.names: list[str] = []
+        self.drafts: list[Volume] = []
+        self.taken: dict[str, Volume] = {}
+
+    async def take(self, wish: Wish) -> Volume:
+        if not wish.name:
+            volume = await self._volumes.draft(wish)
+            self.drafts.append(volume)
+        else:
+            volume = await self._volumes.take(wish)
+            self.names.append(volume.name)
+        self.taken[volume.name] = volume
+        return volume
+
+    @property
+    def changes(self) -> list[Change]:
+        """To commit together with the container's record."""
+        return [_written(volume) for volume in self.drafts]
+
+    def done(self) -> None:
+        """The changes are in the store."""
+        self._volumes.adopt(self.drafts)
+        self.drafts = []
+
+
+class _Locks:
+    """A lock per volume, which exists while somebody holds it or waits for it."""
+
+    def __init__(self) -> None:
+        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._wanted: Counter[str] = Counter()
+
+    @contextlib.asynccontextmanager
+    async def hold(self, name: str) -> AsyncIterator[None]:
+        self._wanted[name] += 1
+        try:
+            async with self._locks[name]:
+                yield
+        finally:
+            self._wanted[name] -= 1
+            if not self._wanted[name]:
+                del self._wanted[name], self._locks[name]
+
+
+def _draft(wish: Wish) -> Volume:
+    """A volume as wished; InvalidParameter and NotFound say what is wrong with the wish."""
+    if wish.driver not in ("", DRIVER):
+        raise NotFound(
+            f'create {wish.name}: error looking up volume plugin {wish.driver}: plugin "{wish.driver}" not found'
+        )
+    labels = None if wish.labels is None else dict(wish.labels)
+    name = wish.name
+    try:
+        if name:
+            check_name(name)
+        else:
+            name = secrets.token_hex(32)
+            labels = {**(labels or {}), ANONYMOUS_LABEL: ""}
+        if wish.options:
+            options.check_options(wish.options)
+    except InvalidParameter as error:
+        raise InvalidParameter(f"create {wish.name or name}: {error.message}") from error
+    return Volume(
+        name=name,
+        created=rfc3339(now_ns()),
+        labels=labels,
+        options=None if wish.options is None else dict(wish.options),
+    )
+
+
+def _written(volume: Volume) -> Change:
+    return Change(KIND, volume.name, msgspec.json.encode(volume))
+
+
+def _volume_points(record: Container) -> list[MountPoint]:
+    return [point for point in record.mounts if point.type == "volume"]
+
+
+def _mounted(record: Container, point: MountPoint) -> dict[str, str]:
+    return {
+        "container": record.id,
+        "destination": point.destination,
+        "propagation": point.propagation,
+        "read/write": "true" if point.rw else "false",
+    }
+
+
+def _resolve(host: str) -> str:
+    try:
+        return str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
+    except OSError as error:
+        raise SystemFault(f"error resolving passed in network volume address: {host}: {error}") from error

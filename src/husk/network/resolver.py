@@ -1,0 +1,219 @@
+"""Who answers a container's questions for names? One resolver per container, inside its sandbox.
+
+Docker's address for it is 127.0.0.11, port 53. The sockets are made in the sandbox by a thread and served by the
+daemon's loop, so that nothing has to be routed or let through, and the daemon knows who asks. They are on other ports,
+with a rule in the sandbox that leads port 53 to them: a container may want port 53 for itself.
+
+What the daemon does not know is asked of other servers, from the host's own network, over the protocol that the
+container used.
+"""
+
+import asyncio
+import logging
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+
+from husk.errors import SystemFault
+from husk.kernel import namespaces
+from husk.kernel.nftables import Nftables
+from husk.network import dns
+from husk.tasks import Tasks
+
+log = logging.getLogger(__name__)
+
+ADDRESS = "127.0.0.11"
+_PORT = 53
+
+# Clients give up after five seconds: a second server should have been asked by then.
+_PATIENCE = 2.0
+_MOST_SERVERS = 3
+_IDLE = 10.0
+# A container that asks faster than the servers answer must not fill the daemon.
+_MOST_AT_ONCE = 256
+
+_RULES = """\
+add table ip husk-names
+flush table ip husk-names
+add chain ip husk-names output {{ type nat hook output priority -100; policy accept; }}
+add rule ip husk-names output ip daddr {address} udp dport {port} dnat to {address}:{udp}
+add rule ip husk-names output ip daddr {address} tcp dport {port} dnat to {address}:{tcp}
+"""
+
+# The response to a question the daemon can answer itself, None for one that others must answer.
+Answer = Callable[[dns.Query], bytes | None]
+# The servers to ask, best first; none for a container that may not ask anybody.
+Servers = Callable[[], Sequence[str]]
+Ask = Callable[[str, dns.Query, bytes], Awaitable[bytes]]
+
+
+class Resolver:
+    def __init__(self, answer: Answer, servers: Servers) -> None:
+        self._answer = answer
+        self._servers = servers
+        self._tasks = Tasks()
+        self._pending = 0
+        self._transport: asyncio.DatagramTransport | None = None
+        self._server: asyncio.Server | None = None
+        self._writers: set[asyncio.StreamWriter] = set()
+
+    async def open(self, sandbox_path: str) -> None:
+        try:
+            datagrams, listener = await asyncio.to_thread(_sockets, sandbox_path)
+        except OSError as error:
+            raise SystemFault(f"names cannot be resolved in {sandbox_path}: {error}") from error
+        loop = asyncio.get_running_loop()
+        try:
+            self._transport, _ = await loop.create_datagram_endpoint(lambda: _Datagrams(self), sock=datagrams)
+            self._server = await asyncio.start_server(self._converse, sock=listener)
+        except BaseException:
+            datagrams.close()
+            listener.close()
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Nothing in the sandbox is ours any more afterwards. Safe to call twice."""
+        if self._transport is not None:
+            self._transport.close()
+        if self._server is not None:
+            self._server.close()
+        for writer in list(self._writers):
+            writer.close()
+
+    def receive(self, data: bytes, sender: tuple[str, int]) -> None:
+        """A question over UDP."""
+        try:
+            query = dns.parse(data)
+        except dns.Malformed:
+            self._send(dns.refusal(data), sender)
+            return
+        response = self._answer(query)
+        if response is not None:
+            self._send(dns.fit(query, response), sender)
+        elif self._pending >= _MOST_AT_ONCE:
+            self._send(dns.failure(query, dns.SERVER_FAILURE), sender)
+        else:
+            self._tasks.spawn(self._forward_datagram(query, data, sender), "forward a question for a name")
+
+    async def _forward_datagram(self, query: dns.Query, data: bytes, sender: tuple[str, int]) -> None:
+        response = await self._forward(query, data, _ask_by_datagram)
+        self._send(dns.fit(query, response), sender)
+
+    async def _forward(self, query: dns.Query, data: bytes, ask: Ask) -> bytes:
+        """The answer of the first server that has one; the last failure when none has."""
+        failure = dns.failure(query, dns.SERVER_FAILURE)
+        self._pending += 1
+        try:
+            for server in self._servers()[:_MOST_SERVERS]:
+                try:
+                    async with asyncio.timeout(_PATIENCE):
+                        response = await ask(server, query, data)
+                except (OSError, TimeoutError, asyncio.IncompleteReadError) as error:
+                    log.debug("DNS server %s: %r", server, error)
+                    continue
+                if dns.code(response) not in (dns.SERVER_FAILURE, dns.REFUSED, dns.NOT_IMPLEMENTED):
+                    return response
+                failure = response
+        finally:
+            self._pending -= 1
+        return failure
+
+    def _send(self, response: bytes | None, sender: tuple[str, int]) -> None:
+        if response is not None and self._transport is not None and not self._transport.is_closing():
+            self._transport.sendto(response, sender)
+
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Questions over TCP, one after the other."""
+        self._writers.add(writer)
+        try:
+            while True:
+                async with asyncio.timeout(_IDLE):
+                    data = await reader.readexactly(int.from_bytes(await reader.readexactly(2)))
+                response = await self._reply(data)
+                if response is None:
+                    return
+                writer.write(len(response).to_bytes(2) + response)
+                await writer.drain()
+        except (OSError, TimeoutError, asyncio.IncompleteReadError):
+            return
+        finally:
+            self._writers.discard(writer)
+            writer.close()
+
+    async def _reply(self, data: bytes) -> bytes | None:
+        try:
+            query = dns.parse(data)
+        except dns.Malformed:
+            return dns.refusal(data)
+        return self._answer(query) or await self._forward(query, data, _ask_by_stream)
+
+
+class _Datagrams(asyncio.DatagramProtocol):
+    def __init__(self, resolver: Resolver) -> None:
+        self._resolver = resolver
+
+    def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
+        self._resolver.receive(data, addr)
+
+
+async def _ask_by_datagram(server: str, query: dns.Query, data: bytes) -> bytes:
+    loop = asyncio.get_running_loop()
+    # A port of its own for each question: who does not see the question cannot guess where to send a false answer.
+    with _socket(server, socket.SOCK_DGRAM) as channel:
+        channel.connect(_where(server))
+        await loop.sock_sendall(channel, data)
+        while not dns.answers(query, response := await loop.sock_recv(channel, 1 << 16)):
+            pass
+    return response
+
+
+async def _ask_by_stream(server: str, query: dns.Query, data: bytes) -> bytes:
+    loop = asyncio.get_running_loop()
+    channel = _socket(server, socket.SOCK_STREAM)
+    try:
+        await loop.sock_connect(channel, _where(server))
+        reader, writer = await asyncio.open_connection(sock=channel)
+    except BaseException:
+        channel.close()
+        raise
+    try:
+        writer.write(len(data).to_bytes(2) + data)
+        while True:
+            response = await reader.readexactly(int.from_bytes(await reader.readexactly(2)))
+            if dns.answers(query, response):
+                return response
+    finally:
+        writer.close()
+
+
+def _socket(server: str, kind: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in server else socket.AF_INET
+    return socket.socket(family, kind | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
+
+
+def _where(server: str) -> tuple[str, int]:
+    return server, _PORT
+
+
+def _sockets(sandbox_path: str) -> tuple[socket.socket, socket.socket]:
+    """Where the questions arrive, and the rules that bring them there."""
+
+    def make() -> tuple[socket.socket, socket.socket]:
+        datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
+        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
+        try:
+            for channel in (datagrams, listener):
+                channel.bind((ADDRESS, 0))
+            listener.listen(64)
+            rules = _RULES.format(
+                address=ADDRESS, port=_PORT, udp=datagrams.getsockname()[1], tcp=listener.getsockname()[1]
+            )
+            Nftables().run(rules)
+        except BaseException:
+            datagrams.close()
+            listener.close()
+            raise
+        return datagrams, listener
+
+    return namespaces.run_inside(Path(sandbox_path), make)

@@ -1,0 +1,71 @@
+"""How does a worker see a container's files and nothing else? A mount namespace with the container's root as `/`.
+
+The view has the container's mounts in it, as dockerd's copies have: bind mounts and volumes, not its tmpfs, /proc or
+/dev, which exist only inside a running container. Devices in it cannot be opened and programs not run, so that neither
+a hostile container nor a hostile archive has anything to get hold of.
+"""
+
+import os
+import stat
+import sys
+from typing import TypedDict
+
+from husk.kernel import views
+from husk.kernel.rooted import make_directories, open_in_root
+
+
+class Bind(TypedDict):
+    """Something of the host that the container has mounted."""
+
+    source: str
+    target: str
+    readonly: bool
+
+
+def confine(root: str, binds: list[Bind]) -> None:
+    """Make `root`, with `binds` mounted in it, this process' whole world; only what is imported already can be used."""
+    views.unshare()
+    top = os.open(root, os.O_PATH | os.O_DIRECTORY)
+    views.bind(root, top)
+    os.close(top)
+    for item in sorted(binds, key=lambda item: item["target"].count("/")):
+        _mount(root, item)
+    top = os.open(root, os.O_PATH | os.O_DIRECTORY)
+    views.restrict(top)
+    os.close(top)
+    views.pivot(root)
+    os.umask(0)
+    # Whatever would still be imported would now come out of the container's files.
+    sys.path.clear()
+    sys.meta_path.clear()
+    sys.path_importer_cache.clear()
+
+
+def _mount(root: str, item: Bind) -> None:
+    try:
+        status = os.stat(item["source"])
+    except FileNotFoundError:
+        # Made at the container's first start; before that the container has an empty place there.
+        return
+    target = _place(root, item["target"], stat.S_ISDIR(status.st_mode))
+    try:
+        views.bind(item["source"], target)
+    finally:
+        os.close(target)
+    if item["readonly"]:
+        mounted = open_in_root(root, item["target"], os.O_PATH)
+        try:
+            views.restrict(mounted, readonly=True)
+        finally:
+            os.close(mounted)
+
+
+def _place(root: str, target: str, directory: bool) -> int:
+    """A descriptor of what is to be mounted on, made as the runtime makes it at the start if it is not there."""
+    try:
+        return open_in_root(root, target, os.O_PATH)
+    except FileNotFoundError:
+        make_directories(root, target if directory else os.path.dirname(target))
+    if not directory:
+        os.close(open_in_root(root, target, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o755))
+    return open_in_root(root, target, os.O_PATH)

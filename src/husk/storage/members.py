@@ -1,0 +1,113 @@
+"""How does a file on disk become an entry of an archive? Header and data, though somebody may be changing it."""
+
+import contextlib
+import os
+import stat
+import tarfile
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from husk.storage.archive import is_overlay_xattr
+
+_BLOCK = 512
+BUFFER = 1 << 20
+
+
+@contextlib.contextmanager
+def tar_to(out: BinaryIO, only_xattrs: frozenset[str] | None = None) -> Iterator["Members"]:
+    """A tar that goes to `out`; its end mark is written only if the block ends well."""
+    yield Members(out, only_xattrs)
+    out.write(bytes(2 * _BLOCK))
+    out.flush()
+
+
+class Members:
+    """Writes files to a tar, in the order in which they are added. A file with several names is written once.
+
+    `tarfile.TarFile` would remember every entry; this holds one buffer, however large the tree is.
+    """
+
+    def __init__(self, out: BinaryIO, only_xattrs: frozenset[str] | None = None) -> None:
+        self._out = out
+        self._only = only_xattrs
+        self._first_names: dict[tuple[int, int], str] = {}
+
+    def add_empty(self, name: str) -> None:
+        """An empty file that is on no disk: a mark."""
+        self._head(tarfile.TarInfo(name))
+
+    def add(self, name: str, path: bytes, status: os.stat_result) -> None:
+        """Write the file at `path` as `name`; nothing for a socket, which no archive holds, and what has vanished."""
+        member = self._member(name, path, status)
+        if member is None:
+            return
+        file = (status.st_dev, status.st_ino)
+        shared = status.st_nlink > 1 and not stat.S_ISDIR(status.st_mode)
+        if shared and (first := self._first_names.get(file)) is not None:
+            member.type, member.linkname, member.size = tarfile.LNKTYPE, first, 0
+            member.pax_headers = {}
+        if not member.isreg():
+            self._head(member)
+        elif not self._file(member, path):
+            return
+        if shared:
+            self._first_names.setdefault(file, name)
+
+    def _head(self, member: tarfile.TarInfo) -> None:
+        self._out.write(member.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape"))
+
+    def _member(self, name: str, path: bytes, status: os.stat_result) -> tarfile.TarInfo | None:
+        member = tarfile.TarInfo(name)
+        member.mode = stat.S_IMODE(status.st_mode)
+        member.uid, member.gid = status.st_uid, status.st_gid
+        member.mtime = int(status.st_mtime)
+        kind = stat.S_IFMT(status.st_mode)
+        try:
+            if kind == stat.S_IFREG:
+                member.size = status.st_size
+            elif kind == stat.S_IFDIR:
+                member.type = tarfile.DIRTYPE
+            elif kind == stat.S_IFLNK:
+                member.type, member.linkname = tarfile.SYMTYPE, os.fsdecode(os.readlink(path))
+            elif kind == stat.S_IFIFO:
+                member.type = tarfile.FIFOTYPE
+            elif kind in (stat.S_IFCHR, stat.S_IFBLK):
+                member.type = tarfile.CHRTYPE if kind == stat.S_IFCHR else tarfile.BLKTYPE
+                member.devmajor, member.devminor = os.major(status.st_rdev), os.minor(status.st_rdev)
+            else:
+                return None
+            member.pax_headers = {
+                f"SCHILY.xattr.{xattr}": os.getxattr(path, xattr, follow_symlinks=False).decode(
+                    "utf-8", "surrogateescape"
+                )
+                for xattr in sorted(os.listxattr(path, follow_symlinks=False))
+                if not is_overlay_xattr(xattr) and (self._only is None or xattr in self._only)
+            }
+        except OSError:
+            return None
+        return member
+
+    def _file(self, member: tarfile.TarInfo, path: bytes) -> bool:
+        """Write header and data; False when there is no such file any more."""
+        try:
+            # O_NONBLOCK: the file may have become a pipe that nobody writes to.
+            fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError:
+            return False
+        try:
+            if not stat.S_ISREG(os.fstat(fd).st_mode):
+                return False
+            self._head(member)
+            left = member.size
+            while left and (data := os.read(fd, min(left, BUFFER))):
+                self._out.write(data)
+                left -= len(data)
+        finally:
+            os.close(fd)
+        # The header has promised a size; meanwhile somebody may have truncated the file.
+        left += -member.size % _BLOCK
+        while left:
+            count = min(left, BUFFER)
+            self._out.write(bytes(count))
+            left -= count
+        return True

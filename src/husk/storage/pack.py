@@ -1,0 +1,118 @@
+"""How do files leave a container? The worker process: what a path names, as a tar, from inside its own view.
+
+    pack <job as JSON> <fd>
+
+`fd` first gets one line about the path (`found <status as JSON>`, `missing`, `system <message>`), and after the archive
+on standard output a second one, `whole`. A job without a path asks for the whole root, without a name for itself.
+"""
+
+import contextlib
+import json
+import os
+import signal
+import stat
+import sys
+from collections.abc import Iterator
+from typing import TypedDict
+
+from husk.storage.confine import Bind, confine
+from husk.storage.members import BUFFER, tar_to
+
+# What dockerd's archives carry: more would be somebody's labels that mean nothing elsewhere.
+_XATTRS = frozenset({"security.capability"})
+
+
+class PackJob(TypedDict):
+    root: str
+    binds: list[Bind]
+    path: str
+    only_status: bool
+
+
+class FileStatus(TypedDict):
+    """What a path of a container names; `link` is where a symbolic link leads in the end."""
+
+    name: str
+    size: int
+    mode: int
+    mtime_ns: int
+    link: str
+
+
+def main() -> None:
+    job: PackJob = json.loads(sys.argv[1])
+    report = int(sys.argv[2])
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    try:
+        confine(job["root"], job["binds"])
+        if job["path"]:
+            status = describe(job["path"])
+            _tell(report, "found " + json.dumps(status))
+            if job["only_status"]:
+                return
+            top, prefix = source(job["path"], stat.S_ISDIR(status["mode"]))
+        else:
+            top, prefix = "/", None
+    except FileNotFoundError:
+        _tell(report, "missing")
+        return
+    except OSError as error:
+        _tell(report, f"system {(error.strerror or str(error)).lower()}: {error.filename or job['path']}")
+        return
+    with open(1, "wb", buffering=BUFFER, closefd=False) as out, tar_to(out, _XATTRS) as members:
+        for name, path, found in walk(os.fsencode(top), prefix):
+            members.add(name, path, found)
+    _tell(report, "whole")
+
+
+def describe(path: str) -> FileStatus:
+    """The status of `path` itself; a trailing slash or dot asks for what a link leads to."""
+    status = os.lstat(path)
+    link = ""
+    if stat.S_ISLNK(status.st_mode):
+        # One that leads nowhere can still be told where; one that leads in circles is an error.
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            os.stat(path)
+        link = os.path.realpath(path)
+    return FileStatus(
+        name=base_name(path), size=status.st_size, mode=status.st_mode, mtime_ns=status.st_mtime_ns, link=link
+    )
+
+
+def base_name(path: str) -> str:
+    """The last element as Go has it: `/` for the root, `.` where the path ends so."""
+    return path.rstrip("/").rpartition("/")[2] or "/"
+
+
+def source(path: str, directory: bool) -> tuple[str, str]:
+    """(what to walk, its name in the archive): `/a/b` is `b`, `/a/b/.` is `.`, the root is nothing before a slash."""
+    name = base_name(path)
+    return path if directory else path.rstrip("/"), "" if name == "/" else name
+
+
+def walk(top: bytes, prefix: str | None) -> Iterator[tuple[str, bytes, os.stat_result]]:
+    """(name in the archive, path, status) of `top` and all below it; without a prefix `top` itself is left out."""
+    head = [] if prefix is None else [prefix]
+    stack = [b""]
+    while stack:
+        relative = stack.pop()
+        path = os.path.join(top, relative) if relative else top
+        try:
+            # Only the top may be meant through a link: `dir/` or `dir/.`
+            status = os.lstat(path)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        if relative:
+            yield "/".join([*head, os.fsdecode(relative)]), path, status
+        elif prefix is not None:
+            yield prefix, path, status
+        if stat.S_ISDIR(status.st_mode):
+            try:
+                children = sorted(os.listdir(path), reverse=True)
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            stack += [relative + b"/" + child if relative else child for child in children]
+
+
+def _tell(fd: int, line: str) -> None:
+    os.write(fd, line.replace("\n", " ").encode("utf-8", "backslashreplace") + b"\n")

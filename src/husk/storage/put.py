@@ -1,0 +1,164 @@
+"""How do files come into a container? The worker process: a tar in, files at a place of the container's view out.
+
+    put <job as JSON>
+
+Standard input is the archive, plain or compressed. One line on standard output tells how it went: `ok`, `missing`,
+`invalid <message>` (the request is to blame), `forbidden <message>`, `system <message>` (the host is).
+"""
+
+import errno
+import json
+import os
+import stat
+import sys
+from typing import TypedDict
+
+from husk.storage.confine import Bind, confine
+from husk.storage.extract import Extractor, clamp_time, set_xattrs
+from husk.storage.tar import BLOCK, DIRECTORY, Entry, TarError, TarStream
+from husk.storage.unpack import Reader, choose_reader, describe, is_fault_of_host
+
+_BUFFER_SIZE = 1 << 20
+
+
+class PutJob(TypedDict):
+    """`owner` (user, group) replaces the archive's owners; `keep_kinds` refuses a file in a directory's place."""
+
+    root: str
+    binds: list[Bind]
+    path: str
+    readonly_root: bool
+    keep_kinds: bool
+    owner: list[int] | None
+
+
+class Input:
+    """Standard input, with its first block to look at."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self.head = b""
+        while len(self.head) < BLOCK and (more := os.read(fd, BLOCK - len(self.head))):
+            self.head += more
+        self._unread = self.head
+
+    def readinto(self, buffer: memoryview, /) -> int:
+        if self._unread:
+            count = min(len(self._unread), len(buffer))
+            buffer[:count] = self._unread[:count]
+            self._unread = self._unread[count:]
+            return count
+        return os.readv(self._fd, [buffer])
+
+    def read(self, size: int = _BUFFER_SIZE, /) -> bytes:
+        if self._unread:
+            data, self._unread = self._unread[:size], self._unread[size:]
+            return data
+        return os.read(self._fd, size)
+
+
+class Placer(Extractor):
+    """Applies an archive to a directory that is in use: what it does not mention stays, whiteouts are plain files."""
+
+    inherits = True
+
+    def __init__(self, stream: TarStream, destination: str, keep_kinds: bool, owner: list[int] | None) -> None:
+        super().__init__(stream)
+        self._destination = destination
+        self._keep_kinds = keep_kinds
+        self._owner = owner
+
+    def _apply(self, entry: Entry, path: bytes) -> None:
+        if self._owner is not None:
+            entry.uid, entry.gid = self._owner
+        if not path:
+            if entry.kind != DIRECTORY:
+                raise TarError("an archive entry has the name of the directory that it is put into")
+            return  # what the directory itself looks like is not the archive's business
+        if self._keep_kinds:
+            self._check_kind(entry, path)
+        self._place(entry, path)
+
+    def _check_kind(self, entry: Entry, path: bytes) -> None:
+        try:
+            is_directory = stat.S_ISDIR(os.lstat(path).st_mode)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        shown = f'"{os.path.join(self._destination, os.fsdecode(path))}"'
+        if is_directory and entry.kind != DIRECTORY:
+            raise TarError(f'cannot overwrite directory {shown} with non-directory "{self._destination}"')
+        if not is_directory and entry.kind == DIRECTORY:
+            raise TarError(f'cannot overwrite non-directory {shown} with directory "{self._destination}"')
+
+    def _directory(self, entry: Entry, path: bytes) -> None:
+        """Owner and mode at once: somebody may be waiting for the files in it."""
+        super()._directory(entry, path)
+        os.chown(path, entry.uid, entry.gid, follow_symlinks=False)
+        os.chmod(path, entry.mode)
+        set_xattrs(path, entry)
+
+    def _finish_directory(self, path: bytes, entry: Entry) -> None:
+        time = clamp_time(entry.mtime_ns)
+        try:
+            os.utime(path, ns=(time, time), follow_symlinks=False)
+        except (FileNotFoundError, NotADirectoryError):
+            return  # a later entry, or the container, has taken it away
+
+
+def main() -> None:
+    job: PutJob = json.loads(sys.argv[1])
+    report = os.dup(1)
+    os.dup2(2, 1)
+    outcome = put(job, 0)
+    os.write(report, outcome.replace("\n", " ").encode("utf-8", "backslashreplace") + b"\n")
+
+
+def put(job: PutJob, fd: int) -> str:
+    """Do the work and put the outcome into a line. The place is looked at before the first byte is read."""
+    source = None
+    try:
+        # What decompressing needs must be imported before the view closes, and the choice needs the first bytes: those
+        # come at once or the request is empty.
+        source = Input(fd)
+        reader, needs_end = choose_reader(source)
+        confine(job["root"], job["binds"])
+        destination = os.path.realpath(job["path"], strict=True)
+        if not stat.S_ISDIR(os.lstat(destination).st_mode):
+            return "invalid extraction point is not a directory"
+        if (refusal := _refusal(destination, job)) is not None:
+            return f"forbidden {refusal}"
+        os.chdir(destination)
+    except FileNotFoundError:
+        return "missing"
+    except OSError as error:
+        kind = "invalid" if error.errno in (errno.ENOTDIR, errno.ELOOP) else "system"
+        return f"{kind} {(error.strerror or str(error)).lower()}: {job['path']}"
+    return _extract(reader, needs_end, job, destination)
+
+
+def _extract(reader: Reader, needs_end: bool, job: PutJob, destination: str) -> str:
+    buffer = bytearray(_BUFFER_SIZE)
+
+    def next_buffer() -> memoryview:
+        view = memoryview(buffer)
+        return view[: reader.readinto(view)]
+
+    stream = TarStream(next_buffer)
+    try:
+        Placer(stream, destination, job["keep_kinds"], job["owner"]).run(needs_end)
+        stream.drain()
+    except Exception as error:
+        if is_fault_of_host(error):
+            return f"system {error}"
+        return describe(error)
+    return "ok"
+
+
+def _refusal(destination: str, job: PutJob) -> str | None:
+    """Why nothing may be written there, if so. The innermost mount decides."""
+    inside = [item for item in job["binds"] if (destination + "/").startswith(item["target"].rstrip("/") + "/")]
+    if not inside:
+        return "container rootfs is marked read-only" if job["readonly_root"] else None
+    if max(inside, key=lambda item: len(item["target"]))["readonly"]:
+        return "mounted volume is marked read-only"
+    return None

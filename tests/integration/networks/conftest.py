@@ -1,0 +1,172 @@
+"""Real traffic between containers, the host, and an outside that the tests make: nothing real is ever reached.
+
+The ends of the traffic are sockets of this process that live in the containers' network namespaces: no image has to
+bring programs for it.
+"""
+
+import random
+import secrets
+import socket
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from ipaddress import IPv4Interface
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+import pytest
+
+from husk.kernel import namespaces, rtnetlink
+from husk.kernel.netlink import NetlinkSocket
+from tests.support.daemon import Daemon
+
+T = TypeVar("T")
+PATIENCE = 5.0
+
+
+class Outside(NamedTuple):
+    """A machine beyond the host that knows the host and no container."""
+
+    namespace: Path
+    address: str
+    # The host's address on the way to it.
+    host: str
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Iterator[Outside]:
+    # 198.18.0.0/15 is for tests of equipment and never routed.
+    prefix = f"198.{random.choice((18, 19))}.{random.randrange(256)}"
+    here, there = IPv4Interface(f"{prefix}.1/24"), IPv4Interface(f"{prefix}.2/24")
+    link, path = "ot" + secrets.token_hex(5), tmp_path / "outside"
+    with NetlinkSocket() as host:
+
+        def connect(namespace: int) -> None:
+            host.execute(rtnetlink.add_veth(link, "eth0", peer_namespace=namespace))
+            with NetlinkSocket() as inside:
+                inside.execute(rtnetlink.add_address(socket.if_nametoindex("eth0"), there), rtnetlink.set_up("eth0"))
+
+        namespaces.create(path, connect)
+        try:
+            host.execute(rtnetlink.add_address(socket.if_nametoindex(link), here), rtnetlink.set_up(link))
+            yield Outside(path, str(there.ip), str(here.ip))
+        finally:
+            namespaces.remove(path)
+            host.attempt([rtnetlink.delete_link(link)])
+
+
+@pytest.fixture(autouse=True)
+def no_networks_left(request: pytest.FixtureRequest) -> Iterator[None]:
+    """After each test on the shared daemon: none of its networks, and no bridge of theirs."""
+    if "daemon" not in request.fixturenames:
+        yield
+        return
+    daemon: Daemon = request.getfixturevalue("daemon")
+    yield
+    if daemon.process is None:
+        daemon.start()
+    daemon.remove_containers()
+    daemon.docker("network", "prune", "-f")
+    assert daemon._traces.bridges() == {daemon.config.bridge_name}
+
+
+class Network:
+    """What tests do with a daemon's networks."""
+
+    def __init__(self, daemon: Daemon) -> None:
+        self.daemon = daemon
+
+    def run(self, name: str, *options: str) -> str:
+        """A container that does nothing; its id."""
+        arguments = ["run", "-d", "--name", name, *options, "busybox", "sleep", "1000"]
+        return self.daemon.docker(*arguments).stdout.strip()
+
+    def create(self, name: str, *options: str) -> str:
+        return self.daemon.docker("network", "create", *options, name).stdout.strip()
+
+    def inspect(self, container: str, template: str) -> str:
+        return self.daemon.docker("inspect", "-f", template, container).stdout.strip()
+
+    def address(self, container: str, network: str = "bridge") -> str:
+        return self.inspect(container, f'{{{{(index .NetworkSettings.Networks "{network}").IPAddress}}}}')
+
+    def sandbox(self, container: str) -> Path:
+        return Path(self.inspect(container, "{{.NetworkSettings.SandboxKey}}"))
+
+    def port(self, container: str, port: str) -> int:
+        return int(self.daemon.docker("port", container, port).stdout.split()[0].rpartition(":")[2])
+
+    def pings(self, container: str, address: str, seconds: int = 3) -> bool:
+        command = ["nsenter", f"--net={self.sandbox(container)}", "busybox", "ping", "-c1", f"-W{seconds}", address]
+        return subprocess.run(command, capture_output=True).returncode == 0
+
+    @property
+    def gateway(self) -> str:
+        return self.daemon.config.bip.partition("/")[0]
+
+
+@pytest.fixture
+def net(daemon: Daemon) -> Network:
+    return Network(daemon)
+
+
+def inside(namespace: Path | None, work: Callable[[], T]) -> T:
+    """In a container's network, or the host's own."""
+    return work() if namespace is None else namespaces.run_inside(namespace, work)
+
+
+@contextmanager
+def serving(namespace: Path | None, port: int, kind: int = socket.SOCK_STREAM, address: str = "") -> Iterator[None]:
+    """A server that tells everybody the address it sees them at."""
+
+    def listen() -> socket.socket:
+        made = socket.socket(socket.AF_INET, kind)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind((address, port))
+        if kind == socket.SOCK_STREAM:
+            made.listen(8)
+        return made
+
+    server = inside(namespace, listen)
+
+    def serve() -> None:
+        try:
+            while True:
+                if kind == socket.SOCK_STREAM:
+                    connection, peer = server.accept()
+                    with connection:
+                        connection.sendall(peer[0].encode())
+                else:
+                    _, peer = server.recvfrom(100)
+                    server.sendto(peer[0].encode(), peer)
+        except OSError:
+            return
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        server.shutdown(socket.SHUT_RDWR) if kind == socket.SOCK_STREAM else server.close()
+        server.close()
+
+
+def reach(
+    address: str, port: int, namespace: Path | None = None, kind: int = socket.SOCK_STREAM, seconds: float = PATIENCE
+) -> str:
+    """What a server says; "" when there is no answer."""
+
+    def connect() -> socket.socket:
+        made = socket.socket(socket.AF_INET, kind)
+        made.settimeout(seconds)
+        made.connect((address, port))
+        return made
+
+    try:
+        with inside(namespace, connect) as channel:
+            if kind == socket.SOCK_DGRAM:
+                channel.send(b"?")
+            return channel.recv(100).decode()
+    except OSError:
+        return ""

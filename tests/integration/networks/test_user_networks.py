@@ -1,0 +1,395 @@
+"""Networks that users make: what may be made, who reaches whom, and what a crash leaves of them."""
+
+import contextlib
+import json
+import socket
+import subprocess
+
+import pytest
+
+from husk.kernel import rtnetlink
+from husk.kernel.netlink import NetlinkSocket
+from tests.integration.networks.conftest import Network, inside, reach, serving
+from tests.support.waiting import wait_until
+
+
+def refused(net: Network, *arguments: str) -> str:
+    done = net.daemon.docker(*arguments, check=False)
+    assert done.returncode != 0
+    return done.stderr.strip()
+
+
+def network(net: Network, name: str) -> dict:
+    return json.loads(net.daemon.docker("network", "inspect", name).stdout)[0]
+
+
+def routes(net: Network, container: str) -> str:
+    return inside(net.sandbox(container), lambda: subprocess.check_output(["busybox", "ip", "route"], text=True))
+
+
+def bridge(net: Network, name: str) -> str:
+    return network(net, name)["Options"].get("com.docker.network.bridge.name") or f"br-{network(net, name)['Id'][:12]}"
+
+
+# --- making and removing
+
+
+def test_a_network_is_as_it_was_asked_for(net):
+    options = ["--subnet", "10.213.0.0/16", "--ip-range", "10.213.7.0/24", "--gateway", "10.213.7.254"]
+    options += ["--aux-address", "printer=10.213.7.1", "--label", "stage=test", "--attachable"]
+    options += ["-o", "com.docker.network.bridge.name=hktest-made", "-o", "com.docker.network.driver.mtu=1400"]
+    net.create("made", *options)
+    found = network(net, "made")
+    assert found["IPAM"]["Config"] == [
+        {
+            "Subnet": "10.213.0.0/16",
+            "IPRange": "10.213.7.0/24",
+            "Gateway": "10.213.7.254",
+            "AuxiliaryAddresses": {"printer": "10.213.7.1"},
+        }
+    ]
+    assert (found["Driver"], found["Scope"], found["Internal"], found["Attachable"]) == ("bridge", "local", False, True)
+    assert found["Labels"] == {"stage": "test"}
+    net.run("one", "--network", "made")
+    net.run("two", "--network", "made")
+    addresses = [net.address(name, "made") for name in ("one", "two")]
+    assert addresses == ["10.213.7.0", "10.213.7.2"], "in the range, and not the printer's"
+    shown = inside(net.sandbox("one"), lambda: subprocess.check_output(["busybox", "ip", "link"], text=True))
+    assert "mtu 1400" in shown
+    assert "hktest-made" in {name for _, name in socket.if_nameindex()}
+    assert net.pings("one", "10.213.7.254")
+
+
+def test_listing_with_filters(net):
+    net.create("blue", "--label", "colour=blue")
+    net.create("green", "--label", "colour=green")
+    net.run("user", "--network", "blue")
+
+    def listed(*filters: str) -> list[str]:
+        words = [word for text in filters for word in ("--filter", text)]
+        return net.daemon.docker("network", "ls", "--format", "{{.Name}}", *words).stdout.split()
+
+    assert listed() == ["blue", "bridge", "green", "host", "none"]
+    assert listed("type=custom") == ["blue", "green"]
+    assert listed("type=builtin", "driver=bridge") == ["bridge"]
+    assert listed("label=colour=green") == ["green"]
+    assert listed("name=re") == ["green"]
+    assert listed("dangling=true") == ["green"]
+    assert listed("dangling=false") == ["blue", "bridge", "host", "none"]
+    assert listed(f"id={network(net, 'blue')['Id'][:10]}") == ["blue"]
+
+
+def test_what_docker_refuses_is_refused_in_its_words(net):
+    net.create("taken", "--subnet", "10.214.0.0/16", "-o", "com.docker.network.bridge.name=hktest-taken")
+    create = ("network", "create")
+    assert "network with name taken already exists" in refused(net, *create, "taken")
+    overlap = "Pool overlaps with other one on this address space"
+    assert overlap in refused(net, *create, "--subnet", "10.214.3.0/24", "new")
+    assert "networks have same bridge name" in refused(
+        net, *create, "-o", "com.docker.network.bridge.name=hktest-taken", "new"
+    )
+    assert "operation is not permitted on predefined bridge network" in refused(net, *create, "bridge")
+    pool = {"Subnet": "10.215.0.0/16", "Gateway": "10.1.0.1"}
+    answer = net.daemon.http("POST", "/networks/create", {"Name": "new", "IPAM": {"Config": [pool]}})
+    assert (answer.status, "parent subnet is 10.215.0.0/16" in answer.message) == (400, True)
+    assert 'only one instance of "host" network is allowed' in refused(net, *create, "-d", "host", "new")
+    assert "plugin" in refused(net, *create, "-d", "no-such-driver", "new")
+    assert "not implemented by Husk yet" in refused(net, *create, "--ipv6", "new")
+    assert "not implemented by Husk yet" in refused(net, *create, "-d", "macvlan", "new")
+    assert "is a pre-defined network and cannot be removed" in refused(net, "network", "rm", "bridge")
+    assert "network nowhere not found" in refused(net, "network", "inspect", "nowhere")
+    assert net.daemon.docker("network", "ls", "-q", "--filter", "type=custom").stdout.count("\n") == 1
+
+
+def test_a_network_in_use_stays(net):
+    net.create("busy")
+    net.run("user", "--network", "busy")
+    assert 'has active endpoints (name:"user"' in refused(net, "network", "rm", "busy")
+    assert net.daemon.http("DELETE", "/networks/busy").status == 403
+    assert net.daemon.docker("network", "prune", "-f").stdout == ""
+    net.daemon.docker("stop", "-t", "0", "user")
+    name = bridge(net, "busy")
+    net.daemon.docker("network", "rm", "busy")
+    assert name not in {link for _, link in socket.if_nameindex()}
+    assert "network busy not found" in refused(net, "start", "user")
+
+
+def test_prune_takes_what_nobody_uses(net):
+    net.create("keep", "--label", "keep")
+    net.create("drop")
+    assert net.daemon.http("POST", '/networks/prune?filters={"label!":["keep"]}').json() == {
+        "NetworksDeleted": ["drop"]
+    }
+    assert net.daemon.http("POST", '/networks/prune?filters={"until":["1h"]}').json() == {"NetworksDeleted": None}
+    assert net.daemon.http("POST", "/networks/prune").json() == {"NetworksDeleted": ["keep"]}
+
+
+def test_subnets_of_unasked_networks_do_not_overlap(net):
+    subnets = []
+    for number in range(3):
+        net.create(f"auto{number}")
+        subnets.append(network(net, f"auto{number}")["IPAM"]["Config"][0]["Subnet"])
+    assert len(set(subnets)) == 3
+
+
+# --- who reaches whom
+
+
+def test_networks_are_apart(net):
+    net.create("left")
+    net.create("right")
+    net.run("one", "--network", "left")
+    net.run("two", "--network", "left")
+    net.run("far", "--network", "right")
+    net.run("plain")
+    assert net.pings("one", net.address("two", "left"))
+    for network_name, container in (("right", "far"), ("bridge", "plain")):
+        assert not net.pings("one", net.address(container, network_name), seconds=1)
+        assert not net.pings(container, net.address("one", "left"), seconds=1)
+
+
+def test_an_internal_network_leads_nowhere(net, outside):
+    net.create("vault", "--internal")
+    net.run("inner", "--network", "vault")
+    net.run("peer", "--network", "vault")
+    assert net.pings("inner", net.address("peer", "vault"))
+    assert "default" not in routes(net, "inner")
+    gateway = network(net, "vault")["IPAM"]["Config"][0]["Gateway"]
+    command = ["busybox", "ip", "route", "add", "default", "via", gateway]
+    inside(net.sandbox("inner"), lambda: subprocess.run(command, check=True))
+    assert not net.pings("inner", outside.address, seconds=1), "not even with a route"
+    net.run("outer")
+    assert not net.pings("inner", net.address("outer"), seconds=1)
+
+
+def test_without_icc_containers_reach_the_outside_and_not_each_other(net, outside):
+    net.create("shy", "-o", "com.docker.network.bridge.enable_icc=false")
+    net.run("one", "--network", "shy")
+    net.run("two", "--network", "shy")
+    assert not net.pings("one", net.address("two", "shy"), seconds=1)
+    assert net.pings("one", outside.address)
+
+
+def test_without_masquerade_the_outside_sees_the_container(net, outside):
+    net.create("bare", "-o", "com.docker.network.bridge.enable_ip_masquerade=false")
+    net.run("one", "--network", "bare")
+    subnet = network(net, "bare")["IPAM"]["Config"][0]["Subnet"]
+    command = ["busybox", "ip", "route", "add", subnet, "via", outside.host]
+    inside(outside.namespace, lambda: subprocess.run(command, check=True))
+    with serving(outside.namespace, 7000):
+        assert reach(outside.address, 7000, net.sandbox("one")) == net.address("one", "bare")
+
+
+def test_a_network_can_bind_ports_to_one_address(net, outside):
+    net.create("local", "-o", "com.docker.network.bridge.host_binding_ipv4=127.0.0.1")
+    net.run("web", "--network", "local", "-p", "80")
+    port = net.port("web", "80/tcp")
+    with serving(net.sandbox("web"), 80):
+        assert reach("127.0.0.1", port) != ""
+        assert reach(outside.host, port, outside.namespace, seconds=1) == ""
+
+
+# --- containers on networks
+
+
+def test_address_and_mac_of_choice(net):
+    net.create("fixed", "--subnet", "10.216.0.0/24")
+    # The next address is one that waits in the warm pool after this:
+    net.run("first", "--network", "fixed")
+    for address in ("10.216.0.3", "10.216.0.4", "10.216.0.77"):
+        mac = f"02:00:00:00:00:{address.rpartition('.')[2].zfill(2)}"
+        name = "c" + address.replace(".", "-")
+        net.run(name, "--network", "fixed", "--ip", address, "--mac-address", mac)
+        assert net.address(name, "fixed") == address
+        shown = inside(net.sandbox(name), lambda: subprocess.check_output(["busybox", "ip", "link"], text=True))
+        assert mac in shown
+        assert net.pings("first", address)
+    assert "Address already in use" in refused(
+        net, "run", "--network", "fixed", "--ip", "10.216.0.77", "busybox", "true"
+    )
+    net.create("loose")
+    assert "only when connecting to networks with user configured subnets" in refused(
+        net, "run", "--network", "loose", "--ip", "10.1.1.1", "busybox", "true"
+    )
+
+
+def test_several_networks_from_the_start(net):
+    net.create("aaa")
+    net.create("zzz")
+    net.run("both", "--network", "zzz", "--network", "aaa")
+    net.run("left", "--network", "aaa")
+    net.run("right", "--network", "zzz")
+    assert net.pings("both", net.address("left", "aaa"))
+    assert net.pings("both", net.address("right", "zzz"))
+    assert not net.pings("left", net.address("right", "zzz"), seconds=1)
+    gateway = network(net, "aaa")["IPAM"]["Config"][0]["Gateway"]
+    assert f"default via {gateway}" in routes(net, "both"), "the first by name"
+    hosts = net.daemon.docker("exec", "both", "cat", "/etc/hosts").stdout
+    assert net.address("both", "aaa") in hosts and net.address("both", "zzz") in hosts
+    net.run("other", "--network", "name=aaa", "--network", "name=zzz,gw-priority=5")
+    gateway = network(net, "zzz")["IPAM"]["Config"][0]["Gateway"]
+    assert f"default via {gateway}" in routes(net, "other")
+
+
+def test_connecting_and_disconnecting_while_it_runs(net):
+    net.create("extra", "--subnet", "10.217.0.0/24")
+    net.run("mover")
+    net.run("peer", "--network", "extra")
+    net.daemon.docker("network", "connect", "--ip", "10.217.0.9", "--alias", "nick", "extra", "mover")
+    assert net.address("mover", "extra") == "10.217.0.9"
+    assert net.pings("mover", net.address("peer", "extra"))
+    assert net.pings("mover", net.gateway), "the old network is still there"
+    assert "10.217.0.9\t" in net.daemon.docker("exec", "mover", "cat", "/etc/hosts").stdout
+    assert {c["Name"] for c in network(net, "extra")["Containers"].values()} == {"mover", "peer"}
+    assert "already exists in network extra" in refused(net, "network", "connect", "extra", "mover")
+    net.daemon.docker("network", "disconnect", "bridge", "mover")
+    assert "default via 10.217.0.1 dev eth1" in routes(net, "mover")
+    net.daemon.docker("network", "disconnect", "extra", "mover")
+    assert routes(net, "mover") == ""
+    assert "10.217" not in net.daemon.docker("exec", "mover", "cat", "/etc/hosts").stdout
+    assert "is not connected to network extra" in refused(net, "network", "disconnect", "extra", "mover")
+    net.daemon.docker("network", "connect", "extra", "mover")
+    assert net.pings("mover", net.address("peer", "extra"))
+    net.daemon.docker("restart", "-t", "0", "mover")
+    assert json.loads(net.inspect("mover", "{{json .NetworkSettings.Networks}}")).keys() == {"extra"}
+    assert net.pings("mover", net.address("peer", "extra"))
+
+
+def test_connecting_and_disconnecting_while_it_is_stopped(net):
+    net.create("later", "--subnet", "10.218.0.0/24")
+    net.daemon.docker("create", "--name", "sleeper", "busybox", "sleep", "1000")
+    net.daemon.docker("network", "connect", "--ip", "10.218.0.5", "later", "sleeper")
+    net.daemon.docker("network", "disconnect", "bridge", "sleeper")
+    net.daemon.docker("start", "sleeper")
+    assert net.address("sleeper", "later") == "10.218.0.5"
+    assert json.loads(net.inspect("sleeper", "{{json .NetworkSettings.Networks}}")).keys() == {"later"}
+
+
+def test_published_ports_follow_the_container(net, outside):
+    net.create("first")
+    net.create("second")
+    net.run("web", "--network", "first", "-p", "80")
+    port = net.port("web", "80/tcp")
+    with serving(net.sandbox("web"), 80):
+        net.daemon.docker("network", "connect", "second", "web")
+        assert reach("127.0.0.1", port) != ""
+        net.daemon.docker("network", "disconnect", "first", "web")
+        assert reach("127.0.0.1", port) != ""
+        assert reach(outside.host, port, outside.namespace) == outside.address
+        assert net.port("web", "80/tcp") == port
+
+
+def test_sharing_the_network_of_a_container(net):
+    net.create("home")
+    net.run("host-of-it", "--network", "home", "-p", "80", "--hostname", "shared")
+    net.run("guest", "--network", "container:host-of-it")
+    assert net.inspect("guest", "{{json .NetworkSettings.Networks}}") == "{}"
+    for file in ("/etc/hosts", "/etc/resolv.conf", "/etc/hostname"):
+        seen = [net.daemon.docker("exec", name, "cat", file).stdout for name in ("guest", "host-of-it")]
+        assert seen[0] == seen[1] != ""
+    links = [net.daemon.docker("exec", name, "ip", "-o", "addr").stdout for name in ("guest", "host-of-it")]
+    assert links[0] == links[1]
+    assert "conflicting options: port publishing" in refused(
+        net, "run", "--network", "container:guest", "-p", "80", "busybox", "true"
+    )
+    assert "No such container: nobody" in refused(net, "run", "--network", "container:nobody", "busybox", "true")
+    net.daemon.docker("stop", "-t", "0", "host-of-it")
+    message = refused(net, "run", "--network", "container:host-of-it", "busybox", "true")
+    assert "cannot join network namespace of a non running container" in message
+    assert "cannot be connected to any other network" in refused(net, "network", "connect", "home", "guest")
+
+
+def test_networks_of_no_use_to_each_other(net):
+    net.run("alone", "--network", "none")
+    net.create("some")
+    assert "private (none) mode" in refused(net, "network", "connect", "some", "alone")
+    assert "container must be created in host network mode" in refused(net, "network", "connect", "host", "alone")
+    assert "network unknown not found" in refused(net, "run", "--network", "unknown", "busybox", "true")
+
+
+def test_events(net):
+    with contextlib.closing(net.daemon.sdk()) as client:
+        stream = client.events(decode=True, filters={"type": "network"})
+        net.create("seen")
+        net.run("one", "--network", "seen")
+        net.daemon.docker("rm", "-f", "one")
+        net.daemon.docker("network", "rm", "seen")
+        seen = []
+        for event in stream:
+            seen.append(event)
+            if event["Action"] == "destroy":
+                break
+        stream.close()
+    assert [event["Action"] for event in seen] == ["create", "connect", "disconnect", "destroy"]
+    assert all(event["Actor"]["Attributes"]["name"] == "seen" for event in seen)
+    assert all(event["Actor"]["Attributes"]["type"] == "bridge" for event in seen)
+    assert "container" in seen[1]["Actor"]["Attributes"]
+
+
+# --- crashes
+
+
+def test_networks_and_who_is_on_them_outlive_the_daemon(net):
+    net.create("first", "--subnet", "10.219.0.0/24")
+    net.create("second", "--internal")
+    net.run("one", "--network", "first", "--network", "second")
+    net.run("two", "--network", "second")
+    before = network(net, "first")["Containers"]
+    net.daemon.kill9()
+    with NetlinkSocket() as netlink:
+        netlink.execute(rtnetlink.delete_link("br-" + next(iter(ids(net, "first")))[:12]))
+    net.daemon.start()
+    assert network(net, "first")["Containers"] == before
+    assert net.pings("one", "10.219.0.1"), "the bridge is there again, with its ports"
+    assert net.pings("one", net.address("two", "second"))
+    net.run("three", "--network", "first")
+    assert net.pings("three", net.address("one", "first"))
+    net.daemon.docker("rm", "-f", "one", "two", "three")
+    net.daemon.docker("network", "rm", "first", "second")
+
+
+def ids(net: Network, name: str) -> list[str]:
+    """Ids of the networks by their bridges, without a daemon to ask."""
+    owned = net.daemon._traces.bridges() - {net.daemon.config.bridge_name}
+    found = []
+    for link in owned:
+        shown = subprocess.check_output(["busybox", "ip", "-o", "addr", "show", link], text=True)
+        if "10.219.0.1/" in shown:
+            found.append(link.removeprefix("br-"))
+    return found
+
+
+def test_a_clean_restart_keeps_networks_that_nobody_uses(net):
+    net.create("idle", "--subnet", "10.220.0.0/24")
+    identity = network(net, "idle")["Id"]
+    net.daemon.restart()
+    assert network(net, "idle")["Id"] == identity
+    net.run("one", "--network", "idle")
+    assert net.pings("one", "10.220.0.1")
+
+
+@pytest.mark.parametrize("moment", [0.0, 0.002, 0.005, 0.01, 0.02, 0.05])
+def test_a_crash_at_any_moment_leaves_what_the_next_start_repairs(net, moment):
+    net.create("stable")
+    net.run("anchor", "--network", "stable", "-p", "80")
+    script = (
+        "docker network create doomed; docker network connect doomed anchor; docker network disconnect doomed anchor;"
+        "docker run -d --name late --network stable -p 80 busybox sleep 9; docker network rm doomed"
+    )
+    with subprocess.Popen(["sh", "-c", script], env=net.daemon.environment, stdout=subprocess.PIPE, stderr=-3) as busy:
+        assert busy.stdout is not None
+        busy.stdout.read(1)
+        subprocess.run(["sleep", str(moment)], check=True)
+        net.daemon.kill9()
+        busy.kill()
+    net.daemon.start()
+    known = net.daemon.http("GET", "/networks").json()
+    bridges = {f"br-{n['Id'][:12]}" for n in known if n["Name"] in ("stable", "doomed")}
+    assert net.daemon._traces.bridges() == bridges | {net.daemon.config.bridge_name}
+    with serving(net.sandbox("anchor"), 80):
+        assert reach("127.0.0.1", net.port("anchor", "80/tcp")) != ""
+    connected = json.loads(net.inspect("anchor", "{{json .NetworkSettings.Networks}}"))
+    links = inside(net.sandbox("anchor"), lambda: {name for _, name in socket.if_nameindex()})
+    assert len(links - {"lo"}) == len(connected)
+    net.daemon.remove_containers()
+    wait_until(lambda: net.daemon._traces.settle(net.daemon.pid) == [], "nothing is left")

@@ -1,0 +1,119 @@
+"""The promise: a container that belongs to a service and ends, by whatever cause, is replaced by a new one."""
+
+import os
+import signal
+from collections.abc import Callable
+
+import pytest
+
+from tests.integration.test_crash import monitor_of
+from tests.support.daemon import Daemon
+from tests.support.swarm import Swarm
+from tests.support.waiting import until
+
+
+def _process(daemon: Daemon, container: str) -> int:
+    return int(daemon.http("GET", f"/containers/{container}/json").json()["State"]["Pid"])
+
+
+def _kill_process(daemon: Daemon, container: str) -> None:
+    os.kill(_process(daemon, container), signal.SIGKILL)
+
+
+def _kill_monitor(daemon: Daemon, container: str) -> None:
+    os.kill(monitor_of(_process(daemon, container)), signal.SIGKILL)
+
+
+ENDS: dict[str, Callable[[Daemon, str], object]] = {
+    "stop": lambda daemon, container: daemon.docker("stop", "-t", "0", container),
+    "kill": lambda daemon, container: daemon.docker("kill", container),
+    "rm -f": lambda daemon, container: daemon.docker("rm", "-f", container),
+    "its process dies": _kill_process,
+    "its monitor dies": _kill_monitor,
+}
+
+
+@pytest.mark.parametrize("cause", ENDS)
+def test_what_ends_is_replaced(swarm: Swarm, cause: str) -> None:
+    swarm.create("web", "--replicas", "2")
+    before = set(swarm.settles("web", 2))
+    victim = min(before)
+    ENDS[cause](swarm.daemon, victim)
+    until(lambda: victim not in swarm.containers("web"), "it ends")
+    after = set(swarm.settles("web", 2))
+    assert len(after & before) == 1, "the other one is left alone"
+    assert [state for state in swarm.states("web") if state != "running"] == ["failed"]
+
+
+def test_all_at_once(swarm: Swarm) -> None:
+    swarm.create("web", "--replicas", "4")
+    before = swarm.settles("web", 4)
+    swarm.daemon.docker("rm", "-f", *before)
+    assert not set(swarm.settles("web", 4)) & set(before)
+
+
+def test_a_task_that_ends_well_is_replaced_too(swarm: Swarm) -> None:
+    swarm.create("brief", args=["sleep", "0.2"])
+    until(lambda: swarm.states("brief").count("complete") >= 3, "it ran three times")
+
+
+def test_a_task_that_is_stopped_waits_out_its_delay(swarm: Swarm) -> None:
+    swarm.create("web", "--restart-delay", "1h")
+    [container] = swarm.settles("web", 1)
+    swarm.daemon.docker("kill", container)
+    until(lambda: swarm.states("web") == ["failed"], "its end is seen")
+    assert not swarm.containers("web")
+    # A change of the service counts more than the delay.
+    swarm.update("web", "--env-add", "A=1")
+    swarm.settles("web", 1)
+
+
+def test_the_daemon_is_killed_and_nothing_changes(fresh_swarm: Swarm) -> None:
+    swarm = fresh_swarm
+    swarm.create("web", "--replicas", "3")
+    swarm.create("everywhere", "--mode", "global")
+    web, everywhere = swarm.settles("web", 3), swarm.settles("everywhere", 1)
+    swarm.daemon.kill9()
+    swarm.daemon.start()
+    assert swarm.settles("web", 3) == web
+    assert swarm.settles("everywhere", 1) == everywhere
+    assert len(swarm.containers("web", all=True)) == 3
+
+
+def test_tasks_that_end_while_the_daemon_is_away_are_replaced(fresh_swarm: Swarm) -> None:
+    swarm = fresh_swarm
+    swarm.create("web", "--replicas", "3")
+    before = swarm.settles("web", 3)
+    pids = [_process(swarm.daemon, container) for container in before]
+    monitor = monitor_of(pids[1])
+    swarm.daemon.kill9()
+    os.kill(pids[0], signal.SIGKILL)
+    os.kill(monitor, signal.SIGKILL)
+    swarm.daemon.start()
+    after = swarm.settles("web", 3)
+    assert set(after) & set(before) == {before[2]}
+
+
+@pytest.mark.parametrize("attempt", range(3))
+def test_the_daemon_is_killed_while_it_works(fresh_swarm: Swarm, attempt: int) -> None:
+    """Each time at another moment of starting and stopping tasks."""
+    swarm = fresh_swarm
+    swarm.create("web", "--replicas", "6")
+    swarm.daemon.kill9()
+    swarm.daemon.start()
+    swarm.settles("web", 6)
+    swarm.daemon.docker("service", "scale", "-d", "web=2")
+    if attempt:
+        until(lambda: len(swarm.containers("web")) < 6 - attempt, "it is at work")
+    swarm.daemon.kill9()
+    swarm.daemon.start()
+    swarm.settles("web", 2)
+    until(lambda: len(swarm.containers("web", all=True)) == 2, "what was scaled away is gone")
+    swarm.update("web", "--env-add", "A=1", "--update-parallelism", "0")
+    swarm.daemon.kill9()
+    swarm.daemon.start()
+    swarm.settles("web", 2)
+    swarm.daemon.docker("service", "rm", "web")
+    swarm.daemon.kill9()
+    swarm.daemon.start()
+    until(lambda: not swarm.containers("web", all=True), "everything is gone with the service")

@@ -1,0 +1,190 @@
+"""Attachments: who listens hears everything, who leaves holds nobody up."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import cast
+
+import pytest
+
+from husk.engine.containers.attach import QUEUE, Attachment, Switchboard
+from husk.engine.containers.logs import STDERR, STDOUT, LogRecord
+from husk.runtime.conmon import Console
+from husk.tasks import Tasks
+
+
+class FakeConsole:
+    """A monitor's connection that says what the test puts into it."""
+
+    def __init__(self) -> None:
+        self.output: asyncio.Queue[tuple[int, bytes] | None] = asyncio.Queue()
+        self.input = b""
+        self.stdin_closed = False
+        self.closed = asyncio.Event()
+
+    async def read(self) -> tuple[int, bytes] | None:
+        return await self.output.get()
+
+    async def write(self, data: bytes) -> None:
+        self.input += data
+
+    def close_stdin(self) -> None:
+        self.stdin_closed = True
+
+    def close(self) -> None:
+        self.closed.set()
+
+    def say(self, *chunks: tuple[int, bytes] | None) -> None:
+        for chunk in chunks:
+            self.output.put_nowait(chunk)
+
+
+class Room:
+    """A switchboard, its console, and ways in."""
+
+    def __init__(self) -> None:
+        self.tasks = Tasks()
+        self.switchboard = Switchboard(self.tasks)
+        self.console = FakeConsole()
+        self.detached = 0
+
+    def attach(
+        self,
+        *streams: int,
+        stdin: bool = False,
+        live: bool = True,
+        history: AsyncIterator[list[LogRecord]] | None = None,
+    ) -> Attachment:
+        attachment = Attachment(
+            tty=False,
+            stdin=stdin,
+            streams=frozenset(streams or (STDOUT, STDERR)),
+            history=history,
+            live=live,
+            on_close=self.switchboard.leave,
+            on_detach=self._detach,
+        )
+        self.switchboard.add(attachment)
+        return attachment
+
+    def connect(self, console: FakeConsole | None = None) -> None:
+        self.switchboard.connect(cast(Console, console or self.console))
+
+    def _detach(self) -> None:
+        self.detached += 1
+
+
+@pytest.fixture
+async def room() -> AsyncIterator[Room]:
+    room = Room()
+    yield room
+    await room.tasks.cancel_all()
+
+
+async def heard(attachment: Attachment) -> list[tuple[int, bytes]]:
+    return [chunk async for chunk in attachment.output()]
+
+
+async def test_everyone_hears_the_streams_they_asked_for(room: Room) -> None:
+    both, errors = room.attach(), room.attach(STDERR)
+    room.connect()
+    room.console.say((STDOUT, b"out"), (STDERR, b"err"), None)
+    assert await heard(both) == [(STDOUT, b"out"), (STDERR, b"err")]
+    assert await heard(errors) == [(STDERR, b"err")]
+
+
+async def test_the_end_of_the_output_ends_the_connection(room: Room) -> None:
+    attachment = room.attach()
+    room.connect()
+    room.console.say(None)
+    assert await heard(attachment) == []
+    await room.console.closed.wait()
+    assert not room.switchboard.connected
+
+
+async def test_history_comes_before_what_happens_now(room: Room) -> None:
+    async def history() -> AsyncIterator[list[LogRecord]]:
+        yield [LogRecord(STDOUT, b"", b"old", False)]
+
+    attachment = room.attach(history=history())
+    room.connect()
+    room.console.say((STDOUT, b"new"), None)
+    assert await heard(attachment) == [(STDOUT, b"old"), (STDOUT, b"new")]
+
+
+async def test_without_a_stream_there_is_only_history(room: Room) -> None:
+    assert await heard(room.attach(live=False)) == []
+
+
+async def test_input_waits_for_the_start(room: Room) -> None:
+    attachment = room.attach(stdin=True)
+    writing = asyncio.gather(attachment.write(b"hello"))
+    await asyncio.sleep(0)
+    assert room.console.input == b""
+    room.connect()
+    await writing
+    await attachment.close_stdin()
+    assert (room.console.input, room.console.stdin_closed) == (b"hello", True)
+
+
+async def test_who_asked_for_no_input_sends_none(room: Room) -> None:
+    attachment = room.attach()
+    room.connect()
+    await attachment.write(b"x")
+    await attachment.close_stdin()
+    assert (room.console.input, room.console.stdin_closed) == (b"", False)
+
+
+async def test_who_attaches_later_reaches_the_console_too(room: Room) -> None:
+    room.attach()
+    room.connect()
+    late = room.attach(stdin=True)
+    await late.write(b"x")
+    assert room.console.input == b"x"
+
+
+async def test_a_start_that_fails_lets_everyone_go(room: Room) -> None:
+    attachment = room.attach(stdin=True)
+    writing = asyncio.gather(attachment.write(b"x"))
+    await room.switchboard.finish()
+    assert await heard(attachment) == []
+    await writing
+
+
+async def test_when_the_last_one_leaves_the_connection_is_closed(room: Room) -> None:
+    first, second = room.attach(), room.attach()
+    room.connect()
+    await first.close()
+    assert room.switchboard.connected
+    await second.close()
+    assert not room.switchboard.connected
+    assert not room.switchboard
+    await room.console.closed.wait()
+
+
+async def test_who_comes_right_after_the_last_one_left_gets_a_connection_that_lives(room: Room) -> None:
+    first = room.attach()
+    room.connect()
+    await asyncio.sleep(0)
+    await first.close()
+    second, console = room.attach(), FakeConsole()
+    assert not room.switchboard.connected
+    room.connect(console)
+    await room.console.closed.wait()
+    console.say((STDOUT, b"still here"), None)
+    assert await heard(second) == [(STDOUT, b"still here")]
+
+
+async def test_a_client_that_leaves_frees_those_who_waited_for_it(room: Room) -> None:
+    slow, quick = room.attach(STDOUT), room.attach(STDERR)
+    room.connect()
+    room.console.say(*[(STDOUT, b"x")] * (QUEUE + 1), (STDERR, b"y"), None)
+    hearing = asyncio.gather(heard(quick))
+    while not slow._output.full():
+        await asyncio.sleep(0)
+    await slow.close()
+    assert list(await hearing) == [[(STDERR, b"y")]]
+
+
+async def test_detaching_is_told(room: Room) -> None:
+    room.attach().detached()
+    assert room.detached == 1

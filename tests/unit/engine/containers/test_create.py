@@ -1,0 +1,90 @@
+"""A request is completed from its image and its host by Docker's rules."""
+
+from dataclasses import replace
+
+import pytest
+
+from husk.engine.containers.create import DEFAULT_SHM, command, complete_host_config, inherit, merge_config
+from husk.engine.containers.model import Config, HealthConfig, HostConfig
+from husk.engine.host import Host
+from husk.errors import InvalidParameter
+from husk.runtime.limits import HostFacts
+
+HOST = Host(limits=HostFacts(), machine="x86_64", default_runtime="crun", init_path="", conmon_path="")
+HOST_V1 = replace(HOST, limits=HostFacts(cgroup_mode="v1"))
+
+
+@pytest.mark.parametrize(
+    ("entrypoint", "cmd", "image_entrypoint", "image_cmd", "runs"),
+    [
+        (None, None, ["e"], ["c"], ["e", "c"]),
+        (None, ["x"], ["e"], ["c"], ["e", "x"]),
+        (["x"], None, ["e"], ["c"], ["x"]),
+        (["x"], ["y"], ["e"], ["c"], ["x", "y"]),
+        ([], ["y"], ["e"], ["c"], ["y"]),
+        ([""], ["y"], ["e"], ["c"], ["y"]),
+        (None, [], None, ["c", "d"], ["c", "d"]),
+    ],
+)
+def test_the_command_is_what_docker_would_run(
+    entrypoint: list[str] | None,
+    cmd: list[str] | None,
+    image_entrypoint: list[str] | None,
+    image_cmd: list[str] | None,
+    runs: list[str],
+) -> None:
+    config = merge_config(Config(entrypoint=entrypoint, cmd=cmd), Config(entrypoint=image_entrypoint, cmd=image_cmd))
+    assert command(config) == (runs[0], runs[1:])
+
+
+@pytest.mark.parametrize("request_config", [Config(), Config(entrypoint=[""]), Config(cmd=[], entrypoint=[])])
+def test_nothing_to_run_is_refused(request_config: Config) -> None:
+    with pytest.raises(InvalidParameter, match=r"^no command specified$"):
+        merge_config(request_config, Config())
+
+
+def test_own_values_win_and_missing_ones_come_from_the_image() -> None:
+    image = Config(
+        user="www", working_dir="/srv", stop_signal="SIGINT", env=["A=1", "B=2", "FLAG"], labels={"a": "1", "b": "2"},
+        exposed_ports={"80/tcp": {}}, volumes={"/data": {}},
+    )  # fmt: skip
+    config = inherit(Config(user="me", env=["B=3", "C="], labels={"b": "3"}, exposed_ports={"81/tcp": {}}), image)
+    assert (config.user, config.working_dir, config.stop_signal) == ("me", "/srv", "SIGINT")
+    assert config.env == ["B=3", "C=", "A=1", "FLAG"]
+    assert config.labels == {"a": "1", "b": "3"}
+    assert config.exposed_ports == {"80/tcp": {}, "81/tcp": {}}
+    assert config.volumes == {"/data": {}}
+
+
+def test_a_health_check_is_completed_field_by_field() -> None:
+    image = Config(healthcheck=HealthConfig(test=["CMD", "true"], interval=5, retries=3))
+    assert inherit(Config(healthcheck=HealthConfig(interval=7)), image).healthcheck == HealthConfig(
+        test=["CMD", "true"], interval=7, retries=3
+    )
+    assert inherit(Config(), image).healthcheck == image.healthcheck
+
+
+def test_the_request_stays_as_it_was() -> None:
+    request = Config(cmd=["true"], env=["A=1"])
+    merge_config(request, Config(env=["B=2"], labels={"a": "b"}))
+    assert request == Config(cmd=["true"], env=["A=1"])
+
+
+def test_the_host_s_defaults_are_written_out() -> None:
+    config = complete_host_config(HostConfig(network_mode="default"), HOST)
+    assert (config.network_mode, config.ipc_mode, config.cgroupns_mode) == ("bridge", "private", "private")
+    assert (config.log_config.type, config.shm_size, config.runtime) == ("json-file", DEFAULT_SHM, "crun")
+
+
+def test_without_cgroup_v2_the_cgroup_namespace_is_the_host_s() -> None:
+    assert complete_host_config(HostConfig(), HOST_V1).cgroupns_mode == "host"
+
+
+@pytest.mark.parametrize(("memory", "swap", "expected"), [(0, 0, 0), (100, 0, 200), (100, -1, -1), (100, 150, 150)])
+def test_swap_is_twice_the_memory_unless_asked_otherwise(memory: int, swap: int, expected: int) -> None:
+    assert complete_host_config(HostConfig(memory=memory, memory_swap=swap), HOST).memory_swap == expected
+
+
+@pytest.mark.parametrize(("asked", "limit"), [(None, None), (0, None), (-1, None), (-7, None), (5, 5)])
+def test_no_limit_of_processes_has_several_spellings(asked: int | None, limit: int | None) -> None:
+    assert complete_host_config(HostConfig(pids_limit=asked), HOST).pids_limit == limit

@@ -1,0 +1,148 @@
+"""The index: who has which name, and every change in the store."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from husk.engine.containers.index import KIND, Exit, Index
+from husk.errors import Conflict, InvalidParameter, NotFound
+from husk.storage.state import StateStore
+from husk.tasks import Tasks
+from tests.unit.engine.records import container
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Iterator[StateStore]:
+    state = StateStore.open(tmp_path / "state.db")
+    yield state
+    state.close()
+
+
+@pytest.fixture
+def index(state: StateStore) -> Index:
+    return Index(state, Tasks())
+
+
+async def test_a_container_is_found_by_id_name_or_the_beginning_of_its_id(index: Index) -> None:
+    index.reserve_name("web", "a1" * 32)
+    web = await index.add(container("web", id="a1" * 32))
+    await index.add(container("other", id="b2" * 32))
+    for reference in ("a1" * 32, "web", "/web", "a1", "a1a1a1"):
+        assert index.find(reference) is web
+
+
+async def test_a_name_comes_before_the_beginning_of_an_id(index: Index) -> None:
+    await index.add(container("x", id="ab" * 32))
+    index.reserve_name("ab", "cd" * 32)
+    named = await index.add(container("ab", id="cd" * 32))
+    assert index.find("ab") is named
+
+
+@pytest.mark.parametrize("reference", ["", "web", "f", "a1a1"])
+async def test_what_is_not_there_is_named(index: Index, reference: str) -> None:
+    await index.add(container(id="a2" * 32))
+    with pytest.raises(NotFound) as caught:
+        index.find(reference)
+    assert caught.value.message == f"No such container: {reference}"
+
+
+async def test_an_ambiguous_beginning_is_refused(index: Index) -> None:
+    await index.add(container(id="aa1" + "0" * 61))
+    await index.add(container(id="aa2" + "0" * 61))
+    with pytest.raises(InvalidParameter, match=r"^multiple IDs found with provided prefix: aa$"):
+        index.find("aa")
+    assert index.find("aa2").id.startswith("aa2")
+
+
+def test_a_name_is_taken_once(index: Index) -> None:
+    assert index.reserve_name("/web", "1" * 64) == "web"
+    with pytest.raises(Conflict) as caught:
+        index.reserve_name("web", "2" * 64)
+    assert caught.value.message == (
+        f'Conflict. The container name "/web" is already in use by container "{"1" * 64}". '
+        "You have to remove (or rename) that container to be able to reuse that name."
+    )
+    index.release_name("web")
+    assert index.reserve_name("web", "2" * 64) == "web"
+
+
+def test_a_reserved_name_has_no_container_yet(index: Index) -> None:
+    index.reserve_name("web", "1" * 64)
+    with pytest.raises(NotFound):
+        index.find("web")
+
+
+@pytest.mark.parametrize("name", ["a", "-a", "_a", "a b", "a/b", "//ab", "é1", "ab\n", "/"])
+def test_a_name_docker_would_refuse_is_refused_in_its_words(index: Index, name: str) -> None:
+    with pytest.raises(InvalidParameter) as caught:
+        index.reserve_name(name, "1" * 64)
+    assert caught.value.message == f"Invalid container name ({name}), only [a-zA-Z0-9][a-zA-Z0-9_.-] are allowed"
+
+
+def test_who_has_no_name_gets_one(index: Index) -> None:
+    names = {index.reserve_name("", str(number) * 64) for number in range(10)}
+    assert len(names) == 10
+
+
+async def test_the_next_daemon_finds_what_was_saved(index: Index, state: StateStore) -> None:
+    index.reserve_name("web", "a" * 64)
+    web = await index.add(container("web", id="a" * 64))
+    web.record.restart_count = 7
+    await index.save(web)
+    again = Index(state, Tasks())
+    assert again.find("web").record == web.record
+    with pytest.raises(Conflict):
+        again.reserve_name("web", "b" * 64)
+
+
+async def test_deleting_frees_id_and_name(index: Index, state: StateStore) -> None:
+    index.reserve_name("web", "a" * 64)
+    web = await index.add(container("web", id="a" * 64))
+    await index.delete(web)
+    assert not index.present(web)
+    assert len(index) == 0
+    assert state.load(KIND) == {}
+    assert index.reserve_name("web", "b" * 64) == "web"
+
+
+async def test_renaming_frees_the_old_name(index: Index, state: StateStore) -> None:
+    index.reserve_name("old", "a" * 64)
+    web = await index.add(container("old", id="a" * 64))
+    await index.rename(web, index.reserve_name("new", web.id))
+    assert index.find("new") is web
+    assert index.reserve_name("old", "b" * 64) == "old"
+    assert Index(state, Tasks()).find("new").record.name == "new"
+
+
+async def test_a_rename_that_cannot_be_written_did_not_happen(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    index.reserve_name("old", "a" * 64)
+    web = await index.add(container("old", id="a" * 64))
+
+    async def full(*changes: object) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr(index._state, "commit", full)
+    with pytest.raises(OSError, match="disk full"):
+        await index.rename(web, index.reserve_name("new", web.id))
+    assert index.find("old") is web
+    assert index.reserve_name("new", "b" * 64) == "new"
+
+
+def test_an_id_is_never_taken_for_a_number(index: Index) -> None:
+    ids = {index.new_id() for _ in range(100)}
+    assert len(ids) == 100
+    assert all(len(i) == 64 and not i[:12].isdigit() for i in ids)
+
+
+async def test_every_waiter_hears_of_the_next_exit(index: Index) -> None:
+    web = await index.add(container())
+    waiters = [web.next_exit(), web.next_exit()]
+    gone = web.removal()
+    waiters[0].cancel()
+    web.announce_exit(Exit(3))
+    assert await waiters[1] == Exit(3)
+    assert not gone.done()
+    later = web.next_exit()
+    web.announce_removal(Exit(0))
+    assert (await gone, await later) == (Exit(0), Exit(0))

@@ -1,0 +1,242 @@
+"""Logs: what conmon wrote comes back byte for byte, from the start, from the end, or as it grows."""
+
+import asyncio
+import os
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from husk.engine.clock import rfc3339
+from husk.engine.containers import logs
+from husk.engine.containers.logs import STDERR, STDOUT, LogQuery, LogRecord, parse, read_log, tail_offset
+
+# What conmon reads from a pipe at once: a longer line becomes several records.
+CONMON_READS = 8192
+SECOND = 10**9
+
+
+def written(stream: int, data: bytes, ns: int = 0) -> bytes:
+    """What conmon 2.1 writes to its k8s-file for one write of the container."""
+    name = b"stdout" if stream == STDOUT else b"stderr"
+    head = rfc3339(ns).encode().replace(b"Z", b"+00:00") + b" " + name
+    records = (b"F " + piece if piece.endswith(b"\n") else b"P " + piece + b"\n" for piece in pieces(data))
+    return b"".join(head + b" " + record for record in records)
+
+
+def pieces(data: bytes) -> Iterator[bytes]:
+    """How conmon cuts a write into records."""
+    for begin in range(0, len(data), CONMON_READS):
+        *whole, rest = data[begin : begin + CONMON_READS].split(b"\n")
+        yield from (line + b"\n" for line in whole)
+        if rest:
+            yield rest
+
+
+def log_of(writes: list[tuple[int, bytes]]) -> bytes:
+    return b"".join(written(stream, data, ns) for ns, (stream, data) in enumerate(writes))
+
+
+def joined(records: list[LogRecord], stream: int | None = None) -> bytes:
+    return b"".join(record.data for record in records if stream in (None, record.stream))
+
+
+def tail(log: bytes, lines: int) -> bytes:
+    with tempfile.TemporaryFile() as file:
+        file.write(log)
+        file.flush()
+        return log[tail_offset(file.fileno(), lines) :]
+
+
+# Lines of any bytes, some longer than conmon reads at once.
+contents = st.binary(max_size=40) | st.builds(
+    lambda byte, length, end: bytes([byte]) * length + end,
+    st.integers(0, 255).filter(lambda byte: byte != 10),
+    st.integers(CONMON_READS - 2, 3 * CONMON_READS),
+    st.sampled_from([b"", b"\n", b"\nrest"]),
+)
+streams = st.sampled_from([STDOUT, STDERR])
+writes = st.lists(st.tuples(streams, contents), max_size=12)
+
+
+@given(writes)
+def test_each_stream_comes_back_byte_for_byte(happened: list[tuple[int, bytes]]) -> None:
+    records = parse(log_of(happened))
+    for stream in (STDOUT, STDERR):
+        assert joined(records, stream) == b"".join(data for source, data in happened if source == stream)
+
+
+@given(st.lists(contents, max_size=12), st.integers(1, 8), st.sampled_from([64, 1000, 1 << 18]))
+def test_the_tail_of_a_stream_is_exactly_its_last_lines(happened: list[bytes], lines: int, chunk: int) -> None:
+    everything = b"".join(happened).split(b"\n")
+    expected = b"\n".join(everything[-lines:] if everything[-1] else everything[-lines - 1 :])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(logs, "CHUNK", chunk)
+        assert joined(parse(tail(log_of([(STDOUT, data) for data in happened]), lines))) == expected
+
+
+@given(writes, st.integers(0, 8))
+def test_with_two_streams_the_tail_has_as_many_line_ends_as_asked(
+    happened: list[tuple[int, bytes]], lines: int
+) -> None:
+    log = log_of(happened)
+    records, kept = parse(log), parse(tail(log, lines))
+    ends = [index for index, record in enumerate(records) if not record.partial or last_of_its_stream(records, index)]
+    assert kept == (records[ends[-lines - 1] + 1 :] if len(ends) > lines else records if lines else [])
+
+
+def last_of_its_stream(records: list[LogRecord], index: int) -> bool:
+    return all(record.stream != records[index].stream for record in records[index + 1 :])
+
+
+def test_a_tail_of_nothing_begins_behind_the_last_whole_record() -> None:
+    assert tail(written(STDOUT, b"a\nb\n"), 0) == b""
+    assert tail(written(STDOUT, b"a\n") + b"1970-", 0) == b"1970-"
+    assert tail(b"", 5) == b""
+
+
+def test_a_record_tells_stream_time_and_whether_its_line_goes_on() -> None:
+    log = written(STDERR, b"half", 1) + written(STDERR, b"\n", 2)
+    assert parse(log) == [
+        LogRecord(STDERR, b"1970-01-01T00:00:00.000000001Z", b"half", True),
+        LogRecord(STDERR, b"1970-01-01T00:00:00.000000002Z", b"\n", False),
+    ]
+
+
+@pytest.mark.parametrize(
+    "torn",
+    [
+        b"\n", b"half of a line\n", b"1970-01-01T00:00:00.000000001+00:00 std\n",
+        b"1970-01-01T00:00:00.000000001+00:00 stdout X data\n", b"1970-01-01T00:00:00.000000001+00:00 stdin F data\n",
+        b"F\n", b"x" * 300 + b"\n",
+    ],
+)  # fmt: skip
+def test_a_torn_line_is_left_out_and_does_not_count(torn: bytes) -> None:
+    log = written(STDOUT, b"a\nb\n") + torn + written(STDOUT, b"c\n") + torn
+    assert joined(parse(log)) == b"a\nb\nc\n"
+    assert joined(parse(tail(log, 2))) == b"b\nc\n"
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    path = tmp_path / "container.log"
+    path.write_bytes(log_of([(STDOUT, b"one\n"), (STDERR, b"two\n"), (STDOUT, b"three\n")]))
+    return path
+
+
+async def read(path: Path, query: LogQuery) -> bytes:
+    return b"".join([joined(batch) async for batch in read_log(path, query, ended=lambda: True)])
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        (LogQuery(), b"one\ntwo\nthree\n"),
+        (LogQuery(stderr=False), b"one\nthree\n"),
+        (LogQuery(stdout=False), b"two\n"),
+        (LogQuery(tail=2), b"two\nthree\n"),
+        (LogQuery(tail=2, stdout=False), b"two\n"),
+        (LogQuery(tail=0), b""),
+        (LogQuery(since_ns=1), b"two\nthree\n"),
+        (LogQuery(until_ns=1), b"one\ntwo\n"),
+        (LogQuery(since_ns=1, until_ns=1), b"two\n"),
+        (LogQuery(since_ns=0, until_ns=0), b"one\ntwo\nthree\n"),
+        (LogQuery(since_ns=-5 * SECOND), b"one\ntwo\nthree\n"),
+    ],
+)
+@pytest.mark.parametrize("follow", [False, True])
+async def test_a_query_takes_its_records(log: Path, query: LogQuery, expected: bytes, follow: bool) -> None:
+    fields = {name: getattr(query, name) for name in LogQuery.__struct_fields__}
+    assert await read(log, LogQuery(**{**fields, "follow": follow})) == expected
+
+
+async def test_a_container_that_never_wrote_has_an_empty_log(tmp_path: Path) -> None:
+    assert await read(tmp_path / "none", LogQuery(follow=True)) == b""
+
+
+async def test_a_log_of_many_chunks_is_read_whole(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logs, "CHUNK", 50)
+    log.write_bytes(log_of([(STDOUT, bytes([65 + number]) * number + b"\n") for number in range(26)]))
+    assert await read(log, LogQuery()) == b"".join(bytes([65 + number]) * number + b"\n" for number in range(26))
+
+
+async def test_without_follow_a_log_that_grows_has_an_end(log: Path) -> None:
+    batches = 0
+    async for _ in read_log(log, LogQuery(), ended=lambda: False):
+        batches += 1
+        append(log, written(STDOUT, b"more\n"))
+    assert batches == 1
+
+
+def append(path: Path, data: bytes) -> None:
+    with path.open("ab") as file:
+        file.write(data)
+
+
+class Following:
+    """A reader that follows, and a container that ends when the test says so."""
+
+    def __init__(self, path: Path, query: LogQuery) -> None:
+        self._ended = False
+        self.exit: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.batches: AsyncIterator[list[LogRecord]] = read_log(path, query, lambda: self._ended, self.exit)
+
+    async def next(self) -> bytes:
+        return joined(await anext(self.batches))
+
+    def end(self) -> None:
+        self._ended = True
+        self.exit.set_result(None)
+
+
+async def test_following_brings_each_line_as_it_is_written(log: Path) -> None:
+    reader = Following(log, LogQuery(follow=True, tail=1))
+    assert await reader.next() == b"three\n"
+    for line in (b"four\n", b"five\n"):
+        append(log, written(STDOUT, line))
+        assert await reader.next() == line
+    append(log, written(STDOUT, b"last\n"))
+    reader.end()
+    assert await reader.next() == b"last\n"
+    with pytest.raises(StopAsyncIteration):
+        await reader.next()
+
+
+async def test_following_waits_for_the_rest_of_a_half_written_record(log: Path) -> None:
+    reader = Following(log, LogQuery(follow=True, tail=1))
+    assert await reader.next() == b"three\n"
+    record = written(STDOUT, b"whole\n")
+    waiting = asyncio.gather(reader.next(), return_exceptions=True)
+    for begin in range(0, len(record), 7):
+        append(log, record[begin : begin + 7])
+        await asyncio.sleep(0)
+    assert list(await waiting) == [b"whole\n"]
+
+
+async def test_following_ends_with_a_container_that_writes_no_more(log: Path) -> None:
+    reader = Following(log, LogQuery(follow=True, tail=0))
+    waiting = asyncio.gather(reader.next(), return_exceptions=True)
+    await asyncio.sleep(0)
+    reader.end()
+    assert [type(outcome) for outcome in await waiting] == [StopAsyncIteration]
+
+
+async def test_following_ends_at_the_time_asked_for(log: Path) -> None:
+    append(log, written(STDOUT, b"later\n", 5 * SECOND))
+    assert await collect(Following(log, LogQuery(follow=True, until_ns=SECOND))) == b"one\ntwo\nthree\n"
+
+
+async def collect(reader: Following) -> bytes:
+    return b"".join([joined(batch) async for batch in reader.batches])
+
+
+async def test_a_reader_that_goes_leaves_nothing_behind(log: Path) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    reader = Following(log, LogQuery(follow=True))
+    await reader.next()
+    await reader.batches.aclose()  # type: ignore[attr-defined]
+    assert reader.exit.cancelled()
+    assert len(os.listdir("/proc/self/fd")) == before

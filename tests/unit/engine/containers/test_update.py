@@ -1,0 +1,48 @@
+"""`docker update`: what a container has afterwards, and what does not fit together."""
+
+import pytest
+
+from husk.engine.containers.model import HostConfig, RestartPolicy
+from husk.engine.containers.update import merge
+from husk.errors import Conflict
+
+MIB = 1 << 20
+
+
+def test_zero_leaves_things_as_they_are():
+    current = HostConfig(memory=64 * MIB, memory_swap=128 * MIB, cpu_shares=7, pids_limit=5)
+    assert merge(current, HostConfig()) == current
+
+
+def test_what_is_given_is_taken():
+    current = HostConfig(memory=64 * MIB, memory_swap=128 * MIB, binds=["/a:/b"])
+    merged = merge(current, HostConfig(memory=32 * MIB, cpuset_cpus="0", restart_policy=RestartPolicy(name="always")))
+    assert (merged.memory, merged.memory_swap, merged.cpuset_cpus) == (32 * MIB, 128 * MIB, "0")
+    assert (merged.restart_policy.name, merged.binds) == ("always", ["/a:/b"])
+    assert current.memory == 64 * MIB, "the old configuration is not touched"
+
+
+@pytest.mark.parametrize("limit", [0, -1])
+def test_a_limit_of_processes_can_be_lifted(limit: int):
+    assert merge(HostConfig(pids_limit=5), HostConfig(pids_limit=limit)).pids_limit is None
+
+
+@pytest.mark.parametrize(
+    ("current", "request_", "words"),
+    [
+        (HostConfig(nano_cpus=1), HostConfig(cpu_period=1000), "CPU Period cannot be updated as NanoCPUs"),
+        (HostConfig(nano_cpus=1), HostConfig(cpu_quota=1000), "CPU Quota cannot be updated as NanoCPUs"),
+        (HostConfig(cpu_period=1), HostConfig(nano_cpus=1), "Nano CPUs cannot be updated as CPU Period"),
+        (HostConfig(cpu_quota=1), HostConfig(nano_cpus=1), "Nano CPUs cannot be updated as CPU Quota"),
+        (HostConfig(memory_swap=MIB), HostConfig(memory=2 * MIB), "update the memoryswap at the same time"),
+        (HostConfig(), HostConfig(memory=2 * MIB), "update the memoryswap at the same time"),
+        (
+            HostConfig(auto_remove=True),
+            HostConfig(restart_policy=RestartPolicy(name="always")),
+            "Restart policy cannot be updated because AutoRemove is enabled",
+        ),
+    ],
+)
+def test_conflicts(current: HostConfig, request_: HostConfig, words: str):
+    with pytest.raises(Conflict, match=words):
+        merge(current, request_)

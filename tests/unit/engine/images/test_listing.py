@@ -1,0 +1,84 @@
+"""`docker images` and its filters."""
+
+import pytest
+
+from husk.engine.filters import Filters
+from husk.engine.images.index import ImageIndex
+from husk.engine.images.listing import FILTERS, matches, select
+from husk.errors import InvalidParameter, NotFound
+from husk.registry.reference import parse
+from tests.unit.engine.records import SECOND, digest, image
+
+
+@pytest.fixture
+async def index(index: ImageIndex) -> ImageIndex:
+    base = image("base", created_ns=1 * SECOND, labels={"os": "l"})
+    await index.add(base, parse("base:1"), parse(f"base@{digest('base manifest')}"))
+    layer = image("layer", created_ns=2 * SECOND, parent=base.id)
+    await index.add(layer)
+    await index.add(image("app", created_ns=3 * SECOND, parent=layer.id), parse("quay.io/me/app:2"))
+    await index.add(image("loose", created_ns=4 * SECOND))
+    await index.add(image("pinned", created_ns=5 * SECOND), parse(f"pinned@{digest('pinned manifest')}"))
+    return index
+
+
+def names(index: ImageIndex, fields: dict[str, list[str]] | None = None, *, all: bool = False) -> list[str]:
+    fields = fields or {}
+    assert set(fields) <= set(FILTERS)
+    known = {digest(name): name for name in ("base", "layer", "app", "loose", "pinned")}
+    return [known[one.id] for one in select(index, all, Filters(fields))]
+
+
+async def test_the_newest_comes_first_and_what_lies_between_is_hidden(index: ImageIndex) -> None:
+    assert names(index) == ["pinned", "loose", "app", "base"]
+    assert names(index, all=True) == ["pinned", "loose", "app", "layer", "base"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"dangling": ["true"]}, ["pinned", "loose"]),
+        ({"dangling": ["false"]}, ["pinned", "app", "base"]),
+        ({"label": ["os=l"]}, ["base"]),
+        ({"reference": ["base"]}, ["base"]),
+        ({"reference": ["*"]}, ["pinned", "base"]),
+        ({"reference": ["quay.io/*/app:*", "none"]}, ["app"]),
+        ({"reference": ["app"]}, []),
+        ({"before": ["quay.io/me/app:2"]}, ["base"]),
+        ({"since": ["quay.io/me/app:2"]}, ["pinned", "loose"]),
+        ({"until": ["4"]}, ["app", "base"]),
+        ({"until": ["1970-01-01T00:00:04Z"]}, ["app", "base"]),
+    ],
+)
+async def test_a_filter_takes_what_dockerd_takes(
+    index: ImageIndex, fields: dict[str, list[str]], expected: list[str]
+) -> None:
+    assert names(index, fields) == expected
+
+
+async def test_an_image_to_compare_with_must_be_there(index: ImageIndex) -> None:
+    with pytest.raises(NotFound):
+        names(index, {"before": ["nothing"]})
+
+
+async def test_an_unclear_filter_is_refused(index: ImageIndex) -> None:
+    with pytest.raises(InvalidParameter):
+        names(index, {"dangling": ["perhaps"]})
+
+
+@pytest.mark.parametrize(
+    ("name", "pattern", "taken"),
+    [
+        ("busybox:1", "busybox", True),
+        ("busybox:1", "busybox:1", True),
+        ("busybox:1", "busybox:*", True),
+        ("busybox:1", "busy*", True),
+        ("busybox:1", "b?sybox", True),
+        ("busybox:1", "alpine", False),
+        ("me/app:1", "*", False),
+        ("me/app:1", "*/app", True),
+        ("me/app:1", "me/*:1", True),
+    ],
+)
+def test_a_pattern_does_not_cross_a_slash(name: str, pattern: str, taken: bool) -> None:
+    assert matches(parse(name), pattern) is taken

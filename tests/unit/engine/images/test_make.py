@@ -1,0 +1,83 @@
+"""A configuration and layers become an image."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from husk.engine.containers.model import Config
+from husk.engine.images.make import chain_ids, image_record, make_image, read_document
+from husk.engine.images.model import History, ImageDocument, RootFS
+from husk.errors import InvalidParameter
+from husk.storage.blobs import BlobStore
+from husk.storage.layers import Layer
+from tests.unit.engine.records import digest
+
+A, B = digest("a"), digest("b")
+CREATED = "2026-01-02T03:04:05Z"
+
+
+def layer(diff_id: str) -> Layer:
+    return Layer(
+        chain_id=diff_id, diff_id=diff_id, parent="", directory="", size=10, blob=digest(diff_id), blob_size=4,
+        media_type="application/vnd.docker.image.rootfs.diff.tar.gzip",
+    )  # fmt: skip
+
+
+def test_the_chain_of_one_layer_is_the_layer_and_each_next_hashes_the_rest() -> None:
+    assert chain_ids([]) == []
+    assert chain_ids([A, B]) == [A, digest(f"{A} {B}")]
+
+
+async def test_an_image_is_named_by_its_configuration(tmp_path: Path) -> None:
+    blobs = BlobStore.open(tmp_path)
+    document = ImageDocument(
+        architecture="amd64", os="linux", created=CREATED, config=Config(cmd=["sh"]), rootfs=RootFS(diff_ids=[A, B])
+    )
+    image = await make_image(blobs, document, [layer(A), layer(B)], parent=digest("parent"))
+    assert read_document(await blobs.read(image.id)) == document
+    assert (image.size, image.parent, image.chain_ids) == (20, digest("parent"), chain_ids([A, B]))
+    manifest = msgspec.json.decode(await blobs.read(image.manifest))
+    assert manifest["config"]["digest"] == image.id
+    assert [one["digest"] for one in manifest["layers"]] == [digest(A), digest(B)]
+    assert image.manifest_size == blobs.size(image.manifest)
+
+
+async def test_an_image_without_layers_still_says_so(tmp_path: Path) -> None:
+    blobs = BlobStore.open(tmp_path)
+    image = await make_image(blobs, ImageDocument(architecture="amd64", os="linux"), [])
+    assert msgspec.json.decode(await blobs.read(image.id))["rootfs"] == {"type": "layers", "diff_ids": []}
+
+
+def test_a_configuration_is_read_as_go_reads_it() -> None:
+    body = b'{"Architecture":"arm64","config":{"cmd":"sh","Env":null},"rootfs":{"diff_ids":null},"extra":[1]}'
+    document = read_document(body)
+    assert document.architecture == "arm64"
+    assert document.config == Config(cmd=["sh"])
+    assert document.rootfs.diff_ids == []
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b'{"rootfs": 5}', b'{"config": {"Env": "A=1"}}'])
+def test_what_is_no_configuration_is_refused(body: bytes) -> None:
+    with pytest.raises(InvalidParameter):
+        read_document(body)
+
+
+def record(document: ImageDocument) -> object:
+    return image_record(A, document, size=0, manifest=None)
+
+
+def test_an_image_that_could_never_be_listed_is_refused() -> None:
+    with pytest.raises(InvalidParameter, match="invalid time"):
+        record(ImageDocument(created="yesterday"))
+
+
+def test_only_layers_make_a_root_file_system() -> None:
+    with pytest.raises(InvalidParameter, match="unsupported root file system type 'base'"):
+        record(ImageDocument(rootfs=RootFS(type="base")))
+
+
+def test_the_last_step_s_comment_is_the_image_s() -> None:
+    steps = [History(comment="first"), History(comment="last")]
+    assert image_record(A, ImageDocument(history=steps), size=0, manifest=None).comment == "last"
+    assert image_record(A, ImageDocument(comment="own", history=steps), size=0, manifest=None).comment == "own"

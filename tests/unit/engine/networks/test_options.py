@@ -1,0 +1,103 @@
+"""Which networks may be made, and what becomes of what was asked for."""
+
+from pathlib import Path
+
+import pytest
+
+from husk.engine.networks.model import IpamConfig, IpamRequest, Network, NetworkRequest
+from husk.engine.networks.options import check, record, settings
+from husk.errors import Conflict, Forbidden, InvalidParameter, NotFound, NotImplementedYet
+from husk.network.bridge import BridgeSettings
+
+OTHER = Network(id="a" * 64, name="other", driver="bridge", created="", subnet="10.1.0.0/16", gateway="10.1.0.1")
+BASE = BridgeSettings("husk0", "husk bridge of husk", Path("/run/netns"))
+PREFIX = "com.docker.network."
+
+
+def request(name: str = "new", **changes: object) -> NetworkRequest:
+    return NetworkRequest(name=name, **changes)  # type: ignore[arg-type]
+
+
+def pool(subnet: str = "10.2.0.0/16", **changes: object) -> IpamRequest:
+    return IpamRequest(config=[IpamConfig(subnet=subnet, **changes)])  # type: ignore[arg-type]
+
+
+def test_nothing_asked_for_is_fine():
+    check(request(), [OTHER])
+    made = record(request(), "b" * 64, "now")
+    assert (made.subnet, made.gateway, made.chosen_subnet, made.bridge_name) == ("", "", False, "br-" + "b" * 12)
+
+
+@pytest.mark.parametrize(
+    ("changes", "gateway"),
+    [
+        ({}, "10.2.0.1"),
+        ({"gateway": "10.2.9.9"}, "10.2.9.9"),
+        ({"ip_range": "10.2.5.0/24"}, "10.2.5.0"),
+        ({"auxiliary_addresses": {"router": "10.2.0.1"}}, "10.2.0.2"),
+    ],
+)
+def test_the_gateway(changes, gateway):
+    asked = request(ipam=pool(**changes))
+    check(asked, [OTHER])
+    assert record(asked, "b" * 64, "now").gateway == gateway
+
+
+def test_options_become_behaviour():
+    options = {
+        PREFIX + "bridge.name": "mine",
+        PREFIX + "bridge.enable_icc": "false",
+        PREFIX + "bridge.enable_ip_masquerade": "0",
+        PREFIX + "driver.mtu": "1400",
+    }
+    asked = request(options=options, internal=True, ipam=pool(auxiliary_addresses={"x": "10.2.0.9"}))
+    check(asked, [OTHER])
+    made = settings(record(asked, "b" * 64, "now"), BASE)
+    assert made == BASE._replace(
+        interface="mine",
+        bip="10.2.0.1/16",
+        reserved=("10.2.0.9",),
+        internal=True,
+        icc=False,
+        masquerade=False,
+        mtu=1400,
+    )
+
+
+@pytest.mark.parametrize(
+    ("asked", "error"),
+    [
+        (request(""), InvalidParameter),
+        (request("a b"), InvalidParameter),
+        (request("../x"), InvalidParameter),
+        (request("bridge"), Forbidden),
+        (request("other"), Conflict),
+        (request(driver="host"), Forbidden),
+        (request(driver="macvlan"), NotImplementedYet),
+        (request(driver="nonsense"), NotFound),
+        (request(enable_ipv6=True), NotImplementedYet),
+        (request(ipam=pool("fd00::/64")), NotImplementedYet),
+        (request(config_only=True), NotImplementedYet),
+        (request(scope="swarm"), NotImplementedYet),
+        (request(ipam=pool("10.1.7.0/24")), Forbidden),
+        (request(ipam=pool("10.2.0.1/16")), InvalidParameter),
+        (request(ipam=pool("nonsense")), InvalidParameter),
+        (request(ipam=pool("10.2.0.0/31")), InvalidParameter),
+        (request(ipam=pool(gateway="10.3.0.1")), InvalidParameter),
+        (request(ipam=pool(gateway="10.2.255.255")), InvalidParameter),
+        (request(ipam=pool(ip_range="10.3.0.0/24")), InvalidParameter),
+        (request(ipam=pool("", gateway="10.2.0.1")), InvalidParameter),
+        (request(ipam=pool(gateway="10.2.0.1", auxiliary_addresses={"x": "10.2.0.1"})), Forbidden),
+        (request(ipam=IpamRequest(driver="other")), InvalidParameter),
+        (request(ipam=IpamRequest(config=[IpamConfig(), IpamConfig()])), InvalidParameter),
+        (request(options={PREFIX + "bridge.name": "a/b"}), InvalidParameter),
+        (request(options={PREFIX + "bridge.name": "br-" + "a" * 12}), Forbidden),
+        (request(options={PREFIX + "bridge.enable_icc": "maybe"}), InvalidParameter),
+        (request(options={PREFIX + "driver.mtu": "12x"}), InvalidParameter),
+        (request(options={PREFIX + "bridge.host_binding_ipv4": "::1"}), InvalidParameter),
+        (request(options={PREFIX + "bridge.gateway_mode_ipv4": "routed"}), NotImplementedYet),
+    ],
+)
+def test_refusals(asked, error):
+    with pytest.raises(error):
+        check(asked, [OTHER])

@@ -1,0 +1,120 @@
+"""A port is given once, given back once, and refused with the reason."""
+
+import socket
+
+import pytest
+
+from husk.network.ports import Ports, PortTaken, PortWish, PublishedPort
+
+
+@pytest.fixture
+def ports():
+    made = Ports()
+    yield made
+    made.close()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def wish(port: int, last: int = 0, protocol: str = "tcp", address: str = "127.0.0.1") -> PortWish:
+    return PortWish(protocol, 80, address, port, last or port)
+
+
+def test_a_fixed_port_is_held_while_it_is_taken(ports):
+    number = free_port()
+    taken = ports.take([wish(number)], "10.0.0.2")
+    assert taken == [PublishedPort("tcp", "127.0.0.1", number, "10.0.0.2", 80)]
+    with socket.socket() as other, pytest.raises(OSError):
+        other.bind(("127.0.0.1", number))
+    ports.give_back(taken)
+    ports.give_back(taken)
+    assert len(ports) == 0
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        other.bind(("127.0.0.1", number))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "conflict"),
+    [
+        ("127.0.0.1", "127.0.0.1", True),
+        ("0.0.0.0", "127.0.0.1", True),
+        ("127.0.0.1", "0.0.0.0", True),
+        ("127.0.0.1", "127.0.0.2", False),
+    ],
+)
+def test_everywhere_collides_with_every_address(ports, first, second, conflict):
+    number = free_port()
+    ports.take([wish(number, address=first)], "10.0.0.2")
+    if conflict:
+        with pytest.raises(PortTaken, match=f"Bind for {second}:{number} failed: port is already allocated"):
+            ports.take([wish(number, address=second)], "10.0.0.3")
+    else:
+        ports.take([wish(number, address=second)], "10.0.0.3")
+
+
+def test_protocols_have_ports_of_their_own(ports):
+    number = free_port()
+    ports.take([wish(number), wish(number, protocol="udp")], "10.0.0.2")
+    assert len(ports) == 2
+
+
+def test_a_range_gives_its_first_free_port(ports):
+    number = free_port()
+    ports.take([wish(number)], "10.0.0.2")
+    [second] = ports.take([wish(number, number + 20)], "10.0.0.3")
+    assert number < second.host_port <= number + 20
+
+
+def test_a_full_range_says_so(ports):
+    number = free_port()
+    ports.take([wish(number)], "10.0.0.2")
+    with pytest.raises(PortTaken, match="port is already allocated"):
+        ports.take([wish(number, number)], "10.0.0.3")
+
+
+def test_random_ports_go_on_from_the_last(ports):
+    [first] = ports.take([wish(0)], "10.0.0.2")
+    ports.give_back([first])
+    [second] = ports.take([wish(0)], "10.0.0.2")
+    assert second.host_port > first.host_port
+
+
+def test_one_refusal_gives_all_of_them_back(ports):
+    one, other = free_port(), free_port()
+    ports.take([wish(other)], "10.0.0.2")
+    with pytest.raises(PortTaken):
+        ports.take([wish(one), wish(other)], "10.0.0.3")
+    assert len(ports) == 1
+
+
+def test_a_port_of_another_program(ports):
+    with socket.socket() as program:
+        program.bind(("127.0.0.1", 0))
+        program.listen()
+        number = program.getsockname()[1]
+        with pytest.raises(PortTaken, match=f"127.0.0.1:{number}:10.0.0.2:80/tcp: address already in use"):
+            ports.take([wish(number)], "10.0.0.2")
+
+
+def test_an_address_that_the_host_does_not_have(ports):
+    with pytest.raises(PortTaken, match="cannot assign requested address"):
+        ports.take([wish(free_port(), address="192.0.2.7")], "10.0.0.2")
+
+
+def test_after_a_restart_ports_are_held_again_and_a_thief_is_only_noted(ports, caplog):
+    kept = PublishedPort("tcp", "127.0.0.1", free_port(), "10.0.0.2", 80)
+    with socket.socket() as thief:
+        thief.bind(("127.0.0.1", 0))
+        thief.listen()
+        stolen = PublishedPort("tcp", "127.0.0.1", thief.getsockname()[1], "10.0.0.2", 81)
+        ports.hold_again([kept, stolen])
+    assert "of a running container" in caplog.text
+    with pytest.raises(PortTaken, match="already allocated"):
+        ports.take([wish(stolen.host_port)], "10.0.0.3")
+    ports.give_back([kept, stolen])
+    assert len(ports) == 0

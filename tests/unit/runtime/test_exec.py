@@ -1,0 +1,66 @@
+"""How a monitor of an exec is asked, and how a runtime's refusal reads."""
+
+import os
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from husk.runtime import oci
+from husk.runtime.conmon import Bundle, read_report
+from husk.runtime.exec import ExecMonitor, _Talk
+from husk.runtime.oci import OCIRuntime
+
+RUNTIME = OCIRuntime("crun", "/usr/bin/crun", (), Path("/run/x"))
+
+
+def test_only_who_listens_attaches(tmp_path: Path):
+    bundle = Bundle("abc", tmp_path)
+    monitor = ExecMonitor("/usr/bin/conmon")
+    assert "--exec-attach" not in monitor._exec_argv(bundle, RUNTIME, attached=False)
+    argv = monitor._exec_argv(bundle, RUNTIME, attached=True)
+    assert {"--exec", "--exec-attach"} <= set(argv)
+    assert argv[argv.index("--exec-process-spec") + 1] == f"{tmp_path}/process.json"
+
+
+@pytest.mark.parametrize("attached", [False, True])
+def test_no_descriptor_is_left(attached: bool):
+    before = os.listdir("/proc/self/fd")
+    with ExitStack() as stack:
+        talk = _Talk(stack, attached)
+        assert len(talk.environment) == (3 if attached else 1)
+        talk.spawned()
+    assert os.listdir("/proc/self/fd") == before
+
+
+async def test_the_exit_status_may_follow_the_pid_at_once():
+    reader, writer = os.pipe2(os.O_NONBLOCK)
+    os.write(writer, b'{"data": 42}\n{"data": 3}\n')
+    report = await read_report(reader)
+    assert report is not None and report.data == 42
+    os.close(reader)
+    os.close(writer)
+
+
+@pytest.mark.parametrize(
+    "said, told, code",
+    [
+        (
+            "executable file `x` not found in $PATH: No such file or directory",
+            'unable to start container process: exec: "x": executable file not found in $PATH',
+            127,
+        ),
+        ("open executable: Permission denied", 'unable to start container process: exec: "x": permission denied', 126),
+        (
+            "chdir `/a`: No such file or directory",
+            'unable to start container process: chdir to cwd ("/a") set in config.json failed: '
+            "no such file or directory",
+            127,
+        ),
+    ],
+)
+def test_refusals_read_as_with_runc(said: str, told: str, code: int):
+    message = oci.fault("crun", "exec", said, "x")
+    assert message == f"OCI runtime exec failed: exec failed: {told}: unknown"
+    assert oci.exit_code(message) == code
+    assert oci.fault("runc", "exec", f"exec failed: {told}", "x") == message

@@ -1,0 +1,92 @@
+"""The state store: a commit is whole, durable when it returns, and nobody else's to read."""
+
+import asyncio
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from husk.storage.state import Change, StateStore
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[StateStore]:
+    store = StateStore.open(tmp_path / "below" / "state.db")
+    yield store
+    store.close()
+
+
+def reopened(tmp_path: Path) -> dict[str, bytes]:
+    """What another process finds now."""
+    with sqlite3.connect(tmp_path / "below" / "state.db") as connection:
+        return dict(connection.execute("SELECT key, body FROM document WHERE kind = 'k'").fetchall())
+
+
+async def test_what_was_committed_is_there_for_the_next_daemon(store: StateStore, tmp_path: Path) -> None:
+    await store.commit(Change("k", "a", b"1"), Change("k", "b", b"\x00\xff"))
+    assert reopened(tmp_path) == store.load("k") == {"a": b"1", "b": b"\x00\xff"}
+
+
+async def test_kinds_do_not_see_each_other(store: StateStore) -> None:
+    await store.commit(Change("k", "a", b"1"), Change("other", "a", b"2"))
+    await store.commit(Change("other", "a", None))
+    assert store.load("k") == {"a": b"1"}
+    assert store.load("other") == {}
+
+
+async def test_a_commit_is_whole_or_nothing(store: StateStore) -> None:
+    await store.commit(Change("k", "a", b"1"))
+    with pytest.raises(sqlite3.IntegrityError):
+        await store.commit(Change("k", "a", b"2"), Change("k", None, b"3"))  # type: ignore[arg-type]
+    assert store.load("k") == {"a": b"1"}
+    await store.commit(Change("k", "b", b"4"))
+    assert store.load("k") == {"a": b"1", "b": b"4"}
+
+
+async def test_a_full_disk_is_told_and_survived(store: StateStore) -> None:
+    await store.commit(Change("k", "a", b"1"))
+    pages = store._connection.execute("PRAGMA page_count").fetchone()[0]
+    store._connection.execute(f"PRAGMA max_page_count = {pages}")
+    with pytest.raises(sqlite3.OperationalError, match="full"):
+        await store.commit(Change("k", "b", bytes(1 << 20)))
+    store._connection.execute("PRAGMA max_page_count = 1000000")
+    await store.commit(Change("k", "c", b"3"))
+    assert store.load("k") == {"a": b"1", "c": b"3"}
+
+
+async def test_a_cancelled_caller_does_not_take_the_commit_back(store: StateStore) -> None:
+    commit = asyncio.get_running_loop().create_task(store.commit(Change("k", "a", b"1")))
+    await asyncio.sleep(0)
+    commit.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await commit
+    await store.commit()
+    assert store.load("k") == {"a": b"1"}
+
+
+def test_only_its_owner_reads_it(store: StateStore, tmp_path: Path) -> None:
+    asyncio.run(store.commit(Change("k", "a", b"secret")))
+    modes = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "below").iterdir()}
+    assert modes["state.db"] == 0o600
+    assert set(modes.values()) == {0o600}
+
+
+changes = st.lists(
+    st.lists(st.builds(Change, st.just("k"), st.sampled_from("abc"), st.none() | st.binary(max_size=4)), max_size=4)
+)
+
+
+@given(changes)
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+async def test_the_last_write_of_a_key_counts(store: StateStore, commits: list[list[Change]]) -> None:
+    await store.commit(*(Change("k", key, None) for key in "abc"))
+    expected: dict[str, bytes] = {}
+    for commit in commits:
+        await store.commit(*commit)
+        for _, key, body in commit:
+            expected.pop(key, None)
+            expected |= {} if body is None else {key: body}
+    assert store.load("k") == expected

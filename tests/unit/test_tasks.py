@@ -1,0 +1,78 @@
+"""Tasks: nothing is lost while it runs, and no failure goes unseen."""
+
+import asyncio
+import gc
+import logging
+
+import pytest
+
+from husk.tasks import Tasks
+
+
+async def fail() -> None:
+    raise ValueError("broken")
+
+
+async def test_a_task_without_other_references_runs_to_its_end() -> None:
+    tasks, done = Tasks(), asyncio.Event()
+
+    async def work() -> None:
+        await asyncio.sleep(0)
+        done.set()
+
+    tasks.spawn(work(), "work")
+    gc.collect()
+    await tasks.join()
+    assert done.is_set()
+
+
+async def test_a_failure_is_logged_with_the_name_of_the_task(caplog: pytest.LogCaptureFixture) -> None:
+    tasks = Tasks()
+    tasks.spawn(fail(), "the work")
+    await tasks.join()
+    assert [record.getMessage() for record in caplog.records] == ["task the work failed"]
+    assert caplog.records[0].exc_info is not None
+
+
+async def test_the_failure_of_an_awaited_task_is_its_callers(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, "husk.tasks")
+    tasks = Tasks()
+    with pytest.raises(ValueError, match="broken"):
+        await tasks.spawn(fail(), "work", awaited=True)
+    await tasks.join()
+    assert not [record for record in caplog.records if record.name == "husk.tasks"]
+
+
+async def test_join_waits_for_what_tasks_start_too() -> None:
+    tasks, order = Tasks(), list[str]()
+
+    async def inner() -> None:
+        await asyncio.sleep(0)
+        order.append("inner")
+
+    async def outer() -> None:
+        await asyncio.sleep(0)
+        tasks.spawn(inner(), "inner")
+        order.append("outer")
+
+    tasks.spawn(outer(), "outer")
+    await tasks.join()
+    assert order == ["outer", "inner"]
+
+
+async def test_cancelling_waits_until_tasks_have_cleaned_up() -> None:
+    tasks, started, cleaned = Tasks(), asyncio.Event(), list[int]()
+
+    async def work() -> None:
+        try:
+            started.set()
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+            cleaned.append(1)
+
+    task = tasks.spawn(work(), "work")
+    await started.wait()
+    await tasks.cancel_all()
+    assert cleaned == [1]
+    assert task.cancelled()
