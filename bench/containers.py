@@ -6,6 +6,7 @@ Medians in milliseconds; compare ratios within one run, machines differ. Needs r
 """
 
 import argparse
+import itertools
 import os
 import statistics
 import subprocess
@@ -27,7 +28,7 @@ def cycle(connection: UnixConnection, network: str) -> list[float]:
     for method, path in (("POST", "/start"), ("POST", "/wait"), ("DELETE", "")):
         connection.call(method, f"{API}/containers/{container}{path}")
         marks.append(time.perf_counter())
-    steps = [(after - before) * 1e3 for before, after in zip(marks, marks[1:], strict=False)]
+    steps = [(after - before) * 1e3 for before, after in itertools.pairwise(marks)]
     return [*steps, sum(steps)]
 
 

@@ -6,7 +6,6 @@ afterwards. Used by the other scripts here.
 
 import contextlib
 import http.client
-import io
 import json
 import os
 import shutil
@@ -14,7 +13,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tarfile
 import tempfile
 import time
 from collections.abc import Iterator
@@ -145,7 +143,6 @@ def _provide_image(engine: Engine) -> None:
 
     applets = subprocess.run(["busybox", "--list"], capture_output=True, text=True, check=True).stdout.split()
     data = archive(shutil.which("busybox") or "", applets)
-    assert tarfile.open(fileobj=io.BytesIO(data)).getmembers()
     engine.connection().call(
         "POST", "/v1.40/images/create?fromSrc=-&repo=busybox&tag=latest", data, "application/x-tar"
     )

@@ -48,6 +48,8 @@ class Config:
     bip: str = ""
     default_address_pools: tuple[AddressPool, ...] = ()
     labels: tuple[str, ...] = ()
+    log_driver: str = "json-file"
+    log_opts: Mapping[str, str] = field(default_factory=dict)
     group: str = "docker"
 
     @property

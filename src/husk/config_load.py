@@ -29,7 +29,7 @@ _DOCKERD_ONLY = """
     default-gateway default-gateway-v6 default-ipc-mode default-network-opts default-shm-size default-ulimits dns
     dns-opts dns-search exec-opts experimental features firewall-backend fixed-cidr fixed-cidr-v6 host-gateway-ip
     host-gateway-ips http-proxy https-proxy icc init init-path ip ip-forward ip-forward-no-drop ip-masq ip6tables
-    iptables ipv6 live-restore log-driver log-opts max-concurrent-downloads max-concurrent-uploads
+    iptables ipv6 live-restore max-concurrent-downloads max-concurrent-uploads
     max-download-attempts metrics-addr min-api-version mtu network-control-plane-mtu no-new-privileges no-proxy
     node-generic-resources oom-score-adjust proxies raw-logs seccomp-profile selinux-enabled shutdown-timeout
     storage-driver storage-opts swarm-default-advertise-addr tls tlscacert tlscert tlskey tlsverify userland-proxy
@@ -69,6 +69,8 @@ class Settings(msgspec.Struct, rename="kebab"):
     bip: str | None = None
     default_address_pools: list[PoolSetting] | None = None
     labels: list[str] | None = None
+    log_driver: str | None = None
+    log_opts: dict[str, str] | None = None
     group: str | None = None
 
 
@@ -181,6 +183,8 @@ def build(settings: Settings) -> Config:
             settings.default_address_pools, lambda pool: values.address_pool(pool.base, pool.size)
         ),
         labels=values.labels(settings.labels or ()),
+        log_driver=settings.log_driver or standard.log_driver,
+        log_opts=settings.log_opts or {},
         group=standard.group if settings.group is None else settings.group,
     )
 
@@ -199,6 +203,14 @@ def parse_runtime_flag(text: str) -> tuple[str, RuntimeSetting]:
     if not (name and separator and path):
         raise InvalidParameter(f"invalid runtime argument {text!r}: it has the form name=/path/to/runtime")
     return name, RuntimeSetting(path)
+
+
+def parse_log_flag(text: str) -> tuple[str, str]:
+    """`key=value`, the form of `--log-opt`."""
+    name, separator, value = text.partition("=")
+    if not (name and separator):
+        raise InvalidParameter(f"invalid logging option {text!r}: it has the form max-size=10m")
+    return name, value
 
 
 def _runtime(name: str, setting: RuntimeSetting) -> RuntimeConfig:

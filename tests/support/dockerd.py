@@ -1,10 +1,14 @@
-"""How tests get Docker's own daemon, to exchange images with: no network, its own directories, gone afterwards.
+"""How tests get Docker's own daemon, to compare and to exchange images with: everything its own, gone afterwards.
 
-with Dockerd() as dockerd:
-    dockerd.docker("load", "-i", "saved-by-husk.tar")
+    with Dockerd() as dockerd:
+        dockerd.docker("load", "-i", "saved-by-husk.tar")
+
+It changes no firewall and leaves the host's `docker0` alone: its default network is on a bridge made for it.
 """
 
+import contextlib
 import os
+import secrets
 import shutil
 import signal
 import subprocess
@@ -14,36 +18,43 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from tests.support.client import Client
+from tests.support.daemon import unused_subnet
+
 _DEADLINE = 60.0
+_PROGRAMS = ("dockerd", "containerd", "containerd-shim-runc-v2", "runc")
+# Where `scripts/setup --test` puts the programs of Debian's packages without installing them.
+_PEERS = Path(__file__).resolve().parents[2] / ".venv/peers"
+_PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:{_PEERS}"
 
 
-class Dockerd:
+class Dockerd(Client):
     """A running dockerd; it starts and ends its containerd itself."""
 
     def __init__(self) -> None:
-        self.directory = Path(tempfile.mkdtemp(prefix="dk-", dir="/tmp"))
-        self.host = f"unix://{self.directory}/s"
+        super().__init__(Path(tempfile.mkdtemp(prefix="dk-", dir="/tmp")))
+        self.subnet = unused_subnet()
+        self._bridge = f"dk-{secrets.token_hex(4)}"
         self._process: subprocess.Popen[bytes] | None = None
 
     @staticmethod
     def available() -> bool:
-        return os.geteuid() == 0 and shutil.which("dockerd") is not None and shutil.which("containerd") is not None
+        return not Dockerd.missing()
+
+    @staticmethod
+    def missing() -> str:
+        """Why dockerd cannot run here; empty where it can."""
+        if os.geteuid() != 0:
+            return "needs root: it runs a real dockerd"
+        absent = [name for name in _PROGRAMS if shutil.which(name, path=_PATH) is None]
+        return f"no {', '.join(absent)} on PATH or in .venv/peers (scripts/setup --test)" if absent else ""
 
     def __enter__(self) -> Self:
-        command = ["dockerd", "-H", self.host, "--data-root", f"{self.directory}/data"]
-        command += ["--exec-root", f"{self.directory}/run", "--pidfile", f"{self.directory}/pid"]
-        command += ["--bridge=none", "--iptables=false", "--ip6tables=false"]
-        (self.directory / "daemon.json").write_text("{}")
-        command += ["--config-file", str(self.directory / "daemon.json")]
-        with (self.directory / "log").open("wb") as log:
-            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        deadline = time.monotonic() + _DEADLINE
-        while self.docker("version", check=False).returncode != 0:
-            if self._process.poll() is not None or time.monotonic() > deadline:
-                text = (self.directory / "log").read_text(errors="replace")
-                self.close()
-                raise RuntimeError(f"dockerd did not start:\n{text}")
-            time.sleep(0.05)
+        try:
+            self._start()
+        except BaseException:
+            self.close()
+            raise
         return self
 
     def __exit__(
@@ -51,36 +62,57 @@ class Dockerd:
     ) -> None:
         self.close()
 
+    def _start(self) -> None:
+        _ip("link", "add", self._bridge, "type", "bridge")
+        _ip("address", "add", self.subnet, "dev", self._bridge)
+        _ip("link", "set", self._bridge, "up")
+        command = ["dockerd", "-H", self.host, "--data-root", f"{self.directory}/data"]
+        command += ["--exec-root", f"{self.directory}/run", "--pidfile", f"{self.directory}/pid"]
+        command += ["--bridge", self._bridge, "--iptables=false", "--ip6tables=false", "--ip-forward=false"]
+        (self.directory / "daemon.json").write_text("{}")
+        command += ["--config-file", str(self.directory / "daemon.json")]
+        with self.log_path.open("wb") as log:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", env={**os.environ, "PATH": _PATH}
+            )
+        deadline = time.monotonic() + _DEADLINE
+        while not self.answers():
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"dockerd did not start:\n{self.log()}")
+            time.sleep(0.05)
+
     def close(self) -> None:
+        """End it with its containers and all its children, and take everything of it from the host."""
         if self._process is not None:
-            containerd = self._containerd()
             self._process.send_signal(signal.SIGTERM)
             try:
                 self._process.wait(30)
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
-                if containerd is not None:
-                    os.kill(containerd, signal.SIGKILL)
             self._process = None
+        for pid in self._left():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         for mount in sorted(self._mounts(), reverse=True):
             subprocess.run(["umount", "-l", mount], check=False)
+        subprocess.run(["ip", "link", "delete", self._bridge], capture_output=True)
         shutil.rmtree(self.directory, ignore_errors=True)
 
-    def docker(
-        self, *arguments: str, check: bool = True, input: bytes | None = None
-    ) -> subprocess.CompletedProcess[bytes]:
-        environment = {**os.environ, "DOCKER_HOST": self.host, "DOCKER_CONFIG": f"{self.directory}/docker"}
-        done = subprocess.run(["docker", *arguments], env=environment, input=input, capture_output=True, timeout=120)
-        assert not check or done.returncode == 0, f"docker {' '.join(arguments)}: {done.stderr.decode()}"
-        return done
-
-    def _containerd(self) -> int | None:
-        try:
-            return int((self.directory / "run/containerd/containerd.pid").read_text())
-        except (OSError, ValueError):
-            return None
+    def _left(self) -> list[int]:
+        """Processes with its directory in their command line: containerd and its shims."""
+        found = []
+        for entry in os.listdir("/proc"):
+            if entry.isdecimal():
+                with contextlib.suppress(OSError):
+                    if os.fsencode(f"{self.directory}/") in Path("/proc", entry, "cmdline").read_bytes():
+                        found.append(int(entry))
+        return found
 
     def _mounts(self) -> list[str]:
         lines = Path("/proc/self/mounts").read_text().splitlines()
-        return [point for line in lines if (point := line.split()[1]).startswith(str(self.directory))]
+        return [point for line in lines if (point := line.split()[1]).startswith(f"{self.directory}/")]
+
+
+def _ip(*arguments: str) -> None:
+    subprocess.run(["ip", *arguments], check=True, capture_output=True)

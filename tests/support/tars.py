@@ -2,7 +2,6 @@
 
 import io
 import tarfile
-from collections.abc import Iterable
 
 
 def file(
@@ -40,7 +39,3 @@ def content(data: bytes, name: str) -> bytes:
         found = archive.extractfile(name)
         assert found is not None
         return found.read()
-
-
-def names(members: Iterable[tarfile.TarInfo]) -> list[str]:
-    return [member.name for member in members]

@@ -24,16 +24,6 @@ POST   /plugins/{name}/upgrade
 POST   /plugins/create
 POST   /plugins/{name}/push
 POST   /plugins/{name}/set
-GET    /secrets
-POST   /secrets/create
-GET    /secrets/{id}
-DELETE /secrets/{id}
-POST   /secrets/{id}/update
-GET    /configs
-POST   /configs/create
-GET    /configs/{id}
-DELETE /configs/{id}
-POST   /configs/{id}/update
 POST   /session
 """
 

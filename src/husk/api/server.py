@@ -27,6 +27,7 @@ from husk.api.routes import (
     exec,
     images,
     networks,
+    objects,
     services,
     swarm,
     system,
@@ -62,6 +63,7 @@ ROUTES: tuple[Route, ...] = (
     *volumes.ROUTES,
     *swarm.ROUTES,
     *services.ROUTES,
+    *objects.ROUTES,
     *missing.ROUTES,
 )
 

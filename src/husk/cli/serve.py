@@ -41,6 +41,8 @@ from husk.config import DEFAULT_DATA_ROOT, DEFAULT_EXEC_ROOT, DEFAULT_HOST
     help="Where networks get their subnets from.",
 )
 @click.option("--label", "labels", multiple=True, metavar="KEY=VALUE", help="Label of the daemon.")
+@click.option("--log-driver", metavar="NAME", help="Log driver of containers that name none. [json-file]")
+@click.option("--log-opt", "log_opts", multiple=True, metavar="KEY=VALUE", help="Option of that log driver.")
 @click.option("-G", "--group", metavar="GROUP", help="Group that may use the socket. [docker]")
 def serve(
     hosts: tuple[str, ...],
@@ -59,6 +61,8 @@ def serve(
     bip: str | None,
     default_address_pools: tuple[str, ...],
     labels: tuple[str, ...],
+    log_driver: str | None,
+    log_opts: tuple[str, ...],
     group: str | None,
 ) -> None:
     """Run the daemon in the foreground.
@@ -66,7 +70,7 @@ def serve(
     SIGTERM and SIGINT end it and leave the containers running; SIGHUP reads the configuration file again (log level,
     labels, insecure registries and mirrors take effect at once).
     """
-    from husk.config_load import Settings, Source, parse_pool_flag, parse_runtime_flag
+    from husk.config_load import Settings, Source, parse_log_flag, parse_pool_flag, parse_runtime_flag
     from husk.daemon import run
 
     flags = Settings(
@@ -85,6 +89,8 @@ def serve(
         bip=bip,
         default_address_pools=list(map(parse_pool_flag, default_address_pools)) or None,
         labels=list(labels) or None,
+        log_driver=log_driver,
+        log_opts=dict(map(parse_log_flag, log_opts)) or None,
         group=group,
     )
     run(Source(flags, Path(config_file) if config_file else None))

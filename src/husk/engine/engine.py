@@ -19,7 +19,8 @@ from husk.engine.containers.exec import Execs
 from husk.engine.containers.health import Prober
 from husk.engine.containers.index import Index
 from husk.engine.containers.lifecycle import Lifecycle
-from husk.engine.containers.model import Container
+from husk.engine.containers.model import Container, LogConfig
+from husk.engine.containers.oom import MemoryWatch
 from husk.engine.containers.places import Places
 from husk.engine.containers.prune import ContainerPruner
 from husk.engine.containers.restore import Restorer
@@ -44,15 +45,19 @@ from husk.engine.images.push import Pusher
 from husk.engine.images.remove import Remover
 from husk.engine.images.save import Saver
 from husk.engine.images.service import Images
+from husk.engine.logs import options as log_options
+from husk.engine.logs.rotation import Rotator
 from husk.engine.networks.service import Networks
 from husk.engine.services.cluster import Cluster
+from husk.engine.services.delivery import Deliveries
+from husk.engine.services.objects import Objects
 from husk.engine.services.reconciler import Reconciler
 from husk.engine.services.runner import Runner
 from husk.engine.services.service import Services
 from husk.engine.services.store import EmbeddedStore
 from husk.engine.system import System
 from husk.engine.volumes.service import Volumes
-from husk.errors import Unavailable
+from husk.errors import HuskError, InvalidParameter, Unavailable
 from husk.kernel import cgroups
 from husk.registry.client import RegistryClient
 from husk.runtime.conmon import Monitor
@@ -60,6 +65,7 @@ from husk.runtime.exec import ExecMonitor
 from husk.runtime.oci import Runtimes, find_runtimes
 from husk.storage.blobs import BlobStore
 from husk.storage.layers import LayerStore
+from husk.storage.sealing import Sealer
 from husk.storage.state import StateStore
 from husk.tasks import Tasks
 
@@ -132,6 +138,10 @@ class Engine:
 async def _open(config: Config, stack: AsyncExitStack) -> Engine:
     for directory in (config.data_root, config.exec_root):
         await asyncio.to_thread(directory.mkdir, mode=0o711, parents=True, exist_ok=True)
+    try:
+        log_options.check(config.log_driver, config.log_opts)
+    except HuskError as error:
+        raise InvalidParameter(f"failed to set log opts: {error.message}") from None
     tasks = Tasks()
     events = Events()
     state = await asyncio.to_thread(StateStore.open, config.data_root / "state.db")
@@ -176,6 +186,7 @@ async def _open(config: Config, stack: AsyncExitStack) -> Engine:
         index=image_index,
         pins=pins,
         state=state,
+        release=remover.release,
         events=events,
     )
     images = Images(
@@ -184,7 +195,7 @@ async def _open(config: Config, stack: AsyncExitStack) -> Engine:
         puller=puller,
         remover=remover,
         pusher=pusher,
-        saver=Saver(index=image_index, blobs=blobs, layers=layers, pins=pins, events=events),
+        saver=Saver(index=image_index, blobs=blobs, layers=layers, pins=pins, release=remover.release, events=events),
         loader=Loader(index=image_index, blobs=blobs, layers=layers, pins=pins, release=remover.release, events=events),
         importer=Importer(
             registry=registry,
@@ -223,7 +234,11 @@ async def _open(config: Config, stack: AsyncExitStack) -> Engine:
         publish=lifecycle.publish,
         tasks=tasks,
     )
-    lifecycle.accompany(execs, Prober(execs, lifecycle.publish, tasks))
+    memory_watch = MemoryWatch(index, places, monitor, lifecycle.publish, tasks)
+    stack.callback(memory_watch.close)
+    rotator = Rotator(places, monitor, tasks)
+    stack.callback(rotator.close)
+    lifecycle.accompany(execs, Prober(execs, lifecycle.publish, tasks), memory_watch, rotator)
     stack.push_async_callback(tasks.cancel_all)
     stack.callback(lifecycle.close)
     restorer = Restorer(
@@ -248,6 +263,7 @@ async def _open(config: Config, stack: AsyncExitStack) -> Engine:
         monitor=monitor,
         runtimes=runtimes,
         host=host,
+        log_default=LogConfig(type=config.log_driver, config=dict(config.log_opts)),
     )
     system = System(config, host, _named(runtimes))
     return Engine(
@@ -266,7 +282,7 @@ async def _open(config: Config, stack: AsyncExitStack) -> Engine:
         volumes=volumes,
         connections=Connections(index, networks, places),
         system=system,
-        services=_open_services(stack, config, state, system, containers, images, events),
+        services=await _open_services(stack, config, state, system, containers, images, events),
         committer=Committer(
             index=index,
             lifecycle=lifecycle,
@@ -281,7 +297,7 @@ async def _open(config: Config, stack: AsyncExitStack) -> Engine:
     )
 
 
-def _open_services(
+async def _open_services(
     stack: AsyncExitStack,
     config: Config,
     state: StateStore,
@@ -294,13 +310,25 @@ def _open_services(
     store = EmbeddedStore(state)
     labels = dict(label.partition("=")[::2] for label in config.labels)
     cluster = Cluster(state, labels, system.info().memory)
-    runner = Runner(store=store, containers=containers, images=images, wake=lambda: reconciler.wake())
+    sealer = Sealer(config.data_root / "swarm.key")
+    deliveries = Deliveries(config.exec_root / "secrets", store, sealer)
+    await deliveries.sweep()
+    runner = Runner(
+        store=store, containers=containers, images=images, deliveries=deliveries, wake=lambda: reconciler.wake()
+    )
     reconciler = Reconciler(store=store, cluster=cluster, containers=containers, runner=runner, events=events)
     stack.push_async_callback(runner.close)
     stack.push_async_callback(reconciler.close)
     reconciler.start()
     return Services(
-        store=store, cluster=cluster, reconciler=reconciler, runner=runner, containers=containers, events=events
+        store=store,
+        cluster=cluster,
+        reconciler=reconciler,
+        runner=runner,
+        secrets=Objects("secret", store=store, cluster=cluster, sealer=sealer, events=events),
+        configs=Objects("config", store=store, cluster=cluster, sealer=sealer, events=events),
+        containers=containers,
+        events=events,
     )
 
 

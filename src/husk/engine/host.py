@@ -14,6 +14,7 @@ class Host:
     default_runtime: str
     init_path: str
     conmon_path: str
+    kernel: str = ""
 
     @property
     def cgroup_v2(self) -> bool:
@@ -28,6 +29,7 @@ class Host:
         return cls(
             limits=read_host_facts(),
             machine=os.uname().machine,
+            kernel=os.uname().release,
             default_runtime=default_runtime,
             init_path=shutil.which("docker-init") or shutil.which("tini-static") or shutil.which("tini") or "",
             conmon_path=shutil.which("conmon") or "",

@@ -18,7 +18,6 @@ from husk.kernel import process
 
 STORAGE_DRIVER = "overlay2"
 CGROUP_DRIVER = "cgroupfs"
-LOG_DRIVER = "json-file"
 
 # Go's names of architectures, which the API uses for images and versions.
 _GO_ARCHITECTURES = {

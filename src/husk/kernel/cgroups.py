@@ -164,15 +164,18 @@ def lift_pids_limit(path: str) -> None:
 
 def oom_killed(path: str) -> bool:
     """Has the kernel killed a process of this cgroup for lack of memory? False when the cgroup is gone."""
-    for directory in _directories(path):
-        for name in ("memory.oom_control", "memory.events"):
-            try:
-                text = (directory / name).read_text()
-            except OSError:
-                continue
-            if int(dict(line.split(" ", 1) for line in text.splitlines()).get("oom_kill", "0")) > 0:
-                return True
-    return False
+    return oom_kills(path) > 0
+
+
+def oom_kills(path: str) -> int:
+    """How many processes of this cgroup the kernel has killed for lack of memory; 0 when the cgroup is gone."""
+    for tree, name in ((ROOT / "memory", "memory.oom_control"), (ROOT, "memory.events")):
+        try:
+            text = (_below(tree, path) / name).read_text()
+        except OSError:
+            continue
+        return int(dict(line.split(" ", 1) for line in text.splitlines()).get("oom_kill", "0"))
+    return 0
 
 
 def _below(root: Path, path: str) -> Path:
@@ -182,7 +185,7 @@ def _below(root: Path, path: str) -> Path:
     return root / parts
 
 
-def _roots() -> list[Path]:
+def roots() -> list[Path]:
     """Mount points of all trees, without reading the mount table: that grows with every container."""
     if (ROOT / "cgroup.controllers").exists():
         return [ROOT]
@@ -191,7 +194,7 @@ def _roots() -> list[Path]:
 
 
 def _directories(path: str) -> list[Path]:
-    return [directory for root in _roots() if (directory := _below(root, path)).is_dir()]
+    return [directory for root in roots() if (directory := _below(root, path)).is_dir()]
 
 
 def _nested(directory: Path) -> list[Path]:

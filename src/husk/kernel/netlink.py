@@ -119,10 +119,10 @@ def error_of(answer: Answer, what: str) -> OSError | None:
 
 
 class NetlinkSocket:
-    """A blocking NETLINK_ROUTE socket for one thread at a time."""
+    """A blocking netlink socket for one thread at a time; NETLINK_ROUTE unless another protocol is asked for."""
 
-    def __init__(self) -> None:
-        self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, socket.NETLINK_ROUTE)
+    def __init__(self, protocol: int = socket.NETLINK_ROUTE) -> None:
+        self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, protocol)
         self._sequence = 0
         self._socket.setsockopt(_SOL_NETLINK, _NETLINK_CAP_ACK, 1)
         self._socket.setsockopt(_SOL_NETLINK, _NETLINK_EXT_ACK, 1)

@@ -158,8 +158,12 @@ def delete_link(name: str) -> Message:
     return Message(_DELLINK, 0, _link() + text(_IFLA_IFNAME, name), f"delete interface {name}")
 
 
-def list_links() -> Message:
-    return Message(_GETLINK, 0, _link() + number(_IFLA_EXT_MASK, _SKIP_STATS), "list interfaces")
+def list_links(master: int = 0) -> Message:
+    """All interfaces, or those that are ports of a bridge."""
+    payload = _link() + number(_IFLA_EXT_MASK, _SKIP_STATS)
+    if master:
+        payload += number(_IFLA_MASTER, master)
+    return Message(_GETLINK, 0, payload, "list interfaces")
 
 
 def parse_link(payload: bytes) -> Link:

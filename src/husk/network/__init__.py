@@ -1,6 +1,8 @@
 """How do containers get a network?
 
-`ipam` decides on subnets and addresses, `host` keeps the bridge and the host's settings as they must be, `firewall`
-holds the daemon's nftables table, `sandbox` makes and removes the namespaces that containers run in, and `bridge` is
-the driver that the engine uses: it ties these together and keeps a pool of warm sandboxes.
+`ipam` decides on subnets and addresses, `host` keeps bridges and the host's settings as they must be, `sandbox` makes
+the namespaces that containers run in and their endpoints, and `bridge` is the driver of one network: it ties these
+together and keeps a pool of warm sandboxes. `firewall` holds the daemon's nftables table for all networks, `guardian`
+puts it back when somebody removes it, and `ports` keeps the host's ports that are published. `dns` reads and writes
+messages, `resolver` answers a container's questions for names.
 """

@@ -118,7 +118,7 @@ class BridgeDriver:
         """A sandbox ready for use: from the pool, or made now when that is empty or an address of its own is wanted."""
         self._require_open()
         if wanted or mac:
-            await self._clear_from_pool(wanted)
+            await self._make_room(wanted)
             return await self._build_now(wanted, mac)
         while True:
             try:
@@ -136,7 +136,7 @@ class BridgeDriver:
     async def attach(self, sandbox_path: str, wanted: str = "", mac: str = "") -> Lease:
         """Give a container's sandbox, leased from another driver, an endpoint on this network too."""
         self._require_open()
-        await self._clear_from_pool(wanted)
+        await self._make_room(wanted)
         wiring = self._wiring(wanted, mac)
         try:
             lease = await asyncio.to_thread(sandbox.attach, sandbox_path, wiring)
@@ -183,16 +183,19 @@ class BridgeDriver:
         if self._closing:
             raise Unavailable(f"bridge {self._settings.interface} is being closed")
 
-    async def _clear_from_pool(self, wanted: str) -> None:
-        """An address that only a warm sandbox has is free for whoever asks for it."""
-        if not wanted:
+    async def _make_room(self, wanted: str) -> None:
+        """An address that only a warm sandbox has, the wanted one or the last, is free for whoever asks for it."""
+        if not wanted and self._space.available:
             return
         if _runs(self._filling):
             await asyncio.wait([self._filling])
-        for lease in [lease for lease in self._pool if lease.ip_address == wanted]:
+        in_the_way = [lease for lease in self._pool if wanted in ("", lease.ip_address)][:1]
+        for lease in in_the_way:
             self._pool.remove(lease)
             await asyncio.to_thread(sandbox.abandon, lease.sandbox_path)
             await self.detach(lease)
+        if not wanted:
+            return
         for lease in [lease for lease in self._retired if lease.ip_address == wanted]:
             await self.detach(lease)
         if IPv4Address(wanted) in self._space and _runs(self._reaping):
@@ -236,7 +239,7 @@ class BridgeDriver:
             address=IPv4Interface((address, gateway.network.prefixlen)),
             gateway=None if settings.internal else gateway.ip,
             mtu=self._state.mtu,
-            mac=mac,
+            mac=mac.replace("-", ":").lower(),
             isolated=not settings.icc,
         )
 

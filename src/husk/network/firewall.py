@@ -5,6 +5,7 @@ an element and not a rule. One nftables table per daemon: two daemons never touc
 rules is removing its table. An `accept` here does not outvote a `drop` in somebody else's table.
 """
 
+import logging
 import re
 import threading
 from collections.abc import Iterable, Sequence
@@ -12,8 +13,11 @@ from ipaddress import IPv4Network
 from typing import NamedTuple
 
 from husk.errors import InvalidParameter, SystemFault
+from husk.kernel import conntrack
 from husk.kernel.nftables import Nftables
 from husk.network.ports import PublishedPort
+
+log = logging.getLogger(__name__)
 
 _TABLE_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_-]{0,63}")
 _INTERFACE_NAME = re.compile(r"[a-zA-Z0-9_][a-zA-Z0-9_.-]{0,14}")
@@ -65,6 +69,9 @@ add rule ip {table} postrouting ct status dnat ip saddr @subnets oifname @bridge
 add rule ip {table} postrouting ip saddr 127.0.0.0/8 oifname @bridges masquerade
 add rule ip {table} postrouting ip saddr @masqueraded oifname != @bridges masquerade
 """
+
+# How the rules end in a listing.
+_ENDINGS = ("accept", "drop", "masquerade", "map @ports", "map @bound_ports")
 
 _REMOVE = """\
 add table ip {table}
@@ -132,6 +139,17 @@ def port_elements(verb: str, table: str, ports: Iterable[PublishedPort]) -> str:
     return commands
 
 
+def _forget(ports: Iterable[PublishedPort]) -> None:
+    """Let conversations that go on over UDP find their way anew."""
+    numbers = {port.host_port for port in ports if port.protocol == "udp"}
+    if not numbers:
+        return
+    try:
+        conntrack.forget_udp(numbers)
+    except OSError as error:
+        log.warning("running UDP conversations may miss the change of port %s: %s", sorted(numbers), error)
+
+
 class Firewall:
     """One daemon's table and what it must hold. The methods block: call them from a thread, from any.
 
@@ -146,6 +164,26 @@ class Firewall:
         self._networks: dict[str, BridgedNetwork] = {}
         self._ports: dict[PublishedPort, None] = {}
         self._written = False
+
+    @property
+    def table(self) -> str:
+        return self._table
+
+    def intact(self) -> bool:
+        """Whether the table is there with all its rules, networks and ports."""
+        with self._lock:
+            if not self._written:
+                return True
+            try:
+                listed = self._nftables.run(f"list table ip {self._table}\n")
+            except SystemFault:
+                return False
+            wanted = ruleset(self._table, ()).count("add rule")
+            rules = sum(line.strip().endswith(_ENDINGS) for line in listed.splitlines())
+            # A port's target holds the one " : " of its element.
+            ports = listed.count(" : ") - listed.count("type inet_proto")
+            networks = all(f'"{name}"' in listed for name in self._networks)
+            return rules == wanted and ports == len(self._ports) and networks
 
     def apply(self) -> None:
         """Write the whole table, whatever it was before."""
@@ -174,6 +212,7 @@ class Firewall:
             self._ports.update(dict.fromkeys(new))
             if new:
                 self._change(port_elements("add", self._table, new))
+                _forget(new)
 
     def withdraw(self, ports: Sequence[PublishedPort]) -> None:
         """Nothing happens for those that are not published."""
@@ -183,6 +222,7 @@ class Firewall:
                 del self._ports[port]
             if known:
                 self._change(port_elements("delete", self._table, known))
+                _forget(known)
 
     def remove(self) -> None:
         """Delete the table; nothing happens when there is none."""

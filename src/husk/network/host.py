@@ -2,6 +2,7 @@
 
 import errno
 import logging
+import socket
 from collections.abc import Collection, Iterable
 from ipaddress import AddressValueError, IPv4Address, IPv4Interface, IPv4Network
 from pathlib import Path
@@ -158,8 +159,7 @@ def _ensure_bridge(
             rtnetlink.add_bridge(name, ipam.mac_address(gateway.ip)),
             rtnetlink.set_alias(name, plan.owner),
         )
-    links = map(rtnetlink.parse_link, netlink.dump(rtnetlink.list_links()))
-    index = next(link.index for link in links if link.name == name)
+    index = socket.if_nametoindex(name)
     stale = [own for own in surroundings.own if own != gateway]
     netlink.execute(
         *(rtnetlink.delete_address(index, own) for own in stale),

@@ -207,7 +207,7 @@ def sweep_ports(bridge: str, keep: Collection[Lease]) -> None:
     kept = {lease.host_interface for lease in keep}
     with NetlinkSocket() as host:
         master = socket.if_nametoindex(bridge)
-        links = [rtnetlink.parse_link(payload) for payload in host.dump(rtnetlink.list_links())]
+        links = [rtnetlink.parse_link(payload) for payload in host.dump(rtnetlink.list_links(master))]
         # The bridge may be the administrator's own, with ports that are not ours.
         _delete_links(
             host,
@@ -224,6 +224,8 @@ def sweep_ports(bridge: str, keep: Collection[Lease]) -> None:
 
 def reattach(bridge: str, leases: Collection[Lease], isolated: bool = False) -> None:
     """Make the leases' interfaces ports of the bridge again, in case it was deleted and made anew."""
+    if not leases:
+        return
     master = socket.if_nametoindex(bridge)
     with NetlinkSocket() as host:
         present = {link.name: link for link in map(rtnetlink.parse_link, host.dump(rtnetlink.list_links()))}

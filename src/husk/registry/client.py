@@ -215,7 +215,13 @@ class RegistryClient:
 
     async def target(self, ref: Reference, auth: Credentials | None = None) -> Target:
         """The repository of `ref`, to push to. Mirrors are for pulling only."""
-        base = await self._transport.locate(self._endpoints(ref)[-1].host)
+        host = self._endpoints(ref)[-1].host
+        base = await self._transport.locate(host)
+        try:
+            await self._session.ping(base)  # one that cannot be reached is reported at once, not after many tries
+        except Unreachable:
+            self._transport.forget(host)
+            raise
         return Target(self._session, base, ref, auth or NOBODY, self._pause)
 
     async def search(self, term: str, limit: int, auth: Credentials | None = None) -> list[SearchResult]:

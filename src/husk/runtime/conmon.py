@@ -188,13 +188,16 @@ class Monitor:
         # Larger ones conmon refuses, without telling.
         height, width = (min(max(int(value), 0), 1000) for value in (height, width))
         try:
-            fd = os.open(bundle.directory / "ctl", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-            try:
-                os.write(fd, f"1 {height} {width}\n".encode())
-            finally:
-                os.close(fd)
+            _tell(bundle, f"1 {height} {width}\n")
         except OSError as error:
             raise SystemFault(f"cannot resize container {bundle.container_id}: {error.strerror}") from error
+
+    def reopen_log(self, bundle: Bundle) -> None:
+        """Have the log begin anew at its path; conmon does so a moment later, by renaming a new file to it."""
+        try:
+            _tell(bundle, "2 0 0\n")
+        except OSError as error:
+            raise SystemFault(f"the monitor of container {bundle.container_id} is gone: {error.strerror}") from error
 
 
 class Console:
@@ -242,6 +245,14 @@ class Console:
         """Let go of the container; a `write` that is still waiting ends without an error."""
         self._closed = True
         self._connection.close()
+
+
+def _tell(bundle: Bundle, line: str) -> None:
+    fd = os.open(bundle.directory / "ctl", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        os.write(fd, line.encode())
+    finally:
+        os.close(fd)
 
 
 async def read_report(fd: int) -> Report | None:

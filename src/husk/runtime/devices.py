@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from husk.errors import InvalidParameter
@@ -21,23 +21,36 @@ def from_host(
     path: str, path_in_container: str = "", permissions: str = "rwm"
 ) -> tuple[list[Device], list[DeviceRule]]:
     """The device at a path of the host (all below it when it is a directory), with the rules that allow its use."""
-    source, target = Path(path), Path(path_in_container or path)
+    source, target = Path(path), Path("/", path_in_container or path)
     if not permissions or set(permissions) - set("rwm"):
         raise InvalidParameter(f"invalid device mode: {permissions}")
+    gathering = f'error gathering device information while adding custom device "{path}"'
     try:
         mode = source.stat().st_mode
-    except OSError:
-        mode = 0
+    except OSError as error:
+        raise InvalidParameter(f"{gathering}: {(error.strerror or str(error)).lower()}") from None
     if stat.S_ISDIR(mode):
         devices = [_moved(device, source, target) for device in _walk(source, source)]
     else:
         found = _device(source)
         devices = [_moved(found, source, target)] if found else []
     if not devices:
-        raise InvalidParameter(
-            f'error gathering device information while adding custom device "{path}": not a device node'
-        )
+        raise InvalidParameter(f"{gathering}: not a device node")
     return devices, [DeviceRule(True, item.type, item.major, item.minor, permissions) for item in devices]
+
+
+def block_device_numbers(paths: Iterable[str]) -> dict[str, tuple[int, int]]:
+    """(major, minor) of each of the paths, which must be block devices."""
+    numbers = {}
+    for path in paths:
+        try:
+            status = os.stat(path)
+        except OSError as error:
+            raise InvalidParameter(f"stat {path}: {(error.strerror or str(error)).lower()}") from None
+        if not stat.S_ISBLK(status.st_mode):
+            raise InvalidParameter(f"{path} is not a block device: its I/O cannot be limited")
+        numbers[path] = (os.major(status.st_rdev), os.minor(status.st_rdev))
+    return numbers
 
 
 def _walk(directory: Path, root: Path) -> Iterator[Device]:

@@ -27,6 +27,9 @@ class HostFacts:
     cgroup_mode: cgroups.Mode = "v2"
     controllers: frozenset[str] = frozenset({"cpu", "cpuset", "io", "memory", "pids"})
     swap_limit: bool = True
+    block_weight: bool = True
+    realtime: bool = True
+    apparmor: bool = False
 
     @property
     def may_raise(self) -> bool:
@@ -56,7 +59,25 @@ def read_host_facts() -> HostFacts:
         cgroup_mode=mode,
         controllers=cgroups.controllers(),
         swap_limit=swap,
+        block_weight=_block_weight(mode),
+        realtime=mode != "v2" and (cgroups.ROOT / "cpu" / "cpu.rt_runtime_us").exists(),
+        apparmor=_apparmor(),
     )
+
+
+def _block_weight(mode: cgroups.Mode) -> bool:
+    names = ("io.weight", "io.bfq.weight") if mode == "v2" else ("blkio.weight", "blkio.bfq.weight")
+    if mode != "v2":
+        return any((cgroups.ROOT / "blkio" / name).exists() for name in names)
+    groups = [group.parent for group in cgroups.ROOT.glob("*/io.max")]
+    return not groups or any((group / name).exists() for group in groups for name in names)
+
+
+def _apparmor() -> bool:
+    try:
+        return Path("/sys/module/apparmor/parameters/enabled").read_text().startswith("Y")
+    except OSError:
+        return False
 
 
 def clamp(spec: ContainerSpec, host: HostFacts) -> tuple[ContainerSpec, list[str]]:
@@ -109,6 +130,11 @@ _BLOCK_LIMITS = (
     "blkio_read_iops",
     "blkio_write_iops",
 )
+# Limits that a host with the controller may still lack, and what Docker says then.
+_BLOCK_WEIGHTS = (
+    ("blkio_weight", "weight", "Weight"),
+    ("blkio_weight_device", "weight_device", "Weight-device"),
+)
 
 
 def _resources(limits: Resources, host: HostFacts, warnings: list[str]) -> Resources:
@@ -120,6 +146,20 @@ def _resources(limits: Resources, host: HostFacts, warnings: list[str]) -> Resou
                 f"Your kernel does not support {word} capabilities or the cgroup is not mounted. Limitation discarded."
             )
             limits = replace(limits, **{name: getattr(_UNSET, name) for name in wanted})
+    for name, word, thing in _BLOCK_WEIGHTS:
+        if getattr(limits, name) and not host.block_weight:
+            warnings.append(
+                f"Your kernel does not support Block I/O {word} or the cgroup is not mounted. {thing} discarded."
+            )
+            limits = replace(limits, **{name: getattr(_UNSET, name)})
+    if (limits.cpu_realtime_period or limits.cpu_realtime_runtime) and not host.realtime:
+        warnings.append("Your kernel does not support CPU real-time scheduler. Real-time limits discarded.")
+        limits = replace(limits, cpu_realtime_period=None, cpu_realtime_runtime=None)
+    if limits.oom_kill_disable and not limits.memory and not host.cgroup_v2:
+        warnings.append(
+            "OOM killer is disabled for the container, but no memory limit is set, this can result in the system "
+            "running out of resources."
+        )
     if limits.memory_swap is not None and limits.memory_swap > 0 and not host.swap_limit:
         warnings.append(
             "Your kernel does not support swap limit capabilities or the cgroup is not mounted. "

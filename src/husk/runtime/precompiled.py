@@ -65,7 +65,7 @@ class CompiledFilters:
 def _compile(document: bytes) -> dict[str, str]:
     try:
         profile = msgspec.json.decode(document, type=_Profile)
-        if profile.listener_path:
+        if profile.listener_path or profile.flags:
             return {}
         program = seccomp.compile_filter(
             profile.default_action,

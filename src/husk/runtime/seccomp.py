@@ -136,7 +136,7 @@ gtty idle lock mpx prof profil putpmsg security stty tuxcall ulimit vserver
 DENIED = frozenset(name for group in (_HOST, _RISKY, _OBSOLETE) for name in group.split())
 
 # By the kernel's and by Go's name: the native one first, then those that its processor can also run.
-_ARCHITECTURES = {
+ARCHITECTURES = {
     "x86_64": ("SCMP_ARCH_X86_64", "SCMP_ARCH_X86", "SCMP_ARCH_X32"),
     "aarch64": ("SCMP_ARCH_AARCH64", "SCMP_ARCH_ARM"),
     "armv7l": ("SCMP_ARCH_ARM",),
@@ -147,13 +147,18 @@ _ARCHITECTURES = {
 _GO_NAMES = {"amd64": "x86_64", "arm64": "aarch64", "arm": "armv7l"}
 
 
+def machine_of(architecture: str) -> str:
+    """The kernel's name of an architecture that may be called by Go's."""
+    return _GO_NAMES.get(architecture, architecture)
+
+
 def profile(capabilities: Collection[str], architecture: str) -> Json | None:
     """The `linux.seccomp` part of a bundle; None for an architecture that we have no table of.
 
     `architecture` is that of the host, as uname or as Go calls it.
     """
-    machine = _GO_NAMES.get(architecture, architecture)
-    if machine not in _ARCHITECTURES:
+    machine = machine_of(architecture)
+    if machine not in ARCHITECTURES:
         return None
     names = set(ALLOWED)
     for capability in capabilities:
@@ -169,7 +174,7 @@ def profile(capabilities: Collection[str], architecture: str) -> Json | None:
     return {
         "defaultAction": "SCMP_ACT_ERRNO",
         "defaultErrnoRet": EPERM,
-        "architectures": list(_ARCHITECTURES[machine]),
+        "architectures": list(ARCHITECTURES[machine]),
         "syscalls": rules,
     }
 

@@ -125,10 +125,12 @@ class ContainerSpec:
     read_only_rootfs: bool = False
     capabilities: tuple[str, ...] = ()
     no_new_privileges: bool = False
+    apparmor_profile: str = ""
+    writable_cgroups: bool = False
     privileged: bool = False
     namespaces: Mapping[str, str] = field(default_factory=lambda: dict(defaults.NAMESPACES))
     mounts: tuple[Mount, ...] = ()
-    shm_size: int = defaults.SHM_SIZE
+    shm_size: int = defaults.SHM_SIZE  # 0: no /dev/shm
     resources: Resources = field(default_factory=Resources)
     cgroup_path: str = ""
     devices: tuple[Device, ...] = ()
@@ -182,6 +184,7 @@ def _process(spec: ContainerSpec) -> Json:
         # Nothing inheritable or ambient: an unprivileged user in the container starts without capabilities.
         "capabilities": {"bounding": capabilities, "effective": capabilities, "permitted": capabilities},
         "noNewPrivileges": spec.no_new_privileges,
+        "apparmorProfile": spec.apparmor_profile or None,
         "oomScoreAdj": spec.oom_score_adj,
         "rlimits": [_rlimit(limit) for limit in spec.rlimits] or None,
     }
@@ -209,13 +212,13 @@ def _default_mounts(spec: ContainerSpec) -> list[Mount]:
         Mount("/dev", "tmpfs", "tmpfs", ("nosuid", "strictatime", "mode=755", "size=65536k")),
         Mount("/dev/pts", "devpts", "devpts", terminals),
         Mount("/sys", "sysfs", "sysfs", (*safe, access)),
-        Mount("/sys/fs/cgroup", "cgroup", "cgroup", (*safe, access)),
+        Mount("/sys/fs/cgroup", "cgroup", "cgroup", (*safe, "rw" if spec.writable_cgroups else access)),
         Mount("/dev/mqueue", "mqueue", "mqueue", safe),
     ]
-    if "ipc" in spec.namespaces:
-        mounts.append(Mount("/dev/shm", "tmpfs", "shm", (*safe, "mode=1777", f"size={spec.shm_size}")))
-    else:
+    if "ipc" not in spec.namespaces:
         mounts.append(Mount("/dev/shm", "bind", "/dev/shm", ("rbind",)))
+    elif spec.shm_size:
+        mounts.append(Mount("/dev/shm", "tmpfs", "shm", (*safe, "mode=1777", f"size={spec.shm_size}")))
     return mounts
 
 

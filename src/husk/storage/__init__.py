@@ -4,7 +4,11 @@
 - `blobs`: content that has a digest (manifests, configurations, layers as registries have them)
 - `layers`: layers in the form that can be mounted; the life of a layer is told there
 - `overlay`: a container's writable root over the layers of its image
-- `workers` runs `unpack` (a layer's stream into blob and directory) and `diff` (a container's changes into a stream) as
-  processes of their own; `tar` and `extract` are what `unpack` is made of, `archive` what layers and overlayfs agree on
+- `changes`: what a container has changed, told from the overlay
+- `workers` runs `unpack` (a layer's stream into blob and directory), `diff` (a container's changes into a stream),
+  `pack` and `put` (files out of and into a container's own view, which `confine` makes) as processes of their own;
+  `tar` and `extract` read archives, `members` writes them, `archive` is what layers and overlayfs agree on
+- `sources` reads blobs out, as they are or compressed; `inflate` and `tarflow` read what a client sends (`load`)
+- `volumes`: the directories of volumes, their first content (`copies` brings it) and their mounts
 - `trees`: removing and measuring what somebody hostile has filled
 """

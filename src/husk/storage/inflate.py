@@ -17,7 +17,7 @@ from husk.errors import InvalidParameter
 _LONGEST_MAGIC = 6
 # A few bytes can become gigabytes: never take more than this out of a decompressor at once.
 _MOST = 4 << 20
-_SMALL = 16 << 10
+_SMALL = 512
 _FAULTS: tuple[type[Exception], ...] = (isal_zlib.IsalError, lzma.LZMAError, OSError, EOFError)  # type: ignore[assignment]
 
 
@@ -84,10 +84,16 @@ class _Zstd:
         self._ahead = b""
 
     def feed(self, data: bytes) -> bytes:
-        # zstandard has no limit for what comes out: small pieces in keep small what comes out.
+        # zstandard has no limit for what comes out. A block of 4 bytes may become 128 KiB, so little goes in at once.
         data = self._ahead + data
-        self._ahead = data[_SMALL:]
-        return self._decoder.decompress(data[:_SMALL])
+        out: list[bytes] = []
+        size = at = 0
+        while at < len(data) and size < _MOST and not self._decoder.eof:
+            out.append(self._decoder.decompress(data[at : at + _SMALL]))
+            at += _SMALL
+            size += len(out[-1])
+        self._ahead = data[at:]
+        return b"".join(out)
 
     @property
     def pending(self) -> bool:

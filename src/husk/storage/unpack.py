@@ -3,9 +3,9 @@
     unpack <directory> <blob file> <expected digest or ->
 
 Standard input is the layer as the registry keeps it (plain tar, gzip, zstd, bzip2, xz: its first bytes tell). One
-thread reads it, hashes it, writes the blob file and decompresses; the main thread hashes the archive and makes the
-files. The process confines itself to `directory` before it looks at any entry. One line on standard output says how it
-went:
+thread hashes it and writes the blob file, another reads that and decompresses, the main thread hashes the archive and
+makes the files. The process confines itself to `directory` before it looks at any entry. One line on standard output
+says how it went:
 
     ok <blob digest> <blob size> <diff id> <size of the files> <1 if the archive describes its root directory, else 0>
     invalid <message>          the data is to blame
@@ -49,36 +49,65 @@ class HeadedReader(Reader, Protocol):
     def read(self, size: int, /) -> bytes: ...
 
 
-class Source:
-    """Standard input on its way to the decompressor: what passes is hashed and written to the blob file."""
+class Source(threading.Thread):
+    """Standard input on its way into the blob file, and out of it to the decompressor, which may be far behind.
+
+    Whoever sends (a registry, an archive with more layers behind this one) waits for the disk at most, never for files
+    to be made; the blob file is the buffer between the two.
+    """
 
     def __init__(self, fd: int, blob: int) -> None:
+        super().__init__(name="source", daemon=True)
         self._fd = fd
         self._blob = blob
         self._hash = hashlib.sha256()
+        self._position = 0
+        self._changed = threading.Condition()
+        self._ended = False
+        self._error: OSError | None = None
         self.size = 0
         self.head = b""
         while len(self.head) < BLOCK and (more := os.read(fd, BLOCK - len(self.head))):
             self.head += more
-        self._unread = self.head
 
     @property
     def digest(self) -> str:
+        """Of all that came; known when the input has ended."""
+        self.drain()
         return "sha256:" + self._hash.hexdigest()
 
-    def readinto(self, buffer: memoryview, /) -> int:
-        if self._unread:
-            count = min(len(self._unread), len(buffer))
-            buffer[:count] = self._unread[:count]
-            self._unread = self._unread[count:]
-        else:
-            count = os.readv(self._fd, [buffer])
-        data = buffer[:count]
-        self._hash.update(data)
+    def run(self) -> None:
+        try:
+            self._take(memoryview(self.head))
+            buffer = memoryview(bytearray(_BUFFER_SIZE))
+            while count := os.readv(self._fd, [buffer]):
+                self._take(buffer[:count])
+        except OSError as error:
+            self._error = error
+        with self._changed:
+            self._ended = True
+            self._changed.notify()
+
+    def _take(self, data: memoryview) -> None:
         written = 0
-        while written < count:
+        while written < len(data):
             written += os.write(self._blob, data[written:])
-        self.size += count
+        with self._changed:
+            self.size += len(data)
+            self._changed.notify()
+        self._hash.update(data)
+
+    def readinto(self, buffer: memoryview, /) -> int:
+        with self._changed:
+            while self.size <= self._position and not self._ended:
+                self._changed.wait()
+            available = self.size - self._position
+        if self._error is not None:
+            raise self._error
+        if not available:
+            return 0
+        count = os.preadv(self._blob, [buffer[:available]], self._position)
+        self._position += count
         return count
 
     def read(self, size: int) -> bytes:
@@ -87,9 +116,10 @@ class Source:
         return bytes(memoryview(buffer)[: self.readinto(memoryview(buffer))])
 
     def drain(self) -> None:
-        buffer = memoryview(bytearray(_BUFFER_SIZE))
-        while self.readinto(buffer):
-            pass
+        """Wait for the end of the input."""
+        self.join()
+        if self._error is not None:
+            raise self._error
 
 
 class Decompression(threading.Thread):
@@ -171,13 +201,14 @@ def main() -> None:
 def unpack(fd: int, directory: str, blob: str, expected: str) -> str:
     """Do the work and put the outcome into a line."""
     try:
-        source = Source(fd, os.open(blob, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600))
+        source = Source(fd, os.open(blob, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600))
         reader, needs_end = choose_reader(source)
         _confine(directory)
     except OSError as error:
         return f"system {error}"
     decompression = Decompression(source, reader, verify=bool(expected))
     extractor = Extractor(stream := TarStream(decompression.next_buffer))
+    source.start()
     decompression.start()
     failure: Exception | None = None
     try:
@@ -189,12 +220,18 @@ def unpack(fd: int, directory: str, blob: str, expected: str) -> str:
             return f"system unpacking failed: {error}"
         if expected:
             decompression.abandon()
-    if expected and source.digest != expected:
+    if failure is not None and not expected:
+        return describe(failure)
+    try:
+        digest = source.digest
+    except OSError as error:
+        return f"system unpacking failed: {error}"
+    if expected and digest != expected:
         return f"invalid filesystem layer verification failed for digest {expected}"
     if failure is not None:
         return describe(failure)
     root = int(extractor.has_root)
-    return f"ok {source.digest} {source.size} {decompression.diff_id} {extractor.size} {root}"
+    return f"ok {digest} {source.size} {decompression.diff_id} {extractor.size} {root}"
 
 
 def choose_reader(source: HeadedReader) -> tuple[Reader, bool]:

@@ -1,61 +1,21 @@
-"""`docker cp`: files in and out of containers, running or not, and nothing of the host."""
+"""`docker cp`: files in and out of containers, large and small, and what a path names."""
 
-import base64
 import bz2
 import contextlib
 import gzip
-import json
 import lzma
 import os
 import stat
 import subprocess
 import tarfile
-import threading
 import time
 from pathlib import Path
-from urllib.parse import quote
 
 import pytest
 
-from tests.support.daemon import Answer, Daemon
+from tests.support.copying import FILES, get, make, put, status, where
+from tests.support.daemon import Daemon
 from tests.support.tars import content, entries, file, special, tar
-from tests.support.waiting import until
-
-FILES = "mkdir -p /data/sub; echo a >/data/a; echo c >/data/sub/c; ln -s data /dlink; ln -s ../etc/passwd /data/flink"
-
-
-def make(daemon: Daemon, script: str = FILES, *options: str) -> str:
-    """A container that has run `script` and ended."""
-    daemon.docker("run", "--name", "box", *options, "busybox", "sh", "-c", script)
-    return "box"
-
-
-def where(name: str, path: str, **query: str) -> str:
-    more = "".join(f"&{key}={value}" for key, value in query.items())
-    return f"/containers/{name}/archive?path={quote(path, safe='')}{more}"
-
-
-def status(daemon: Daemon, name: str, path: str) -> dict:
-    answer = daemon.http("HEAD", where(name, path))
-    assert answer.status == 200
-    return json.loads(base64.b64decode(answer.headers["X-Docker-Container-Path-Stat"]))
-
-
-def get(daemon: Daemon, name: str, path: str) -> bytes:
-    answer = daemon.http("GET", where(name, path))
-    assert answer.status == 200, answer.body
-    assert answer.headers["Content-Type"] == "application/x-tar"
-    return answer.body
-
-
-def put(daemon: Daemon, name: str, path: str, archive: bytes, **query: str) -> Answer:
-    return daemon.http("PUT", where(name, path, **query), archive, {"Content-Type": "application/x-tar"})
-
-
-def mounted(daemon: Daemon, container: str) -> bool:
-    container_id = daemon.docker("inspect", "-f", "{{.Id}}", container).stdout.strip()
-    return os.path.ismount(daemon.config.data_root / "containers" / container_id / "rootfs")
-
 
 # --- with the docker command
 
@@ -265,100 +225,6 @@ def test_an_empty_body_is_an_empty_archive(daemon: Daemon):
     assert put(daemon, "box", "/tmp", b"").status == 200
 
 
-# --- mounts
-
-
-def test_into_a_bind_mount_whether_it_runs_or_not(daemon: Daemon, tmp_path: Path):
-    daemon.docker("create", "--name", "box", "-v", f"{tmp_path}:/not/in/the/image", "busybox", "sleep", "1000")
-    assert put(daemon, "box", "/not/in/the/image", tar(file("stopped", b"1"))).status == 200
-    daemon.docker("start", "box")
-    assert put(daemon, "box", "/not/in/the/image", tar(file("running", b"2"))).status == 200
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["running", "stopped"]
-    assert content(get(daemon, "box", "/not/in/the/image/running"), "running") == b"2"
-
-
-def test_what_is_read_only_stays_so(daemon: Daemon, tmp_path: Path):
-    (tmp_path / "f").write_text("f")
-    (tmp_path / "rw").mkdir()
-    options = ["-v", f"{tmp_path}:/ro:ro", "-v", f"{tmp_path}/rw:/rw", "--read-only"]
-    daemon.docker("create", "--name", "box", *options, "busybox", "true")
-    answer = put(daemon, "box", "/ro", tar(file("x")))
-    assert (answer.status, answer.message) == (403, "mounted volume is marked read-only")
-    answer = put(daemon, "box", "/tmp", tar(file("x")))
-    assert (answer.status, answer.message) == (403, "container rootfs is marked read-only")
-    assert put(daemon, "box", "/rw", tar(file("x"))).status == 200
-    assert put(daemon, "box", "/", tar(file("ro/y"))).status == 403
-    assert content(get(daemon, "box", "/ro/f"), "f") == b"f"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["f", "rw"]
-
-
-def test_a_mount_inside_the_place_cannot_be_written_around(daemon: Daemon, tmp_path: Path):
-    """The place itself is writable, but an entry of the archive lies in a read-only mount."""
-    (tmp_path / "f").write_text("host")
-    daemon.docker("create", "--name", "box", "-v", f"{tmp_path}:/tmp/ro:ro", "busybox", "true")
-    assert put(daemon, "box", "/tmp", tar(file("ro/f", b"changed"))).status >= 400
-    assert put(daemon, "box", "/tmp", tar(file("ro", b"a file in its place"))).status >= 400
-    assert (tmp_path / "f").read_text() == "host"
-
-
-def test_the_files_that_the_engine_mounts_are_seen(daemon: Daemon):
-    daemon.docker("run", "-d", "--name", "box", "-h", "called-so", "busybox", "sleep", "1000")
-    assert content(get(daemon, "box", "/etc/hostname"), "hostname") == b"called-so\n"
-
-
-# --- hostile
-
-
-def test_an_archive_cannot_leave_the_container(daemon: Daemon, tmp_path: Path):
-    daemon.docker("create", "--name", "box", "busybox")
-    target = tmp_path / "evil"
-    up = "../" * 20
-    for archive in (
-        tar(file(up + str(target), b"x")),
-        tar(special("l", tarfile.SYMTYPE, up + str(tmp_path)), file("l/evil", b"x")),
-        tar(special("l", tarfile.SYMTYPE, str(tmp_path)), file("l/evil", b"x")),
-        tar(special("h", tarfile.LNKTYPE, up + "etc/passwd")),
-        tar(special("n", tarfile.SYMTYPE, "/proc/1/root"), file(f"n{target}", b"x")),
-    ):
-        put(daemon, "box", "/tmp", archive)
-    assert not target.exists()
-
-
-def test_a_link_in_the_container_cannot_lead_out_of_it(daemon: Daemon, tmp_path: Path):
-    (tmp_path / "secret").write_text("secret")
-    up = "../" * 20
-    make(daemon, f"ln -s {up}{tmp_path} /out; ln -s {tmp_path}/secret /etc/shadow; ln -s /proc/1/root /root-of-host")
-    assert daemon.http("GET", where("box", "/out/secret")).status == 404
-    assert daemon.http("GET", where("box", "/out/")).status == 404
-    assert put(daemon, "box", "/out", tar(file("evil"))).status == 404
-    assert daemon.http("GET", where("box", f"/root-of-host{tmp_path}/secret")).status == 404
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["secret"]
-
-
-def test_a_link_as_mount_target_cannot_lead_out_of_it(daemon: Daemon, tmp_path: Path):
-    (tmp_path / "source").mkdir()
-    (tmp_path / "victim").mkdir()
-    make(daemon, f"ln -s {'../' * 20}{tmp_path}/victim /mnt-here")
-    daemon.docker("commit", "box", "hostile")
-    daemon.docker("create", "--name", "other", "-v", f"{tmp_path}/source:/mnt-here", "hostile", "true")
-    put(daemon, "other", "/mnt-here", tar(file("f")))
-    assert list((tmp_path / "victim").iterdir()) == []
-    daemon.docker("rm", "other")
-    daemon.docker("rmi", "hostile")
-
-
-def test_devices_in_a_container_are_not_opened(daemon: Daemon):
-    """A tree with a device that was a file a moment ago: what cannot be opened is left out, nothing hangs."""
-    make(daemon, "mkdir /d; mknod /d/zero c 1 5; mkfifo /d/pipe; echo x >/d/f")
-    assert list(entries(get(daemon, "box", "/d"))) == ["d", "d/f", "d/pipe", "d/zero"]
-
-
-@pytest.mark.parametrize("rubbish", [b"rubbish" * 100, tar(file("f", bytes(2000)))[:1500], b"\x1f\x8b\x08rubbish"])
-def test_rubbish_is_refused(daemon: Daemon, rubbish: bytes):
-    daemon.docker("create", "--name", "box", "busybox")
-    assert put(daemon, "box", "/tmp", rubbish).status == 400
-
-
 # --- large
 
 
@@ -400,130 +266,3 @@ def test_many_files(daemon: Daemon, tmp_path: Path):
     daemon.docker("create", "--name", "box", "busybox")
     assert put(daemon, "box", "/tmp", archive).status == 200
     assert len(entries(get(daemon, "box", "/tmp"))) == 8000 + 50 + 1
-
-
-# --- the mount
-
-
-def test_a_stopped_container_is_mounted_only_while_it_is_copied(daemon: Daemon):
-    make(daemon)
-    get(daemon, "box", "/data")
-    until(lambda: not mounted(daemon, "box"), "the copy's mount is gone")
-    assert put(daemon, "box", "/nope", tar()).status == 404
-    until(lambda: not mounted(daemon, "box"), "the failed copy's mount is gone")
-
-
-def test_a_container_starts_and_ends_while_it_is_copied(daemon: Daemon):
-    make(daemon, "dd if=/dev/zero of=/big bs=1M count=50 2>/dev/null; echo ran")
-    connection = daemon.connection()
-    connection.request("GET", where("box", "/big"))
-    response = connection.getresponse()
-    start = response.read(512)
-    assert mounted(daemon, "box")
-    assert daemon.docker("start", "-a", "box").stdout == "ran\n"
-    assert mounted(daemon, "box"), "the copy still needs it"
-    rest = response.read()
-    assert len(entries(start + rest)) == 1
-    connection.close()
-    until(lambda: not mounted(daemon, "box"), "the last user has unmounted it")
-
-
-def test_a_client_that_leaves_leaves_no_mount(daemon: Daemon):
-    make(daemon, "dd if=/dev/zero of=/big bs=1M count=50 2>/dev/null")
-    connection = daemon.connection()
-    connection.request("GET", where("box", "/big"))
-    response = connection.getresponse()
-    response.read(512)
-    response.close()
-    connection.close()
-    until(lambda: not mounted(daemon, "box"), "the copy's mount is gone")
-
-
-def test_a_container_can_be_removed_while_it_is_copied(daemon: Daemon):
-    make(daemon, "dd if=/dev/zero of=/big bs=1M count=50 2>/dev/null")
-    connection = daemon.connection()
-    connection.request("GET", where("box", "/big"))
-    response = connection.getresponse()
-    response.read(512)
-    daemon.docker("rm", "-f", "box")
-    response.close()
-    connection.close()
-    assert daemon.docker("ps", "-aq").stdout == ""
-
-
-def test_copies_at_once(daemon: Daemon):
-    daemon.docker("create", "--name", "box", "busybox")
-    answers: list[int] = []
-
-    def one(number: int) -> None:
-        answers.append(put(daemon, "box", "/tmp", tar(file(f"f{number}", b"x"))).status)
-
-    threads = [threading.Thread(target=one, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert answers == [200] * 8
-    assert len(entries(get(daemon, "box", "/tmp"))) == 9
-
-
-def test_events(daemon: Daemon):
-    make(daemon)
-    since = str(time.time())
-    get(daemon, "box", "/data")
-    put(daemon, "box", "/data", tar())
-    until(lambda: "extract-to-dir" in _actions(daemon, since), "the events are there")
-    assert _actions(daemon, since) == ["archive-path", "extract-to-dir"]
-
-
-def _actions(daemon: Daemon, since: str) -> list[str]:
-    done = daemon.docker("events", "--since", since, "--until", str(time.time()), "--format", "{{.Action}}")
-    return done.stdout.split()
-
-
-# --- volumes
-
-
-def test_into_a_volume_whether_it_runs_or_not(daemon: Daemon):
-    daemon.docker("create", "--name", "box", "-v", "box-data:/data", "busybox", "sleep", "1000")
-    assert put(daemon, "box", "/data", tar(file("stopped", b"1"))).status == 200
-    daemon.docker("start", "box")
-    assert put(daemon, "box", "/data", tar(file("running", b"2"))).status == 200
-    assert daemon.docker("exec", "box", "cat", "/data/stopped", "/data/running").stdout == "12"
-    daemon.docker("rm", "-f", "box")
-    daemon.docker("run", "--name", "next", "-v", "box-data:/other:ro", "busybox", "cat", "/other/running")
-    assert content(get(daemon, "next", "/other/stopped"), "stopped") == b"1"
-    assert put(daemon, "next", "/other", tar(file("x"))).status == 403
-    daemon.docker("rm", "next")
-    daemon.docker("volume", "rm", "box-data")
-
-
-def test_part_of_a_volume_and_an_image(daemon: Daemon):
-    daemon.docker("run", "--rm", "-v", "box-parts:/data", "busybox", "mkdir", "/data/part")
-    part = "type=volume,src=box-parts,dst=/part,volume-subpath=part"
-    daemon.docker(
-        "create", "--name", "box", "--mount", part, "--mount", "type=image,src=busybox,dst=/image", "busybox", "true"
-    )
-    assert put(daemon, "box", "/part", tar(file("f", b"x"))).status == 200
-    assert "busybox" in entries(get(daemon, "box", "/image/bin/busybox"))
-    assert put(daemon, "box", "/image", tar(file("x"))).status == 403
-    listing = daemon.docker("run", "--rm", "-v", "box-parts:/data", "busybox", "ls", "/data", "/data/part").stdout
-    assert listing == "/data:\npart\n\n/data/part:\nf\n"
-    daemon.docker("rm", "box")
-    daemon.docker("volume", "rm", "box-parts")
-
-
-def test_a_start_while_a_volume_is_copied(daemon: Daemon):
-    script = "dd if=/dev/zero of=/data/part/big bs=1M count=50 2>/dev/null"
-    daemon.docker("run", "--rm", "-v", "box-parts:/data", "busybox", "sh", "-c", "mkdir /data/part;" + script)
-    part = "type=volume,src=box-parts,dst=/part,volume-subpath=part"
-    daemon.docker("create", "--name", "box", "--mount", part, "busybox", "ls", "/part")
-    connection = daemon.connection()
-    connection.request("GET", where("box", "/part/big"))
-    response = connection.getresponse()
-    start = response.read(512)
-    assert daemon.docker("start", "-a", "box").stdout == "big\n"
-    assert len(entries(start + response.read())) == 1
-    connection.close()
-    daemon.docker("rm", "box")
-    daemon.docker("volume", "rm", "box-parts")

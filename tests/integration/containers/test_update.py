@@ -1,5 +1,7 @@
 """`docker update`: limits and restart policy of a container that exists."""
 
+import os
+import signal
 from typing import Any
 
 import pytest
@@ -73,12 +75,7 @@ def test_it_is_remembered(fresh_daemon: Daemon):
 def test_a_restart_policy_counts_from_now_on(daemon: Daemon):
     daemon.docker("run", "-d", "--name", "box", "busybox", "sleep", "1000")
     daemon.docker("update", "--restart", "on-failure:2", "box")
-    daemon.docker("exec", "box", "kill", "-9", "-1", check=False)
-    pid = daemon.docker("inspect", "-f", "{{.State.Pid}}", "box").stdout.strip()
-    assert pid != "0"
-    import os
-
-    os.kill(int(pid), 9)
+    os.kill(int(daemon.docker("inspect", "-f", "{{.State.Pid}}", "box").stdout), signal.SIGKILL)
     until(lambda: daemon.docker("inspect", "-f", "{{.RestartCount}}", "box").stdout.strip() != "0", "it restarted")
 
 

@@ -505,10 +505,9 @@ async def test_a_client_that_leaves_does_not_take_the_other_ones_layers(daemon: 
             await asyncio.sleep(0.01)
         client.kill()
         await in_thread(client.communicate)
-    # The download goes on for the one who stays.
+    # The download goes on for the one who stays, or begins again if that one had not joined it yet.
     stall.go_on.set()
     assert statuses(await other)[-1].startswith("Status: ")
-    assert len(fake.asked(image.layer_digests[0])) == 1
     shown = (await in_thread(daemon.http, "GET", f"/images/{name}:1/json")).json()
     assert len(shown["RootFS"]["Layers"]) == 3
 

@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import lzma
+import socket
 import subprocess
 import tarfile
 from collections.abc import Callable, Iterator
@@ -21,6 +22,7 @@ from tests.support.daemon import Daemon
 from tests.support.dockerd import Dockerd
 from tests.support.images import busybox_layer, forget_images, stored
 from tests.support.registry import Registry, digest_of, make_image, push_image, tar_of
+from tests.support.waiting import until
 
 COMPRESSIONS: dict[str, Callable[[bytes], bytes]] = {
     "plain": lambda data: data,
@@ -203,19 +205,19 @@ def test_docker_loads_what_husk_saved(daemon: Daemon, dockerd: Dockerd) -> None:
         name = f"{registry.host}/gz:1"
         daemon.docker("pull", "-q", name)
         pulled = image_id(daemon, name)
-        dockerd.docker("load", input=save(daemon, "to/docker:1", name))
+        dockerd.docker_bytes("load", input=save(daemon, "to/docker:1", name))
     for loaded, expected in (("to/docker:1", made), (name, pulled)):
-        assert dockerd.docker("image", "inspect", "-f", "{{.Id}}", loaded).stdout.decode().strip() == expected
+        assert dockerd.docker("image", "inspect", "-f", "{{.Id}}", loaded).stdout.strip() == expected
     (layers,) = (json.loads(dockerd.docker("image", "inspect", "-f", "{{json .RootFS.Layers}}", "to/docker:1").stdout),)
     assert layers == daemon.http("GET", "/images/to/docker:1/json").json()["RootFS"]["Layers"]
 
 
 def test_husk_loads_what_docker_saved(daemon: Daemon, dockerd: Dockerd) -> None:
     committed(daemon, "there/and:back", "echo one > /new; mkdir -p /d; ln /new /d/hard; ln -s /new /d/soft")
-    dockerd.docker("load", input=save(daemon, "there/and:back"))
-    dockerd.docker("import", "-c", 'CMD ["echo", "two"]', "-", "two:1", input=busybox_layer())
-    archive = dockerd.docker("save", "there/and:back", "two:1").stdout
-    ids = dockerd.docker("image", "inspect", "-f", "{{.Id}}", "there/and:back", "two:1").stdout.decode().split()
+    dockerd.docker_bytes("load", input=save(daemon, "there/and:back"))
+    dockerd.docker_bytes("import", "-c", 'CMD ["echo", "two"]', "-", "two:1", input=busybox_layer())
+    archive = dockerd.docker_bytes("save", "there/and:back", "two:1").stdout
+    ids = dockerd.docker("image", "inspect", "-f", "{{.Id}}", "there/and:back", "two:1").stdout.split()
     forget_images(daemon)
     told = load(daemon, archive)
     assert {r["stream"] for r in told} == {"Loaded image: there/and:back\n", "Loaded image: two:1\n"}
@@ -289,10 +291,51 @@ def test_a_broken_archive_leaves_nothing(daemon: Daemon, problem: str) -> None:
     )
     assert answer.status in (400, 404), answer.body
     assert answer.message
-    until_clean(daemon, before)
-
-
-def until_clean(daemon: Daemon, before: object) -> None:
-    from tests.support.waiting import until
-
     until(lambda: stored(daemon) == before, "the store is as before")
+
+
+def test_a_client_that_leaves_ends_its_load(daemon: Daemon) -> None:
+    committed(daemon, "cut:1", "head -c 20000000 /dev/urandom > /new")
+    archive = save(daemon, "cut:1")
+    forget_images(daemon)
+    before = stored(daemon)
+    with contextlib.closing(half_sent(daemon, archive)):
+        until(lambda: stored(daemon) != before, "the load has begun")
+    until(lambda: stored(daemon) == before, "the store is as before")
+
+
+def half_sent(daemon: Daemon, archive: bytes) -> socket.socket:
+    channel = daemon.raw()
+    head = f"POST /images/load?quiet=1 HTTP/1.1\r\nHost: x\r\nContent-Length: {len(archive)}\r\n\r\n"
+    channel.sendall(head.encode() + archive[: len(archive) // 2])
+    return channel
+
+
+def test_a_daemon_killed_while_it_loads_leaves_nothing(fresh_daemon: Daemon) -> None:
+    daemon = fresh_daemon
+    made = committed(daemon, "cut:1", "head -c 20000000 /dev/urandom > /new")
+    archive = save(daemon, "cut:1")
+    forget_images(daemon)
+    before = stored(daemon)
+    with contextlib.closing(half_sent(daemon, archive)):
+        until(lambda: stored(daemon) != before, "the load has begun")
+        daemon.kill9()
+    daemon.start()
+    until(lambda: stored(daemon) == before, "the store is as before")
+    load(daemon, archive)
+    assert image_id(daemon, "cut:1") == made
+
+
+def test_an_image_may_be_removed_while_it_is_saved(daemon: Daemon) -> None:
+    before = stored(daemon)
+    made = committed(daemon, "going:1", "head -c 20000000 /dev/urandom > /new")
+    connection = daemon.connection()
+    with contextlib.closing(connection):
+        connection.request("GET", "/images/going:1/get")
+        response = connection.getresponse()
+        archive = response.read(1000)
+        daemon.docker("rmi", "going:1")
+        archive += response.read()
+    until(lambda: stored(daemon) == before, "nothing is left of the image")
+    load(daemon, archive)
+    assert image_id(daemon, "going:1") == made

@@ -4,7 +4,7 @@ import http.server
 import json
 import threading
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
@@ -20,7 +20,7 @@ RESULTS = [
 
 
 class _Index(http.server.BaseHTTPRequestHandler):
-    asked: list[dict[str, list[str]]] = []
+    asked: ClassVar[list[dict[str, list[str]]]] = []
 
     def do_GET(self) -> None:
         url = urlsplit(self.path)
@@ -52,14 +52,15 @@ def registry() -> Iterator[Registry]:
 
 
 def search(daemon: Daemon, term: str, limit: str = "", **filters: list[str]) -> Any:
-    query = f"term={quote(term)}&limit={limit}&filters={quote(json.dumps(filters))}"
+    named = {key.replace("official", "is-official"): values for key, values in filters.items()}
+    query = f"term={quote(term)}&limit={limit}&filters={quote(json.dumps(named))}"
     return daemon.http("GET", f"/images/search?{query}")
 
 
 def test_search_in_a_registry_that_offers_it(daemon: Daemon, index: str) -> None:
     assert search(daemon, f"{index}/db", "7").json() == RESULTS
     assert _Index.asked[-1] == {"q": ["db"], "n": ["7"]}
-    assert [r["name"] for r in search(daemon, f"{index}/db", **{"is-official": ["true"]}).json()] == ["db"]
+    assert [r["name"] for r in search(daemon, f"{index}/db", official=["true"]).json()] == ["db"]
     assert [r["name"] for r in search(daemon, f"{index}/db", stars=["100"]).json()] == ["db"]
     assert "a database" in daemon.docker("search", "--no-trunc", f"{index}/db").stdout
 

@@ -118,9 +118,9 @@ async def test_removing_while_pulling(daemon: Daemon, fake: FakeRegistry) -> Non
     name, _, stall = stalled(fake)
     pulling = Client(daemon, name)
     await asyncio.wait_for(stall.reached.wait(), 20)
-    assert pulling.heard("Already exists")
+    await in_thread(lambda: pulling.heard("Already exists"), "the common layer is found")
     await asyncio.to_thread(daemon.docker, "rmi", f"{fake.host}/base:1")
     stall.go_on.set()
     await in_thread(lambda: pulling.heard("Status:"), "the pull ends")
-    ran = await asyncio.to_thread(daemon.docker, "run", "--rm", f"{name}:1", "wc", "-c", "/big")
-    assert ran.stdout.split()[0] == str(1 << 20)
+    ran = await asyncio.to_thread(daemon.docker, "run", "--rm", f"{name}:1", "stat", "-c", "%s", "/big")
+    assert ran.stdout == f"{1 << 20}\n"

@@ -4,6 +4,7 @@ The ends of the traffic are sockets of this process that live in the containers'
 bring programs for it.
 """
 
+import contextlib
 import random
 import secrets
 import socket
@@ -129,10 +130,13 @@ def serving(namespace: Path | None, port: int, kind: int = socket.SOCK_STREAM, a
         return made
 
     server = inside(namespace, listen)
+    # A thread that waits on a closed descriptor would take over the next one with its number.
+    server.settimeout(0.1)
+    ended = threading.Event()
 
     def serve() -> None:
-        try:
-            while True:
+        while not ended.is_set():
+            with contextlib.suppress(TimeoutError):
                 if kind == socket.SOCK_STREAM:
                     connection, peer = server.accept()
                     with connection:
@@ -140,15 +144,14 @@ def serving(namespace: Path | None, port: int, kind: int = socket.SOCK_STREAM, a
                 else:
                     _, peer = server.recvfrom(100)
                     server.sendto(peer[0].encode(), peer)
-        except OSError:
-            return
 
-    thread = threading.Thread(target=serve, daemon=True)
+    thread = threading.Thread(target=serve)
     thread.start()
     try:
         yield
     finally:
-        server.shutdown(socket.SHUT_RDWR) if kind == socket.SOCK_STREAM else server.close()
+        ended.set()
+        thread.join()
         server.close()
 
 

@@ -5,7 +5,7 @@ import socket
 import struct
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from ipaddress import IPv4Address
 from pathlib import Path
 
@@ -46,7 +46,7 @@ def ask(sandbox: Path, name: str, kind: int = dns.A, *, tcp: bool = False, edns:
 
 def addresses(response: bytes) -> list[str]:
     """The A records of a response whose names are compressed."""
-    _, _, questions, count, _, _ = struct.unpack_from("!HHHHHH", response)
+    _, _, _, count, _, _ = struct.unpack_from("!HHHHHH", response)
     offset = 12
     while response[offset]:
         offset += response[offset] + 1
@@ -72,33 +72,37 @@ def upstream(answer: Callable[[dns.Query, bytes, bool], bytes | None]) -> Iterat
     datagrams.bind((address, 53))
     listener = socket.create_server((address, 53))
 
+    ended = threading.Event()
+    for channel in (datagrams, listener):
+        channel.settimeout(0.1)
+
     def serve_datagrams() -> None:
-        try:
-            while True:
+        while not ended.is_set():
+            with suppress(TimeoutError):
                 data, sender = datagrams.recvfrom(1 << 16)
                 if response := answer(dns.parse(data), data, False):
                     datagrams.sendto(response, sender)
-        except OSError:
-            return
 
     def serve_streams() -> None:
-        try:
-            while True:
+        while not ended.is_set():
+            with suppress(TimeoutError):
                 channel, _ = listener.accept()
+                channel.settimeout(5)
                 with channel, channel.makefile("rb") as stream:
                     data = stream.read(int.from_bytes(stream.read(2)))
                     if response := answer(dns.parse(data), data, True):
                         channel.sendall(len(response).to_bytes(2) + response)
-        except OSError:
-            return
 
-    for work in (serve_datagrams, serve_streams):
-        threading.Thread(target=work, daemon=True).start()
+    threads = [threading.Thread(target=work) for work in (serve_datagrams, serve_streams)]
+    for thread in threads:
+        thread.start()
     try:
         yield address
     finally:
+        ended.set()
+        for thread in threads:
+            thread.join()
         datagrams.close()
-        listener.shutdown(socket.SHUT_RDWR)
         listener.close()
 
 
@@ -332,7 +336,7 @@ def test_many_questions_at_once(net):
         sandbox = net.sandbox("asker")
         found: list[list[str]] = []
         threads = [
-            threading.Thread(target=lambda n=n: found.append(addresses(ask(sandbox, f"n{n}.example"))))  # type: ignore[misc]
+            threading.Thread(target=lambda n=n: found.append(addresses(ask(sandbox, f"n{n}.example"))))
             for n in range(50)
         ]
         for thread in threads:

@@ -52,6 +52,33 @@ def test_udp(net, outside):
         assert reach(net.gateway, port, net.sandbox("dns"), socket.SOCK_DGRAM) != ""
 
 
+def test_a_udp_client_that_never_pauses_finds_each_new_container(net, outside):
+    port = free_port(socket.SOCK_DGRAM)
+
+    def connect() -> socket.socket:
+        made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        made.connect((outside.host, port))
+        made.settimeout(0.2)
+        return made
+
+    with inside(outside.namespace, connect) as client:
+
+        def asks() -> bytes:
+            with contextlib.suppress(OSError):
+                client.send(b"?")
+                return client.recv(100)
+            return b""
+
+        assert asks() == b""
+        for name in ("first", "second"):
+            net.run(name, "-p", f"{port}:53/udp")
+            with serving(net.sandbox(name), 53, socket.SOCK_DGRAM):
+                wait_until(asks, f"{name} answers", deadline=5)
+            net.run("between" + name)  # takes the address that becomes free
+            net.daemon.docker("rm", "-f", name)
+            assert asks() == b""
+
+
 def test_sctp_is_a_rule_like_the_others(net):
     net.run("phone", "-p", "7000:7000/sctp")
     assert f"sctp . 7000 : {net.address('phone')} . 7000" in elements(net)
@@ -188,17 +215,39 @@ def has_published(path, net: Network) -> bool:
     return f"inet {address}/" in inside(path, addresses)
 
 
-def test_a_flushed_table_is_written_again(net):
+@pytest.mark.parametrize("verb", ["flush", "delete"])
+def test_rules_that_somebody_removes_come_back(net, verb):
+    net.run("web", "-p", "80", "-p", "127.0.0.1::80")
+    port = net.port("web", "80/tcp")
+    with serving(net.sandbox("web"), 80):
+        assert reach("127.0.0.1", port) != ""
+        subprocess.run(["nft", verb, "table", "ip", net.daemon.config.nft_table], check=True)
+        wait_until(lambda: reach("127.0.0.1", port, seconds=1), "the rules are there again")
+    net.daemon.docker("rm", "-f", "web")
+    assert elements(net) == ""
+
+
+def test_publishing_and_sighup_repair_too(net):
     net.run("web", "-p", "80")
     port = net.port("web", "80/tcp")
     with serving(net.sandbox("web"), 80):
         subprocess.run(["nft", "delete", "table", "ip", net.daemon.config.nft_table], check=True)
+        net.run("next", "-p", "80")
+        assert reach("127.0.0.1", port) != ""
+        subprocess.run(["nft", "flush", "map", "ip", net.daemon.config.nft_table, "ports"], check=True)
         net.daemon.reload()
         wait_until(lambda: reach("127.0.0.1", port, seconds=1), "SIGHUP writes the rules")
-        subprocess.run(["nft", "flush", "table", "ip", net.daemon.config.nft_table], check=True)
-        subprocess.run(["nft", "delete", "table", "ip", net.daemon.config.nft_table], check=True)
-        net.run("next", "-p", "80")
-        assert reach("127.0.0.1", port) != "", "publishing the next port repairs the rest"
+
+
+def test_ordinary_changes_are_no_removals(net):
+    complaint = "somebody has removed rules"
+    before = net.daemon.log_path.read_text().count(complaint)
+    net.create("busy")
+    net.run("web", "--network", "busy", "-p", "80", "-p", "53/udp", "-p", "127.0.0.1::81")
+    net.daemon.docker("rm", "-f", "web")
+    net.daemon.docker("network", "rm", "busy")
+    net.run("after", "-p", "80")
+    assert net.daemon.log_path.read_text().count(complaint) == before
 
 
 def test_a_container_does_not_reach_the_hosts_loopback(net):

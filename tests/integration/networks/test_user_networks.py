@@ -299,6 +299,24 @@ def test_sharing_the_network_of_a_container(net):
     assert "cannot be connected to any other network" in refused(net, "network", "connect", "home", "guest")
 
 
+def test_sharing_the_network_of_a_guest(net):
+    net.create("home")
+    net.run("owner", "--network", "home")
+    net.run("guest", "--network", "container:owner")
+    net.run("second-guest", "--network", "container:guest")
+    seen = [net.daemon.docker("exec", name, "cat", "/etc/hosts").stdout for name in ("owner", "second-guest")]
+    assert seen[0] == seen[1]
+
+
+def test_the_last_addresses_are_not_kept_by_warm_sandboxes(net):
+    net.create("tiny", "--subnet", "10.221.0.0/29")
+    net.run("first", "--network", "tiny")
+    for number in range(4):
+        net.run(f"other{number}")
+        net.daemon.docker("network", "connect", "tiny", f"other{number}")
+    assert "no available IPv4 addresses" in refused(net, "run", "--network", "tiny", "busybox", "true")
+
+
 def test_networks_of_no_use_to_each_other(net):
     net.run("alone", "--network", "none")
     net.create("some")
@@ -357,6 +375,20 @@ def ids(net: Network, name: str) -> list[str]:
         if "10.219.0.1/" in shown:
             found.append(link.removeprefix("br-"))
     return found
+
+
+def test_the_past_of_a_stopped_container_does_not_disturb_its_successor(net):
+    net.create("home", "--subnet", "10.222.0.0/24")
+    net.run("old", "--network", "home", "--ip", "10.222.0.9", "-p", "80")
+    net.daemon.docker("stop", "-t", "0", "old")
+    net.run("new", "--network", "home", "--ip", "10.222.0.9", "-p", "80")
+    net.run("peer", "--network", "home")
+    net.daemon.kill9()
+    net.daemon.start()
+    assert net.pings("peer", "10.222.0.9")
+    with serving(net.sandbox("new"), 80):
+        assert reach("127.0.0.1", net.port("new", "80/tcp")) != ""
+    assert "Address already in use" in refused(net, "start", "old")
 
 
 def test_a_clean_restart_keeps_networks_that_nobody_uses(net):

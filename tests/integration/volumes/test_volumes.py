@@ -1,5 +1,6 @@
 """Volumes by themselves: make, look at, filter, remove, prune; as the docker command, the SDK and the API do it."""
 
+import contextlib
 import json
 import re
 import time
@@ -60,7 +61,8 @@ def test_the_same_name_means_the_same_volume(daemon: Daemon) -> None:
 @pytest.mark.parametrize(
     ("body", "status", "message"),
     [
-        ({"Name": "a"}, 400, "create a: volume name is too short, names should be at least two alphanumeric characters"),
+        ({"Name": "a"}, 400,
+         "create a: volume name is too short, names should be at least two alphanumeric characters"),
         ({"Name": "../x"}, 400, 'create ../x: "../x" includes invalid characters for a local volume name, only '
          '"[a-zA-Z0-9][a-zA-Z0-9_.-]" are allowed. If you intended to pass a host directory, use absolute path'),
         ({"Name": ".trash"}, 400, 'create .trash: ".trash" includes invalid characters'),
@@ -164,7 +166,7 @@ def test_usage(daemon: Daemon) -> None:
 
 
 def test_the_sdk(daemon: Daemon) -> None:
-    with daemon.sdk() as client:
+    with contextlib.closing(daemon.sdk()) as client:
         volume = client.volumes.create("sdk", labels={"a": "b"})
         assert volume.attrs["Labels"] == {"a": "b"}
         assert [v.name for v in client.volumes.list(filters={"label": "a=b"})] == ["sdk"]

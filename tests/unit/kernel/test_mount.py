@@ -1,6 +1,8 @@
 """Option strings and the mount table, without mounting anything."""
 
-from husk.kernel.mount import overlay_options, parse_mounts_below
+import pytest
+
+from husk.kernel.mount import overlay_options, parse_mounts_below, parse_shared_of
 
 TABLE = rb"""22 1 254:0 / / rw,relatime - ext4 /dev/vda rw
 30 22 0:25 / /data rw - tmpfs tmpfs rw
@@ -31,3 +33,30 @@ def test_nothing_is_mounted_below_an_ordinary_directory():
 def test_separators_in_directory_names_are_escaped_in_overlay_options():
     options = overlay_options(["/a:b", "/c,d"], "/u,p:q", "/w\\x")
     assert options.startswith(r"lowerdir=/a\:b:/c\,d,upperdir=/u\,p:q,workdir=/w\\x,")
+
+
+SHARED = b"""\
+21 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda rw
+22 21 0:5 / /run rw - tmpfs tmpfs rw
+23 22 0:6 / /run/a\\040b rw master:3 shared:9 - tmpfs tmpfs rw
+24 22 0:7 / /run/over rw shared:4 - tmpfs tmpfs rw
+25 24 0:8 / /run/over rw - tmpfs tmpfs rw
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "place", "tags"),
+    [
+        ("/", "/", {"shared"}),
+        ("/runner", "/", {"shared"}),
+        ("/run/x", "/run", set()),
+        ("/run/a b/c", "/run/a b", {"master", "shared"}),
+        ("/run/over/x", "/run/over", set()),
+    ],
+)
+def test_how_the_mount_of_a_path_propagates(path: str, place: str, tags: set[str]) -> None:
+    assert parse_shared_of(SHARED, path) == (place, frozenset(tags))
+
+
+def test_an_overlay_without_a_writable_directory() -> None:
+    assert overlay_options(["/a", "/b"], "", "").startswith("lowerdir=/a:/b,index=off")

@@ -12,6 +12,7 @@ from husk.api.router import stream
 from husk.api.streams import Connection, Unanswered, closing, hijack
 from husk.api.versioning import Version
 from husk.engine.containers.logs import LogQuery
+from husk.engine.logs.attributes import details
 from husk.errors import InvalidParameter
 from husk.tasks import Tasks
 
@@ -41,9 +42,10 @@ def log_query(call: Call) -> LogQuery:
 
 async def logs(call: Call) -> web.StreamResponse:
     query = log_query(call)
-    tty = call.engine.containers.find(call.argument).config.tty
+    container = call.engine.containers.find(call.argument)
+    tty = container.config.tty
     batches = call.engine.containers.logs(call.argument, query)
-    attributes = b" " if call.flag("details") else b""
+    attributes = f"{details(container)} ".encode() if call.flag("details") else b""
     encoder = LogEncoder(multiplexed=not tty, timestamps=call.flag("timestamps"), attributes=attributes)
     response = await call.stream(content_type(tty, call.version))
     async with closing(batches):

@@ -5,8 +5,9 @@ from aiohttp import web
 from husk.api.call import Call
 from husk.api.router import change, read, stream
 from husk.api.types.containers import CreateExtras, CreateResponse, WaitError, WaitResponse
+from husk.api.versioning import Version
 from husk.api.views import containers as views
-from husk.engine.containers.model import Config, Container
+from husk.engine.containers.model import BindOptions, Config, Container, HostConfig
 from husk.engine.containers.places import Places
 from husk.engine.filters import Filters
 from husk.errors import HuskError, InvalidParameter
@@ -16,6 +17,8 @@ FILTERS = (
     "ancestor", "before", "exited", "expose", "health", "id", "isolation", "is-task", "label", "label!", "name",
     "network", "publish", "since", "status", "volume",
 )  # fmt: skip
+
+WITH_RECURSIVE_READ_ONLY = Version(1, 44)
 
 _config = Reader(Config)
 _extras = Reader(CreateExtras)
@@ -28,6 +31,8 @@ async def create(call: Call) -> web.StreamResponse:
     if not _config.mentioned(document):
         raise InvalidParameter("config cannot be empty in order to create a container")
     config, extras = _config.read(document), _extras.read(document)
+    if call.version < WITH_RECURSIVE_READ_ONLY:
+        _keep_shallow(extras.host_config)
     created = await call.engine.containers.create(
         call.text("name"),
         config,
@@ -36,6 +41,16 @@ async def create(call: Call) -> web.StreamResponse:
         call.text("platform"),
     )
     return call.json(CreateResponse(id=created.container.id, warnings=list(created.warnings)), status=201)
+
+
+def _keep_shallow(host_config: HostConfig) -> None:
+    """Older clients know read-only mounts only as the kernel made them then: what is mounted inside stays writable."""
+    for mount in host_config.mounts or []:
+        if mount.type == "bind" and mount.read_only:
+            options = mount.bind_options = mount.bind_options or BindOptions()
+            if options.read_only_force_recursive:
+                raise InvalidParameter("BindOptions.ReadOnlyForceRecursive needs API v1.44 or newer")
+            options.read_only_non_recursive = True
 
 
 async def listing(call: Call) -> web.StreamResponse:

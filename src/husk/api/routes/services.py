@@ -38,7 +38,8 @@ async def create(call: Call) -> web.StreamResponse:
 
 
 async def inspect(call: Call) -> web.StreamResponse:
-    return call.json(views.service_document(call.engine.services.find(call.argument)))
+    service = call.engine.services.find(call.argument)
+    return call.json(views.service_document(service, defaults=call.flag("insertDefaults")))
 
 
 async def update(call: Call) -> web.StreamResponse:

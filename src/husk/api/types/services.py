@@ -3,7 +3,15 @@
 from msgspec import UNSET, Struct, UnsetType, field
 
 from husk.engine.services.cluster import NodeSpec, SwarmSpec
-from husk.engine.services.model import EndpointSpec, PortConfig, ServiceSpec, TaskSpec, UpdateStatus, VirtualIP
+from husk.engine.services.model import (
+    DriverSpec,
+    EndpointSpec,
+    PortConfig,
+    ServiceSpec,
+    TaskSpec,
+    UpdateStatus,
+    VirtualIP,
+)
 
 
 class ObjectVersion(Struct, kw_only=True, rename="pascal"):
@@ -77,6 +85,27 @@ class TaskDocument(Struct, kw_only=True, rename="pascal"):
     status: StatusDocument
     desired_state: str
     job_iteration: ObjectVersion | UnsetType = UNSET
+
+
+class ObjectSpecDocument(Struct, kw_only=True, rename="pascal"):
+    name: str
+    labels: dict[str, str]
+    data: str | UnsetType = UNSET
+    templating: DriverSpec | UnsetType = UNSET
+
+
+class ObjectDocument(Struct, kw_only=True, rename="pascal"):
+    """A secret or a config."""
+
+    id: str = field(name="ID")
+    version: ObjectVersion
+    created_at: str
+    updated_at: str
+    spec: ObjectSpecDocument
+
+
+class ObjectCreated(Struct, kw_only=True, rename="pascal"):
+    id: str = field(name="ID")
 
 
 class NodePlatform(Struct, kw_only=True, rename="pascal"):

@@ -136,7 +136,7 @@ def inspect(
     exec_ids: list[str] | None = None,
 ) -> ContainerInspect:
     place = places.place(container.id)
-    has_log = container.host_config.log_config.type != "none"
+    has_log = container.host_config.log_config.type == "json-file"
     return ContainerInspect(
         id=container.id,
         created=container.created,

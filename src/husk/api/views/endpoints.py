@@ -35,9 +35,14 @@ def port_map(container: Container) -> dict[str, list[PortBinding] | None]:
     return found
 
 
+def is_connected(container: Container) -> bool:
+    """Does it have its addresses? What they were is not shown once its process has ended, given back or not yet."""
+    return container.state.status in ("running", "paused")
+
+
 def _exposed(container: Container) -> list[str]:
     """Ports that the container's process may listen on; they are there while it runs on a network of its own."""
-    if container.state.status not in ("running", "paused") or not container.sandbox_path or not container.endpoints:
+    if not is_connected(container) or not container.sandbox_path or not container.endpoints:
         return []
     return exposed(container.config, container.host_config)
 
@@ -48,6 +53,8 @@ def _name(number: int, protocol: str) -> str:
 
 def _endpoint(container: Container, endpoint: Endpoint) -> EndpointSettings:
     request = endpoint.request
+    if not is_connected(container):
+        endpoint = Endpoint(network_name=endpoint.network_name, network_id=endpoint.network_id)
     return EndpointSettings(
         ipam_config=request.ipam_config,
         links=request.links,

@@ -1,5 +1,7 @@
 """How do swarm, nodes, services and tasks look on the wire? Pure: records in, documents out."""
 
+import base64
+
 from msgspec import UNSET
 
 from husk.api.types.services import (
@@ -14,6 +16,8 @@ from husk.api.types.services import (
     NodePlatform,
     NodeResources,
     NodeStatus,
+    ObjectDocument,
+    ObjectSpecDocument,
     ObjectVersion,
     ServiceDocument,
     ServiceStatus,
@@ -22,21 +26,22 @@ from husk.api.types.services import (
     TaskDocument,
 )
 from husk.engine.services.cluster import Swarm
-from husk.engine.services.model import Service, Task
+from husk.engine.services.defaults import with_defaults
+from husk.engine.services.model import ClusterObject, Service, Task
 from husk.engine.services.placement import NodeFacts
 
 MANAGER_PORT = 2377
 
 
-def service_document(service: Service, tasks: list[Task] | None = None) -> ServiceDocument:
-    """`tasks` only where the client asks for the status."""
+def service_document(service: Service, tasks: list[Task] | None = None, *, defaults: bool = False) -> ServiceDocument:
+    """`tasks` only where the client asks for the status; `defaults` are written out where it asks for them."""
     is_job = service.spec.mode.is_job
     return ServiceDocument(
         id=service.id,
         version=ObjectVersion(index=service.version),
         created_at=service.created_at,
         updated_at=service.updated_at,
-        spec=service.spec,
+        spec=with_defaults(service.spec) if defaults else service.spec,
         previous_spec=service.previous_spec or UNSET,
         endpoint=Endpoint(
             spec=service.spec.endpoint_spec or UNSET, ports=service.ports, virtual_ips=service.virtual_ips
@@ -133,4 +138,20 @@ def swarm_document(swarm: Swarm) -> SwarmDocument:
         subnet_size=swarm.subnet_size,
         data_path_port=swarm.data_path_port,
         join_tokens=JoinTokens(worker=swarm.worker_token, manager=swarm.manager_token),
+    )
+
+
+def object_document(record: ClusterObject, value: bytes | None = None) -> ObjectDocument:
+    """`value` only for configs: what a secret is, nobody is told."""
+    return ObjectDocument(
+        id=record.id,
+        version=ObjectVersion(index=record.version),
+        created_at=record.created_at,
+        updated_at=record.updated_at,
+        spec=ObjectSpecDocument(
+            name=record.name,
+            labels=record.labels,
+            data=UNSET if value is None else base64.b64encode(value).decode(),
+            templating=record.templating or UNSET,
+        ),
     )

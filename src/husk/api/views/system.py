@@ -29,7 +29,8 @@ from husk.engine.clock import now_ns, rfc3339
 from husk.engine.containers.model import Container
 from husk.engine.events import Event
 from husk.engine.services.cluster import Swarm
-from husk.engine.system import CGROUP_DRIVER, LOG_DRIVER, STORAGE_DRIVER, Component, HostFacts
+from husk.engine.logs.options import DRIVERS
+from husk.engine.system import CGROUP_DRIVER, STORAGE_DRIVER, Component, HostFacts
 
 WITHOUT_EVENT_REPEATS = Version(1, 52)
 LOOPBACK = ("127.0.0.0/8", "::1/128")
@@ -87,7 +88,12 @@ def info_document(
         images=images,
         driver=STORAGE_DRIVER,
         driver_status=[["Backing Filesystem", facts.backing_filesystem], ["Supports d_type", "true"]],
-        plugins=PluginsInfo(volume=["local"], network=["bridge", "host", "null"], authorization=None, log=[LOG_DRIVER]),
+        plugins=PluginsInfo(
+            volume=["local"],
+            network=["bridge", "host", "null"],
+            authorization=None,
+            log=sorted({*DRIVERS} - {"none"}),
+        ),
         memory_limit=has_memory,
         swap_limit=facts.swap_limit,
         cpu_cfs_period=has_cpu,
@@ -101,7 +107,7 @@ def info_document(
         oom_kill_disable=has_memory and facts.cgroup_version == "1",
         ngoroutines=tasks,
         system_time=rfc3339(now_ns()),
-        logging_driver=LOG_DRIVER,
+        logging_driver=config.log_driver,
         cgroup_driver=CGROUP_DRIVER,
         cgroup_version=facts.cgroup_version,
         nevents_listener=listeners,

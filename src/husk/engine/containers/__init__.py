@@ -12,7 +12,10 @@ anyone is told. `restore` puts the picture right after the daemon was away: it a
 records the exits of those that ended, and releases what no record owns.
 
 Modules: `model` (the types), `index` (all containers, lookup, the store), `validate` and `create` (a request becomes a
-record), `plan` (pure: record -> OCI spec), `prepare` with `files` and `mounts` (what must lie on the host), `places`
-(where), `lifecycle` with `release`, `companions` (told of starts and ends: `exec`, `health`), `restart` (policy),
-`logs`, `attach`, `listing` (filters), `restore`, `service` (what the edge calls).
+record), `mounts` (pure: what a client means with them), `storing` (volumes for a new container, and their first
+content), `staging` (images and volumes mounted while it runs), `plan` (pure: record -> OCI spec), `prepare` with
+`files` (what must lie on the host), `places` (where), `lifecycle` with `release`, `companions` (told of starts and
+ends: `exec`, `health`), `restart` (policy), `logs`, `attach`, `listing` (filters), `restore`, `service` (what the edge
+calls). What else can be done with one has a module each: `copy` (files in and out; `roots` keeps them mounted
+meanwhile), `changes`, `stats`, `top`, `update`, `prune`.
 """

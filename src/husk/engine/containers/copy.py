@@ -51,9 +51,10 @@ class Copier:
     @contextlib.asynccontextmanager
     async def read(self, reference: str, path: str) -> AsyncIterator[Archive]:
         """The file or directory as a tar; a failure on the way raises SystemFault out of `chunks`."""
+        record = self._index.find(reference).record
         async with self._pack(reference, path, only_status=False) as (worker, status):
+            self._publish(record, "archive-path")
             yield Archive(_whole(worker), status)
-            self._publish(self._index.find(reference).record, "archive-path")
 
     @contextlib.asynccontextmanager
     async def export(self, reference: str) -> AsyncIterator[Archive]:

@@ -2,9 +2,10 @@
 
 import copy
 
-from husk.engine.containers.model import Config, HealthConfig, HostConfig
+from husk.engine.containers.model import Config, HealthConfig, HostConfig, LogConfig
 from husk.engine.host import Host
 from husk.errors import InvalidParameter
+from husk.runtime import defaults
 
 DEFAULT_SHM = 64 * 1024 * 1024
 
@@ -26,7 +27,6 @@ def inherit(request: Config, image: Config) -> Config:
     config.working_dir = config.working_dir or image.working_dir
     config.stop_signal = config.stop_signal or image.stop_signal
     config.stop_timeout = image.stop_timeout if config.stop_timeout is None else config.stop_timeout
-    config.shell = config.shell or image.shell
     config.healthcheck = inherit_health(config.healthcheck, image.healthcheck)
     if not config.entrypoint:
         if not config.cmd:
@@ -49,21 +49,36 @@ def inherit_health(request: HealthConfig | None, image: HealthConfig | None) -> 
     return HealthConfig(**{name: getattr(request, name) or getattr(image, name) for name in names})
 
 
+def inherit_logging(request: LogConfig, default: LogConfig) -> LogConfig:
+    """The daemon's options belong to the daemon's driver: a container with another one gets none of them."""
+    driver = request.type or default.type
+    inherited = default.config if driver == default.type else {}
+    return LogConfig(type=driver, config={**inherited, **request.config})
+
+
 def command(config: Config) -> tuple[str, list[str]]:
     """(program, arguments) of the container's first process."""
     words = [*(config.entrypoint or []), *(config.cmd or [])]
     return words[0], words[1:]
 
 
-def complete_host_config(request: HostConfig, host: Host) -> HostConfig:
+def complete_host_config(request: HostConfig, host: Host, log_default: LogConfig) -> HostConfig:
     """The request with this host's defaults written out."""
     config = copy.deepcopy(request)
     config.network_mode = "bridge" if config.network_mode in ("", "default") else config.network_mode
     config.ipc_mode = config.ipc_mode or "private"
     config.cgroupns_mode = config.cgroupns_mode or ("private" if host.cgroup_v2 else "host")
-    config.log_config.type = config.log_config.type or "json-file"
+    config.log_config = inherit_logging(config.log_config, log_default)
     config.shm_size = config.shm_size or DEFAULT_SHM
     config.runtime = config.runtime or host.default_runtime
+    config.cpu_percent = 0
+    if config.oom_kill_disable is None and not host.cgroup_v2:
+        config.oom_kill_disable = False
+    if (config.privileged or "host" in (config.pid_mode, config.ipc_mode)) and not _names_label(config):
+        config.security_opt = [*(config.security_opt or ()), "label=disable"]
+    if not config.privileged:
+        config.masked_paths = list(defaults.MASKED_PATHS) if config.masked_paths is None else config.masked_paths
+        config.readonly_paths = list(defaults.READONLY_PATHS) if config.readonly_paths is None else config.readonly_paths
     if config.memory_swappiness == -1:
         config.memory_swappiness = None
     if config.pids_limit is not None and config.pids_limit <= 0:
@@ -71,3 +86,7 @@ def complete_host_config(request: HostConfig, host: Host) -> HostConfig:
     if config.memory and config.memory_swap == 0:
         config.memory_swap = config.memory * 2
     return config
+
+
+def _names_label(config: HostConfig) -> bool:
+    return any(option.split("=")[0] == "label" for option in config.security_opt or ())

@@ -16,6 +16,7 @@ from husk.engine.clock import now_ns, parse_rfc3339, rfc3339
 from husk.engine.containers import health, restart
 from husk.engine.containers.companions import Companion
 from husk.engine.containers.index import Exit, Index, Instance
+from husk.engine.containers.joining import join
 from husk.engine.containers.model import Container, State
 from husk.engine.containers.places import Places
 from husk.engine.containers.plan import seccomp_profile
@@ -29,6 +30,7 @@ from husk.engine.networks.service import Networks
 from husk.engine.volumes.service import Volumes
 from husk.errors import Conflict, HuskError, InvalidParameter, NotModified, SystemFault
 from husk.kernel import process
+from husk.kernel.cgroups import oom_killed
 from husk.runtime import oci
 from husk.runtime.conmon import Monitor
 from husk.runtime.oci import Runtimes
@@ -120,7 +122,8 @@ class Lifecycle:
         lower = [str(self._places.mount_points_layer), *self._layers.lower(record.layers)]
         annotations = await self._filters.annotations(seccomp_profile(record.host_config, self._host))
         await self._stager.mount(record)
-        await asyncio.to_thread(prepare, record, self._places, self._host, lower, network, annotations)
+        joined = await asyncio.to_thread(join, record, self._places, lambda name: self._index.find(name).record)
+        await asyncio.to_thread(prepare, record, self._places, self._host, lower, network, annotations, joined)
         bundle = self._places.bundle(record)
         created = await self._monitor.create(bundle, runtime)
         record.state.pid = created.pid
@@ -188,11 +191,12 @@ class Lifecycle:
             error = "the container's monitor ended without an exit status"
         started = parse_rfc3339(record.state.started_at)
         finished = finished_ns or now_ns()
+        told_of_oom = record.state.oom_killed
         record.state = State(
             status="exited",
             exit_code=code,
             error=error,
-            oom_killed=self._monitor.oom(bundle),
+            oom_killed=told_of_oom or self._monitor.oom(bundle) or oom_killed(self._places.cgroup(record)),
             started_at=record.state.started_at,
             finished_at=rfc3339(finished),
             health=record.state.health,
@@ -204,7 +208,7 @@ class Lifecycle:
             record.state.status = "restarting"
             record.restart_count += 1
         await self._index.save(instance)
-        if record.state.oom_killed:
+        if record.state.oom_killed and not told_of_oom:
             self.publish(record, "oom")
         duration = max(0, finished - started) // 10**9
         self.publish(record, "die", exitCode=str(code), execDuration=str(duration))

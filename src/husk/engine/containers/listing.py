@@ -112,7 +112,7 @@ def _with_protocol(port: str) -> str:
 
 def _published(container: Container) -> Iterable[str]:
     """The host's ports of a container."""
-    for port, bindings in container.host_config.port_bindings.items():
+    for port, bindings in (container.host_config.port_bindings or {}).items():
         protocol = port.partition("/")[2] or "tcp"
         for binding in bindings or []:
             yield f"{binding.host_port}/{protocol}"

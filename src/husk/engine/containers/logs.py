@@ -2,18 +2,21 @@
 
 conmon writes one line per record, `<RFC 3339 with nanoseconds> <stdout|stderr> <F|P> <bytes>`; `P` marks a piece whose
 line goes on in the next record of that stream, `F` the end of a line. Bytes are kept as they were, except the newline.
+A log may be several files (`engine/logs/files.py`); a line may begin in one and end in the next.
 """
 
 import asyncio
 import os
 import re
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from msgspec import Struct
 
 from husk.engine.clock import now_ns, rfc3339
+from husk.engine.logs.files import LogFiles, OpenFile
 from husk.kernel.inotify import FileWatch
 
 T = TypeVar("T")
@@ -80,33 +83,59 @@ class _Selection:
         return self._until is not None and bool(records) and records[-1].timestamp > self._until
 
 
-def tail_offset(fd: int, lines: int) -> int:
-    """Where the last `lines` lines begin: behind the end of the line before them.
+class _Tail:
+    """Looks for the beginning of the last lines, from the end backwards through one file after the other.
 
     Pieces of one line count together; a stream's unfinished last line counts as one.
     """
-    position, found, carry = os.fstat(fd).st_size, 0, b""
-    seen: set[bytes] = set()
-    while position > 0:
-        step = min(CHUNK, position)
-        position -= step
-        block = os.pread(fd, step, position) + carry
-        cut = block.find(b"\n") + 1 if position else 0
-        if position and cut == 0:
-            carry = block
-            continue
-        pieces = block[cut:].split(b"\n")
-        end = position + len(block) - len(pieces.pop())
-        for line in reversed(pieces):
-            if head := _HEAD.match(line):
-                _, source, tag = head.groups()
-                found += tag == b"F" or source not in seen
-                if found > lines:
-                    return end
-                seen.add(source)
-            end -= len(line) + 1
-        carry = block[:cut]
-    return 0
+
+    def __init__(self, lines: int) -> None:
+        self._lines = lines
+        self._found = 0
+        self._seen: set[bytes] = set()
+
+    def search(self, fd: int) -> int | None:
+        """Where the last lines begin in this file: behind the end of the line before them. None: further back."""
+        position, carry = os.fstat(fd).st_size, b""
+        while position > 0:
+            step = min(CHUNK, position)
+            position -= step
+            block = os.pread(fd, step, position) + carry
+            cut = block.find(b"\n") + 1 if position else 0
+            if position and cut == 0:
+                carry = block
+                continue
+            pieces = block[cut:].split(b"\n")
+            end = position + len(block) - len(pieces.pop())
+            for line in reversed(pieces):
+                if head := _HEAD.match(line):
+                    _, source, tag = head.groups()
+                    self._found += tag == b"F" or source not in self._seen
+                    if self._found > self._lines:
+                        return end
+                    self._seen.add(source)
+                end -= len(line) + 1
+            carry = block[:cut]
+        return None
+
+
+def tail_offset(fd: int, lines: int) -> int:
+    """Where the last lines of a log that is one file begin."""
+    return _Tail(lines).search(fd) or 0
+
+
+def _start(opened: list[OpenFile], query: LogQuery) -> tuple[int, int]:
+    """(which of the files, offset in it) to begin with."""
+    if query.tail is None:
+        # What was last written before the moment in question need not be read, nor unpacked.
+        since = query.since_ns or 0
+        older = [n for n, file in enumerate(opened[:-1]) if file.modified_ns < since]
+        return (older[-1] + 1 if older else 0), 0
+    tail = _Tail(query.tail)
+    for n in range(len(opened) - 1, -1, -1):
+        if (offset := tail.search(opened[n].plain())) is not None:
+            return n, offset
+    return 0, 0
 
 
 async def read_log(
@@ -117,36 +146,66 @@ async def read_log(
     `exit` wakes it at the end; it is this reader's own and cancelled when the reader goes.
     """
     selection = _Selection(query)
+    files = LogFiles(path)
+    opened = files.open_all()
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return
-    try:
-        position = 0 if query.tail is None else await asyncio.to_thread(tail_offset, fd, query.tail)
-        if not query.follow:
+        if not opened:
+            return
+        first, position = await asyncio.to_thread(_start, opened, query)
+        for file in opened[first:]:
+            fd = await asyncio.to_thread(file.plain)
             async for batch in _read_to_end(fd, position, selection):
+                position = batch.end
                 if batch.records:
                     yield batch.records
                 if batch.past:
                     return
-            return
-        async with FileWatch(path) as watch:
+            position, kept = 0, position
+        if query.follow:
+            async for records in _follow(files, opened, kept, selection, query.until_ns, ended, exit):
+                yield records
+    finally:
+        for file in opened:
+            file.close()
+        if exit is not None:
+            exit.cancel()
+
+
+async def _follow(
+    files: LogFiles,
+    opened: list[OpenFile],
+    position: int,
+    selection: _Selection,
+    until_ns: int | None,
+    ended: Callable[[], bool],
+    exit: asyncio.Future[T] | None,
+) -> AsyncIterator[list[LogRecord]]:
+    """Go on from `position` in the last of the files, into those that come after it."""
+    while True:
+        file = opened[-1]
+        fd = await asyncio.to_thread(file.plain)
+        async with FileWatch(fd, files.path.parent) as watch:
             if exit is not None:
-                exit.add_done_callback(lambda _: watch.wake())
-            while True:
+                exit.add_done_callback(partial(_wake, watch))
+            while opened[-1] is file:
                 last = ended()
+                if (following := files.after(file)) is not None:
+                    opened.append(following)
                 async for batch in _read_to_end(fd, position, selection):
                     position = batch.end
                     if batch.records:
                         yield batch.records
                     if batch.past:
                         return
-                if last or not await _more(watch, query.until_ns):
+                if following is None and (last or not await _more(watch, until_ns)):
                     return
-    finally:
-        os.close(fd)
-        if exit is not None:
-            exit.cancel()
+        opened.remove(file)
+        file.close()
+        position = 0
+
+
+def _wake(watch: FileWatch, _: object) -> None:
+    watch.wake()
 
 
 class _Batch(NamedTuple):

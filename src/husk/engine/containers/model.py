@@ -183,7 +183,7 @@ class HostConfig(Struct, kw_only=True, rename="pascal"):
     container_id_file: str = field(default="", name="ContainerIDFile")
     log_config: LogConfig = field(default_factory=LogConfig)
     network_mode: str = ""
-    port_bindings: dict[str, list[PortBinding] | None] = {}
+    port_bindings: dict[str, list[PortBinding] | None] | None = None
     restart_policy: RestartPolicy = field(default_factory=RestartPolicy)
     auto_remove: bool = False
     volume_driver: str = ""
@@ -194,9 +194,9 @@ class HostConfig(Struct, kw_only=True, rename="pascal"):
     cap_add: list[str] | None = None
     cap_drop: list[str] | None = None
     cgroupns_mode: str = ""
-    dns: list[str] = []
-    dns_options: list[str] = []
-    dns_search: list[str] = []
+    dns: list[str] | None = None
+    dns_options: list[str] | None = None
+    dns_search: list[str] | None = None
     extra_hosts: list[str] | None = None
     group_add: list[str] | None = None
     ipc_mode: str = ""

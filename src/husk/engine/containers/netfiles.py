@@ -67,9 +67,9 @@ def _resolv_conf(record: Container, resolver: bool) -> str:
     host_config = record.host_config
     return files.resolv_conf(
         _read("/etc/resolv.conf"),
-        host_config.dns,
-        host_config.dns_search,
-        host_config.dns_options,
+        host_config.dns or [],
+        host_config.dns_search or [],
+        host_config.dns_options or [],
         own_network=host_config.network_mode != "host",
         resolver=ADDRESS if resolver else "",
     )

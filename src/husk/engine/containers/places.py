@@ -5,7 +5,7 @@ from pathlib import Path
 
 from husk.config import Config
 from husk.engine.containers.model import Container
-from husk.engine.containers.plan import Place
+from husk.engine.containers.plan import Place, cgroup_path
 from husk.runtime.conmon import Bundle
 from husk.storage.overlay import ContainerRoot
 
@@ -18,6 +18,7 @@ class Places:
         self.run = config.exec_root / "containers"
         self.execs = config.exec_root / "exec"
         self.stagings = config.exec_root / "mounts"
+        self.shms = config.exec_root / "shm"
         self._cgroup_parent = config.cgroup_parent
         self.mount_points_layer = config.data_root / "mount-points"
 
@@ -26,6 +27,14 @@ class Places:
 
     def root(self, container_id: str) -> ContainerRoot:
         return ContainerRoot(self.data / container_id)
+
+    def cgroup(self, record: Container) -> str:
+        """Path of the container's control groups, below each tree of them."""
+        return cgroup_path(record, self.place(record.id).cgroup_path)
+
+    def shm(self, container_id: str) -> Path:
+        """Where the /dev/shm that a container shares with others is mounted."""
+        return self.shms / container_id
 
     def staging(self, container_id: str) -> Path:
         """Where `staging` mounts things for the container."""

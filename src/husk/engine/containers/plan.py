@@ -1,15 +1,17 @@
 """How does a container's record become what the OCI runtime is told? Pure: record and host facts in, spec out."""
 
+import posixpath
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from husk.engine.containers.model import Container, HostConfig, MountPoint
+from husk.engine.containers import security
+from husk.engine.containers.model import Container, HostConfig, MountPoint, ThrottleDevice, WeightDevice
 from husk.engine.containers.mounts import needs_staging
 from husk.engine.host import Host
-from husk.runtime import capabilities, seccomp
+from husk.runtime import capabilities, seccomp, seccomp_custom
 from husk.runtime.limits import clamp
-from husk.runtime.spec import ContainerSpec, Device, Mount, Resources, Rlimit, User
+from husk.runtime.spec import ContainerSpec, Device, DeviceRule, Mount, Resources, Rlimit, Throttle, User
 
 DEFAULT_PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 CPU_PERIOD = 100_000
@@ -33,6 +35,15 @@ class Extras:
 
     devices: tuple[Device, ...] = ()
     annotations: Mapping[str, str] = field(default_factory=dict)
+    source_flags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """What sources of mounts are mounted with on the host (`noexec`, `ro`) and `file` for one, by destination."""
+    device_rules: tuple[DeviceRule, ...] = ()
+    block_devices: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """Numbers of the devices that block I/O limits name, by path."""
+    joined: Mapping[str, str] = field(default_factory=dict)
+    """Paths of the namespaces of other containers that it joins, by OCI type."""
+    shm: str = ""
+    """A directory of the host that is its /dev/shm, where it shares that."""
 
 
 NO_EXTRAS = Extras()
@@ -44,6 +55,7 @@ def plan(
     """The container as this host can run it, and warnings where that is less than was asked for."""
     config, host_config = container.config, container.host_config
     privileged = host_config.privileged
+    options = security.parse(host_config.security_opt)
     wanted = ContainerSpec(
         rootfs=str(place.rootfs),
         args=(container.path, *container.args),
@@ -55,22 +67,22 @@ def plan(
         domainname=config.domainname,
         read_only_rootfs=host_config.readonly_rootfs,
         capabilities=_capabilities(host_config, host),
-        no_new_privileges=_no_new_privileges(host_config.security_opt or []),
+        no_new_privileges=options.no_new_privileges,
+        apparmor_profile=options.apparmor if host.limits.apparmor else "",
+        writable_cgroups=options.writable_cgroups,
         privileged=privileged,
-        namespaces=namespaces(container),
-        mounts=mounts(container, place),
-        shm_size=host_config.shm_size,
-        resources=resources(host_config),
-        cgroup_path=place.cgroup_path,
+        namespaces={**namespaces(container), **extras.joined},
+        mounts=(*shared_memory(host_config, extras.shm), *mounts(container, place, extras.source_flags)),
+        shm_size=0 if host_config.ipc_mode == "none" else host_config.shm_size,
+        resources=resources(host_config, extras.block_devices),
+        cgroup_path=cgroup_path(container, place.cgroup_path),
         masked_paths=None if host_config.masked_paths is None else tuple(host_config.masked_paths),
         readonly_paths=None if host_config.readonly_paths is None else tuple(host_config.readonly_paths),
         sysctls=host_config.sysctls or {},
-        rlimits=tuple(
-            Rlimit(type=f"RLIMIT_{limit.name.upper()}", soft=limit.soft, hard=limit.hard)
-            for limit in host_config.ulimits or []
-        ),
+        rlimits=rlimits(host_config),
         oom_score_adj=host_config.oom_score_adj or None,
         devices=extras.devices,
+        device_rules=extras.device_rules,
         seccomp=seccomp_profile(host_config, host),
         annotations={**(host_config.annotations or {}), **extras.annotations},
         init_path=host.init_path if host_config.init else "",
@@ -81,9 +93,25 @@ def plan(
 
 def seccomp_profile(host_config: HostConfig, host: Host) -> dict[str, object] | None:
     """The filter of system calls that goes with the container's capabilities, if it is to have one."""
-    if host_config.privileged or _unconfined(host_config.security_opt or []):
+    options = security.parse(host_config.security_opt)
+    if (own := options.custom_profile) is not None:
+        return seccomp_custom.resolve(own, _capabilities(host_config, host), host.machine, host.kernel)
+    if host_config.privileged or options.seccomp_unconfined:
         return None
     return seccomp.profile(_capabilities(host_config, host), host.machine)
+
+
+def cgroup_path(container: Container, default: str) -> str:
+    """Where its control groups are; below another parent than Husk's own when the client names one."""
+    parent = container.host_config.cgroup_parent
+    # A parent cannot lead out of the tree: what is above the root is the root.
+    return posixpath.normpath(f"/{parent}/{container.id}").replace("//", "/") if parent else default
+
+
+def rlimits(host_config: HostConfig) -> tuple[Rlimit, ...]:
+    """Of two limits with one name the later counts."""
+    wanted = {limit.name.upper(): limit for limit in host_config.ulimits or []}
+    return tuple(Rlimit(type=f"RLIMIT_{name}", soft=limit.soft, hard=limit.hard) for name, limit in wanted.items())
 
 
 def _capabilities(host_config: HostConfig, host: Host) -> tuple[str, ...]:
@@ -121,7 +149,9 @@ def namespaces(container: Container) -> dict[str, str]:
     return spaces
 
 
-def mounts(container: Container, place: Place) -> tuple[Mount, ...]:
+def mounts(
+    container: Container, place: Place, source_flags: Mapping[str, tuple[str, ...]] = NO_EXTRAS.source_flags
+) -> tuple[Mount, ...]:
     host_config = container.host_config
     result = [
         Mount(destination=destination, type="bind", source=str(source), options=("rbind", "rprivate"))
@@ -132,8 +162,6 @@ def mounts(container: Container, place: Place) -> tuple[Mount, ...]:
         )
         if not any(point.destination == destination for point in container.mounts)
     ]
-    if host_config.ipc_mode == "host":
-        result.append(Mount(destination="/dev/shm", type="bind", source="/dev/shm", options=("rbind", "rprivate")))
     for path, options in (host_config.tmpfs or {}).items():
         result.append(tmpfs(path, options))
     for number, point in enumerate(container.mounts):
@@ -141,17 +169,21 @@ def mounts(container: Container, place: Place) -> tuple[Mount, ...]:
             result.append(tmpfs(point.destination, point.options))
             continue
         source = str(place.staging / str(number)) if needs_staging(point) else point.source
-        result.append(Mount(destination=point.destination, type="bind", source=source, options=_how(point)))
+        how = _how(point, source_flags.get(point.destination, ()))
+        result.append(Mount(destination=point.destination, type="bind", source=source, options=how))
     return tuple(result)
 
 
-def _how(point: MountPoint) -> tuple[str, ...]:
-    readonly = "rro" if point.recursive and point.readonly_recursive else "ro"
-    return (
-        "rbind" if point.recursive else "bind",
-        point.propagation or "rprivate",
-        "rw" if point.rw else readonly,
-    )
+def _how(point: MountPoint, source_flags: tuple[str, ...]) -> tuple[str, ...]:
+    """The options of a mount. crun drops the flags that the source has unless they are repeated, and with `rw`."""
+    propagation = point.propagation or "rprivate"
+    # crun takes the first letter of rprivate for a wish to bind recursively.
+    words = ["rbind", propagation] if point.recursive else ["bind", propagation.removeprefix("r")]
+    if not point.rw:
+        # Nothing can be mounted below a file, and crun (1.8) opens whatever is `rro` as a directory.
+        recursive = point.recursive and point.readonly_recursive and "file" not in source_flags
+        words.append("rro" if recursive else "ro")
+    return (*words, *(flag for flag in source_flags if flag != "file" and (point.rw or flag != "ro")))
 
 
 def rootfs_propagation(container: Container) -> str:
@@ -171,7 +203,37 @@ def tmpfs(path: str, options: str) -> Mount:
     return Mount(destination=path, type="tmpfs", source="tmpfs", options=tuple(words))
 
 
-def resources(host_config: HostConfig) -> Resources:
+def shared_memory(host_config: HostConfig, shared: str) -> tuple[Mount, ...]:
+    """/dev/shm where it is not the container's alone."""
+    source = "/dev/shm" if host_config.ipc_mode == "host" else shared
+    return (Mount("/dev/shm", "bind", source, ("rbind", "rprivate", "nosuid", "noexec", "nodev")),) if source else ()
+
+
+def block_paths(host_config: HostConfig) -> set[str]:
+    """The devices that block I/O limits name."""
+    return {
+        item.path
+        for items in (
+            host_config.blkio_weight_device,
+            host_config.blkio_device_read_bps,
+            host_config.blkio_device_write_bps,
+            host_config.blkio_device_read_iops,
+            host_config.blkio_device_write_iops,
+        )
+        for item in items or ()
+    }
+
+
+def resources(host_config: HostConfig, block_devices: Mapping[str, tuple[int, int]]) -> Resources:
+    """Limits of block devices that are not in `block_devices` are left out."""
+
+    def throttles(items: Sequence[ThrottleDevice | WeightDevice] | None) -> tuple[Throttle, ...]:
+        return tuple(
+            Throttle(*block_devices[item.path], item.rate if isinstance(item, ThrottleDevice) else item.weight)
+            for item in items or ()
+            if item.path in block_devices
+        )
+
     quota, period = host_config.cpu_quota or None, host_config.cpu_period or None
     if host_config.nano_cpus:
         period, quota = CPU_PERIOD, host_config.nano_cpus * CPU_PERIOD // 10**9
@@ -186,13 +248,13 @@ def resources(host_config: HostConfig) -> Resources:
         cpuset_cpus=host_config.cpuset_cpus or None,
         cpuset_mems=host_config.cpuset_mems or None,
         pids_limit=host_config.pids_limit,
+        oom_kill_disable=host_config.oom_kill_disable or None,
+        cpu_realtime_period=host_config.cpu_realtime_period or None,
+        cpu_realtime_runtime=host_config.cpu_realtime_runtime or None,
         blkio_weight=host_config.blkio_weight or None,
+        blkio_weight_device=throttles(host_config.blkio_weight_device),
+        blkio_read_bps=throttles(host_config.blkio_device_read_bps),
+        blkio_write_bps=throttles(host_config.blkio_device_write_bps),
+        blkio_read_iops=throttles(host_config.blkio_device_read_iops),
+        blkio_write_iops=throttles(host_config.blkio_device_write_iops),
     )
-
-
-def _no_new_privileges(options: Sequence[str]) -> bool:
-    return any(option.replace(":", "=") in ("no-new-privileges", "no-new-privileges=true") for option in options)
-
-
-def _unconfined(options: Sequence[str]) -> bool:
-    return any(option.replace(":", "=") == "seccomp=unconfined" for option in options)

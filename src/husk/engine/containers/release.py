@@ -6,12 +6,14 @@ import os
 from collections.abc import Awaitable
 
 from husk.engine.containers.index import Instance
+from husk.engine.containers.joining import release_shm
+from husk.engine.containers.model import Container
 from husk.engine.containers.places import Places
 from husk.engine.containers.prepare import discard_bundle
 from husk.engine.containers.staging import Stager
 from husk.engine.networks.service import Networks
 from husk.errors import HuskError, SystemFault
-from husk.kernel import cgroups
+from husk.kernel import cgroup_parents, cgroups
 from husk.runtime.oci import Runtimes
 
 log = logging.getLogger(__name__)
@@ -33,11 +35,13 @@ class Releaser:
         bundle = self._places.bundle_directory(record.id)
         if bundle.exists():
             await _quietly(self._runtimes.get(record.host_config.runtime).delete(record.id, force=True))
-            await _quietly(asyncio.to_thread(self._clear_cgroup, record.id))
+            await _quietly(asyncio.to_thread(self._clear_cgroup, record))
         await asyncio.gather(
             _quietly(self._unmount(instance)),
             _quietly(self._networks.disconnect(record)),
         )
+        if record.host_config.ipc_mode == "shareable":
+            await _quietly(asyncio.to_thread(release_shm, self._places, record.id))
         record.state.pid, record.monitor_pid, record.monitor_started = 0, 0, 0
         if bundle.exists():
             await asyncio.to_thread(discard_bundle, self._places, record.id)
@@ -48,14 +52,16 @@ class Releaser:
             await asyncio.to_thread(self._places.root(instance.id).unmount)
             await self._stager.unmount(instance.record)
 
-    def _clear_cgroup(self, container_id: str) -> None:
+    def _clear_cgroup(self, record: Container) -> None:
         """A runtime that was cut off leaves its cgroup; a container in the host's pid namespace leaves processes."""
-        path = self._places.place(container_id).cgroup_path
+        path = self._places.cgroup(record)
         try:
             cgroups.remove(path)
         except SystemFault:
             cgroups.kill_all(path)
             cgroups.remove(path)
+        if record.host_config.cgroup_parent:
+            cgroup_parents.remove(path)
 
 
 async def _quietly(work: Awaitable[None]) -> None:

@@ -10,7 +10,7 @@ import os
 import shutil
 from pathlib import Path
 
-from husk.engine.containers import health, restart
+from husk.engine.containers import health, joining, restart
 from husk.engine.containers.index import Index, Instance
 from husk.engine.containers.lifecycle import Lifecycle
 from husk.engine.containers.places import Places
@@ -97,6 +97,7 @@ class Restorer:
             await asyncio.to_thread(shutil.rmtree, self._places.bundle_directory(container_id), True)
         for container_id in _names(self._places.stagings) - known:
             await asyncio.to_thread(unstage, self._places, container_id)
+        await asyncio.to_thread(joining.sweep, self._places, known)
         for container_id in _names(self._places.data) - known:
             await asyncio.to_thread(_discard, self._places.directory(container_id))
 

@@ -8,22 +8,23 @@ from collections.abc import AsyncIterator, Awaitable
 from typing import NamedTuple
 
 from husk.engine.clock import now_ns, rfc3339
-from husk.engine.containers import create, listing, validate
+from husk.engine.containers import create, joining, listing, validate
 from husk.engine.containers.attach import Attachment
 from husk.engine.containers.index import Exit, Index, Instance
 from husk.engine.containers.lifecycle import Lifecycle
 from husk.engine.containers.logs import STDERR, STDOUT, LogQuery, LogRecord, read_log
-from husk.engine.containers.model import Config, Container, EndpointRequest, HostConfig
+from husk.engine.containers.model import Config, Container, EndpointRequest, HostConfig, LogConfig
 from husk.engine.containers.places import Places
-from husk.engine.containers.plan import plan
+from husk.engine.containers.plan import Extras, block_paths, plan
 from husk.engine.containers.storing import Storing
 from husk.engine.filters import Filters
+from husk.engine.logs import options as log_options
 from husk.engine.host import Host
 from husk.engine.images.pull import Pins
 from husk.engine.images.service import Images
 from husk.engine.networks.service import Networks
 from husk.engine.volumes.service import Taking, Volumes
-from husk.errors import Conflict, InvalidParameter, NotImplementedYet, NotModified
+from husk.errors import Conflict, InvalidParameter, NotFound, NotImplementedYet, NotModified
 from husk.runtime import capabilities
 from husk.runtime.conmon import Monitor
 from husk.runtime.oci import Runtimes
@@ -54,6 +55,7 @@ class Containers:
         monitor: Monitor,
         runtimes: Runtimes,
         host: Host,
+        log_default: LogConfig,
     ) -> None:
         self._index = index
         self._lifecycle = lifecycle
@@ -66,6 +68,7 @@ class Containers:
         self._monitor = monitor
         self._runtimes = runtimes
         self._host = host
+        self._log_default = log_default
 
     # --- looking
 
@@ -102,7 +105,13 @@ class Containers:
             raise InvalidParameter("HostConfig.Init needs an init program on the host: install tini")
         image = self._images.find_for_container(config.image, platform)
         complete = create.merge_config(config, image.config)
-        host_config = create.complete_host_config(host_config, self._host)
+        percent = host_config.cpu_percent
+        host_config = create.complete_host_config(host_config, self._host, self._log_default)
+        log_options.check(host_config.log_config.type, host_config.log_config.config)
+        try:
+            joining.resolve(host_config, self.find)
+        except NotFound as error:
+            raise InvalidParameter(error.message) from None
         container_id = self._index.new_id()
         complete.hostname = complete.hostname or _default_hostname(host_config, container_id)
         program, arguments = create.command(complete)
@@ -136,11 +145,15 @@ class Containers:
             self._index.release_name(taken)
             raise
         self._lifecycle.publish(record, "create")
+        if percent:
+            warnings.append("linux does not support CPU percent. Percent discarded.")
         return Created(record, warnings)
 
     async def _write(self, record: Container, taking: Taking) -> list[str]:
         """Give a new container its directory and its volumes their first content, then write it; returns warnings."""
-        _, warnings = plan(record, self._places.place(record.id), User(), self._host)
+        # The devices may appear until it starts; what this host can limit is known now.
+        extras = Extras(block_devices=dict.fromkeys(block_paths(record.host_config), (0, 0)))
+        _, warnings = plan(record, self._places.place(record.id), User(), self._host, extras)
         root = self._places.root(record.id)
         try:
             await asyncio.to_thread(root.create)
@@ -212,7 +225,8 @@ class Containers:
         instance = self._index.find(reference)
         if not (query.stdout or query.stderr):
             raise InvalidParameter("Bad parameters: you must choose at least one stream")
-        if instance.record.host_config.log_config.type == "none":
+        config = instance.record.host_config.log_config
+        if not log_options.readable(config.type, config.config):
             raise NotImplementedYet("configured logging driver does not support reading")
         return self._read_log(instance, query)
 
@@ -238,7 +252,8 @@ class Containers:
         if record.state.status == "restarting":
             raise Conflict(f"container {reference} is restarting, wait until the container is running")
         history = None
-        if logs and record.host_config.log_config.type != "none" and (stdout or stderr):
+        config = record.host_config.log_config
+        if logs and log_options.readable(config.type, config.config) and (stdout or stderr):
             history = self._read_log(instance, LogQuery(stdout=stdout, stderr=stderr))
         attachment = Attachment(
             tty=record.config.tty,

@@ -75,7 +75,7 @@ class Statistics:
 
     def _read(self, record: Container, pid: int) -> Measurement:
         time_ns = now_ns()
-        usage = read_usage(self._places.place(record.id).cgroup_path)
+        usage = read_usage(self._places.cgroup(record))
         on_host = record.host_config.network_mode == "host"
         interfaces = None if on_host or not pid else read_interfaces(pid) or None
         return Measurement(time_ns, usage, interfaces)

@@ -49,7 +49,7 @@ class Storing:
             if point.type == "image":
                 point.source = str(self._places.staged(container_id, number))
                 # Last, and nothing is waited for until the caller holds them: an image may be removed at any time.
-                point.layers = list(self._images.find(point.name).chain_ids)
+                point.layers = point.layers or list(self._images.find(point.name).chain_ids)
         return points
 
     def _mounts_of(self, name: str) -> list[MountPoint]:

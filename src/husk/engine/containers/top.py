@@ -40,7 +40,7 @@ class Top:
             raise Conflict(f"Container {record.id} is restarting, wait until the container is running")
         if not record.state.running:
             raise Conflict(f"container {record.id} is not running")
-        pids = await asyncio.to_thread(cgroups.processes, self._places.place(record.id).cgroup_path)
+        pids = await asyncio.to_thread(cgroups.processes, self._places.cgroup(record))
         # Some options (such as `f`) cannot be used together with -q: then ps tells of all, and we choose.
         chosen = [f"-q{','.join(str(pid) for pid in sorted(pids))}"] if pids else []
         done = await process.run(["ps", *words, *chosen], timeout=_TIMEOUT)

@@ -70,7 +70,7 @@ class Updater:
             await runtime.update(record.id, oci_resources(after, v2))
             if before.resources.pids_limit is not None and after.resources.pids_limit is None:
                 # The one limit that can be taken away, and crun 1.8 has no number for that.
-                await asyncio.to_thread(cgroups.lift_pids_limit, self._places.place(record.id).cgroup_path)
+                await asyncio.to_thread(cgroups.lift_pids_limit, self._places.cgroup(record))
         except SystemFault as error:
             # Some of it may have been applied; the record says that nothing was.
             with contextlib.suppress(SystemFault):

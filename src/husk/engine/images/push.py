@@ -6,7 +6,7 @@ next push can ask for them first.
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 
 import msgspec
@@ -62,6 +62,7 @@ class Pusher:
         index: ImageIndex,
         pins: Pins,
         state: StateStore,
+        release: Callable[[list[str], list[str]], Awaitable[object]],
         events: Events,
     ) -> None:
         self._registry = registry
@@ -70,6 +71,7 @@ class Pusher:
         self._index = index
         self._pins = pins
         self._state = state
+        self._release = release
         self._events = events
         self._packed = {k: msgspec.json.decode(body, type=Packed) for k, body in state.load(PACKED).items()}
 
@@ -103,11 +105,16 @@ class Pusher:
         image = self._index.by_name(reference)
         if image is None:
             raise NotFound(f"tag does not exist: {reference.familiar}")
-        async with self._pins.hold([*image.chain_ids, image.id, image.manifest]):
-            content = await content_of(image, self._blobs, self._layers)
-            manifest, media_type = await self._send(content, push)
-            await push.target.put_manifest(reference.tag, manifest, media_type)
-            digest = await self._remember(image, reference, manifest)
+        held = [image.id, image.manifest]
+        try:
+            async with self._pins.hold([*image.chain_ids, *held]):
+                content = await content_of(image, self._blobs, self._layers)
+                manifest, media_type = await self._send(content, push)
+                await push.target.put_manifest(reference.tag, manifest, media_type)
+                digest = await self._remember(image, reference, manifest)
+        finally:
+            # Somebody may have removed the image meanwhile.
+            await asyncio.shield(self._release(image.chain_ids, held))
         push.report(Progress(status=f"{reference.tag}: digest: {digest} size: {len(manifest)}"))
         push.report(Progress(aux=Pushed(tag=reference.tag, digest=digest, size=len(manifest))))
 

@@ -7,8 +7,9 @@
 The small documents come first, so that whoever reads the stream knows what the blobs are when they come.
 """
 
+import asyncio
 import tarfile
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
@@ -40,17 +41,39 @@ class _Wanted:
 
 
 class Saver:
-    def __init__(self, *, index: ImageIndex, blobs: BlobStore, layers: LayerStore, pins: Pins, events: Events) -> None:
+    def __init__(
+        self,
+        *,
+        index: ImageIndex,
+        blobs: BlobStore,
+        layers: LayerStore,
+        pins: Pins,
+        release: Callable[[list[str], list[str]], Awaitable[object]],
+        events: Events,
+    ) -> None:
         self._index = index
         self._blobs = blobs
         self._layers = layers
         self._pins = pins
+        self._release = release
         self._events = events
 
     async def save(self, names: Sequence[str]) -> AsyncGenerator[bytes, None]:
         """The archive in pieces; what is wrong with `names` is raised before the first one. Use `aclosing`."""
         wanted = self._resolve(names)
-        held = [digest for each in wanted for digest in (*each.image.chain_ids, each.image.id, each.image.manifest)]
+        chain = [chain_id for each in wanted for chain_id in each.image.chain_ids]
+        held = [digest for each in wanted for digest in (each.image.id, each.image.manifest)]
+        try:
+            async with aclosing(self._write(wanted, [*chain, *held])) as pieces:
+                async for piece in pieces:
+                    yield piece
+        finally:
+            # Somebody may have removed an image meanwhile.
+            await asyncio.shield(self._release(chain, held))
+        for each in wanted:
+            self._events.publish("image", "save", each.image.id, {"name": each.image.id})
+
+    async def _write(self, wanted: Sequence[_Wanted], held: list[str]) -> AsyncGenerator[bytes, None]:
         async with self._pins.hold(held):
             contents = [(await content_of(each.image, self._blobs, self._layers), each.names) for each in wanted]
             for name, body in _documents(contents).items():
@@ -63,8 +86,6 @@ class Saver:
                         yield piece
                 yield _padding(size)
             yield _END
-        for each in wanted:
-            self._events.publish("image", "save", each.image.id, {"name": each.image.id})
 
     def _resolve(self, names: Sequence[str]) -> list[_Wanted]:
         if not names:

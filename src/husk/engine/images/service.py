@@ -99,6 +99,13 @@ class Images:
     def size_of_layers(self, chain_ids: Iterable[str]) -> int:
         return sum(layer.size for chain_id in chain_ids if (layer := self._layers.get(chain_id)))
 
+    def directories(self, chain_ids: Sequence[str]) -> list[str]:
+        """Where the layers lie on the host, topmost first; empty when one is no longer here."""
+        try:
+            return self._layers.lower(chain_ids)
+        except NotFound:
+            return []
+
     def shared_size(self, image: Image) -> int:
         """Bytes of the image's layers that other images use too."""
         others = {chain_id for other in self._index if other.id != image.id for chain_id in other.chain_ids}

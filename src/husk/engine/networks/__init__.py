@@ -1,5 +1,13 @@
-"""Where a container is reached: the networks `bridge`, `host` and `none`.
+"""Where a container is reached: the networks `bridge`, `host` and `none`, and those that users make.
 
-`bridge` gives a container a sandbox of its own (a network namespace with an address on the bridge) while it runs;
-`host` and `none` need nothing but a record. `service` connects and disconnects; `husk.network` does the work.
+The life of a network: asked for (`options` checks) → its bridge is made, with a subnet of its own → its record is
+written, and with that it exists → containers come and go → the record is deleted → the bridge is removed. What a crash
+leaves in between (a bridge without a record) is swept at the next start; a record without its bridge gets it again.
+
+The life of an endpoint, a container's place on a network: noted in the container's record when it is created or
+connected → while the container runs it has an address, an interface, names and perhaps published ports → noted again.
+`connector` moves endpoints between these two; all that it takes from the host is in the record at once.
+
+`service` is the face of it all, `live` a network with its driver and members, `publishing` reads what a container wants
+of ports, `requests` checks what clients ask for, `names` knows what names mean. `husk.network` does the work.
 """

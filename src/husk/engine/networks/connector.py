@@ -101,15 +101,13 @@ class Connector:
             self._ports.give_back(published)
         leases = []
         for name, endpoint in record.endpoints.items():
-            live = self._roster.by_name.get(name)
-            if live is not None and live.members.pop(record.id, None) is not None:
-                if endpoint.endpoint_id:
-                    self._announce("disconnect", live, record)
-                record.sandbox_path = sandbox_path
-                if (given := lease(record, endpoint)) is not None:
-                    leases.append((live, given))
-                record.sandbox_path = ""
             record.endpoints[name] = fresh(endpoint)
+            if (live := self._roster.by_name.get(name)) is None:
+                continue
+            if live.members.pop(record.id, None) is not None and endpoint.endpoint_id:
+                self._announce("disconnect", live, record)
+            if live.bridged and (given := lease(sandbox_path, endpoint)) is not None:
+                leases.append((live, given))
         if leases:
             await asyncio.gather(*(live.driver.release(given) for live, given in leases))
         elif sandbox_path and not record.host_config.network_mode.startswith("container:"):
@@ -135,7 +133,7 @@ class Connector:
         if live is None or live.members.pop(record.id, None) is None:
             return
         await self._move_ports(record)
-        if (given := lease(record, endpoint)) is not None:
+        if (given := lease(record.sandbox_path, endpoint)) is not None:
             await live.driver.detach(given)
             await self._set_default_route(record)
         if not self.resolves(record):
@@ -185,7 +183,11 @@ class Connector:
             raise Conflict(f"cannot join network namespace of a non running container: {other.id}")
         record.sandbox_path = other.sandbox_path or f"/proc/{other.state.pid}/ns/net"
         record.config.hostname, record.config.domainname = other.config.hostname, other.config.domainname
-        return Connected(host_gateway, shared_with=other.id)
+        # The files lie with the one that has the network, if the other is a guest itself.
+        owner = other
+        while owner.host_config.network_mode.startswith("container:"):
+            owner = self._find_container(owner.host_config.network_mode.partition(":")[2])
+        return Connected(host_gateway, shared_with=owner.id)
 
     async def _set_default_route(self, record: Container) -> None:
         leading = gateway_endpoint(record)

@@ -10,11 +10,12 @@ def fresh(endpoint: Endpoint) -> Endpoint:
     return Endpoint(network_name=endpoint.network_name, network_id=endpoint.network_id, request=endpoint.request)
 
 
-def lease(record: Container, endpoint: Endpoint) -> Lease | None:
+def lease(sandbox_path: str, endpoint: Endpoint) -> Lease | None:
+    """What a driver gave for the endpoint; None while it has nothing."""
     if not endpoint.host_interface:
         return None
     return Lease(
-        sandbox_path=record.sandbox_path,
+        sandbox_path=sandbox_path,
         host_interface=endpoint.host_interface,
         ip_address=endpoint.ip_address,
         prefix_len=endpoint.prefix_len,

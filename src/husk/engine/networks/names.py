@@ -55,7 +55,11 @@ class NameService:
         if query.kind == dns.PTR:
             address = dns.reversed_address(query.name)
             found = names_of(networks, address) if address else []
-            return dns.names(query, found) if found else None
+            try:
+                return dns.names(query, found) if found else None
+            except dns.Malformed:
+                # A container's name may be longer than DNS allows.
+                return dns.failure(query, dns.NO_SUCH_NAME)
         addresses = addresses_of(record, networks, query.name)
         if addresses is None:
             return None
@@ -86,7 +90,8 @@ def addresses_of(record: Container, networks: list[LiveNetwork], name: str) -> l
 def names_of(networks: list[LiveNetwork], address: IPv4Address) -> list[str]:
     for live in networks:
         for member in live.members.values():
-            if member.endpoints[live.record.name].ip_address == str(address):
+            endpoint = member.endpoints.get(live.record.name)
+            if endpoint is not None and endpoint.ip_address == str(address):
                 return [f"{member.name}.{live.record.name}"]
     return []
 

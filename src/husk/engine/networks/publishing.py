@@ -25,7 +25,7 @@ def parse_port(text: str) -> list[tuple[int, str]]:
 
 def exposed(config: Config, host_config: HostConfig) -> list[str]:
     """All ports that the container's process may listen on, as `80/tcp`, in order."""
-    named = [*(config.exposed_ports or {}), *host_config.port_bindings]
+    named = [*(config.exposed_ports or {}), *(host_config.port_bindings or {})]
     found = {port for text in named for port in parse_port(text)}
     return [f"{number}/{protocol}" for number, protocol in sorted(found)]
 
@@ -34,7 +34,7 @@ def wishes(config: Config, host_config: HostConfig, host_binding: str = EVERYWHE
     """What is to be published; `host_binding` stands for a host address that is not given."""
     found = []
     bound: set[tuple[int, str]] = set()
-    for text, bindings in host_config.port_bindings.items():
+    for text, bindings in (host_config.port_bindings or {}).items():
         for number, protocol in parse_port(text):
             for binding in bindings or ():
                 bound.add((number, protocol))

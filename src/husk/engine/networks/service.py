@@ -23,6 +23,7 @@ from husk.errors import Forbidden, HuskError, InvalidParameter, NotFound
 from husk.network import host, sandbox
 from husk.network.bridge import BridgeDriver, BridgeSettings
 from husk.network.firewall import Firewall
+from husk.network.guardian import Guardian
 from husk.network.ports import Ports
 from husk.storage.state import Change, StateStore
 from husk.tasks import Tasks
@@ -47,6 +48,7 @@ class Networks:
         self._names = NameService(self._roster)
         self._connector = Connector(self._roster, self._firewall, self._ports, self._names, events, find)
         self._changing = asyncio.Lock()
+        self._guardian = Guardian(self._firewall)
         self._tasks = Tasks()
         self._base = BridgeSettings(
             interface=config.bridge_name,
@@ -218,6 +220,7 @@ class Networks:
     async def close(self, remove: bool) -> None:
         """Leave the host; `remove` says that no container runs: then nothing of ours stays there."""
         await self._tasks.join()
+        await self._guardian.close()
         self._names.close()
         self._ports.close()
         lives = [live for live in self._roster.by_name.values() if live.bridged]
@@ -235,14 +238,16 @@ class Networks:
         for name, kind in (("bridge", "bridge"), ("host", "host"), ("none", "null")):
             records.setdefault(name, Network(id=self._new_id(), name=name, driver=kind, created=rfc3339(now_ns())))
         records["bridge"].options = _default_options(self._config.bridge_name)
-        await asyncio.to_thread(self._sweep, records, containers)
-        for network in records.values():
-            self._roster.by_name[network.name] = await self._open_network(network, containers)
-        await self._state.commit(*(Change(KIND, n.id, msgspec.json.encode(n)) for n in records.values()))
+        # What the records of others still name was given back, or is about to be: it may be somebody else's by now.
         running = [record for record in containers if record.state.status in ("running", "paused")]
+        await asyncio.to_thread(self._sweep, records, running)
+        for network in records.values():
+            self._roster.by_name[network.name] = await self._open_network(network, running)
+        await self._state.commit(*(Change(KIND, n.id, msgspec.json.encode(n)) for n in records.values()))
         published = [port for record in running for port in self._connector.adopt(record)]
         await asyncio.to_thread(self._firewall.publish, published)
         await asyncio.to_thread(self._firewall.apply)
+        self._guardian.open()
         for record in running:
             try:
                 await self._connector.resume(record)
@@ -263,7 +268,7 @@ class Networks:
             given
             for record in containers
             if (endpoint := record.endpoints.get(network.name)) is not None
-            and (given := lease(record, endpoint)) is not None
+            and (given := lease(record.sandbox_path, endpoint)) is not None
         ]
         if network.builtin:
             settings = self._base._replace(bip=self._config.bip, warm=WARM_SANDBOXES, warm_for=0.0)

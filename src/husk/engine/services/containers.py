@@ -22,13 +22,13 @@ def container_config(
 ) -> tuple[str, Config, HostConfig, dict[str, EndpointRequest]]:
     """(name, configuration, host configuration, networks)"""
     spec = task.spec.container_spec or ContainerSpec()
-    words = _words(task, service, node)
+    words = words_of(task, service, node)
     config = Config(
         image=spec.image,
         entrypoint=spec.command or None,
         cmd=spec.args or None,
-        env=[_fill(entry, words) for entry in spec.env],
-        hostname=_fill(spec.hostname, words),
+        env=[fill(entry, words) for entry in spec.env],
+        hostname=fill(spec.hostname, words),
         user=spec.user,
         working_dir=spec.dir,
         tty=spec.tty,
@@ -111,7 +111,7 @@ def _host_entry(text: str) -> str:
     return f"{words[1]}:{words[0]}" if len(words) > 1 else text
 
 
-def _words(task: Task, service: Service, node: NodeFacts) -> dict[str, str]:
+def words_of(task: Task, service: Service, node: NodeFacts) -> dict[str, str]:
     return {
         "Service.ID": service.id,
         "Service.Name": service.spec.name,
@@ -124,6 +124,6 @@ def _words(task: Task, service: Service, node: NodeFacts) -> dict[str, str]:
     }
 
 
-def _fill(text: str, words: dict[str, str]) -> str:
+def fill(text: str, words: dict[str, str]) -> str:
     """Docker's templates in hostnames and variables: `{{.Task.Slot}}`, `{{index .Service.Labels "x"}}`."""
     return _TEMPLATE.sub(lambda m: words.get(m[1] or f"label {m[2]}", m[0]), text)

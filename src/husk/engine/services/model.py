@@ -101,7 +101,7 @@ class TaskResources(Struct, kw_only=True, rename="pascal", omit_defaults=True):
 
 
 class TaskRestartPolicy(Struct, kw_only=True, rename="pascal"):
-    condition: str = "any"
+    condition: str = ""
     delay: int | None = None
     max_attempts: int = 0
     window: int = 0
@@ -274,3 +274,31 @@ class Task(Struct, kw_only=True):
     @property
     def wanted(self) -> bool:
         return self.desired_state in ("running", "complete", "ready")
+
+
+class ObjectSpec(Struct, kw_only=True, rename="pascal", omit_defaults=True):
+    """A secret or a config as a client declares it; the value is in base64."""
+
+    name: str = ""
+    labels: dict[str, str] = {}
+    data: str = ""
+    driver: DriverSpec | None = None
+    templating: DriverSpec | None = None
+
+
+class ClusterObject(Struct, kw_only=True):
+    """The record of a secret or a config. Its value never leaves it but to tasks, and for configs to who asks."""
+
+    id: str
+    kind: Literal["secret", "config"]
+    version: int
+    created_at: str
+    updated_at: str
+    name: str
+    labels: dict[str, str]
+    sealed: bytes
+    templating: DriverSpec | None = None
+
+    @property
+    def context(self) -> str:
+        return f"{self.kind} {self.id}"

@@ -55,7 +55,7 @@ class Plan:
 def plan(
     service: Service, tasks: Iterable[Task], now: int, *, drained: bool = False, retention: int = RETENTION
 ) -> Plan:
-    """`drained` says that the node gives up its tasks."""
+    """`drained` says that the node gives up its tasks; new ones wait for another."""
     result = Plan()
     slots: defaultdict[int, list[Task]] = defaultdict(list)
     for task in sorted(tasks, key=lambda t: t.created_ns):
@@ -71,12 +71,12 @@ def plan(
             for task in slots.get(slot, [])
             if task.alive and task.wanted and task.status.state != "pending"
         ]
-    else:
-        for slot in wanted:
-            _tend(slot, slots.get(slot, []), service, now, result)
-        if not service.spec.mode.is_job:
-            _update(service, {slot: slots.get(slot, []) for slot in wanted}, now, result)
-    _forget_history(slots, wanted, retention, result)
+    for slot in wanted:
+        _tend(slot, slots.get(slot, []), service, now, result)
+    if not drained and not service.spec.mode.is_job:
+        _update(service, {slot: slots.get(slot, []) for slot in wanted}, now, result)
+    gone = set(slots) - set(wanted) if service.spec.mode.replicated is not None else set()
+    _forget_history(slots, gone, retention, result)
     return result
 
 
@@ -163,10 +163,10 @@ def _update(service: Service, slots: Mapping[int, list[Task]], now: int, result:
         result.actions.append(Create(task.slot) if start_first else Stop(task.id))
 
 
-def _forget_history(slots: Mapping[int, list[Task]], wanted: list[int], retention: int, result: Plan) -> None:
-    for tasks in slots.values():
+def _forget_history(slots: Mapping[int, list[Task]], dropped: set[int], retention: int, result: Plan) -> None:
+    """Of each slot the latest that ended are kept; of a slot that is gone, none."""
+    for slot, tasks in slots.items():
         dead = [task for task in tasks if not task.alive]
-        gone = [task for task in dead if task.desired_state == "remove"]
-        kept = [task for task in dead if task.desired_state != "remove"]
+        kept = [task for task in dead if task.desired_state != "remove" and slot not in dropped]
         surplus = kept[: max(0, len(kept) - retention)] if retention >= 0 else []
-        result.actions += [Forget(task.id) for task in (*gone, *surplus)]
+        result.actions += [Forget(task.id) for task in dead if task not in kept or task in surplus]

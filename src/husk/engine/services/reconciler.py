@@ -177,9 +177,10 @@ class Reconciler:
                     await self._store.save(task)
                     self._runner.end(task)
                 case Forget(task_id):
-                    if self._runner.busy(task := self._store.tasks[task_id]):
+                    old = self._store.tasks.get(task_id)
+                    if old is None or self._runner.busy(old):
                         continue
-                    self._runner.forget(task)
+                    self._runner.forget(old)
             changed = True
         if decided.verdict is not None and self._current(service, version):
             await self._conclude(service, decided.verdict)

@@ -13,7 +13,8 @@ from husk.engine.clock import now_ns, rfc3339
 from husk.engine.containers.model import Container
 from husk.engine.containers.service import Containers
 from husk.engine.images.service import Images
-from husk.engine.services.containers import container_config, container_name
+from husk.engine.services.containers import container_config, container_name, words_of
+from husk.engine.services.delivery import Deliveries
 from husk.engine.services.model import Service, Task, TaskState, TaskStatus
 from husk.engine.services.placement import NodeFacts
 from husk.engine.services.store import ClusterStore
@@ -28,9 +29,16 @@ PATIENCE = 1.0
 
 class Runner:
     def __init__(
-        self, *, store: ClusterStore, containers: Containers, images: Images, wake: Callable[[], None]
+        self,
+        *,
+        store: ClusterStore,
+        containers: Containers,
+        images: Images,
+        deliveries: Deliveries,
+        wake: Callable[[], None],
     ) -> None:
         self._store = store
+        self._deliveries = deliveries
         self._containers = containers
         self._images = images
         self._wake = wake
@@ -109,6 +117,8 @@ class Runner:
             self._images.find(config.image)
         except NotFound:
             await self._images.pull(config.image, "", "", self._credentials.get(service.id), lambda _: None)
+        if files := await self._deliveries.deliver(task, words_of(task, service, node)):
+            host_config.mounts = [*(host_config.mounts or []), *files]
         created = await self._containers.create(name, config, host_config, endpoints, "")
         return created.container.id
 
@@ -130,6 +140,7 @@ class Runner:
         await self._stop(task)
         with contextlib.suppress(NotFound):
             await self._containers.remove(container_name(task), True, True, False)
+        await self._deliveries.release(task)
         await self._store.delete(task)
 
     async def _stop(self, task: Task) -> None:
@@ -193,6 +204,8 @@ class Runner:
             started_ns=now if started else old.started_ns,
         )
         await self._store.save(task)
+        if not task.alive:
+            await self._deliveries.release(task)
         # Room or a slot may be free now that others wait for.
         self._wake()
 

@@ -6,6 +6,7 @@ import msgspec
 
 from husk.engine.clock import now_ns, rfc3339
 from husk.engine.containers.logs import LogQuery, LogRecord
+from husk.engine.containers.names import random_name
 from husk.engine.containers.service import Containers
 from husk.engine.events import Events
 from husk.engine.filters import Filters
@@ -23,6 +24,7 @@ from husk.engine.services.model import (
     Task,
     UpdateStatus,
 )
+from husk.engine.services.objects import Objects
 from husk.engine.services.reconciler import Reconciler
 from husk.engine.services.runner import Runner
 from husk.engine.services.store import ClusterStore, resolve
@@ -42,6 +44,8 @@ class Services:
         cluster: Cluster,
         reconciler: Reconciler,
         runner: Runner,
+        secrets: Objects,
+        configs: Objects,
         containers: Containers,
         events: Events,
     ) -> None:
@@ -49,6 +53,8 @@ class Services:
         self._store = store
         self._reconciler = reconciler
         self._runner = runner
+        self.secrets = secrets
+        self.configs = configs
         self._containers = containers
         self._events = events
 
@@ -68,7 +74,8 @@ class Services:
 
     async def create(self, spec: ServiceSpec, credentials: Credentials | None) -> Service:
         self._require_swarm()
-        validate.check(spec)
+        spec.name = spec.name or random_name(self._names())
+        self._check(spec)
         if spec.name in self._names():
             raise Conflict(
                 "rpc error: code = AlreadyExists desc = name conflicts with an existing object: "
@@ -96,7 +103,7 @@ class Services:
                     "rpc error: code = FailedPrecondition desc = service does not have a previous spec"
                 )
             spec = service.previous_spec
-        validate.check(spec)
+        self._check(spec)
         if spec.name != service.spec.name:
             raise InvalidParameter("rpc error: code = Unimplemented desc = renaming services is not supported")
         _complete_mode(spec.mode)
@@ -135,6 +142,8 @@ class Services:
         await self.cluster.leave(force)
         await self._store.delete(*self._store.services.values())
         await self._runner.forget_all()
+        await self.secrets.clear()
+        await self.configs.clear()
 
     # --- tasks
 
@@ -166,6 +175,11 @@ class Services:
 
     def _require_swarm(self) -> None:
         _ = self.cluster.swarm
+
+    def _check(self, spec: ServiceSpec) -> None:
+        validate.check(spec)
+        self.secrets.check_references(spec.task_template.container_spec)
+        self.configs.check_references(spec.task_template.container_spec)
 
     def _names(self) -> dict[str, str]:
         return {service.spec.name: service.id for service in self._store.services.values()}

@@ -9,11 +9,12 @@ from typing import Protocol, TypeVar
 import msgspec
 
 from husk.engine.clock import now_ns, rfc3339
-from husk.engine.services.model import Service, Task
+from husk.engine.services.model import ClusterObject, Service, Task
 from husk.errors import InvalidParameter, NotFound
 from husk.storage.state import Change, StateStore
 
 T = TypeVar("T")
+Record = Service | Task | ClusterObject
 
 
 class ClusterStore(Protocol):
@@ -21,12 +22,14 @@ class ClusterStore(Protocol):
 
     services: dict[str, Service]
     tasks: dict[str, Task]
+    secrets: dict[str, ClusterObject]
+    configs: dict[str, ClusterObject]
 
     def next_version(self) -> int: ...
 
-    async def save(self, *records: Service | Task) -> None: ...
+    async def save(self, *records: Record) -> None: ...
 
-    async def delete(self, *records: Service | Task) -> None: ...
+    async def delete(self, *records: Record) -> None: ...
 
 
 class EmbeddedStore:
@@ -34,31 +37,47 @@ class EmbeddedStore:
         self._state = state
         self.services: dict[str, Service] = _load(state, "service", Service)
         self.tasks: dict[str, Task] = _load(state, "task", Task)
-        versions = [s.version for s in self.services.values()] + [t.version for t in self.tasks.values()]
-        self._version = max([10, *versions])
+        self.secrets: dict[str, ClusterObject] = _load(state, "secret", ClusterObject)
+        self.configs: dict[str, ClusterObject] = _load(state, "config", ClusterObject)
+        records: list[Record] = [*self.services.values(), *self.tasks.values(), *self.secrets.values(), *self.configs.values()]
+        self._version = max([10, *(record.version for record in records)])
 
     def next_version(self) -> int:
         self._version += 1
         return self._version
 
-    async def save(self, *records: Service | Task) -> None:
+    async def save(self, *records: Record) -> None:
         """Write records with a new version each; in memory they count from now, on disk when this returns."""
         stamp = rfc3339(now_ns())
         for record in records:
             record.version, record.updated_at = self.next_version(), stamp
-            if isinstance(record, Service):
-                self.services[record.id] = record
-            else:
-                self.tasks[record.id] = record
+            match record:
+                case Service():
+                    self.services[record.id] = record
+                case Task():
+                    self.tasks[record.id] = record
+                case ClusterObject():
+                    self._objects(record)[record.id] = record
         await self._state.commit(*(Change(_kind(r), r.id, msgspec.json.encode(r)) for r in records))
 
-    async def delete(self, *records: Service | Task) -> None:
+    async def delete(self, *records: Record) -> None:
         for record in records:
-            (self.services if isinstance(record, Service) else self.tasks).pop(record.id, None)
+            match record:
+                case Service():
+                    self.services.pop(record.id, None)
+                case Task():
+                    self.tasks.pop(record.id, None)
+                case ClusterObject():
+                    self._objects(record).pop(record.id, None)
         await self._state.commit(*(Change(_kind(r), r.id, None) for r in records))
 
+    def _objects(self, record: ClusterObject) -> dict[str, ClusterObject]:
+        return self.secrets if record.kind == "secret" else self.configs
 
-def _kind(record: Service | Task) -> str:
+
+def _kind(record: Record) -> str:
+    if isinstance(record, ClusterObject):
+        return record.kind
     return "service" if isinstance(record, Service) else "task"
 
 

@@ -50,14 +50,29 @@ def judge(service: Service, slots: Mapping[int, list[Task]], now: int) -> tuple[
         return Verdict("paused", f"update paused due to failure or {reason}"), None
     settled_at = begun
     for tasks in slots.values():
-        live = [task for task in tasks if task.alive and task.wanted]
-        if len(live) != 1 or live[0].spec_version != service.spec_version or live[0].status.state != "running":
+        if (done_at := _done_at(service, tasks, begun)) is None:
             return None, None
-        if live[0].created_ns >= begun:
-            settled_at = max(settled_at, live[0].status.started_ns + monitor)
+        if done_at >= begun:
+            settled_at = max(settled_at, done_at + monitor)
     if settled_at > now:
         return None, settled_at
     return Verdict("completed", "rollback completed" if rolling_back else "update completed"), None
+
+
+def _done_at(service: Service, tasks: list[Task], begun: int) -> int | None:
+    """When the slot's first task of the new template came to something, to run or to fail; None while none has."""
+    if any(task.alive and (not task.wanted or task.spec_version != service.spec_version) for task in tasks):
+        return None
+    return min(
+        (
+            task.status.started_ns if task.status.state == "running" else task.status.since_ns
+            for task in tasks
+            if task.spec_version == service.spec_version
+            and task.wanted
+            and (task.status.state == "running" or (not task.alive and task.created_ns >= begun))
+        ),
+        default=None,
+    )
 
 
 def _failures(service: Service, slots: Mapping[int, list[Task]], begun: int, monitor: int) -> list[Task]:
@@ -79,17 +94,17 @@ def replaceable(service: Service, slots: Mapping[int, list[Task]], now: int) -> 
     if status is not None and status.state in PAUSED:
         return [], False, None
     config = settings(service)
+    begun = parse_rfc3339(status.started_at) if status is not None else 0
     outdated, busy, alarm = [], 0, None
     for slot in sorted(slots):
         live = [task for task in slots[slot] if task.alive and task.wanted]
         current = [task for task in live if task.spec_version == service.spec_version]
-        stopping = any(task.alive and not task.wanted for task in slots[slot])
         if live and not current:
             outdated.append(live[-1])
-        elif not live or stopping or current[-1].status.state != "running" or len(live) > 1:
+        elif (done_at := _done_at(service, slots[slot], begun)) is None:
             busy += 1
-        elif config.delay and status is not None and current[-1].created_ns >= parse_rfc3339(status.started_at):
-            free_at = current[-1].status.started_ns + config.delay
+        elif config.delay and status is not None and done_at >= begun:
+            free_at = done_at + config.delay
             if free_at > now:
                 busy += 1
                 alarm = free_at if alarm is None else min(alarm, free_at)

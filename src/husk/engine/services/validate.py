@@ -1,7 +1,7 @@
 """May a service be declared like this? Says what is wrong in Docker's words and changes nothing. Pure."""
 
 from husk.engine.services.ids import check_service_name
-from husk.engine.services.model import ServiceSpec, UpdateConfig
+from husk.engine.services.model import ContainerSpec, ServiceSpec, UpdateConfig
 from husk.engine.services.placement import parse_constraint
 from husk.errors import InvalidParameter, NotImplementedYet
 from husk.registry import reference
@@ -21,6 +21,7 @@ def check(spec: ServiceSpec) -> None:
     if not template.container_spec.image:
         raise InvalidParameter(_PREFIX + "ContainerSpec: image reference must be provided")
     reference.parse(template.container_spec.image)
+    _check_files(template.container_spec)
     _check_mode(spec)
     policy = template.restart_policy
     if policy is not None:
@@ -28,8 +29,6 @@ def check(spec: ServiceSpec) -> None:
             raise InvalidParameter(_PREFIX + f'invalid RestartCondition: "{policy.condition}"')
         if (policy.delay or 0) < 0 or policy.window < 0 or policy.max_attempts < 0:
             raise InvalidParameter(_PREFIX + "TaskSpec: restart-delay, window and attempts cannot be negative")
-        if spec.mode.is_job and policy.condition == "any":
-            raise InvalidParameter(_PREFIX + "job services cannot have a restart condition of any")
     for constraint in template.placement.constraints if template.placement else []:
         parse_constraint(constraint)
     for config in (spec.update_config, spec.rollback_config):
@@ -37,6 +36,26 @@ def check(spec: ServiceSpec) -> None:
             _check_update(config, spec.mode.is_job)
     _check_endpoint(spec)
     _check_resources(spec)
+
+
+def _check_files(spec: ContainerSpec) -> None:
+    """Each secret and config is named, and no two of a kind land in one place."""
+    for kind, found in (
+        ("secret", [(r.secret_id, r.secret_name, r.file) for r in spec.secrets]),
+        ("config", [(r.config_id, r.config_name, r.file) for r in spec.configs if r.runtime is None]),
+    ):
+        targets: dict[str, str] = {}
+        for id, name, file in found:
+            if not id or not name or file is None or not file.name:
+                raise InvalidParameter(_PREFIX + f"malformed {kind} reference")
+            if "\0" in file.name or ".." in file.name.split("/"):
+                raise InvalidParameter(_PREFIX + f"invalid target {file.name!r} of {kind} {name}")
+            if file.name in targets:
+                raise InvalidParameter(
+                    _PREFIX + f"{kind} references '{targets[file.name]}' and '{name}' have a conflicting target: "
+                    f"'{file.name}'"
+                )
+            targets[file.name] = name
 
 
 def _check_mode(spec: ServiceSpec) -> None:

@@ -18,6 +18,7 @@ from husk.engine.containers.model import Container, MountPoint
 from husk.engine.events import Events
 from husk.engine.filters import Filters
 from husk.engine.volumes import listing, options
+from husk.engine.volumes.locks import Locks
 from husk.engine.volumes.model import ANONYMOUS_LABEL, DRIVER, Usage, Volume, check_name
 from husk.errors import Conflict, HuskError, InvalidParameter, NotFound, SystemFault
 from husk.storage.state import Change, StateStore
@@ -57,7 +58,7 @@ class Volumes:
         self._events = events
         self._containers = containers
         self._by_name = {volume.name: volume for volume in records}
-        self._locks = _Locks()
+        self._locks = Locks()
         self._emptying = asyncio.Lock()
         self._held: Counter[str] = Counter()
         self._tasks = Tasks()
@@ -187,10 +188,8 @@ class Volumes:
             self._by_name.update({volume.name: volume for volume in volumes})
             raise
         for volume in volumes:
-            await asyncio.to_thread(self._discard, volume.name)
             self._publish("destroy", volume)
-        if volumes:
-            await self._empty_trash()
+        await self._drop(volumes)
 
     async def _empty_trash(self) -> None:
         async with self._emptying:
@@ -211,8 +210,13 @@ class Volumes:
         finally:
             self._held.subtract(taking.names)
             self._held += Counter()
-            for volume in taking.drafts:
-                await asyncio.shield(asyncio.to_thread(self._discard, volume.name))
+            await asyncio.shield(self._drop(taking.drafts))
+
+    async def _drop(self, drafts: list[Volume]) -> None:
+        for volume in drafts:
+            await asyncio.to_thread(self._discard, volume.name)
+        if drafts:
+            await self._empty_trash()
 
     async def take(self, wish: Wish) -> Volume:
         """For `Taking`: the volume, made if there is none, and held."""
@@ -325,25 +329,6 @@ class Taking:
         """The changes are in the store."""
         self._volumes.adopt(self.drafts)
         self.drafts = []
-
-
-class _Locks:
-    """A lock per volume, which exists while somebody holds it or waits for it."""
-
-    def __init__(self) -> None:
-        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._wanted: Counter[str] = Counter()
-
-    @contextlib.asynccontextmanager
-    async def hold(self, name: str) -> AsyncIterator[None]:
-        self._wanted[name] += 1
-        try:
-            async with self._locks[name]:
-                yield
-        finally:
-            self._wanted[name] -= 1
-            if not self._wanted[name]:
-                del self._wanted[name], self._locks[name]
 
 
 def _draft(wish: Wish) -> Volume:

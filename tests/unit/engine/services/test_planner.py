@@ -1,5 +1,6 @@
 """The planner alone: what it wants done for a service, in single pictures and in whole simulated lives."""
 
+import itertools
 import random
 
 import msgspec
@@ -121,11 +122,13 @@ def test_a_global_service_has_one_task_and_none_on_a_drained_node():
     assert plan(service, [task], START, drained=True).actions == [Stop(task.id, True)]
 
 
-def test_a_drained_node_ends_its_tasks_and_gets_no_new_ones():
+def test_a_drained_node_ends_its_tasks_and_new_ones_wait():
     task = make_task(1)
     assert plan(make_service(1), [task], START, drained=True).actions == [Stop(task.id)]
     ended = make_task(1, "shutdown", desired_state="shutdown")
-    assert plan(make_service(1), [ended], START, drained=True).actions == []
+    assert plan(make_service(1), [ended], START, drained=True).actions == [Create(1)]
+    waiting = make_task(1, "pending")
+    assert plan(make_service(1), [ended, waiting], START, drained=True).actions == []
 
 
 def test_a_job_runs_its_completions_a_few_at_a_time_and_is_then_done():
@@ -141,6 +144,16 @@ def test_history_is_kept_up_to_the_limit():
     old = [make_task(1, "failed", created_ns=START - n * SECOND, id=f"old{n}") for n in range(4, 0, -1)]
     live = make_task(1)
     assert plan(make_service(1), [*old, live], START, retention=2).actions == [Forget("old4"), Forget("old3")]
+
+
+def test_history_of_slots_that_are_gone_is_dropped():
+    old = make_task(2, "failed")
+    assert plan(make_service(1), [make_task(1), old], START).actions == [Forget(old.id)]
+
+
+def test_all_history_is_kept_without_a_limit():
+    old = [make_task(1, "failed", created_ns=START - n * SECOND) for n in range(9, 0, -1)]
+    assert plan(make_service(1), [*old, make_task(1)], START, retention=-1).actions == []
 
 
 def updating(order: str = "stop-first", **changes: object) -> Service:
@@ -203,13 +216,14 @@ class World:
         self.tasks: list[Task] = []
         self.now = START
         self.random = random.Random(seed)
+        self.ids = itertools.count()
 
     def act(self) -> bool:
         decided = plan(self.service, self.tasks, self.now)
         for action in decided.actions:
             match action:
                 case Create(slot, restarts):
-                    task = make_task(slot, "pending", created_ns=self.now, restarts=restarts, id=f"t{len(self.tasks)}")
+                    task = make_task(slot, "pending", created_ns=self.now, restarts=restarts, id=f"t{next(self.ids)}")
                     task.spec_version = self.service.spec_version
                     self.tasks.append(task)
                 case Stop(task_id, remove):

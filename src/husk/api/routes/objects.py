@@ -1,0 +1,58 @@
+"""Secrets and configs: the same operations on two kinds."""
+
+from collections.abc import Callable
+
+from aiohttp import web
+
+from husk.api.call import Call
+from husk.api.router import Route, change, read
+from husk.api.types.services import ObjectCreated, ObjectDocument
+from husk.api.views import services as views
+from husk.engine.engine import Engine
+from husk.engine.filters import Filters
+from husk.engine.services.model import ClusterObject, ObjectSpec
+from husk.engine.services.objects import OBJECT_FILTERS, Objects
+from husk.gojson import Reader
+
+_spec = Reader(ObjectSpec)
+
+
+def _routes(head: str, objects_of: Callable[[Engine], Objects]) -> tuple[Route, ...]:
+    async def listing(call: Call) -> web.StreamResponse:
+        objects = objects_of(call.engine)
+        found = objects.listing(Filters.parse(call.text("filters"), OBJECT_FILTERS))
+        return call.json([await _document(objects, record) for record in found])
+
+    async def create(call: Call) -> web.StreamResponse:
+        record = await objects_of(call.engine).create(await call.body(_spec))
+        return call.json(ObjectCreated(id=record.id), status=201)
+
+    async def inspect(call: Call) -> web.StreamResponse:
+        objects = objects_of(call.engine)
+        return call.json(await _document(objects, objects.find(call.argument)))
+
+    async def update(call: Call) -> web.StreamResponse:
+        await objects_of(call.engine).update(call.argument, call.object_version(), await call.body(_spec))
+        return call.empty(200)
+
+    async def remove(call: Call) -> web.StreamResponse:
+        await objects_of(call.engine).remove(call.argument)
+        return call.empty(204)
+
+    return (
+        read(head, listing),
+        change("POST", f"{head}/create", create),
+        read(head + "/{id}", inspect),
+        change("POST", head + "/{id}/update", update),
+        change("DELETE", head + "/{id}", remove),
+    )
+
+
+async def _document(objects: Objects, record: ClusterObject) -> ObjectDocument:
+    return views.object_document(record, await objects.value(record) if objects.kind == "config" else None)
+
+
+ROUTES = (
+    *_routes("/secrets", lambda engine: engine.services.secrets),
+    *_routes("/configs", lambda engine: engine.services.configs),
+)

@@ -1,0 +1,72 @@
+"""What do the words of `--security-opt` mean? Parsed once, in dockerd's grammar, for checks and for planning. Pure.
+
+AppArmor and SELinux words are taken everywhere, as by dockerd: on a host without the module they change nothing.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from husk.errors import InvalidParameter
+from husk.runtime import seccomp_custom
+
+_TRUE, _FALSE = ("1", "t", "T", "TRUE", "true", "True"), ("0", "f", "F", "FALSE", "false", "False")
+
+
+@dataclass(frozen=True, slots=True)
+class SecurityOptions:
+    """`seccomp` is the text of a profile, "unconfined", or "" for Husk's own."""
+
+    no_new_privileges: bool = False
+    seccomp: str = ""
+    apparmor: str = ""
+    labels: tuple[str, ...] = ()
+    writable_cgroups: bool = False
+
+    @property
+    def seccomp_unconfined(self) -> bool:
+        return self.seccomp == "unconfined"
+
+    @property
+    def custom_profile(self) -> "seccomp_custom.Profile | None":
+        return None if self.seccomp in ("", "unconfined") else seccomp_custom.parse(self.seccomp)
+
+
+def parse(options: Sequence[str] | None) -> SecurityOptions:
+    """The options together; a later one wins. Raises InvalidParameter with dockerd's words."""
+    result = SecurityOptions()
+    for option in options or ():
+        result = _with(result, option)
+    return result
+
+
+def check(options: Sequence[str] | None) -> None:
+    """Raise for what cannot become a container's security."""
+    try:
+        _ = parse(options).custom_profile
+    except msgspec.MsgspecError as error:
+        raise InvalidParameter(f"Decoding seccomp profile failed: {error}") from None
+
+
+def _with(result: SecurityOptions, option: str) -> SecurityOptions:
+    if option == "no-new-privileges":
+        return replace(result, no_new_privileges=True)
+    if option == "disable":
+        return replace(result, labels=(*result.labels, option))
+    # The colon is the older form; a profile's text has both, its first '=' comes before.
+    separator = "=" if "=" in option else ":"
+    name, found, value = option.partition(separator)
+    if not found:
+        raise InvalidParameter(f'invalid --security-opt 1: "{option}"')
+    if name == "label":
+        return replace(result, labels=(*result.labels, value))
+    if name == "apparmor":
+        return replace(result, apparmor=value)
+    if name == "seccomp":
+        return replace(result, seccomp="" if value == "builtin" else value)
+    if name == "no-new-privileges" and value in (*_TRUE, *_FALSE):
+        return replace(result, no_new_privileges=value in _TRUE)
+    if name == "writable-cgroups" and value in (*_TRUE, *_FALSE):
+        return replace(result, writable_cgroups=value in _TRUE)
+    raise InvalidParameter(f'invalid --security-opt 2: "{option[:200]}"')

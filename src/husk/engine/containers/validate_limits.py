@@ -1,0 +1,151 @@
+"""May a container have these limits, devices and kernel settings? The part of `validate` about resources. Pure."""
+
+import os
+import re
+
+from husk.engine.containers.model import HostConfig
+from husk.errors import InvalidParameter
+
+MIN_MEMORY = 6 * 1024 * 1024
+_CPUSET = re.compile(r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*", re.ASCII)
+_DEVICE_RULE = re.compile(r"([acb]) ([0-9]+|\*):([0-9]+|\*) ([rwm]{1,3})", re.ASCII)
+_ULIMITS = "core cpu data fsize locks memlock msgqueue nice nofile nproc rss rtprio rttime sigpending stack"
+# What mount(2) does with a tmpfs; changing what is mounted elsewhere is no option of it.
+_TMPFS_WORDS = """
+defaults ro rw suid nosuid dev nodev exec noexec sync async dirsync mand nomand atime noatime diratime nodiratime
+relatime norelatime strictatime nostrictatime private rprivate shared rshared slave rslave unbindable runbindable
+"""
+_TMPFS_VALUES = "size mode uid gid nr_inodes nr_blocks mpol huge"
+
+
+def check(host: HostConfig) -> None:
+    """Raise for the first limit that is wrong."""
+    _check_memory(host)
+    _check_cpu(host)
+    _check_block(host)
+    if host.shm_size < 0:
+        raise InvalidParameter("SHM size can not be less than 0")
+    if not -1000 <= host.oom_score_adj <= 1000:
+        raise InvalidParameter(f"Invalid value {host.oom_score_adj}, range for oom score adj is [-1000, 1000]")
+    _check_cpuset("cpuset cpus", host.cpuset_cpus, _online("/sys/devices/system/cpu/online"), "CPUs")
+    _check_cpuset("cpuset mems", host.cpuset_mems, _online("/sys/devices/system/node/online"), "memory nodes")
+    _check_ulimits(host)
+    _check_devices(host)
+    for options in (host.tmpfs or {}).values():
+        _check_tmpfs(options)
+
+
+def device_rule(text: str) -> tuple[str, int | None, int | None, str]:
+    """(type, major, minor, access) of a rule such as `c 10:* rwm`."""
+    match = _DEVICE_RULE.fullmatch(text)
+    if match is None:
+        raise InvalidParameter(f"invalid device cgroup rule format: '{text}'")
+    kind, major, minor, access = match.groups()
+    return kind, None if major == "*" else int(major), None if minor == "*" else int(minor), access
+
+
+def _check_memory(host: HostConfig) -> None:
+    if host.memory and host.memory < MIN_MEMORY:
+        raise InvalidParameter("Minimum memory limit allowed is 6MB")
+    if host.memory == 0 and host.memory_swap > 0:
+        raise InvalidParameter("You should always set the Memory limit when using Memoryswap limit, see usage")
+    if 0 < host.memory_swap < host.memory:
+        raise InvalidParameter("Minimum memoryswap limit should be larger than memory limit, see usage")
+    if host.memory_swap < -1 or host.memory < 0 or host.memory_reservation < 0:
+        raise InvalidParameter("memory limits cannot be negative")
+    if 0 < host.memory < host.memory_reservation:
+        raise InvalidParameter("Minimum memory limit can not be less than memory reservation limit, see usage")
+    if 0 < host.memory_reservation < MIN_MEMORY:
+        raise InvalidParameter("Minimum memory reservation allowed is 6MB")
+    if host.memory_swappiness is not None and not -1 <= host.memory_swappiness <= 100:
+        raise InvalidParameter(f"Invalid value: {host.memory_swappiness}, valid memory swappiness range is 0-100")
+
+
+def _check_cpu(host: HostConfig) -> None:
+    if host.nano_cpus and host.cpu_period:
+        raise InvalidParameter("Conflicting options: Nano CPUs and CPU Period cannot both be set")
+    if host.nano_cpus and host.cpu_quota:
+        raise InvalidParameter("Conflicting options: Nano CPUs and CPU Quota cannot both be set")
+    cpus = os.cpu_count() or 1
+    if host.nano_cpus < 0 or host.nano_cpus > cpus * 10**9:
+        raise InvalidParameter(f"range of CPUs is from 0.01 to {cpus}.00, as there are only {cpus} CPUs available")
+    if host.cpu_shares < 0:
+        raise InvalidParameter(f"invalid CPU shares ({host.cpu_shares}): value must be a positive integer")
+    if host.cpu_period and not 1000 <= host.cpu_period <= 1_000_000:
+        raise InvalidParameter("CPU cfs period can not be less than 1ms (i.e. 1000) or larger than 1s (i.e. 1000000)")
+    if 0 < host.cpu_quota < 1000:
+        raise InvalidParameter("CPU cfs quota can not be less than 1ms (i.e. 1000)")
+    if host.cpu_realtime_period < 0 or host.cpu_realtime_runtime < 0:
+        raise InvalidParameter("cpu real-time period and runtime cannot be negative")
+    if host.cpu_realtime_period and host.cpu_realtime_runtime > host.cpu_realtime_period:
+        raise InvalidParameter("cpu real-time runtime cannot be higher than cpu real-time period")
+    for wanted, word in ((host.io_maximum_iops, "IOPs"), (host.io_maximum_bandwidth, "bandwidth")):
+        if wanted:
+            raise InvalidParameter(f"Invalid QoS settings: linux does not support configuration of maximum {word}")
+
+
+def _check_block(host: HostConfig) -> None:
+    weights = [host.blkio_weight, *(item.weight for item in host.blkio_weight_device or ())]
+    if any(weight and not 10 <= weight <= 1000 for weight in weights):
+        raise InvalidParameter("Range of blkio weight is from 10 to 1000")
+    for throttles in (
+        host.blkio_device_read_bps,
+        host.blkio_device_write_bps,
+        host.blkio_device_read_iops,
+        host.blkio_device_write_iops,
+    ):
+        for item in throttles or ():
+            if item.rate < 0:
+                raise InvalidParameter(f"invalid rate for device {item.path}: {item.rate} is negative")
+
+
+def _check_ulimits(host: HostConfig) -> None:
+    for limit in host.ulimits or ():
+        if limit.name.lower() not in _ULIMITS.split():
+            raise InvalidParameter(f"invalid ulimit type: {limit.name}")
+        if limit.hard >= 0 and (limit.soft < 0 or limit.soft > limit.hard):
+            raise InvalidParameter(
+                f"ulimit soft limit must be less than or equal to hard limit: {limit.soft} > {limit.hard}"
+            )
+
+
+def _check_devices(host: HostConfig) -> None:
+    for device in host.devices or ():
+        if not device.path_on_host:
+            raise InvalidParameter("invalid device: its path on the host is empty")
+        if set(device.cgroup_permissions) - set("rwm"):
+            raise InvalidParameter(f"invalid device mode: {device.cgroup_permissions}")
+    for rule in host.device_cgroup_rules or ():
+        device_rule(rule)
+
+
+def _check_tmpfs(options: str) -> None:
+    for option in options.split(","):
+        name, found, value = option.partition("=")
+        if option and name not in (_TMPFS_VALUES if found else _TMPFS_WORDS).split():
+            raise InvalidParameter(f'invalid tmpfs option ["{name}"' + (f' "{value}"]' if found else "]"))
+
+
+def _check_cpuset(what: str, text: str, available: str, kind: str) -> None:
+    if not text:
+        return
+    if _CPUSET.fullmatch(text) is None or not all(_expand(part) for part in text.split(",")):
+        raise InvalidParameter(f"Invalid value {text} for {what}")
+    if not _expand(text) <= _expand(available):
+        raise InvalidParameter(f"Requested {kind} are not available - requested {text}, available: {available}")
+
+
+def _expand(text: str) -> set[int]:
+    numbers: set[int] = set()
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        numbers.update(range(int(first), int(last or first) + 1))
+    return numbers
+
+
+def _online(path: str) -> str:
+    try:
+        with open(path) as file:
+            return file.read().strip()
+    except OSError:
+        return "0"

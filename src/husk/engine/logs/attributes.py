@@ -1,0 +1,75 @@
+"""What do `labels`, `env` and `tag` add to each line of a log? Pure."""
+
+import re
+from collections.abc import Mapping
+from urllib.parse import quote_plus
+
+from husk.engine.containers.model import Container
+from husk.errors import InvalidParameter
+
+OPTIONS = frozenset({"labels", "labels-regex", "env", "env-regex", "tag"})
+
+# What dockerd calls itself in a tag; receivers match on it.
+DAEMON_NAME = "docker"
+DEFAULT_TAG = "{{.ID}}"
+_ACTION = re.compile(r"{{-?\s*(.*?)\s*-?}}", re.DOTALL)
+_FIELDS = ("ID", "FullID", "Name", "FullName", "ImageID", "ImageFullID", "ImageName", "DaemonName")
+
+
+def check(options: Mapping[str, str]) -> None:
+    for name in ("labels-regex", "env-regex"):
+        try:
+            re.compile(options.get(name, ""))
+        except re.error as error:
+            raise InvalidParameter(f"error parsing regexp: {error.msg}: `{options[name]}`") from None
+    template = options.get("tag", "")
+    for action in _ACTION.findall(template):
+        if action.removeprefix(".") not in _FIELDS or not action.startswith("."):
+            raise InvalidParameter(
+                f"template: log-tag: {{{{{action}}}}} is not one of " + ", ".join(f"{{{{.{name}}}}}" for name in _FIELDS)
+            )
+    if "{{" in _ACTION.sub("", template):
+        raise InvalidParameter("template: log-tag:1: unclosed action")
+
+
+def tag(container: Container, template: str) -> str:
+    """The tag of a container's lines."""
+    image_id = container.image_id.removeprefix("sha256:")
+    values = {
+        "ID": container.id[:12],
+        "FullID": container.id,
+        "Name": container.name,
+        "FullName": "/" + container.name,
+        "ImageID": image_id[:12],
+        "ImageFullID": container.image_id,
+        "ImageName": container.config.image,
+        "DaemonName": DAEMON_NAME,
+    }
+    return _ACTION.sub(lambda match: values.get(match[1].removeprefix("."), ""), template)
+
+
+def extra(container: Container) -> dict[str, str]:
+    """Labels and variables of the container that go along with each line."""
+    options = container.host_config.log_config.config
+    labels = container.config.labels
+    variables = dict(entry.partition("=")[::2] for entry in container.config.env)
+    found: dict[str, str] = {}
+    for source, names, pattern in (
+        (labels, options.get("labels", ""), options.get("labels-regex", "")),
+        (variables, options.get("env", ""), options.get("env-regex", "")),
+    ):
+        found |= {name: source[name] for name in names.split(",") if name in source}
+        if pattern:
+            found |= {name: value for name, value in source.items() if re.search(pattern, name)}
+    return found
+
+
+def details(container: Container) -> str:
+    """What `docker logs --details` shows in front of each line."""
+    shown = {}
+    if container.host_config.log_config.type == "json-file":
+        shown = extra(container)
+        if template := container.host_config.log_config.config.get("tag", ""):
+            shown["tag"] = tag(container, template)
+    pairs = sorted(f"{quote_plus(name)}={quote_plus(value)}" for name, value in shown.items())
+    return ",".join(pairs)

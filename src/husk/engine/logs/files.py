@@ -1,0 +1,168 @@
+"""Which files make up a container's log, and in which order?
+
+`container.log` is the one that conmon writes; full ones are put aside as `container.log.<n>`, the higher the later,
+packed ones with `.gz` behind that. Numbers only grow: the last file put aside stays as a name, empty if need be, so a
+reader that knows its own number always finds what comes next. Putting aside is a rename under conmon's feet: until it
+has been told to open a new file it goes on writing to the old one, and nothing is lost.
+"""
+
+import contextlib
+import gzip
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+_CHUNK = 1 << 18
+
+
+class Aside(NamedTuple):
+    """A file that was put aside."""
+
+    number: int
+    path: Path
+
+    @property
+    def packed(self) -> bool:
+        return self.path.suffix == ".gz"
+
+
+class OpenFile:
+    """One file of a log, open for reading whatever becomes of its name."""
+
+    def __init__(self, number: int, fd: int, packed: bool = False) -> None:
+        self.number = number
+        self._fd = fd
+        self._packed = packed
+
+    def plain(self) -> int:
+        """A descriptor of the log's text, of which a packed file is unpacked first (that takes time)."""
+        if self._packed:
+            with tempfile.TemporaryFile() as text:
+                with os.fdopen(os.dup(self._fd), "rb") as raw, gzip.open(raw) as packed:
+                    shutil.copyfileobj(packed, text, _CHUNK)
+                text.flush()
+                fresh = os.dup(text.fileno())
+            os.close(self._fd)
+            self._fd, self._packed = fresh, False
+        return self._fd
+
+    @property
+    def modified_ns(self) -> int:
+        return os.fstat(self._fd).st_mtime_ns
+
+    @property
+    def inode(self) -> int:
+        return os.fstat(self._fd).st_ino
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+
+class LogFiles:
+    """The files of one log. Quick calls only, except `tidy`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._name = re.compile(re.escape(path.name) + r"\.(\d+)(\.gz)?", re.ASCII)
+
+    def aside(self) -> list[Aside]:
+        """The files put aside, the oldest first."""
+        found: dict[int, Aside] = {}
+        with contextlib.suppress(FileNotFoundError):
+            for name in os.listdir(self.path.parent):
+                if match := self._name.fullmatch(name):
+                    number = int(match[1])
+                    # Both forms are there when packing was cut off at its very end: the packed one is complete.
+                    if match[2] or number not in found:
+                        found[number] = Aside(number, self.path.with_name(name))
+        return [found[number] for number in sorted(found)]
+
+    def number(self) -> int:
+        """The number that the file being written gets when it is put aside."""
+        aside = self.aside()
+        return aside[-1].number + 1 if aside else 1
+
+    def put_aside(self) -> None:
+        """Take the file that is being written out of the way; its writer has to be told."""
+        self.path.rename(self.path.with_name(f"{self.path.name}.{self.number()}"))
+
+    def open_all(self) -> list[OpenFile]:
+        """All files, the oldest first."""
+        while True:
+            opened: list[OpenFile] = []
+            try:
+                for number, path in self._names():
+                    opened.append(OpenFile(number, os.open(path, os.O_RDONLY | os.O_CLOEXEC), path.suffix == ".gz"))
+            except FileNotFoundError:  # packed or dropped since it was listed
+                for file in opened:
+                    file.close()
+            else:
+                return opened
+
+    def after(self, file: OpenFile) -> OpenFile | None:
+        """The file after this one, once nothing is written to this one any more."""
+        while True:
+            try:
+                if os.stat(self.path).st_ino == file.inode:
+                    return None
+            except FileNotFoundError:
+                # Put aside, and its writer does not know yet, or will never.
+                if file.number >= self.number() - 1:
+                    return None
+            later = [(number, path) for number, path in self._names() if number > file.number]
+            if not later:
+                return None
+            number, path = later[0]
+            with contextlib.suppress(FileNotFoundError):
+                return OpenFile(number, os.open(path, os.O_RDONLY | os.O_CLOEXEC), path.suffix == ".gz")
+
+    def tidy(self, max_files: int, compress: bool) -> None:
+        """Drop the oldest files until `max_files` are left with the one being written, and pack the others."""
+        for leftover in self.path.parent.glob(f"{self.path.name}.*.new"):
+            leftover.unlink(missing_ok=True)
+        aside = self.aside()
+        if not aside:
+            return
+        keep = max(0, max_files - 1)
+        for old in aside[: len(aside) - max(keep, 1)]:
+            self._drop(old)
+        last = aside[-1]
+        if not keep:
+            _replace(last.path, b"")
+        for old in aside[len(aside) - max(keep, 1) :]:
+            plain = self.path.with_name(f"{self.path.name}.{old.number}")
+            if old.packed:
+                plain.unlink(missing_ok=True)
+            elif compress and keep:
+                _pack(plain)
+
+    def _names(self) -> Iterator[tuple[int, Path]]:
+        aside = self.aside()
+        yield from aside
+        if self.path.exists():
+            yield (aside[-1].number + 1 if aside else 1), self.path
+
+    def _drop(self, old: Aside) -> None:
+        for suffix in ("", ".gz"):
+            self.path.with_name(f"{self.path.name}.{old.number}{suffix}").unlink(missing_ok=True)
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Those who have the file open keep what it was."""
+    fresh = path.with_name(path.name + ".new")
+    fresh.write_bytes(content)
+    fresh.rename(path)
+
+
+def _pack(path: Path) -> None:
+    fresh = path.with_name(path.name + ".new")
+    with path.open("rb") as text, gzip.open(fresh, "wb", compresslevel=6) as packed:
+        shutil.copyfileobj(text, packed, _CHUNK)
+        written = os.fstat(text.fileno())
+    os.utime(fresh, ns=(written.st_atime_ns, written.st_mtime_ns))
+    fresh.rename(path.with_name(path.name + ".gz"))
+    path.unlink()

@@ -1,0 +1,93 @@
+"""When does a log get a new file? When the present one is full; looked at as it grows, as often as its growth asks for.
+
+A file may grow beyond its size by what is written between two looks. Cut off anywhere, the next daemon goes on: a log
+without a file being written belongs to a monitor that has still to be told to open one.
+"""
+
+import asyncio
+import contextlib
+import logging
+import time
+
+from husk.engine.containers.companions import Companion
+from husk.engine.containers.index import Instance
+from husk.engine.containers.places import Places
+from husk.engine.logs.files import LogFiles
+from husk.engine.logs.options import Keeping, keeping
+from husk.errors import SystemFault
+from husk.kernel.inotify import IN_MODIFY, Watches
+from husk.runtime.conmon import Bundle, Monitor
+from husk.tasks import Tasks
+
+log = logging.getLogger(__name__)
+
+_SHORTEST, _LONGEST = 0.01, 1.0
+_REOPEN_PATIENCE = 10.0
+
+
+class Rotator(Companion):
+    def __init__(self, places: Places, monitor: Monitor, tasks: Tasks) -> None:
+        self._places = places
+        self._monitor = monitor
+        self._tasks = tasks
+        self._watches = Watches()
+        self._running: dict[str, asyncio.Task[None]] = {}
+
+    def running(self, instance: Instance) -> None:
+        config = instance.record.host_config.log_config
+        wanted = keeping(config.type, config.config)
+        if config.type == "none" or not wanted.max_size or instance.id in self._running:
+            return
+        bundle = self._places.bundle(instance.record)
+        work = self._keep_small(LogFiles(self._places.log(instance.id)), bundle, wanted)
+        self._running[instance.id] = self._tasks.spawn(work, f"log of {instance.id[:12]}")
+
+    def ended(self, instance: Instance) -> None:
+        if (task := self._running.pop(instance.id, None)) is not None:
+            task.cancel()
+
+    def close(self) -> None:
+        self._watches.close()
+
+    async def _keep_small(self, files: LogFiles, bundle: Bundle, wanted: Keeping) -> None:
+        while True:
+            try:
+                await self._until_full(files, wanted.max_size)
+                files.put_aside()
+            except FileNotFoundError:
+                pass  # put aside by a daemon that came no further
+            except OSError as error:
+                log.warning("the log of container %s cannot be kept small: %s", bundle.container_id[:12], error)
+                return
+            if not await self._reopen(files, bundle):
+                return
+            await asyncio.to_thread(files.tidy, wanted.max_files, wanted.compress)
+
+    async def _until_full(self, files: LogFiles, limit: int) -> None:
+        grown = asyncio.Event()
+        number = self._watches.add(files.path, IN_MODIFY, lambda _: grown.set())
+        try:
+            before, moment = files.path.stat().st_size, time.monotonic()
+            while before < limit:
+                await grown.wait()
+                await asyncio.sleep(_SHORTEST)
+                grown.clear()
+                size, now = files.path.stat().st_size, time.monotonic()
+                rate = max(0, size - before) / max(now - moment, 1e-3)
+                before, moment = size, now
+                if size < limit and rate:
+                    await asyncio.sleep(min((limit - size) / rate / 2, _LONGEST))
+        finally:
+            self._watches.remove(number)
+
+    async def _reopen(self, files: LogFiles, bundle: Bundle) -> bool:
+        """Have the monitor begin a new file; False when it is gone."""
+        deadline = time.monotonic() + _REOPEN_PATIENCE
+        with contextlib.suppress(SystemFault):
+            while time.monotonic() < deadline:
+                self._monitor.reopen_log(bundle)
+                for _ in range(50):
+                    if files.path.exists():
+                        return True
+                    await asyncio.sleep(0.005)
+        return files.path.exists()

@@ -1,0 +1,126 @@
+"""How do secrets and configs come into a task? As files in memory, bound into its container one by one.
+
+Each task that has any gets a tmpfs of its own below the exec root while it lives: the values are never on a disk. The
+container sees only the files, read-only, at the places that the service names.
+"""
+
+import asyncio
+import contextlib
+import os
+import posixpath
+from pathlib import Path
+from typing import NamedTuple
+
+from husk.engine.containers.model import Mount
+from husk.engine.services.containers import fill
+from husk.engine.services.model import ContainerSpec, FileTarget, Task
+from husk.engine.services.store import ClusterStore
+from husk.errors import InvalidParameter
+from husk.kernel import mount
+from husk.storage.sealing import Sealer
+
+SECRETS = "/run/secrets"
+
+
+class File(NamedTuple):
+    """One file of a task."""
+
+    record_id: str
+    kind: str
+    target: str
+    owner: FileTarget
+
+
+def files_of(spec: ContainerSpec | None) -> list[File]:
+    """The files that a template asks for, and where. Pure."""
+    if spec is None:
+        return []
+    secrets = [
+        File(r.secret_id, "secret", posixpath.join(SECRETS, r.file.name or r.secret_name), r.file)
+        for r in spec.secrets
+        if r.file is not None
+    ]
+    configs = [
+        File(r.config_id, "config", posixpath.join("/", r.file.name or r.config_name), r.file)
+        for r in spec.configs
+        if r.file is not None
+    ]
+    return secrets + configs
+
+
+class Deliveries:
+    def __init__(self, directory: Path, store: ClusterStore, sealer: Sealer) -> None:
+        self._directory = directory
+        self._store = store
+        self._sealer = sealer
+
+    async def deliver(self, task: Task, words: dict[str, str]) -> list[Mount]:
+        """Write the files of a task; the mounts that bring them into its container."""
+        files = files_of(task.spec.container_spec)
+        if not files:
+            return []
+        return await asyncio.to_thread(self._write, task.id, files, words)
+
+    async def release(self, task: Task) -> None:
+        """Drop the files of a task that has ended. Safe to call twice."""
+        if files_of(task.spec.container_spec):
+            await asyncio.to_thread(self._drop, task.id)
+
+    async def sweep(self) -> None:
+        """Drop what an earlier daemon left of tasks that do not live any more."""
+        await asyncio.to_thread(self._sweep)
+
+    def _write(self, task_id: str, files: list[File], words: dict[str, str]) -> list[Mount]:
+        self._drop(task_id)
+        place = self._directory / task_id
+        place.mkdir(mode=0o700, parents=True)
+        _mount(place)
+        mounts = []
+        for number, file in enumerate(files):
+            source = place / str(number)
+            descriptor = os.open(source, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            with open(descriptor, "wb") as stream:
+                stream.write(self._value(file, words))
+                os.fchown(descriptor, _number(file.owner.uid), _number(file.owner.gid))
+                os.fchmod(descriptor, file.owner.mode & 0o7777)
+            mounts.append(Mount(type="bind", source=str(source), target=file.target, read_only=True))
+        return mounts
+
+    def _value(self, file: File, words: dict[str, str]) -> bytes:
+        records = self._store.secrets if file.kind == "secret" else self._store.configs
+        if (record := records.get(file.record_id)) is None:
+            raise InvalidParameter(f"{file.kind} {file.record_id} not found")
+        value = self._sealer.unseal(record.sealed, record.context)
+        if record.templating is None or not record.templating.name:
+            return value
+        return fill(value.decode(errors="surrogateescape"), words).encode(errors="surrogateescape")
+
+    def _drop(self, task_id: str) -> None:
+        place = self._directory / task_id
+        for point in mount.mounts_below(str(place)):
+            mount.unmount(point, detach=True)
+        with contextlib.suppress(FileNotFoundError):
+            place.rmdir()
+
+    def _sweep(self) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            for name in os.listdir(self._directory):
+                task = self._store.tasks.get(name)
+                if task is None or not task.alive:
+                    self._drop(name)
+
+
+def _mount(place: Path) -> None:
+    flags = mount.MS_NOSUID | mount.MS_NODEV | mount.MS_NOEXEC
+    try:
+        # Not to the swap device either, where the kernel (6.4) can promise that.
+        mount.mount("tmpfs", str(place), "tmpfs", flags, "mode=0700,size=64m,noswap")
+    except OSError:
+        mount.mount("tmpfs", str(place), "tmpfs", flags, "mode=0700,size=64m")
+
+
+def _number(text: str) -> int:
+    try:
+        return int(text or "0")
+    except ValueError:
+        raise InvalidParameter(f"invalid owner {text!r} of a secret or config: a number is needed") from None

@@ -1,0 +1,25 @@
+"""One at a time for each volume, in parallel across volumes."""
+
+import asyncio
+import contextlib
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator
+
+
+class Locks:
+    """A lock per volume, which exists while somebody holds it or waits for it."""
+
+    def __init__(self) -> None:
+        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._wanted: Counter[str] = Counter()
+
+    @contextlib.asynccontextmanager
+    async def hold(self, name: str) -> AsyncIterator[None]:
+        self._wanted[name] += 1
+        try:
+            async with self._locks[name]:
+                yield
+        finally:
+            self._wanted[name] -= 1
+            if not self._wanted[name]:
+                del self._wanted[name], self._locks[name]

@@ -1,0 +1,40 @@
+"""Which conversations does the kernel remember, and how is it made to forget some?
+
+A conversation that it remembers keeps the translation it began with. A UDP client that never pauses would be led to
+where a port led before, or to nowhere, for as long as it goes on.
+"""
+
+import socket
+import struct
+from collections.abc import Collection
+
+from husk.kernel.netlink import Message, NetlinkSocket, attribute, attributes
+
+_NETFILTER = 12
+_GET, _DELETE = 0x101, 0x102
+_ORIGINAL = 1
+_TUPLE_PROTOCOL = 2
+_PROTOCOL_NUMBER = 1
+_DESTINATION_PORT = 3
+
+_FAMILY = struct.Struct("=BBH")
+
+
+def forget_udp(ports: Collection[int]) -> None:
+    """Forget all UDP conversations that were begun with one of these ports of the host. Blocks."""
+    header = _FAMILY.pack(socket.AF_INET, 0, 0)
+    with NetlinkSocket(_NETFILTER) as netlink:
+        for payload in netlink.dump(Message(_GET, 0, header, "list conversations")):
+            original = attributes(payload[_FAMILY.size :]).get(_ORIGINAL, b"")
+            if _port(original) in ports:
+                message = Message(_DELETE, 0, header + attribute(_ORIGINAL | 0x8000, original), "forget a conversation")
+                # It may have ended by itself meanwhile.
+                netlink.attempt([message])
+
+
+def _port(original: bytes) -> int | None:
+    protocol = attributes(attributes(original).get(_TUPLE_PROTOCOL, b""))
+    number, port = protocol.get(_PROTOCOL_NUMBER), protocol.get(_DESTINATION_PORT)
+    if number is None or port is None or number[0] != socket.IPPROTO_UDP:
+        return None
+    return int.from_bytes(port)

@@ -1,0 +1,129 @@
+"""How does one address stand for many containers? Virtual addresses and published ports, shared out by nftables.
+
+A table of its own beside the daemon's: it is small, and written as a whole whenever a task comes or goes, in one
+transaction. Each new connection goes to the next target in turn; one that is under way stays where it is. What goes to
+a virtual address that has no target is refused: the address is the host's own, and the host is not meant.
+"""
+
+import ipaddress
+import threading
+from collections.abc import Sequence
+from ipaddress import IPv4Address, IPv4Interface
+from typing import NamedTuple
+
+from husk.kernel import rtnetlink
+from husk.kernel.netlink import NetlinkSocket
+from husk.kernel.nftables import Nftables
+from husk.network.firewall import validate_interface, validate_table
+
+_TABLE = """\
+add table ip {table}
+delete table ip {table}
+add table ip {table}
+add set ip {table} virtual {{ type ipv4_addr; }}
+add chain ip {table} balance
+add chain ip {table} prerouting {{ type nat hook prerouting priority -101; policy accept; }}
+add chain ip {table} output {{ type nat hook output priority -101; policy accept; }}
+add chain ip {table} input {{ type filter hook input priority filter; policy accept; }}
+add rule ip {table} prerouting jump balance
+add rule ip {table} output jump balance
+add rule ip {table} input ct status dnat accept
+add rule ip {table} input ip daddr @virtual reject
+"""
+_REMOVE = "add table ip {table}\ndelete table ip {table}\n"
+
+
+class VirtualAddress(NamedTuple):
+    """An address on a bridge that stands for containers there."""
+
+    interface: str
+    address: str
+    targets: tuple[str, ...]
+
+
+class BalancedPort(NamedTuple):
+    """A port of the host that leads to one of several containers."""
+
+    protocol: str
+    port: int
+    target_port: int
+    targets: tuple[str, ...]
+
+
+class Balance(NamedTuple):
+    addresses: tuple[VirtualAddress, ...] = ()
+    ports: tuple[BalancedPort, ...] = ()
+
+
+NOTHING = Balance()
+
+
+def ruleset(table: str, balance: Balance) -> str:
+    """Commands that bring the table to exactly this, whatever it was before."""
+    commands = _TABLE.format(table=validate_table(table))
+    for virtual in balance.addresses:
+        address = IPv4Address(virtual.address)
+        commands += f"add element ip {table} virtual {{ {address} }}\n"
+        if virtual.targets:
+            commands += f"add rule ip {table} balance ip daddr {address} dnat ip to {_choice(virtual.targets)}\n"
+    for port in balance.ports:
+        if port.targets:
+            where = f"fib daddr type local {port.protocol} dport {port.port}"
+            commands += f"add rule ip {table} balance {where} dnat ip to {_choice(port.targets, port.target_port)}\n"
+    return commands
+
+
+def _choice(targets: Sequence[str], port: int = 0) -> str:
+    """The expression that gives each connection the next target."""
+    ends = [str(ipaddress.IPv4Address(target)) + (f" . {port}" if port else "") for target in targets]
+    if len(ends) == 1:
+        return ends[0].replace(" . ", ":")
+    elements = ", ".join(f"{number} : {end}" for number, end in enumerate(ends))
+    return f"numgen inc mod {len(ends)} map {{ {elements} }}"
+
+
+class Balancer:
+    """What is balanced now. The methods block: call them from a thread."""
+
+    def __init__(self, table: str) -> None:
+        self._table = validate_table(table)
+        self._nftables = Nftables()
+        self._lock = threading.Lock()
+        self._present: Balance | None = None
+
+    def apply(self, balance: Balance) -> None:
+        """Make it so; nothing happens when it is so already."""
+        with self._lock:
+            if balance == self._present or (self._present is None and balance == NOTHING and not self._exists()):
+                return
+            if balance == NOTHING:
+                self._nftables.run(_REMOVE.format(table=self._table))
+            else:
+                self._nftables.run(ruleset(self._table, balance))
+            old = self._present or NOTHING
+            _set_addresses(
+                [(a.interface, a.address) for a in old.addresses], [(a.interface, a.address) for a in balance.addresses]
+            )
+            self._present = balance
+
+    def remove(self) -> None:
+        """Delete the table; nothing happens when there is none."""
+        with self._lock:
+            self._present = None
+            self._nftables.run(_REMOVE.format(table=self._table))
+
+    def _exists(self) -> bool:
+        return f"table ip {self._table}\n" in self._nftables.run("list tables\n")
+
+
+def _set_addresses(old: Sequence[tuple[str, str]], new: Sequence[tuple[str, str]]) -> None:
+    """The host answers for virtual addresses on their bridges. A bridge that is gone took its addresses along."""
+    with NetlinkSocket() as netlink:
+        indexes = {link.name: link.index for link in map(rtnetlink.parse_link, netlink.dump(rtnetlink.list_links()))}
+        for what, change in (
+            ([pair for pair in old if pair not in new], rtnetlink.delete_address),
+            (new, rtnetlink.add_address),
+        ):
+            for interface, address in what:
+                if (index := indexes.get(validate_interface(interface))) is not None:
+                    netlink.attempt([change(index, IPv4Interface(f"{address}/32"))])

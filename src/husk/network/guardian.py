@@ -1,0 +1,56 @@
+"""Who puts the rules back when somebody removes them? `nft flush ruleset` is part of many firewall scripts."""
+
+import asyncio
+import logging
+
+from husk.errors import SystemFault
+from husk.kernel.nftwatch import RuleWatch
+from husk.network.firewall import Firewall
+from husk.tasks import Tasks
+
+log = logging.getLogger(__name__)
+
+# Whoever flushes rules usually writes new ones directly afterwards: ours come when that is done.
+_PAUSE = 0.3
+
+
+class Guardian:
+    """Looks at the table whenever something was removed from it, and writes it again if it is not whole."""
+
+    def __init__(self, firewall: Firewall) -> None:
+        self._firewall = firewall
+        self._watch: RuleWatch | None = None
+        self._tasks = Tasks()
+        self._checking = False
+
+    def open(self) -> None:
+        try:
+            self._watch = RuleWatch(self._firewall.table)
+        except OSError as error:
+            log.warning("rules that somebody removes come back only with SIGHUP: %s", error)
+            return
+        asyncio.get_running_loop().add_reader(self._watch.fileno(), self._noticed)
+
+    async def close(self) -> None:
+        if self._watch is not None:
+            asyncio.get_running_loop().remove_reader(self._watch.fileno())
+            self._watch.close()
+            self._watch = None
+        await self._tasks.cancel_all()
+
+    def _noticed(self) -> None:
+        if self._watch is not None and self._watch.removed() and not self._checking:
+            self._checking = True
+            self._tasks.spawn(self._check(), "check firewall rules")
+
+    async def _check(self) -> None:
+        try:
+            await asyncio.sleep(_PAUSE)
+            self._checking = False
+            if not await asyncio.to_thread(self._firewall.intact):
+                log.warning("somebody has removed rules of table %s: writing them again", self._firewall.table)
+                await asyncio.to_thread(self._firewall.apply)
+        except SystemFault as error:
+            log.error("the firewall's rules cannot be checked or written: %s", error)
+        finally:
+            self._checking = False

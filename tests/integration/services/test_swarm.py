@@ -1,0 +1,130 @@
+"""The swarm of one that an engine can be, and its node."""
+
+import json
+from typing import Any
+
+from tests.support.daemon import Daemon
+from tests.support.swarm import Swarm
+from tests.support.waiting import until
+
+
+def node(daemon: Daemon) -> dict[str, Any]:
+    return json.loads(daemon.docker("node", "inspect", "self").stdout)[0]
+
+
+def info(daemon: Daemon) -> dict[str, Any]:
+    return daemon.http("GET", "/info").json()["Swarm"]
+
+
+def test_an_engine_is_no_swarm_until_it_is_told(fresh_daemon: Daemon) -> None:
+    assert info(fresh_daemon)["LocalNodeState"] == "inactive"
+    for command in (
+        ("service", "ls"),
+        ("node", "ls"),
+        ("service", "create", "busybox"),
+        ("swarm", "join-token", "worker"),
+    ):
+        refused = fresh_daemon.docker(*command, check=False)
+        assert "This node is not a swarm manager" in refused.stderr
+    assert fresh_daemon.http("GET", "/swarm").status == 503
+    assert fresh_daemon.http("GET", "/tasks").status == 503
+
+
+def test_init_and_leave(fresh_daemon: Daemon) -> None:
+    daemon = fresh_daemon
+    said = daemon.docker("swarm", "init", "--advertise-addr", "192.0.2.7").stdout
+    assert "is now a manager" in said and "192.0.2.7:2377" in said
+    again = daemon.docker("swarm", "init", check=False)
+    assert "This node is already part of a swarm" in again.stderr
+    shown = info(daemon)
+    assert (shown["LocalNodeState"], shown["ControlAvailable"], shown["Nodes"], shown["Managers"]) == (
+        "active",
+        True,
+        1,
+        1,
+    )
+    assert shown["NodeID"] == node(daemon)["ID"] and shown["NodeAddr"] == "192.0.2.7"
+    assert "Swarm: active" in daemon.docker("info").stdout
+    swarm = Swarm(daemon)
+    swarm.create("web", "--replicas", "2")
+    swarm.settles("web", 2)
+    refused = daemon.docker("swarm", "leave", check=False)
+    assert "Use `--force` to ignore this message" in refused.stderr
+    daemon.restart()
+    assert info(daemon)["LocalNodeState"] == "active"
+    daemon.docker("swarm", "leave", "--force")
+    assert not daemon.docker("ps", "-aq").stdout, "services are gone with the swarm"
+    assert info(daemon)["LocalNodeState"] == "inactive"
+    daemon.docker("swarm", "init")
+    assert daemon.http("GET", "/services").json() == []
+    daemon.docker("swarm", "leave", "--force")
+
+
+def test_tokens_and_settings(swarm: Swarm) -> None:
+    daemon = swarm.daemon
+    worker, manager = (
+        daemon.docker("swarm", "join-token", "-q", role).stdout.strip() for role in ("worker", "manager")
+    )
+    assert worker.startswith("SWMTKN-1-") and worker != manager
+    assert daemon.docker("swarm", "join-token", "-q", "--rotate", "worker").stdout.strip() != worker
+    assert daemon.docker("swarm", "join-token", "-q", "manager").stdout.strip() == manager
+    daemon.docker("swarm", "update", "--task-history-limit", "2", "--autolock")
+    settings = daemon.http("GET", "/swarm").json()["Spec"]
+    assert settings["Orchestration"]["TaskHistoryRetentionLimit"] == 2
+    assert daemon.docker("swarm", "unlock-key", "-q").stdout.startswith("SWMKEY-1-")
+    daemon.docker("swarm", "update", "--task-history-limit", "5", "--autolock=false")
+    stale = daemon.http("POST", "/swarm/update?version=1", settings)
+    assert stale.status == 400 or "update out of sequence" in stale.message
+    joined = daemon.docker("swarm", "join", "--token", worker, "192.0.2.1:2377", check=False)
+    assert joined.returncode != 0 and "cluster store" in joined.stderr
+
+
+def test_node(swarm: Swarm) -> None:
+    daemon = swarm.daemon
+    shown = node(daemon)
+    assert shown["Status"]["State"] == "ready" and shown["ManagerStatus"]["Leader"]
+    assert shown["Description"]["Resources"]["NanoCPUs"] > 0
+    hostname = shown["Description"]["Hostname"]
+    assert hostname in daemon.docker("node", "ls").stdout
+    daemon.docker("node", "update", "--label-add", "disk=ssd", hostname)
+    assert node(daemon)["Spec"]["Labels"] == {"disk": "ssd"}
+    assert daemon.docker("node", "ls", "-q", "--filter", "node.label=disk=ssd").stdout
+    assert not daemon.docker("node", "ls", "-q", "--filter", "node.label=disk=hdd").stdout
+    daemon.docker("node", "update", "--label-rm", "disk", hostname)
+    stale = daemon.http("POST", f"/nodes/{shown['ID']}/update?version={shown['Version']['Index']}", shown["Spec"])
+    assert "update out of sequence" in stale.message
+    assert daemon.docker("node", "demote", hostname, check=False).returncode != 0
+    assert daemon.docker("node", "rm", "-f", hostname, check=False).returncode != 0
+    assert daemon.http("GET", "/nodes/nobody").status == 404
+
+
+def test_a_drained_node_gives_up_its_tasks_and_gets_them_back(swarm: Swarm) -> None:
+    daemon = swarm.daemon
+    swarm.create("web", "--replicas", "2")
+    swarm.create("everywhere", "--mode", "global")
+    before = swarm.settles("web", 2)
+    swarm.settles("everywhere", 1)
+    daemon.docker("node", "update", "--availability", "drain", "self")
+    try:
+        until(lambda: not swarm.containers("web") and not swarm.containers("everywhere"), "all tasks end")
+        assert all("Shutdown" in line["CurrentState"] for line in swarm.ps("web", "--filter", "desired-state=shutdown"))
+        pending = until(lambda: [t for t in swarm.tasks("web") if t["Status"]["State"] == "pending"], "they wait")
+        assert "no suitable node" in pending[0]["Status"]["Err"]
+    finally:
+        daemon.docker("node", "update", "--availability", "active", "self")
+    assert not set(swarm.settles("web", 2)) & set(before)
+    swarm.settles("everywhere", 1)
+
+
+def test_a_paused_node_keeps_its_tasks_and_gets_no_others(swarm: Swarm) -> None:
+    daemon = swarm.daemon
+    swarm.create("old")
+    kept = swarm.settles("old", 1)
+    daemon.docker("node", "update", "--availability", "pause", "self")
+    try:
+        swarm.create("new")
+        until(lambda: swarm.states("new") == ["pending"], "it waits")
+        assert swarm.settles("old", 1) == kept
+    finally:
+        daemon.docker("node", "update", "--availability", "active", "self")
+    swarm.settles("new", 1)

@@ -1,0 +1,91 @@
+"""A dockerd and a Husk with the same two images: `parity`, a bare busybox, and `rich`, whose configuration says a lot."""
+
+import hashlib
+import io
+import json
+import platform
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Iterator
+
+import pytest
+
+from husk.engine.images.bootstrap import archive
+from tests.support.daemon import Daemon
+from tests.support.dockerd import Dockerd
+from tests.support.parity import Pair
+
+_ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
+_PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_CREATED = "2024-05-06T07:08:09Z"
+_CONFIGS = {
+    "parity:latest": {"Cmd": ["sh"], "Env": [_PATH]},
+    "rich:latest": {
+        "User": "daemon",
+        "Env": [_PATH, "FROM_IMAGE=1", "BOTH=image"],
+        "Entrypoint": ["sh", "-c"],
+        "Cmd": ["echo from image"],
+        "WorkingDir": "/work",
+        "Labels": {"from": "image", "both": "image"},
+        "Volumes": {"/data": {}},
+        "ExposedPorts": {"80/tcp": {}},
+        "StopSignal": "SIGUSR1",
+        "Healthcheck": {"Test": ["CMD", "true"], "Interval": 3_600_000_000_000, "Retries": 2},
+        "OnBuild": ["RUN true"],
+        "Shell": ["/bin/sh", "-ec"],
+    },
+}
+
+
+@pytest.fixture(scope="session")
+def pair() -> Iterator[Pair]:
+    if reason := Dockerd.missing():
+        pytest.skip(reason)
+    with Dockerd() as dockerd, Daemon() as husk:
+        data, ids = _images()
+        for engine in (dockerd, husk):
+            # The client would talk each in the newest version it knows; the comparison is about one.
+            engine.extra_environment["DOCKER_API_VERSION"] = "1.41"
+            engine.docker_bytes("load", input=data)
+        husk.docker("rmi", "busybox:latest")
+        yield Pair(dockerd, husk, ids)
+
+
+def _images() -> tuple[bytes, dict[str, str]]:
+    """An archive as `docker save` makes it, and the ids in it with a word for each."""
+    program = shutil.which("busybox")
+    assert program is not None, "the host has no static busybox"
+    listed = subprocess.run([program, "--list"], capture_output=True, text=True, check=True).stdout.split()
+    layer = archive(program, [name for name in listed if "/" not in name])
+    diff_id = f"sha256:{hashlib.sha256(layer).hexdigest()}"
+    ids = {diff_id: "<layer>"}
+    manifest = []
+    files = {"layer.tar": layer}
+    for name, config in _CONFIGS.items():
+        text = json.dumps(
+            {
+                "architecture": _ARCHITECTURE,
+                "os": "linux",
+                "created": _CREATED,
+                "config": config,
+                "rootfs": {"type": "layers", "diff_ids": [diff_id]},
+                "history": [
+                    {"created": _CREATED, "created_by": "ADD busybox /", "comment": "made by hand", "author": "nobody"},
+                    {"created": _CREATED, "created_by": "CMD", "empty_layer": True},
+                ],
+            }
+        ).encode()
+        digest = hashlib.sha256(text).hexdigest()
+        repository = name.partition(":")[0]
+        ids |= {f"sha256:{digest}": f"<id of {repository}>", digest[:12]: f"<short id of {repository}>"}
+        files[f"{digest}.json"] = text
+        manifest.append({"Config": f"{digest}.json", "RepoTags": [name], "Layers": ["layer.tar"]})
+    files["manifest.json"] = json.dumps(manifest).encode()
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as tar:
+        for path, content in files.items():
+            entry = tarfile.TarInfo(path)
+            entry.size = len(content)
+            tar.addfile(entry, io.BytesIO(content))
+    return out.getvalue(), ids
