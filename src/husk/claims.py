@@ -33,6 +33,13 @@ def claimed(config: Config) -> Iterator[None]:
 
 
 @contextmanager
+def claimed_data_root(data_root: Path) -> Iterator[None]:
+    """Hold an existing data root alone, for work on a store without a daemon; Conflict when a live daemon holds it."""
+    with _lock(data_root / "lock", f"data root {data_root}", "--data-root"):
+        yield
+
+
+@contextmanager
 def _lock(path: Path, what: str, flag: str) -> Iterator[None]:
     """Hold a lock on the file, with our pid in it for people to read."""
     try:

@@ -51,6 +51,8 @@ class Config:
     log_driver: str = "json-file"
     log_opts: Mapping[str, str] = field(default_factory=dict)
     group: str = "docker"
+    # Husk's own: the most bytes that one layer may unpack to; 0 is no limit.
+    max_layer_size: int = 0
 
     @property
     def instance(self) -> str:

@@ -72,6 +72,7 @@ class Settings(msgspec.Struct, rename="kebab"):
     log_driver: str | None = None
     log_opts: dict[str, str] | None = None
     group: str | None = None
+    max_layer_size: str | int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +187,7 @@ def build(settings: Settings) -> Config:
         log_driver=settings.log_driver or standard.log_driver,
         log_opts=settings.log_opts or {},
         group=standard.group if settings.group is None else settings.group,
+        max_layer_size=values.size("max-layer-size", settings.max_layer_size or 0),
     )
 
 

@@ -19,6 +19,7 @@ DEFAULT_TCP_PORT = 2375
 
 # sun_path holds 108 bytes with the terminating zero.
 _SOCKET_PATH_LIMIT = 107
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([bkmgtp])?(?:i?b)?", re.IGNORECASE | re.ASCII)
 _HOST_NAME = re.compile(r"[a-zA-Z0-9]([a-zA-Z0-9_.-]*[a-zA-Z0-9])?")
 
 
@@ -91,6 +92,14 @@ def one_of(key: str, value: str, accepted: Sequence[str]) -> str:
     if value not in accepted:
         raise InvalidParameter(f"invalid {key} {value!r}: choose one of {', '.join(accepted)}")
     return value
+
+
+def size(key: str, text: str | int) -> int:
+    """Bytes, as a number or in Docker's units: `512m`, `20g`, `1.5TiB`."""
+    parts = _SIZE.fullmatch(str(text).strip())
+    if parts is None:
+        raise InvalidParameter(f"invalid {key} {str(text)!r}: it is a number of bytes, as 20g or 500m; 0 is no limit")
+    return int(float(parts[1]) * 1024 ** "bkmgtp".index((parts[2] or "b").lower()))
 
 
 def insecure_registry(text: str) -> str:

@@ -24,6 +24,7 @@ from husk.config import Config
 from husk.config_load import Source, reloadable
 from husk.engine.engine import Engine
 from husk.errors import Forbidden, HuskError
+from husk.kernel.limits import raise_open_files
 
 log = logging.getLogger(__name__)
 
@@ -59,7 +60,8 @@ class Daemon:
             loop.add_signal_handler(number, self._end, number)
         loop.add_signal_handler(signal.SIGHUP, lambda: log.info("not started yet: SIGHUP has no effect"))
         async with AsyncExitStack() as parts:
-            engine = await parts.enter_async_context(Engine.open(self._config))
+            # Containers get the limit that we were given: programs that use select() cannot cope with a high one.
+            engine = await parts.enter_async_context(Engine.open(self._config, raise_open_files()))
             if self._ending.is_set():
                 return
             edge = serve(build_app(engine), self._config.hosts, self._config.group)

@@ -7,11 +7,13 @@ from pathlib import Path
 from tests.support.daemon import Answer, Daemon
 from tests.support.waiting import until
 
-CONTAINERS = 60
-CLIENTS = 8
+# The whole promise is 300 containers by 16 clients; here are as many as two busy cores do in half a minute.
+CONTAINERS = int(os.environ.get("HUSK_LOAD_CONTAINERS", "100"))
+AT_THE_SAME_TIME = min(CONTAINERS, 60)
+CLIENTS = 16
 
 
-def test_sixty_containers_by_eight_clients(fresh_daemon: Daemon) -> None:
+def test_lives_of_many_containers_by_many_clients(fresh_daemon: Daemon) -> None:
     daemon = fresh_daemon
 
     def ask(method: str, path: str, *expected: int, body: object = None) -> Answer:
@@ -54,7 +56,7 @@ def test_sixty_containers_by_eight_clients(fresh_daemon: Daemon) -> None:
     until(lambda: _descriptors(daemon) < 60, "descriptors are given back")
 
 
-def test_sixty_containers_at_the_same_time(fresh_daemon: Daemon) -> None:
+def test_many_containers_at_the_same_time(fresh_daemon: Daemon) -> None:
     daemon = fresh_daemon
 
     def start(number: int) -> str:
@@ -63,11 +65,11 @@ def test_sixty_containers_at_the_same_time(fresh_daemon: Daemon) -> None:
         return str(made)
 
     with ThreadPoolExecutor(CLIENTS) as clients:
-        made = list(clients.map(start, range(CONTAINERS)))
+        made = list(clients.map(start, range(AT_THE_SAME_TIME)))
         running = daemon.http("GET", "/containers/json").json()
         assert {container["Id"] for container in running} == set(made)
         addresses = {c["NetworkSettings"]["Networks"]["bridge"]["IPAddress"] for c in running}
-        assert len(addresses) == CONTAINERS
+        assert len(addresses) == AT_THE_SAME_TIME
         removed = clients.map(lambda name: daemon.http("DELETE", f"/containers/{name}?force=1").status, made)
         assert set(removed) == {204}
     daemon.check_no_litter()

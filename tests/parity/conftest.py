@@ -1,4 +1,4 @@
-"""A dockerd and a Husk with the same two images: `parity`, a bare busybox, and `rich`, whose configuration says a lot."""
+"""A dockerd and a Husk with the same two images: `parity`, a bare busybox, and `rich`, whose configuration is long."""
 
 import hashlib
 import io

@@ -1,6 +1,19 @@
 """What `inspect` and `ps` show: every field, its type, and the defaults that were written into it."""
 
-from tests.support.parity import Engine, Pair
+import json
+
+from tests.parity.differences import (
+    DEFAULT_NETWORK,
+    ENDPOINTS,
+    INSPECT,
+    NEVER_STARTED,
+    NOT_PRIVILEGED,
+    RUNNING,
+    STARTED,
+    WITHOUT_SANDBOX,
+    refused,
+)
+from tests.support.parity import ANY, Engine, Pair
 
 
 def test_inspect_of_a_created_container(pair: Pair) -> None:
@@ -8,7 +21,7 @@ def test_inspect_of_a_created_container(pair: Pair) -> None:
         engine.create("box", Cmd=["true"])
         return engine.get("/containers/box/json")
 
-    pair.same(script)
+    pair.same(script, *INSPECT, *NOT_PRIVILEGED, *DEFAULT_NETWORK, *ENDPOINTS, *NEVER_STARTED)
 
 
 def test_inspect_of_a_running_container(pair: Pair) -> None:
@@ -16,7 +29,7 @@ def test_inspect_of_a_running_container(pair: Pair) -> None:
         engine.start("box", Cmd=["sleep", "60"], Tty=True, OpenStdin=True)
         return engine.get("/containers/box/json", size=1)
 
-    pair.same(script)
+    pair.same(script, *INSPECT, *NOT_PRIVILEGED, *DEFAULT_NETWORK, *ENDPOINTS, *STARTED, *RUNNING)
 
 
 def test_inspect_of_an_ended_container(pair: Pair) -> None:
@@ -25,7 +38,7 @@ def test_inspect_of_an_ended_container(pair: Pair) -> None:
         engine.wait("box")
         return engine.get("/containers/box/json")
 
-    pair.same(script)
+    pair.same(script, *INSPECT, *NOT_PRIVILEGED, *DEFAULT_NETWORK, *ENDPOINTS, *STARTED, *WITHOUT_SANDBOX)
 
 
 def test_inspect_of_a_container_of_a_rich_image(pair: Pair) -> None:
@@ -33,7 +46,7 @@ def test_inspect_of_a_container_of_a_rich_image(pair: Pair) -> None:
         engine.create("box", "rich", Env=["BOTH=mine", "NEW"], Labels={"both": "mine", "new": ""}, Hostname="h")
         return engine.get("/containers/box/json")
 
-    pair.same(script)
+    pair.same(script, *INSPECT, *NOT_PRIVILEGED, *DEFAULT_NETWORK, *ENDPOINTS, *NEVER_STARTED)
 
 
 def test_inspect_of_a_container_with_much_said(pair: Pair) -> None:
@@ -67,22 +80,22 @@ def test_inspect_of_a_container_with_much_said(pair: Pair) -> None:
         engine.http("DELETE", "/volumes/named")
         return shown
 
-    pair.same(script)
+    pair.same(script, *INSPECT, *NOT_PRIVILEGED, *ENDPOINTS, *STARTED, *WITHOUT_SANDBOX)
 
 
 def test_inspect_of_a_privileged_container_and_of_one_on_the_host(pair: Pair) -> None:
     def script(engine: Engine) -> object:
         engine.create("priv", host={"Privileged": True})
-        shared = {"NetworkMode": "host", "PidMode": "host", "IpcMode": "host", "UTSMode": "host", "CgroupnsMode": "host"}
+        shared = dict.fromkeys(("NetworkMode", "PidMode", "IpcMode", "UTSMode", "CgroupnsMode"), "host")
         engine.create("host", host=shared)
         return [engine.get(f"/containers/{name}/json") for name in ("priv", "host")]
 
-    pair.same(script)
+    pair.same(script, *INSPECT, *NOT_PRIVILEGED, *DEFAULT_NETWORK, *ENDPOINTS, *NEVER_STARTED)
 
 
 def test_list(pair: Pair) -> None:
     def script(engine: Engine) -> object:
-        engine.start("up", Cmd=["sleep", "60"], Labels={"a": "b"}, host={"Binds": ["/tmp:/x"], "NetworkMode": "none"})
+        engine.start("up", Cmd=["sleep", "60"], Labels={"a": "b"}, host={"Binds": ["/usr:/x"], "NetworkMode": "none"})
         engine.start("bridged", Cmd=["sleep", "60"])
         engine.create("made", "rich", Cmd=["echo 'a b' c"])
         engine.shell("gone", "exit 3")
@@ -95,7 +108,7 @@ def test_list(pair: Pair) -> None:
             "networks": engine.docker("ps", "-a", "--format", "{{.Networks}} {{.Labels}} {{.State}}"),
         }
 
-    pair.same(script)
+    pair.same(script, *DEFAULT_NETWORK, *ENDPOINTS, *NEVER_STARTED)
 
 
 def test_filters_of_the_list(pair: Pair) -> None:
@@ -117,10 +130,9 @@ def test_filters_of_the_list(pair: Pair) -> None:
         engine.start("one", Cmd=["sleep", "60"], Labels={"k": "v", "l": ""}, host={"NetworkMode": "none"})
         engine.create("two", "rich", Labels={"k": "w"}, host={"Binds": ["vol:/v"]})
         engine.shell("three", "exit 3", ExposedPorts={"8000/udp": {}, "8000/tcp": {}})
+        engine.start("four", Cmd=["sleep", "60"], ExposedPorts={"8000/tcp": {}})
         engine.wait("three")
-        found = {}
-        import json
-
+        found: dict[str, object] = {}
         for each in wanted:
             answer = engine.get("/containers/json", all=1, filters=json.dumps(each))
             if answer["status"] == 200:
@@ -130,8 +142,22 @@ def test_filters_of_the_list(pair: Pair) -> None:
         found["no json"] = engine.get("/containers/json", filters="{")
         found["limit"] = [c["Names"] for c in engine.get("/containers/json", limit=2)["body"]]
         found["limit x"] = engine.get("/containers/json", limit="x")
-        engine.remove("one", "two", "three")
+        engine.remove("one", "two", "three", "four")
         engine.http("DELETE", "/volumes/vol")
         return found
 
-    pair.same(script)
+    invalid = "invalid filter '{}'"
+    pair.same(
+        script,
+        refused("$.limit x.status", 500, 400),
+        refused("$.limit x.body.message", ANY, "invalid value 'x' for limit: not a number"),
+        refused("$.no json.status", 500, 400),
+        refused("$.no json.body.message", ANY, "invalid filter: input data was truncated"),
+        refused("*nobody*.status", 500, 404),
+        refused("*nobody*.message", "no such container nobody", "no such container: nobody"),
+        refused('$.{"exited": ["x"]}.status', 500, 400),
+        refused('$.{"exited": ["x"]}.body.message', ANY, invalid.format("exited=x")),
+        refused('$.{"publish": ["a"]}.status', 500, 400),
+        refused('$.{"publish": ["a"]}.body.message', ANY, invalid.format("publish=a")),
+        refused('$.{"health": ["bad"]}.body.message', ANY, invalid.format("health=bad")),
+    )

@@ -73,7 +73,12 @@ class Dockerd(Client):
         command += ["--config-file", str(self.directory / "daemon.json")]
         with self.log_path.open("wb") as log:
             self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", env={**os.environ, "PATH": _PATH}
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd="/",
+                env={**os.environ, "PATH": _PATH, "LD_LIBRARY_PATH": str(_PEERS / "lib")},
             )
         deadline = time.monotonic() + _DEADLINE
         while not self.answers():

@@ -17,13 +17,14 @@ Member = tuple[tarfile.TarInfo, bytes]
 class Store:
     """A layer store with what it stands on, which can be opened again as after a crash."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, max_layer_size: int = 0) -> None:
         self.root = root
+        self.max_layer_size = max_layer_size
 
     async def open(self) -> None:
         self.state = StateStore.open(self.root / "state.db")
         self.blobs = BlobStore.open(self.root / "blobs")
-        self.layers = await LayerStore.open(self.root / "layers", self.state, self.blobs)
+        self.layers = await LayerStore.open(self.root / "layers", self.state, self.blobs, self.max_layer_size)
 
     async def close(self) -> None:
         await self.layers.close()

@@ -103,7 +103,8 @@ class Traces:
     def _tables(self) -> list[str]:
         listed = subprocess.run(["nft", "list", "tables"], capture_output=True, text=True).stdout
         tables = (line.removeprefix("table ") for line in listed.splitlines())
-        return [table for table in tables if table.endswith(f" {self._config.nft_table}")]
+        ours = (self._config.nft_table, f"{self._config.nft_table}-lb")
+        return [table for table in tables if table.split()[-1:] and table.split()[-1] in ours]
 
     def _cgroups(self) -> list[str]:
         name = self._config.cgroup_parent.lstrip("/")

@@ -39,7 +39,8 @@ def test_every_key_of_the_file_reaches_its_setting():
       "registry-mirrors": ["https://mirror.example"], "default-runtime": "kata",
       "runtimes": {"kata": {"path": "/usr/bin/kata", "runtimeArgs": ["--debug"]}},
       "bridge": "br9", "bip": "172.26.0.1/16",
-      "default-address-pools": [{"base": "172.30.0.0/16", "size": 24}], "labels": ["a=b"], "group": "staff"
+      "default-address-pools": [{"base": "172.30.0.0/16", "size": 24}], "labels": ["a=b"], "group": "staff",
+      "max-layer-size": "20g"
     }"""
     assert build(parse_file(text)) == Config(
         hosts=("unix:///run/x.sock", "tcp://127.0.0.1:2375"),
@@ -57,6 +58,7 @@ def test_every_key_of_the_file_reaches_its_setting():
         default_address_pools=(AddressPool("172.30.0.0/16", 24),),
         labels=("a=b",),
         group="staff",
+        max_layer_size=20 << 30,
     )
 
 

@@ -115,3 +115,17 @@ def test_directories_become_absolute(monkeypatch, tmp_path):
     assert values.directory("data-root", None, Path("/d")) == Path("/d")
     with pytest.raises(InvalidParameter, match="data-root cannot be /"):
         values.directory("data-root", "/", Path("/d"))
+
+
+@pytest.mark.parametrize(
+    ("text", "bytes"),
+    [("0", 0), (4096, 4096), ("512m", 512 << 20), ("20g", 20 << 30), ("1.5 GiB", 3 << 29), ("2TB", 2 << 40), ("7b", 7)],
+)
+def test_a_size_has_dockers_units(text: str | int, bytes: int):
+    assert values.size("max-layer-size", text) == bytes
+
+
+@pytest.mark.parametrize("text", ["-1", "much", "1x", "", "1 2", -5])
+def test_a_size_that_is_none_is_refused(text: str | int):
+    with pytest.raises(InvalidParameter, match="invalid max-layer-size"):
+        values.size("max-layer-size", text)

@@ -1,4 +1,4 @@
-"""`husk doctor`: what does this host offer to containers, what does it lack, and what cures it?"""
+"""`husk doctor`: what does this host offer to containers, what does it lack, and what cures it? Is the store sound?"""
 
 import sys
 
@@ -10,13 +10,23 @@ _MARKS = {"ok": ("ok", "green"), "poor": ("warn", "yellow"), "bad": ("FAIL", "re
 @click.command()
 @click.option("--fix", is_flag=True, help="Apply the cures that can be applied from here (packages, cgroup mounts).")
 @click.option("-q", "--quiet", is_flag=True, help="Only print what keeps containers from running.")
-@click.option("--data-root", metavar="DIR", default="/var/lib/husk", help="Where overlayfs must work.")
-def doctor(fix: bool, quiet: bool, data_root: str) -> None:
+@click.option("--data-root", metavar="DIR", default="/var/lib/husk", help="Where overlayfs must work, or the store is.")
+@click.option("--check-store", is_flag=True, help="Check every blob, layer and record of the data root instead.")
+@click.option("--deep", is_flag=True, help="With --check-store: also unpack every layer again and compare its files.")
+def doctor(fix: bool, quiet: bool, data_root: str, check_store: bool, deep: bool) -> None:
     """Tell what this host offers and lacks, one line each with the cure.
 
-    The exit status is 0 when containers can run, 1 when they cannot.
+    The exit status is 0 when containers can run, 1 when they cannot; with --check-store 0 when the store is sound.
+    --fix then mends what can be mended, and needs the daemon stopped.
     """
     from pathlib import Path
+
+    if check_store:
+        from husk.cli.store import check
+
+        sys.exit(0 if check(Path(data_root), deep=deep, fix=fix, quiet=quiet) else 1)
+    if deep:
+        raise click.UsageError("--deep belongs to --check-store")
 
     from husk.cli import checks, cures
 

@@ -44,6 +44,7 @@ from husk.config import DEFAULT_DATA_ROOT, DEFAULT_EXEC_ROOT, DEFAULT_HOST
 @click.option("--log-driver", metavar="NAME", help="Log driver of containers that name none. [json-file]")
 @click.option("--log-opt", "log_opts", multiple=True, metavar="KEY=VALUE", help="Option of that log driver.")
 @click.option("-G", "--group", metavar="GROUP", help="Group that may use the socket. [docker]")
+@click.option("--max-layer-size", metavar="SIZE", help="Refuse layers that unpack to more, as 20g. [no limit]")
 def serve(
     hosts: tuple[str, ...],
     data_root: str | None,
@@ -64,6 +65,7 @@ def serve(
     log_driver: str | None,
     log_opts: tuple[str, ...],
     group: str | None,
+    max_layer_size: str | None,
 ) -> None:
     """Run the daemon in the foreground.
 
@@ -92,5 +94,6 @@ def serve(
         log_driver=log_driver,
         log_opts=dict(map(parse_log_flag, log_opts)) or None,
         group=group,
+        max_layer_size=max_layer_size,
     )
     run(Source(flags, Path(config_file) if config_file else None))

@@ -63,7 +63,10 @@ def parse_timestamp(text: str) -> int | None:
         return min(int(whole) * 10**9 + _nanoseconds(fraction), LATEST)
     if (duration := parse_duration(text)) is not None:
         return now_ns() - duration
-    return parse_rfc3339(text)
+    try:
+        return parse_rfc3339(text)
+    except InvalidParameter:
+        raise InvalidParameter(f'failed to parse value as time or duration: "{text}"') from None
 
 
 def parse_duration(text: str) -> int | None:

@@ -46,10 +46,12 @@ from husk.engine.images.remove import Remover
 from husk.engine.images.save import Saver
 from husk.engine.images.service import Images
 from husk.engine.logs import options as log_options
+from husk.engine.logs.forwarding import Forwarder
 from husk.engine.logs.rotation import Rotator
 from husk.engine.networks.service import Networks
 from husk.engine.services.cluster import Cluster
 from husk.engine.services.delivery import Deliveries
+from husk.engine.services.endpoints import Endpoints
 from husk.engine.services.objects import Objects
 from husk.engine.services.reconciler import Reconciler
 from husk.engine.services.runner import Runner
@@ -118,9 +120,10 @@ class Engine:
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, config: Config) -> AsyncIterator["Engine"]:
+    async def open(cls, config: Config, open_files: int = 0) -> AsyncIterator["Engine"]:
+        """`open_files` is the soft limit that containers get, if it is not this process's own."""
         async with AsyncExitStack() as stack:
-            yield await _open(config, stack)
+            yield await _open(config, stack, open_files)
 
     async def commit(self, container: str, options: CommitOptions) -> str:
         """Make an image from a container; its id."""
@@ -135,7 +138,7 @@ class Engine:
         self.events.publish("daemon", "reload", self.system.info().engine_id, {"name": self.system.info().hostname})
 
 
-async def _open(config: Config, stack: AsyncExitStack) -> Engine:
+async def _open(config: Config, stack: AsyncExitStack, open_files: int) -> Engine:
     for directory in (config.data_root, config.exec_root):
         await asyncio.to_thread(directory.mkdir, mode=0o711, parents=True, exist_ok=True)
     try:
@@ -148,11 +151,11 @@ async def _open(config: Config, stack: AsyncExitStack) -> Engine:
     stack.callback(state.close)
     runtimes = await find_runtimes(config)
     stack.callback(runtimes.close)
-    host = await asyncio.to_thread(Host.probe, runtimes.default.name)
+    host = await asyncio.to_thread(Host.probe, runtimes.default.name, open_files)
     if not host.conmon_path:
         raise Unavailable("conmon is not installed: run `husk doctor --fix`")
     blobs = await asyncio.to_thread(BlobStore.open, config.data_root / "blobs")
-    layers = await LayerStore.open(config.data_root / "layers", state, blobs)
+    layers = await LayerStore.open(config.data_root / "layers", state, blobs, config.max_layer_size)
     stack.push_async_callback(layers.close)
     registry = RegistryClient(config.insecure_registries, config.registry_mirrors, f"husk/{__version__}")
     await stack.enter_async_context(registry)
@@ -237,8 +240,9 @@ async def _open(config: Config, stack: AsyncExitStack) -> Engine:
     memory_watch = MemoryWatch(index, places, monitor, lifecycle.publish, tasks)
     stack.callback(memory_watch.close)
     rotator = Rotator(places, monitor, tasks)
+    forwarder = Forwarder(index, places, tasks)
     stack.callback(rotator.close)
-    lifecycle.accompany(execs, Prober(execs, lifecycle.publish, tasks), memory_watch, rotator)
+    lifecycle.accompany(execs, Prober(execs, lifecycle.publish, tasks), memory_watch, rotator, forwarder)
     stack.push_async_callback(tasks.cancel_all)
     stack.callback(lifecycle.close)
     restorer = Restorer(
@@ -246,6 +250,7 @@ async def _open(config: Config, stack: AsyncExitStack) -> Engine:
     )
     await execs.restore()
     await restorer.restore()
+    forwarder.resume(index)
     await volumes.restored()
     await remover.collect()
     await pusher.collect()
@@ -282,7 +287,7 @@ async def _open(config: Config, stack: AsyncExitStack) -> Engine:
         volumes=volumes,
         connections=Connections(index, networks, places),
         system=system,
-        services=await _open_services(stack, config, state, system, containers, images, events),
+        services=await _open_services(stack, config, state, system, containers, images, networks, events),
         committer=Committer(
             index=index,
             lifecycle=lifecycle,
@@ -304,6 +309,7 @@ async def _open_services(
     system: System,
     containers: Containers,
     images: Images,
+    networks: Networks,
     events: Events,
 ) -> Services:
     """Go on keeping what was declared, from where the last daemon was."""
@@ -316,7 +322,10 @@ async def _open_services(
     runner = Runner(
         store=store, containers=containers, images=images, deliveries=deliveries, wake=lambda: reconciler.wake()
     )
-    reconciler = Reconciler(store=store, cluster=cluster, containers=containers, runner=runner, events=events)
+    endpoints = Endpoints(store=store, networks=networks, find_container=containers.find)
+    reconciler = Reconciler(
+        store=store, cluster=cluster, containers=containers, runner=runner, endpoints=endpoints, events=events
+    )
     stack.push_async_callback(runner.close)
     stack.push_async_callback(reconciler.close)
     reconciler.start()
@@ -325,6 +334,7 @@ async def _open_services(
         cluster=cluster,
         reconciler=reconciler,
         runner=runner,
+        endpoints=endpoints,
         secrets=Objects("secret", store=store, cluster=cluster, sealer=sealer, events=events),
         configs=Objects("config", store=store, cluster=cluster, sealer=sealer, events=events),
         containers=containers,

@@ -15,6 +15,8 @@ class Host:
     init_path: str
     conmon_path: str
     kernel: str = ""
+    open_files: int = 0
+    """The soft limit of open files that containers get; 0 for that of the daemon."""
 
     @property
     def cgroup_v2(self) -> bool:
@@ -25,7 +27,7 @@ class Host:
         return self.limits.swap_limit
 
     @classmethod
-    def probe(cls, default_runtime: str) -> "Host":
+    def probe(cls, default_runtime: str, open_files: int = 0) -> "Host":
         return cls(
             limits=read_host_facts(),
             machine=os.uname().machine,
@@ -33,4 +35,5 @@ class Host:
             default_runtime=default_runtime,
             init_path=shutil.which("docker-init") or shutil.which("tini-static") or shutil.which("tini") or "",
             conmon_path=shutil.which("conmon") or "",
+            open_files=open_files,
         )

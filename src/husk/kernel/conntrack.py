@@ -22,9 +22,10 @@ _FAMILY = struct.Struct("=BBH")
 
 def forget_udp(ports: Collection[int]) -> None:
     """Forget all UDP conversations that were begun with one of these ports of the host. Blocks."""
-    header = _FAMILY.pack(socket.AF_INET, 0, 0)
     with NetlinkSocket(_NETFILTER) as netlink:
-        for payload in netlink.dump(Message(_GET, 0, header, "list conversations")):
+        everything = _FAMILY.pack(socket.AF_UNSPEC, 0, 0)
+        for payload in netlink.dump(Message(_GET, 0, everything, "list conversations")):
+            header = _FAMILY.pack(payload[0], 0, 0)
             original = attributes(payload[_FAMILY.size :]).get(_ORIGINAL, b"")
             if _port(original) in ports:
                 message = Message(_DELETE, 0, header + attribute(_ORIGINAL | 0x8000, original), "forget a conversation")

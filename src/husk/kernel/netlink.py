@@ -3,8 +3,13 @@
 Only what rtnetlink needs, on the standard library: importing pyroute2 costs 12 MiB and 100 ms, and its socket runs an
 event loop of its own per request. A `NetlinkSocket` belongs to the network namespace of the thread that opened it, for
 as long as it lives, whatever namespace that thread enters later.
+
+The kernel carries a request out while it is being sent, however long that takes, and has queued the answer when `send`
+returns. It leaves the answer out in two cases (no memory for it, an interrupted operation), so nobody waits for one
+without end: after `ANSWER_SECONDS` the request fails with ETIMEDOUT, and its outcome is not known.
 """
 
+import errno
 import os
 import socket
 import struct
@@ -34,8 +39,14 @@ _TYPE_MASK = 0x3FFF
 
 _HEADER = struct.Struct("=IHHII")
 _ATTRIBUTE = struct.Struct("=HH")
+_TIMEVAL = struct.Struct("@ll")
 _RECEIVE = 1 << 16
 _DUMP_ATTEMPTS = 10
+# The answers to this many requests fit into a socket's buffer many times over.
+_MOST_AT_ONCE = 64
+_FROM_KERNEL = 0
+
+ANSWER_SECONDS = 10
 
 
 class Message(NamedTuple):
@@ -121,11 +132,13 @@ def error_of(answer: Answer, what: str) -> OSError | None:
 class NetlinkSocket:
     """A blocking netlink socket for one thread at a time; NETLINK_ROUTE unless another protocol is asked for."""
 
-    def __init__(self, protocol: int = socket.NETLINK_ROUTE) -> None:
+    def __init__(self, protocol: int = socket.NETLINK_ROUTE, answer_seconds: int = ANSWER_SECONDS) -> None:
         self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, protocol)
         self._sequence = 0
+        self._answer_seconds = answer_seconds
         self._socket.setsockopt(_SOL_NETLINK, _NETLINK_CAP_ACK, 1)
         self._socket.setsockopt(_SOL_NETLINK, _NETLINK_EXT_ACK, 1)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _TIMEVAL.pack(answer_seconds, 0))
 
     def __enter__(self) -> Self:
         return self
@@ -137,12 +150,18 @@ class NetlinkSocket:
         self._socket.close()
 
     def execute(self, *messages: Message) -> None:
-        """Carry out the messages in order, in one system call. The first failure is raised after all were tried."""
+        """Carry out the messages in order, in few system calls. The first failure is raised after all were tried."""
         if failure := next((error for error in self.attempt(messages) if error is not None), None):
             raise failure
 
     def attempt(self, messages: Sequence[Message]) -> list[OSError | None]:
         """Carry out the messages in order; what became of each."""
+        outcomes: list[OSError | None] = []
+        for start in range(0, len(messages), _MOST_AT_ONCE):
+            outcomes += self._attempt(messages[start : start + _MOST_AT_ONCE])
+        return outcomes
+
+    def _attempt(self, messages: Sequence[Message]) -> list[OSError | None]:
         first = self._sequence + 1
         self._sequence += len(messages)
         batch = (
@@ -152,11 +171,25 @@ class NetlinkSocket:
         self._socket.send(b"".join(batch))
         outcomes: dict[int, OSError | None] = {}
         while len(outcomes) < len(messages):
-            for answer in decode(self._socket.recv(_RECEIVE)):
+            missing = next(position for position in range(len(messages)) if position not in outcomes)
+            for answer in self._receive(messages[missing].what):
                 position = answer.sequence - first
                 if answer.type == _ERROR and 0 <= position < len(messages):
                     outcomes[position] = error_of(answer, messages[position].what)
         return [outcomes[position] for position in range(len(messages))]
+
+    def _receive(self, what: str) -> Iterator[Answer]:
+        """The messages of the next datagram from the kernel; whatever another process sends is not heard."""
+        while True:
+            try:
+                data, (sender, _groups) = self._socket.recvfrom(_RECEIVE)
+            except BlockingIOError:
+                seconds = self._answer_seconds
+                raise OSError(errno.ETIMEDOUT, f"{what}: the kernel has not answered for {seconds} seconds") from None
+            except OSError as error:
+                raise OSError(error.errno, f"{what}: the kernel's answer is lost: {error.strerror}") from error
+            if sender == _FROM_KERNEL:
+                return decode(data)
 
     def dump(self, message: Message) -> list[bytes]:
         """All objects that a dump request lists, as payloads; repeated when the list changed while it was read."""
@@ -172,7 +205,7 @@ class NetlinkSocket:
         payloads: list[bytes] = []
         consistent = True
         while True:
-            for answer in decode(self._socket.recv(_RECEIVE)):
+            for answer in self._receive(message.what):
                 if answer.sequence != self._sequence:
                     continue
                 consistent = consistent and not answer.flags & _DUMP_INTERRUPTED

@@ -11,7 +11,9 @@ import os
 import select
 import signal
 import subprocess
+import time
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -75,6 +77,34 @@ def start_time(pid: int) -> int | None:
     if fields[0] in (b"Z", b"X"):
         return None
     return int(fields[19])
+
+
+def kill_given(arguments: Collection[str], patience: float = 5.0) -> None:
+    """Kill the processes that were started with one of these arguments, and wait for their end. Blocks.
+
+    For what a former daemon started and had no time to note.
+    """
+    wanted = {os.fsencode(argument) for argument in arguments}
+    deadline = time.monotonic() + patience
+    while found := [pid for pid in _pids() if pid != os.getpid() and not wanted.isdisjoint(_arguments(pid))]:
+        for pid in found:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        if time.monotonic() > deadline:
+            raise SystemFault(f"processes {found} do not end after SIGKILL")
+        time.sleep(0.005)
+
+
+def _pids() -> list[int]:
+    return [int(name) for name in os.listdir("/proc") if name.isdecimal()]
+
+
+def _arguments(pid: int) -> list[bytes]:
+    """Nothing for a process that is gone or only a zombie."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return []
 
 
 async def wait_exit(pidfd: int) -> None:

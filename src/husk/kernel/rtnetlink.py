@@ -6,7 +6,17 @@ The functions build or parse bytes and do no I/O.
 import socket
 import struct
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv4Interface, IPv4Network
+from ipaddress import (
+    IPv4Address,
+    IPv4Interface,
+    IPv4Network,
+    IPv6Address,
+    IPv6Interface,
+    IPv6Network,
+    ip_address,
+    ip_interface,
+    ip_network,
+)
 
 from husk.kernel.netlink import (
     CREATE,
@@ -22,6 +32,10 @@ from husk.kernel.netlink import (
 
 UP = 0x1
 
+AnyAddress = IPv4Address | IPv6Address
+AnyInterface = IPv4Interface | IPv6Interface
+AnyNetwork = IPv4Network | IPv6Network
+
 _NEWLINK, _DELLINK, _GETLINK = 16, 17, 18
 _NEWADDR, _DELADDR, _GETADDR = 20, 21, 22
 _NEWROUTE, _DELROUTE, _GETROUTE = 24, 25, 26
@@ -29,6 +43,7 @@ _NEWROUTE, _DELROUTE, _GETROUTE = 24, 25, 26
 _IFLA_ADDRESS = 1
 _IFLA_IFNAME = 3
 _IFLA_MTU = 4
+_IFLA_LINK = 5
 _IFLA_MASTER = 10
 _IFLA_LINKINFO = 18
 _IFLA_IFALIAS = 20
@@ -41,11 +56,16 @@ _IFLA_INFO_SLAVE_DATA = 5
 _IFLA_BRPORT_HAIRPIN = 4
 _IFLA_BRPORT_ISOLATED = 33
 _VETH_INFO_PEER = 1
+_VLAN_ID = 1
+_MACVLAN_MODE = 1
+_IPVLAN_MODE, _IPVLAN_FLAGS = 1, 2
 _SKIP_STATS = 8
 
 _IFA_ADDRESS = 1
 _IFA_LOCAL = 2
 _IFA_BROADCAST = 4
+# No wait for somebody who has the same address: addresses come from us alone.
+_IFA_F_NODAD = 0x2
 
 _RTA_DST = 1
 _RTA_OIF = 4
@@ -75,17 +95,17 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """An IPv4 address of an interface."""
+    """An address of an interface."""
 
     index: int
-    interface: IPv4Interface
+    interface: AnyInterface
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """An IPv4 unicast route; `index` is the interface it leaves by, 0 when it names several or none."""
+    """A unicast route; `index` is the interface it leaves by, 0 when it names several or none."""
 
-    destination: IPv4Network
+    destination: AnyNetwork
     index: int
 
 
@@ -123,6 +143,56 @@ def add_veth(
     if master:
         payload += number(_IFLA_MASTER, master)
     return Message(_NEWLINK, CREATE | EXCLUSIVE, payload, f"add veth {name}")
+
+
+def add_dummy(name: str) -> Message:
+    """An interface that leads nowhere."""
+    payload = _link() + text(_IFLA_IFNAME, name) + nested(_IFLA_LINKINFO, text(_IFLA_INFO_KIND, "dummy"))
+    return Message(_NEWLINK, CREATE | EXCLUSIVE, payload, f"add dummy {name}")
+
+
+def add_vlan(name: str, parent: int, number: int) -> Message:
+    """The part of an interface that carries one 802.1q network."""
+    data = nested(_IFLA_INFO_DATA, attribute(_VLAN_ID, struct.pack("=H", number)))
+    kind = nested(_IFLA_LINKINFO, text(_IFLA_INFO_KIND, "vlan"), data)
+    payload = _link() + text(_IFLA_IFNAME, name) + _link_to(parent) + kind
+    return Message(_NEWLINK, CREATE | EXCLUSIVE, payload, f"add vlan {name}")
+
+
+def add_macvlan(
+    name: str, parent: int, *, mode: int, mac: str = "", namespace: int | None = None, mtu: int = 0
+) -> Message:
+    """An interface with a MAC of its own on another one; born inside the namespace of the file descriptor."""
+    data = nested(_IFLA_INFO_DATA, number(_MACVLAN_MODE, mode))
+    return _upper("macvlan", name, parent, data, mac, namespace, mtu)
+
+
+def add_ipvlan(
+    name: str, parent: int, *, mode: int, flags: int = 0, namespace: int | None = None, mtu: int = 0
+) -> Message:
+    """An interface that shares the MAC of the one it is on; born inside the namespace of the file descriptor."""
+    data = nested(
+        _IFLA_INFO_DATA,
+        attribute(_IPVLAN_MODE, struct.pack("=H", mode)),
+        attribute(_IPVLAN_FLAGS, struct.pack("=H", flags)),
+    )
+    return _upper("ipvlan", name, parent, data, "", namespace, mtu)
+
+
+def _upper(kind: str, name: str, parent: int, data: bytes, mac: str, namespace: int | None, mtu: int) -> Message:
+    payload = _link() + text(_IFLA_IFNAME, name) + _link_to(parent)
+    if mac:
+        payload += attribute(_IFLA_ADDRESS, mac_bytes(mac))
+    if mtu:
+        payload += number(_IFLA_MTU, mtu)
+    if namespace is not None:
+        payload += number(_IFLA_NET_NS_FD, namespace)
+    payload += nested(_IFLA_LINKINFO, text(_IFLA_INFO_KIND, kind), data)
+    return Message(_NEWLINK, CREATE | EXCLUSIVE, payload, f"add {kind} {name}")
+
+
+def _link_to(parent: int) -> bytes:
+    return number(_IFLA_LINK, parent)
 
 
 def set_up(name: str) -> Message:
@@ -181,65 +251,73 @@ def parse_link(payload: bytes) -> Link:
     )
 
 
-def _address(kind: int, flags: int, index: int, interface: IPv4Interface, what: str) -> Message:
-    payload = _IFADDR.pack(socket.AF_INET, interface.network.prefixlen, 0, _RT_SCOPE_UNIVERSE, index)
+def _family(version: int) -> int:
+    return socket.AF_INET6 if version == 6 else socket.AF_INET
+
+
+def _address(kind: int, flags: int, index: int, interface: AnyInterface, what: str) -> Message:
+    ours = _IFA_F_NODAD if interface.version == 6 else 0
+    prefix = interface.network.prefixlen
+    payload = _IFADDR.pack(_family(interface.version), prefix, ours, _RT_SCOPE_UNIVERSE, index)
     payload += attribute(_IFA_LOCAL, interface.ip.packed) + attribute(_IFA_ADDRESS, interface.ip.packed)
-    if interface.network.prefixlen < 31:
+    if interface.version == 4 and prefix < 31:
         payload += attribute(_IFA_BROADCAST, interface.network.broadcast_address.packed)
     return Message(kind, flags, payload, f"{what} address {interface}")
 
 
-def add_address(index: int, interface: IPv4Interface) -> Message:
+def add_address(index: int, interface: AnyInterface) -> Message:
     return _address(_NEWADDR, CREATE | REPLACE, index, interface, "add")
 
 
-def delete_address(index: int, interface: IPv4Interface) -> Message:
+def delete_address(index: int, interface: AnyInterface) -> Message:
     return _address(_DELADDR, 0, index, interface, "delete")
 
 
-def list_addresses() -> Message:
-    return Message(_GETADDR, 0, _IFADDR.pack(socket.AF_INET, 0, 0, 0, 0), "list addresses")
+def list_addresses(version: int = 4) -> Message:
+    return Message(_GETADDR, 0, _IFADDR.pack(_family(version), 0, 0, 0, 0), "list addresses")
 
 
 def parse_address(payload: bytes) -> Address:
     _family, prefix, _flags, _scope, index = _IFADDR.unpack_from(payload)
     found = attributes(payload[_IFADDR.size :])
     # On a point-to-point link IFA_ADDRESS is the other end; IFA_LOCAL is always ours.
-    local = IPv4Address(found.get(_IFA_LOCAL) or found[_IFA_ADDRESS])
-    return Address(index, IPv4Interface((local, prefix)))
+    local = ip_address(found.get(_IFA_LOCAL) or found[_IFA_ADDRESS])
+    return Address(index, ip_interface((local, prefix)))
 
 
-def _default_route(kind: int, flags: int, gateway: IPv4Address | None, what: str) -> Message:
-    payload = _RTMSG.pack(socket.AF_INET, 0, 0, 0, _RT_TABLE_MAIN, _RTPROT_BOOT, _RT_SCOPE_UNIVERSE, _RTN_UNICAST, 0)
+def _default_route(kind: int, flags: int, version: int, gateway: AnyAddress | None, what: str) -> Message:
+    payload = _RTMSG.pack(_family(version), 0, 0, 0, _RT_TABLE_MAIN, _RTPROT_BOOT, _RT_SCOPE_UNIVERSE, _RTN_UNICAST, 0)
     if gateway is not None:
         payload += attribute(_RTA_GATEWAY, gateway.packed)
     return Message(kind, flags, payload, what)
 
 
-def add_default_route(gateway: IPv4Address) -> Message:
-    return _default_route(_NEWROUTE, CREATE | EXCLUSIVE, gateway, f"add default route via {gateway}")
+def add_default_route(gateway: AnyAddress) -> Message:
+    what = f"add default route via {gateway}"
+    return _default_route(_NEWROUTE, CREATE | EXCLUSIVE, gateway.version, gateway, what)
 
 
-def replace_default_route(gateway: IPv4Address) -> Message:
-    return _default_route(_NEWROUTE, CREATE | REPLACE, gateway, f"set default route via {gateway}")
+def replace_default_route(gateway: AnyAddress) -> Message:
+    what = f"set default route via {gateway}"
+    return _default_route(_NEWROUTE, CREATE | REPLACE, gateway.version, gateway, what)
 
 
-def delete_default_route() -> Message:
-    return _default_route(_DELROUTE, 0, None, "delete default route")
+def delete_default_route(version: int = 4) -> Message:
+    return _default_route(_DELROUTE, 0, version, None, "delete default route")
 
 
-def list_routes() -> Message:
-    return Message(_GETROUTE, 0, _RTMSG.pack(socket.AF_INET, 0, 0, 0, 0, 0, 0, 0, 0), "list routes")
+def list_routes(version: int = 4) -> Message:
+    return Message(_GETROUTE, 0, _RTMSG.pack(_family(version), 0, 0, 0, 0, 0, 0, 0, 0), "list routes")
 
 
 def parse_route(payload: bytes) -> Route | None:
     """The route, or None for what leads to no other host (local, broadcast, blackhole)."""
-    _family, length, _source, _tos, _table, _protocol, _scope, kind, _flags = _RTMSG.unpack_from(payload)
+    family, length, _source, _tos, _table, _protocol, _scope, kind, _flags = _RTMSG.unpack_from(payload)
     if kind != _RTN_UNICAST:
         return None
     found = attributes(payload[_RTMSG.size :])
-    destination = IPv4Network((found.get(_RTA_DST, bytes(4)), length), strict=False)
-    return Route(destination, _number(found.get(_RTA_OIF)))
+    anywhere = bytes(16 if family == socket.AF_INET6 else 4)
+    return Route(ip_network((found.get(_RTA_DST, anywhere), length), strict=False), _number(found.get(_RTA_OIF)))
 
 
 def _number(value: bytes | None) -> int:

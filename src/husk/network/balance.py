@@ -27,7 +27,6 @@ add chain ip {table} output {{ type nat hook output priority -101; policy accept
 add chain ip {table} input {{ type filter hook input priority filter; policy accept; }}
 add rule ip {table} prerouting jump balance
 add rule ip {table} output jump balance
-add rule ip {table} input ct status dnat accept
 add rule ip {table} input ip daddr @virtual reject
 """
 _REMOVE = "add table ip {table}\ndelete table ip {table}\n"

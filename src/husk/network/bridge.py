@@ -10,15 +10,14 @@ A container on several networks has one sandbox, leased from one driver; the oth
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Iterable
-from ipaddress import IPv4Address, IPv4Interface, IPv4Network
-from pathlib import Path
+from collections.abc import Callable, Iterable, Sequence
+from ipaddress import IPv4Interface, IPv6Interface, ip_address, ip_network
 from typing import NamedTuple, Self, TypeGuard
 
-from husk.config import AddressPool
-from husk.errors import SystemFault, Unavailable
-from husk.network import host, sandbox
-from husk.network.firewall import BridgedNetwork, Firewall, validate_interface
+from husk.errors import HuskError, SystemFault, Unavailable
+from husk.network import ground, host, sandbox
+from husk.network.firewall import Firewall
+from husk.network.ground import BridgeSettings, Opening
 from husk.network.ipam import AddressSpace
 from husk.network.sandbox import Lease, Wiring
 from husk.tasks import Tasks
@@ -30,41 +29,44 @@ _GRACE_INTERVAL = 0.02
 _GRACE_POLLS = 15
 
 
-class BridgeSettings(NamedTuple):
-    """What one driver calls its things, and how its network behaves."""
+class Wish(NamedTuple):
+    """What an endpoint is to have; empty for whatever comes."""
 
-    interface: str
-    # Marks what we made on the host; the same for all drivers of a daemon.
-    owner: str
-    netns_dir: Path
-    # The gateway's address with its prefix; empty for the first free subnet of the pools.
-    bip: str = ""
-    pools: tuple[AddressPool, ...] = ()
-    # What endpoints get that ask for no address, and what none of them gets.
-    ip_range: str = ""
-    reserved: tuple[str, ...] = ()
-    internal: bool = False
-    icc: bool = True
-    masquerade: bool = True
-    mtu: int = 0
-    # How many sandboxes are kept ready, and for how many seconds after the last use (0: always).
-    warm: int = 2
-    warm_for: float = 0.0
+    address: str = ""
+    address6: str = ""
+    mac: str = ""
+    # The interface's name inside the container, and its settings.
+    name: str = ""
+    sysctls: tuple[tuple[str, str], ...] = ()
+
+    def fits(self, lease: Lease) -> bool:
+        """Whether the lease has an address that is wanted here."""
+        return lease.ip_address == self.address or (bool(self.address6) and lease.ip6_address == self.address6)
+
+
+ANYTHING = Wish()
 
 
 class BridgeDriver:
-    """One bridge of the host, its addresses, and the sandboxes connected to it."""
+    """One bridge of the host, or the parent of other interfaces; its addresses, and the sandboxes connected to it."""
 
     def __init__(self, settings: BridgeSettings, firewall: Firewall, state: host.BridgeState) -> None:
         self._settings = settings
         self._firewall = firewall
         self._state = state
-        within = IPv4Network(settings.ip_range) if settings.ip_range else None
+        within = ip_network(settings.ip_range) if settings.ip_range else None
         self._space = AddressSpace(state.gateway.network, within)
-        for address in (state.gateway.ip, *map(IPv4Address, settings.reserved)):
-            self._space.reserve(address)
+        self._space6: AddressSpace | None = None
+        if state.gateway6 is not None:
+            within = ip_network(settings.ip_range6) if settings.ip_range6 else None
+            self._space6 = AddressSpace(state.gateway6.network, within)
+            self._space6.reserve(state.gateway6.ip)
+        self._space.reserve(state.gateway.ip)
+        for text in settings.reserved:
+            if (space := self._space_of(text)) is not None:
+                space.reserve(ip_address(text))
         # Which interface an address belongs to: releasing a lease twice must not free its successor's address.
-        self._owners: dict[IPv4Address, str] = {}
+        self._owners: dict[str, str] = {}
         self._pool: deque[Lease] = deque()
         self._tasks = Tasks()
         self._filling: asyncio.Task[None] | None = None
@@ -81,17 +83,26 @@ class BridgeDriver:
 
         `subnet` is the one of last time, kept if it still overlaps nothing or if leases are in use.
         """
-        in_use = list(leases)
-        try:
-            state = await asyncio.to_thread(_prepare, settings, subnet, in_use, firewall)
-        except OSError as error:
-            raise SystemFault(f"bridge {settings.interface} cannot be set up: {error}") from error
-        driver = cls(settings, firewall, state)
-        for lease in in_use:
-            driver._adopt(lease)
-        if not settings.warm_for:
-            driver._refill()
+        [driver] = await cls.open_all([Opening(settings, subnet, list(leases))], firewall)
         return driver
+
+    @classmethod
+    async def open_all(cls, openings: Sequence[Opening], firewall: Firewall) -> list[Self]:
+        """As `open`, for many at once."""
+        states = await asyncio.to_thread(ground.prepare, openings, firewall)
+        drivers = []
+        for opening, state in zip(openings, states, strict=True):
+            driver = cls(opening.settings, firewall, state)
+            for lease in opening.leases:
+                driver._adopt(lease)
+            if not opening.settings.warm_for:
+                driver._refill()
+            drivers.append(driver)
+        return drivers
+
+    @property
+    def interface(self) -> str:
+        return self._settings.interface
 
     @property
     def gateway(self) -> str:
@@ -102,24 +113,36 @@ class BridgeDriver:
         return str(self._state.gateway.network)
 
     @property
+    def gateway6(self) -> str:
+        """Empty without IPv6."""
+        return str(self._state.gateway6.ip) if self._state.gateway6 else ""
+
+    @property
+    def subnet6(self) -> str:
+        return str(self._state.gateway6.network) if self._state.gateway6 else ""
+
+    @property
+    def reaches_host(self) -> bool:
+        """Whether ports of the host can lead to its endpoints."""
+        return self._settings.upper is None
+
+    @property
     def warm(self) -> int:
         """How many sandboxes are ready now."""
         return len(self._pool)
 
     @property
-    def addresses_in_use(self) -> int:
-        return len(self._space)
+    def usage(self) -> dict[str, tuple[int, int]]:
+        """(addresses in use, addresses left to give out) by subnet."""
+        spaces = [space for space in (self._space, self._space6) if space is not None]
+        return {str(space.subnet): (len(space), space.available) for space in spaces}
 
-    @property
-    def addresses_available(self) -> int:
-        return self._space.available
-
-    async def acquire(self, wanted: str = "", mac: str = "") -> Lease:
-        """A sandbox ready for use: from the pool, or made now when that is empty or an address of its own is wanted."""
+    async def acquire(self, wish: Wish = ANYTHING) -> Lease:
+        """A sandbox ready for use: from the pool, or made now when that is empty or something of its own is wanted."""
         self._require_open()
-        if wanted or mac:
-            await self._make_room(wanted)
-            return await self._build_now(wanted, mac)
+        if wish != ANYTHING:
+            await self._make_room(wish)
+            return await self._build_now(wish)
         while True:
             try:
                 lease = self._pool.popleft() if self._pool else await self._build_now()
@@ -133,23 +156,19 @@ class BridgeDriver:
                 self._refill()
                 return lease
 
-    async def attach(self, sandbox_path: str, wanted: str = "", mac: str = "") -> Lease:
+    async def attach(self, sandbox_path: str, wish: Wish = ANYTHING) -> Lease:
         """Give a container's sandbox, leased from another driver, an endpoint on this network too."""
         self._require_open()
-        await self._make_room(wanted)
-        wiring = self._wiring(wanted, mac)
-        try:
-            lease = await asyncio.to_thread(sandbox.attach, sandbox_path, wiring)
-        except OSError as error:
-            self._space.release(wiring.address.ip)
-            raise SystemFault(f"network on bridge {self._settings.interface} cannot be attached: {error}") from error
-        self._owners[wiring.address.ip] = lease.host_interface
-        return lease
+        await self._make_room(wish)
+        return await self._make(wish, lambda wiring: sandbox.attach(sandbox_path, wiring))
 
     async def detach(self, lease: Lease) -> None:
         """Take the endpoint from a sandbox that lives on. Safe to call twice."""
         try:
-            await asyncio.to_thread(sandbox.disconnect, [lease])
+            if self._settings.upper is None:
+                await asyncio.to_thread(sandbox.disconnect, [lease])
+            else:
+                await asyncio.to_thread(sandbox.unplug, lease)
         except OSError as error:
             raise SystemFault(f"interface {lease.host_interface} cannot be removed: {error}") from error
         self._free(lease)
@@ -167,6 +186,13 @@ class BridgeDriver:
             # Also when the caller is cancelled: the thread goes on.
             self._retire(lease)
 
+    def take_address(self) -> str:
+        """An address that no container gets until it is given back."""
+        return str(self._space.allocate())
+
+    def free_address(self, address: str) -> None:
+        self._space.release(ip_address(address))
+
     async def close(self, remove: bool) -> None:
         """Drop the warm pool. `remove` says that no lease is in use: the bridge and its rules go too."""
         self._closing = True
@@ -177,40 +203,41 @@ class BridgeDriver:
         await self._drain()
         await self._tasks.join()
         if remove:
-            await asyncio.to_thread(self._remove)
+            await asyncio.to_thread(ground.remove, self._settings, self._firewall)
 
     def _require_open(self) -> None:
         if self._closing:
             raise Unavailable(f"bridge {self._settings.interface} is being closed")
 
-    async def _make_room(self, wanted: str) -> None:
+    async def _make_room(self, wish: Wish) -> None:
         """An address that only a warm sandbox has, the wanted one or the last, is free for whoever asks for it."""
-        if not wanted and self._space.available:
+        chosen = bool(wish.address or wish.address6)
+        if not chosen and self._space.available:
             return
         if _runs(self._filling):
             await asyncio.wait([self._filling])
-        in_the_way = [lease for lease in self._pool if wanted in ("", lease.ip_address)][:1]
-        for lease in in_the_way:
+        in_the_way = [lease for lease in self._pool if not chosen or wish.fits(lease)]
+        for lease in in_the_way if chosen else in_the_way[:1]:
             self._pool.remove(lease)
             await asyncio.to_thread(sandbox.abandon, lease.sandbox_path)
             await self.detach(lease)
-        if not wanted:
+        if not chosen:
             return
-        for lease in [lease for lease in self._retired if lease.ip_address == wanted]:
+        for lease in [lease for lease in self._retired if wish.fits(lease)]:
             await self.detach(lease)
-        if IPv4Address(wanted) in self._space and _runs(self._reaping):
+        if _runs(self._reaping) and (wish.address in self._owners or wish.address6 in self._owners):
             await asyncio.wait([self._reaping])
 
     async def _drain(self) -> None:
         while self._pool:
             await self.release(self._pool.popleft())
 
-    async def _build_now(self, wanted: str = "", mac: str = "") -> Lease:
-        building = self._tasks.spawn(self._build(wanted, mac), "build sandbox", awaited=True)
+    async def _build_now(self, wish: Wish = ANYTHING) -> Lease:
+        building = self._tasks.spawn(self._build(wish), "build sandbox", awaited=True)
         try:
             return await asyncio.shield(building)
         except asyncio.CancelledError:
-            building.add_done_callback(self._drop if wanted or mac else self._keep)
+            building.add_done_callback(self._keep if wish == ANYTHING else self._drop)
             raise
 
     def _keep(self, building: asyncio.Task[Lease]) -> None:
@@ -221,27 +248,52 @@ class BridgeDriver:
         if not building.cancelled() and building.exception() is None:
             self._tasks.spawn(self.release(building.result()), "drop sandbox")
 
-    async def _build(self, wanted: str = "", mac: str = "") -> Lease:
-        wiring = self._wiring(wanted, mac)
+    async def _build(self, wish: Wish = ANYTHING) -> Lease:
+        return await self._make(wish, lambda wiring: sandbox.build(self._settings.netns_dir, wiring))
+
+    async def _make(self, wish: Wish, how: Callable[[Wiring], Lease]) -> Lease:
+        wiring = self._wiring(wish)
         try:
-            lease = await asyncio.to_thread(sandbox.build, self._settings.netns_dir, wiring)
+            lease = await asyncio.to_thread(how, wiring)
         except OSError as error:
-            self._space.release(wiring.address.ip)
-            raise SystemFault(f"network on bridge {self._settings.interface} cannot be set up: {error}") from error
-        self._owners[wiring.address.ip] = lease.host_interface
+            self._release(wiring)
+            raise SystemFault(f"network on {self._settings.interface} cannot be set up: {error}") from error
+        for address in filter(None, (lease.ip_address, lease.ip6_address)):
+            self._owners[address] = lease.host_interface
         return lease
 
-    def _wiring(self, wanted: str, mac: str) -> Wiring:
-        settings, gateway = self._settings, self._state.gateway
-        address = self._space.allocate(IPv4Address(wanted) if wanted else None)
+    def _wiring(self, wish: Wish) -> Wiring:
+        settings, state = self._settings, self._state
+        address = self._space.allocate(ip_address(wish.address) if wish.address else None)
+        address6 = None
+        try:
+            if self._space6 is not None:
+                address6 = self._space6.allocate(ip_address(wish.address6) if wish.address6 else None)
+        except HuskError:
+            self._space.release(address)
+            raise
+        gateway6 = state.gateway6
         return Wiring(
             bridge=settings.interface,
-            address=IPv4Interface((address, gateway.network.prefixlen)),
-            gateway=None if settings.internal else gateway.ip,
-            mtu=self._state.mtu,
-            mac=mac.replace("-", ":").lower(),
+            address=IPv4Interface((address, state.gateway.network.prefixlen)),
+            gateway=None if settings.internal else state.gateway.ip,
+            mtu=state.mtu,
+            mac=wish.mac.replace("-", ":").lower(),
             isolated=not settings.icc,
+            address6=IPv6Interface((address6, gateway6.network.prefixlen)) if address6 and gateway6 else None,
+            gateway6=gateway6.ip if gateway6 and not settings.internal else None,
+            upper=settings.upper,
+            name=wish.name,
+            sysctls=wish.sysctls,
         )
+
+    def _release(self, wiring: Wiring) -> None:
+        self._space.release(wiring.address.ip)
+        if self._space6 is not None and wiring.address6 is not None:
+            self._space6.release(wiring.address6.ip)
+
+    def _space_of(self, address: str) -> AddressSpace | None:
+        return self._space6 if ":" in address else self._space
 
     def _retire(self, lease: Lease) -> None:
         self._retired.append(lease)
@@ -264,17 +316,20 @@ class BridgeDriver:
                 self._free(lease)
 
     def _free(self, lease: Lease) -> None:
-        address = IPv4Address(lease.ip_address)
-        if self._owners.get(address) == lease.host_interface:
-            del self._owners[address]
-            self._space.release(address)
+        for address in filter(None, (lease.ip_address, lease.ip6_address)):
+            if self._owners.get(address) == lease.host_interface:
+                del self._owners[address]
+                if (space := self._space_of(address)) is not None:
+                    space.release(ip_address(address))
 
     def _adopt(self, lease: Lease) -> None:
-        address = IPv4Address(lease.ip_address)
-        if address not in self._state.gateway.network:
-            log.warning("%s of a running container is outside the bridge's subnet %s", address, self.subnet)
-        self._space.reserve(address)
-        self._owners[address] = lease.host_interface
+        for text in filter(None, (lease.ip_address, lease.ip6_address)):
+            space, address = self._space_of(text), ip_address(text)
+            if space is None or address not in space.subnet:
+                log.warning("%s of a running container is outside the network's subnets", text)
+                continue
+            space.reserve(address)
+            self._owners[text] = lease.host_interface
 
     def _refill(self) -> None:
         if self._settings.warm_for:
@@ -298,36 +353,6 @@ class BridgeDriver:
         if not self._closing:
             self._tasks.spawn(self._drain(), "drop warm pool")
 
-    def _remove(self) -> None:
-        host.remove(self._settings.interface, self._settings.owner)
-        self._firewall.remove_network(self._settings.interface)
-
 
 def _runs(task: asyncio.Task[None] | None) -> TypeGuard[asyncio.Task[None]]:
     return task is not None and not task.done()
-
-
-def _prepare(settings: BridgeSettings, subnet: str | None, leases: list[Lease], firewall: Firewall) -> host.BridgeState:
-    settings.netns_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    plan = host.BridgePlan(
-        interface=validate_interface(settings.interface),
-        owner=settings.owner,
-        bip=settings.bip,
-        pools=settings.pools,
-        remembered=subnet,
-        in_use=bool(leases),
-        mtu=settings.mtu,
-    )
-    state = host.ensure(plan)
-    sandbox.sweep_ports(settings.interface, leases)
-    sandbox.reattach(settings.interface, leases, isolated=not settings.icc)
-    firewall.add_network(
-        BridgedNetwork(
-            settings.interface,
-            state.gateway.network,
-            internal=settings.internal,
-            icc=settings.icc,
-            masquerade=settings.masquerade,
-        )
-    )
-    return state

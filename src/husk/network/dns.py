@@ -1,12 +1,12 @@
 """What do DNS messages say? Reads questions and writes answers, bytes in and bytes out, without any I/O.
 
-Only what a resolver for containers needs: one question per message, A and PTR answers, EDNS noticed. Everything else is
-passed on as it is to somebody who understands it.
+Only what a resolver for containers needs: one question per message, A, AAAA and PTR answers, EDNS noticed. Everything
+else is passed on as it is to somebody who understands it.
 """
 
 import struct
 from collections.abc import Sequence
-from ipaddress import AddressValueError, IPv4Address
+from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from typing import NamedTuple
 
 A = 1
@@ -107,9 +107,10 @@ def encode_name(name: str) -> bytes:
     return encoded + b"\0"
 
 
-def addresses(query: Query, found: Sequence[IPv4Address]) -> bytes:
+def addresses(query: Query, found: Sequence[IPv4Address | IPv6Address]) -> bytes:
     """The answer to a question for addresses; without any it says that the name exists and has none of that kind."""
-    return _response(query, [_record(A, address.packed) for address in found])
+    wanted = [address for address in found if query.kind in (ANY, A if address.version == 4 else AAAA)]
+    return _response(query, [_record(A if one.version == 4 else AAAA, one.packed) for one in wanted])
 
 
 def names(query: Query, found: Sequence[str]) -> bytes:
@@ -155,15 +156,17 @@ def code(response: bytes) -> int:
     return int(struct.unpack_from("!H", response, 2)[0]) & 0xF
 
 
-def reversed_address(name: str) -> IPv4Address | None:
-    """The address that `2.0.17.172.in-addr.arpa` asks the name of."""
-    head, _, tail = name.partition(".in-addr.arpa")
-    if tail or not name.endswith(".in-addr.arpa"):
-        return None
+def reversed_address(name: str) -> IPv4Address | IPv6Address | None:
+    """The address that `2.0.17.172.in-addr.arpa` or a name of 32 digits below `ip6.arpa` asks the name of."""
+    labels = name.split(".")[::-1]
     try:
-        return IPv4Address(".".join(reversed(head.split("."))))
-    except AddressValueError:
+        if name.endswith(".in-addr.arpa"):
+            return IPv4Address(".".join(labels[2:]))
+        if name.endswith(".ip6.arpa") and len(labels) == 34 and all(len(label) == 1 for label in labels[2:]):
+            return IPv6Address(bytes.fromhex("".join(labels[2:])))
+    except (AddressValueError, ValueError):
         return None
+    return None
 
 
 def _record(kind: int, value: bytes) -> bytes:

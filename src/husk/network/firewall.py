@@ -9,7 +9,8 @@ import logging
 import re
 import threading
 from collections.abc import Iterable, Sequence
-from ipaddress import IPv4Network
+from contextlib import suppress
+from ipaddress import IPv4Network, IPv6Network
 from typing import NamedTuple
 
 from husk.errors import InvalidParameter, SystemFault
@@ -28,55 +29,62 @@ _INTERFACE_NAME = re.compile(r"[a-zA-Z0-9_][a-zA-Z0-9_.-]{0,14}")
 # `guard`. A connection from a container that was led to a published port is masqueraded, because the other container
 # would answer it directly, past the translation, if it saw where it came from.
 _TABLE = """\
-add table ip {table}
-add set ip {table} bridges {{ type ifname; }}
-add set ip {table} closed {{ type ifname; }}
-add set ip {table} within {{ type ifname . ifname; }}
-add set ip {table} subnets {{ type ipv4_addr; flags interval; }}
-add set ip {table} masqueraded {{ type ipv4_addr; flags interval; }}
-add map ip {table} ports {{ type inet_proto . inet_service : ipv4_addr . inet_service; }}
-add map ip {table} bound_ports {{ type inet_proto . ipv4_addr . inet_service : ipv4_addr . inet_service; }}
-flush set ip {table} bridges
-flush set ip {table} closed
-flush set ip {table} within
-flush set ip {table} subnets
-flush set ip {table} masqueraded
-flush map ip {table} ports
-flush map ip {table} bound_ports
-add chain ip {table} guard {{ type filter hook prerouting priority raw; policy accept; }}
-add chain ip {table} prerouting {{ type nat hook prerouting priority dstnat; policy accept; }}
-add chain ip {table} output {{ type nat hook output priority -100; policy accept; }}
-add chain ip {table} forward {{ type filter hook forward priority filter; policy accept; }}
-add chain ip {table} postrouting {{ type nat hook postrouting priority srcnat; policy accept; }}
-flush chain ip {table} guard
-flush chain ip {table} prerouting
-flush chain ip {table} output
-flush chain ip {table} forward
-flush chain ip {table} postrouting
-add rule ip {table} guard iifname @bridges ip daddr 127.0.0.0/8 drop
-add rule ip {table} prerouting dnat to meta l4proto . ip daddr . th dport map @bound_ports
-add rule ip {table} prerouting fib daddr type local dnat to meta l4proto . th dport map @ports
-add rule ip {table} output dnat to meta l4proto . ip daddr . th dport map @bound_ports
-add rule ip {table} output fib daddr type local dnat to meta l4proto . th dport map @ports
-add rule ip {table} forward iifname . oifname @within accept
-add rule ip {table} forward iifname @closed drop
-add rule ip {table} forward oifname @closed drop
-add rule ip {table} forward oifname != @bridges accept
-add rule ip {table} forward ct state established,related accept
-add rule ip {table} forward ct status dnat accept
-add rule ip {table} forward drop
-add rule ip {table} postrouting ct status dnat ip saddr @subnets oifname @bridges masquerade
-add rule ip {table} postrouting ip saddr 127.0.0.0/8 oifname @bridges masquerade
-add rule ip {table} postrouting ip saddr @masqueraded oifname != @bridges masquerade
+add table {family} {table}
+add set {family} {table} bridges {{ type ifname; }}
+add set {family} {table} closed {{ type ifname; }}
+add set {family} {table} within {{ type ifname . ifname; }}
+add set {family} {table} subnets {{ type {address}; flags interval; }}
+add set {family} {table} masqueraded {{ type {address}; flags interval; }}
+add map {family} {table} ports {{ type inet_proto . inet_service : {address} . inet_service; }}
+add map {family} {table} bound_ports {{ type inet_proto . {address} . inet_service : {address} . inet_service; }}
+flush set {family} {table} bridges
+flush set {family} {table} closed
+flush set {family} {table} within
+flush set {family} {table} subnets
+flush set {family} {table} masqueraded
+flush map {family} {table} ports
+flush map {family} {table} bound_ports
+add chain {family} {table} guard {{ type filter hook prerouting priority raw; policy accept; }}
+add chain {family} {table} prerouting {{ type nat hook prerouting priority dstnat; policy accept; }}
+add chain {family} {table} output {{ type nat hook output priority -100; policy accept; }}
+add chain {family} {table} forward {{ type filter hook forward priority filter; policy accept; }}
+add chain {family} {table} postrouting {{ type nat hook postrouting priority srcnat; policy accept; }}
+flush chain {family} {table} guard
+flush chain {family} {table} prerouting
+flush chain {family} {table} output
+flush chain {family} {table} forward
+flush chain {family} {table} postrouting
+add rule {family} {table} guard iifname @bridges {family} daddr {loopback} drop
+add rule {family} {table} prerouting dnat to meta l4proto . {family} daddr . th dport map @bound_ports
+add rule {family} {table} prerouting fib daddr type local dnat to meta l4proto . th dport map @ports
+add rule {family} {table} output {not_loopback}dnat to meta l4proto . {family} daddr . th dport map @bound_ports
+add rule {family} {table} output {not_loopback}fib daddr type local dnat to meta l4proto . th dport map @ports
+add rule {family} {table} forward iifname . oifname @within accept
+add rule {family} {table} forward iifname @closed drop
+add rule {family} {table} forward oifname @closed drop
+add rule {family} {table} forward oifname != @bridges accept
+add rule {family} {table} forward ct state established,related accept
+add rule {family} {table} forward ct status dnat accept
+add rule {family} {table} forward drop
+add rule {family} {table} postrouting ct status dnat {family} saddr @subnets oifname @bridges masquerade
+add rule {family} {table} postrouting {family} saddr {loopback} oifname @bridges masquerade
+add rule {family} {table} postrouting {family} saddr @masqueraded oifname != @bridges masquerade
 """
 
 # How the rules end in a listing.
 _ENDINGS = ("accept", "drop", "masquerade", "map @ports", "map @bound_ports")
 
 _REMOVE = """\
-add table ip {table}
-delete table ip {table}
+add table {family} {table}
+delete table {family} {table}
 """
+
+# The kernel lets no packet with the address ::1 out: what is sent there reaches the socket that holds the port.
+_WORDS = {
+    "ip": {"address": "ipv4_addr", "loopback": "127.0.0.0/8", "not_loopback": ""},
+    "ip6": {"address": "ipv6_addr", "loopback": "::1", "not_loopback": "ip6 daddr != ::1 "},
+}
+FAMILIES = tuple(_WORDS)
 
 
 class BridgedNetwork(NamedTuple):
@@ -89,6 +97,7 @@ class BridgedNetwork(NamedTuple):
     # Whether its containers may talk to each other.
     icc: bool = True
     masquerade: bool = True
+    subnet6: IPv6Network | None = None
 
 
 def validate_interface(name: str) -> str:
@@ -103,39 +112,48 @@ def validate_table(name: str) -> str:
     return name
 
 
-def ruleset(table: str, networks: Sequence[BridgedNetwork], ports: Iterable[PublishedPort] = ()) -> str:
+def ruleset(
+    table: str, networks: Sequence[BridgedNetwork], ports: Iterable[PublishedPort] = (), family: str = "ip"
+) -> str:
     """Commands that bring the table to exactly these networks and ports, whatever it was before.
 
     Into a bridge go answers, its own containers' packets and published ports; anything else, another bridge of this
     daemon or of another one included, is dropped. Out of a bridge goes everything, under the host's address.
     """
-    commands = _TABLE.format(table=validate_table(table))
+    commands = _TABLE.format(table=validate_table(table), family=family, **_WORDS[family])
     for network in networks:
-        commands += network_elements("add", table, network)
-    return commands + port_elements("add", table, ports)
+        commands += network_elements("add", table, network, family)
+    return commands + port_elements("add", table, ports, family)
 
 
-def network_elements(verb: str, table: str, network: BridgedNetwork) -> str:
+def network_elements(verb: str, table: str, network: BridgedNetwork, family: str = "ip") -> str:
+    """Nothing for a network without addresses of the family."""
     name = validate_interface(network.interface)
-    elements = [("bridges", f'"{name}"'), ("subnets", str(network.subnet))]
+    subnet = network.subnet if family == "ip" else network.subnet6
+    if subnet is None:
+        return ""
+    elements = [("bridges", f'"{name}"'), ("subnets", str(subnet))]
     if network.icc:
         elements.append(("within", f'"{name}" . "{name}"'))
     if network.internal:
         elements.append(("closed", f'"{name}"'))
     elif network.masquerade:
-        elements.append(("masqueraded", str(network.subnet)))
-    return "".join(f"{verb} element ip {table} {where} {{ {what} }}\n" for where, what in elements)
+        elements.append(("masqueraded", str(subnet)))
+    return "".join(f"{verb} element {family} {table} {where} {{ {what} }}\n" for where, what in elements)
 
 
-def port_elements(verb: str, table: str, ports: Iterable[PublishedPort]) -> str:
+def port_elements(verb: str, table: str, ports: Iterable[PublishedPort], family: str = "ip") -> str:
+    """Nothing for ports of the other family, and those that lead from one to the other: no rule can."""
     commands = ""
     for port in ports:
+        if port.family != family:
+            continue
         target = f" : {port.container_ip} . {port.container_port}" if verb == "add" else ""
         if port.everywhere:
-            commands += f"{verb} element ip {table} ports {{ {port.protocol} . {port.host_port}{target} }}\n"
+            commands += f"{verb} element {family} {table} ports {{ {port.protocol} . {port.host_port}{target} }}\n"
         else:
             key = f"{port.protocol} . {port.host_ip} . {port.host_port}"
-            commands += f"{verb} element ip {table} bound_ports {{ {key}{target} }}\n"
+            commands += f"{verb} element {family} {table} bound_ports {{ {key}{target} }}\n"
     return commands
 
 
@@ -164,6 +182,8 @@ class Firewall:
         self._networks: dict[str, BridgedNetwork] = {}
         self._ports: dict[PublishedPort, None] = {}
         self._written = False
+        # There is an IPv6 table while there is an IPv6 network: a kernel may lack what it needs.
+        self._written6 = False
 
     @property
     def table(self) -> str:
@@ -174,16 +194,20 @@ class Firewall:
         with self._lock:
             if not self._written:
                 return True
-            try:
-                listed = self._nftables.run(f"list table ip {self._table}\n")
-            except SystemFault:
-                return False
-            wanted = ruleset(self._table, ()).count("add rule")
-            rules = sum(line.strip().endswith(_ENDINGS) for line in listed.splitlines())
-            # A port's target holds the one " : " of its element.
-            ports = listed.count(" : ") - listed.count("type inet_proto")
-            networks = all(f'"{name}"' in listed for name in self._networks)
-            return rules == wanted and ports == len(self._ports) and networks
+            return self._intact("ip") and (not self._written6 or self._intact("ip6"))
+
+    def _intact(self, family: str) -> bool:
+        try:
+            listed = self._nftables.run(f"list table {family} {self._table}\n")
+        except SystemFault:
+            return False
+        wanted = ruleset(self._table, (), family=family).count("add rule")
+        rules = sum(line.strip().endswith(_ENDINGS) for line in listed.splitlines())
+        # A port's target holds the one " : " of its element.
+        ports = listed.count(" : ") - listed.count("type inet_proto")
+        present = [network for network in self._networks.values() if family == "ip" or network.subnet6]
+        networks = all(f'"{network.interface}"' in listed for network in present)
+        return rules == wanted and ports == sum(port.family == family for port in self._ports) and networks
 
     def apply(self) -> None:
         """Write the whole table, whatever it was before."""
@@ -195,23 +219,29 @@ class Firewall:
         with self._lock:
             old = self._networks.get(network.interface)
             self._networks[network.interface] = network
-            if old is None:
-                self._change(network_elements("add", self._table, network))
-            elif old != network and self._written:
-                self._write()
+            try:
+                if old is None and (self._written6 or not network.subnet6):
+                    self._change("add", [network], [])
+                elif old != network and self._written:
+                    self._write()
+            except SystemFault:
+                # What cannot be written must not keep the others from it.
+                if old is None:
+                    del self._networks[network.interface]
+                raise
 
     def remove_network(self, interface: str) -> None:
         """Nothing happens when it is not there."""
         with self._lock:
             if (network := self._networks.pop(interface, None)) is not None:
-                self._change(network_elements("delete", self._table, network))
+                self._change("delete", [network], [])
 
     def publish(self, ports: Sequence[PublishedPort]) -> None:
         with self._lock:
             new = [port for port in ports if port not in self._ports]
             self._ports.update(dict.fromkeys(new))
             if new:
-                self._change(port_elements("add", self._table, new))
+                self._change("add", [], new)
                 _forget(new)
 
     def withdraw(self, ports: Sequence[PublishedPort]) -> None:
@@ -221,7 +251,7 @@ class Firewall:
             for port in known:
                 del self._ports[port]
             if known:
-                self._change(port_elements("delete", self._table, known))
+                self._change("delete", [], known)
                 _forget(known)
 
     def remove(self) -> None:
@@ -230,10 +260,18 @@ class Firewall:
             self._networks.clear()
             self._ports.clear()
             self._written = False
-            self._nftables.run(_REMOVE.format(table=self._table))
+            self._nftables.run(_REMOVE.format(table=self._table, family="ip"))
+            self._remove6()
 
-    def _change(self, commands: str) -> None:
+    def _change(self, verb: str, networks: Sequence[BridgedNetwork], ports: Sequence[PublishedPort]) -> None:
         if not self._written:
+            return
+        commands = ""
+        for family in FAMILIES if self._written6 else FAMILIES[:1]:
+            for network in networks:
+                commands += network_elements(verb, self._table, network, family)
+            commands += port_elements(verb, self._table, ports, family)
+        if not commands:
             return
         try:
             self._nftables.run(commands)
@@ -241,4 +279,20 @@ class Firewall:
             self._write()
 
     def _write(self) -> None:
-        self._nftables.run(ruleset(self._table, list(self._networks.values()), self._ports))
+        """All in one transaction."""
+        networks = list(self._networks.values())
+        commands = ruleset(self._table, networks, self._ports)
+        if any(network.subnet6 for network in networks):
+            commands += ruleset(self._table, networks, self._ports, "ip6")
+            self._nftables.run(commands)
+            self._written6 = True
+            return
+        self._nftables.run(commands)
+        if self._written6 or not self._written:
+            # It may be that of an earlier daemon.
+            self._remove6()
+
+    def _remove6(self) -> None:
+        with suppress(SystemFault):
+            self._nftables.run(_REMOVE.format(table=self._table, family="ip6"))
+        self._written6 = False

@@ -3,8 +3,9 @@
 import errno
 import logging
 import socket
-from collections.abc import Collection, Iterable
-from ipaddress import AddressValueError, IPv4Address, IPv4Interface, IPv4Network
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from ipaddress import AddressValueError, IPv4Address, IPv4Interface, IPv4Network, IPv6Interface, IPv6Network
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,6 +19,8 @@ log = logging.getLogger(__name__)
 
 _DEFAULT_MTU = 1500
 _FORWARDING = "net/ipv4/ip_forward"
+_FORWARDING_6 = "net/ipv6/conf/all/forwarding"
+_SETTINGS_6 = Path("/proc/sys/net/ipv6/conf")
 _RESOLVERS = Path("/etc/resolv.conf")
 
 
@@ -33,6 +36,13 @@ class BridgePlan(NamedTuple):
     in_use: bool
     # 0 for what the uplinks take.
     mtu: int = 0
+    # The gateway's IPv6 address with its prefix, or what a subnet is to be chosen from; empty without IPv6.
+    bip6: str = ""
+    pool6: str = ""
+
+    @property
+    def ipv6(self) -> bool:
+        return bool(self.bip6 or self.pool6)
 
 
 class BridgeState(NamedTuple):
@@ -40,6 +50,7 @@ class BridgeState(NamedTuple):
 
     gateway: IPv4Interface
     mtu: int
+    gateway6: IPv6Interface | None = None
 
 
 class Surroundings(NamedTuple):
@@ -51,6 +62,8 @@ class Surroundings(NamedTuple):
     # Networks that are reached through other interfaces.
     taken: list[IPv4Network]
     mtu: int
+    own6: Sequence[IPv6Interface] = ()
+    taken6: Sequence[IPv6Network] = ()
 
 
 def decide(plan: BridgePlan, surroundings: Surroundings) -> IPv4Interface:
@@ -75,17 +88,95 @@ def decide(plan: BridgePlan, surroundings: Surroundings) -> IPv4Interface:
     return ipam.first_host(ipam.choose_subnet(plan.pools, surroundings.taken))
 
 
-def ensure(plan: BridgePlan) -> BridgeState:
-    """Create the bridge or repair it, and let the host forward packets. Blocks: call from a thread."""
-    # Two daemons that start at the same moment must not choose the same subnet.
+def decide_6(plan: BridgePlan, surroundings: Surroundings) -> IPv6Interface | None:
+    """The bridge's IPv6 address, if it has one."""
+    if plan.bip6:
+        return IPv6Interface(plan.bip6)
+    if plan.pool6:
+        return ipam.first_host_6(ipam.choose_subnet_6(IPv6Network(plan.pool6), surroundings.taken6))
+    return None
+
+
+class Host:
+    """The host's links, addresses and routes, looked at once for any number of bridges. See `looking`."""
+
+    def __init__(self, netlink: NetlinkSocket) -> None:
+        self.netlink = netlink
+        self.links = {link.index: link for link in map(rtnetlink.parse_link, netlink.dump(rtnetlink.list_links()))}
+        self.by_name = {link.name: link for link in self.links.values()}
+        self._addresses: list[rtnetlink.Address] = []
+        self._routes: list[rtnetlink.Route] = []
+        for version in (4, 6):
+            try:
+                addresses = netlink.dump(rtnetlink.list_addresses(version))
+                routes = netlink.dump(rtnetlink.list_routes(version))
+            except OSError:
+                if version == 4:
+                    raise
+                continue  # a kernel without IPv6
+            self._addresses += map(rtnetlink.parse_address, addresses)
+            self._routes += filter(None, map(rtnetlink.parse_route, routes))
+        self._resolvers = [IPv4Network(server) for server in _nameservers()]
+
+    def around(self, interface: str) -> Surroundings:
+        """What the host has besides this bridge."""
+        bridge = self.by_name.get(interface)
+        if bridge is not None and bridge.kind != "bridge":
+            raise SystemFault(f"interface {interface} exists and is no bridge: choose another name with 'bridge'")
+        own_index = bridge.index if bridge else -1
+        own = [address.interface for address in self._addresses if address.index == own_index]
+        taken = [route.destination for route in self._routes if route.index != own_index]
+        # Interfaces that are down have addresses without routes.
+        taken += [address.interface.network for address in self._addresses if address.index != own_index]
+        taken += self._resolvers
+        return Surroundings(
+            bridge=bridge,
+            own=[one for one in own if isinstance(one, IPv4Interface)],
+            taken=[network for network in taken if isinstance(network, IPv4Network)],
+            # Containers that send larger packets than the uplink takes depend on path MTU discovery, which often fails.
+            mtu=self.mtu,
+            own6=[one for one in own if isinstance(one, IPv6Interface)],
+            taken6=[network for network in taken if isinstance(network, IPv6Network)],
+        )
+
+    @property
+    def mtu(self) -> int:
+        uplinks = [route.index for route in self._routes if not route.destination.prefixlen]
+        return min([_DEFAULT_MTU, *(self.links[index].mtu for index in uplinks if index in self.links)])
+
+    def note(self, state: BridgeState, index: int) -> None:
+        """A bridge has got these addresses: the next one must not get them too."""
+        self._addresses.append(rtnetlink.Address(index, state.gateway))
+        if state.gateway6 is not None:
+            self._addresses.append(rtnetlink.Address(index, state.gateway6))
+
+
+@contextmanager
+def looking() -> Iterator[Host]:
+    """The host, while nobody else chooses subnets: two daemons that start at once must not choose the same. Blocks."""
     with namespaces.exclusive(), NetlinkSocket() as netlink:
-        surroundings = look_around(netlink, plan.interface)
-        gateway = decide(plan, surroundings)
-        _ensure_bridge(netlink, plan, surroundings, gateway)
+        yield Host(netlink)
+
+
+def ensure(plan: BridgePlan, host: Host) -> BridgeState:
+    """Create the bridge or repair it, and let the host forward packets. Blocks: call from a thread."""
+    surroundings = host.around(plan.interface)
+    if plan.ipv6:
+        require_ipv6()
+    state = BridgeState(decide(plan, surroundings), plan.mtu or surroundings.mtu, decide_6(plan, surroundings))
+    index = _ensure_bridge(host.netlink, plan, surroundings, state)
+    host.note(state, index)
     # Lets a process of the host reach published ports through the loopback; the firewall guards the other direction.
     sysctl.try_write(f"net/ipv4/conf/{plan.interface}/route_localnet", "1")
     _ensure_forwarding()
-    return BridgeState(gateway, plan.mtu or surroundings.mtu)
+    if state.gateway6 is not None:
+        _ensure_forwarding_6()
+    return state
+
+
+def require_ipv6() -> None:
+    if not _SETTINGS_6.exists():
+        raise SystemFault("IPv6 networks need a kernel with IPv6, and this host's has none (/proc/sys/net/ipv6)")
 
 
 def remove(interface: str, owner: str) -> None:
@@ -99,34 +190,12 @@ def remove(interface: str, owner: str) -> None:
 
 
 def sweep(owner: str, keep: Collection[str]) -> None:
-    """Delete the bridges that `ensure` made for this owner, but those to keep."""
+    """Delete the interfaces that were made for this owner, but those to keep."""
     with NetlinkSocket() as netlink:
         for link in map(rtnetlink.parse_link, netlink.dump(rtnetlink.list_links())):
-            if link.kind == "bridge" and link.alias == owner and link.name not in keep:
-                log.info("removing bridge %s, which belongs to no network", link.name)
+            if link.alias == owner and link.name not in keep:
+                log.info("removing interface %s, which belongs to no network", link.name)
                 netlink.attempt([rtnetlink.delete_link(link.name)])
-
-
-def look_around(netlink: NetlinkSocket, interface: str) -> Surroundings:
-    links = {link.index: link for link in map(rtnetlink.parse_link, netlink.dump(rtnetlink.list_links()))}
-    addresses = [rtnetlink.parse_address(payload) for payload in netlink.dump(rtnetlink.list_addresses())]
-    routes = [route for payload in netlink.dump(rtnetlink.list_routes()) if (route := rtnetlink.parse_route(payload))]
-    bridge = next((link for link in links.values() if link.name == interface), None)
-    if bridge is not None and bridge.kind != "bridge":
-        raise SystemFault(f"interface {interface} exists and is no bridge: choose another name with 'bridge'")
-    own_index = bridge.index if bridge else 0
-    taken = [route.destination for route in routes if not own_index or route.index != own_index]
-    # Interfaces that are down have addresses without routes.
-    taken += [address.interface.network for address in addresses if address.index != own_index]
-    taken += [IPv4Network(server) for server in _nameservers()]
-    uplinks = [links[route.index].mtu for route in routes if not route.destination.prefixlen and route.index in links]
-    return Surroundings(
-        bridge=bridge,
-        own=[address.interface for address in addresses if address.index == own_index],
-        taken=taken,
-        # Containers that send larger packets than the uplink takes depend on path MTU discovery, which often fails.
-        mtu=min([_DEFAULT_MTU, *uplinks]),
-    )
 
 
 def _nameservers() -> list[IPv4Address]:
@@ -150,25 +219,45 @@ def parse_nameservers(lines: Iterable[str]) -> list[IPv4Address]:
     return servers
 
 
-def _ensure_bridge(
-    netlink: NetlinkSocket, plan: BridgePlan, surroundings: Surroundings, gateway: IPv4Interface
-) -> None:
-    name = plan.interface
-    if surroundings.bridge is None:
+def _ensure_bridge(netlink: NetlinkSocket, plan: BridgePlan, surroundings: Surroundings, state: BridgeState) -> int:
+    """Bring the bridge to this state, asking the kernel for no more than is missing; its index."""
+    name, link = plan.interface, surroundings.bridge
+    if link is None:
         netlink.execute(
-            rtnetlink.add_bridge(name, ipam.mac_address(gateway.ip)),
+            rtnetlink.add_bridge(name, ipam.mac_address(state.gateway.ip)),
             rtnetlink.set_alias(name, plan.owner),
         )
-    index = socket.if_nametoindex(name)
-    stale = [own for own in surroundings.own if own != gateway]
-    netlink.execute(
-        *(rtnetlink.delete_address(index, own) for own in stale),
-        rtnetlink.add_address(index, gateway),
-        rtnetlink.set_up(name),
-    )
+    index = link.index if link is not None else socket.if_nametoindex(name)
+    messages = [rtnetlink.delete_address(index, own) for own in surroundings.own if own != state.gateway]
+    if state.gateway not in surroundings.own:
+        messages.append(rtnetlink.add_address(index, state.gateway))
+    if state.gateway6 is not None:
+        # A host may have IPv6 and keep new interfaces from it.
+        sysctl.try_write(f"net/ipv6/conf/{name}/disable_ipv6", "0")
+        stale = [own for own in surroundings.own6 if own != state.gateway6 and not own.ip.is_link_local]
+        messages += [rtnetlink.delete_address(index, own) for own in stale]
+        if state.gateway6 not in surroundings.own6:
+            messages.append(rtnetlink.add_address(index, state.gateway6))
+    if link is None or not link.up:
+        messages.append(rtnetlink.set_up(name))
+    if messages:
+        netlink.execute(*messages)
+    return index
 
 
 def _ensure_forwarding() -> None:
     if sysctl.read(_FORWARDING) != "1":
         log.info("enabling IPv4 forwarding on this host (%s)", _FORWARDING)
         sysctl.write(_FORWARDING, "1")
+
+
+def _ensure_forwarding_6() -> None:
+    if sysctl.read(_FORWARDING_6) == "1":
+        return
+    # A host that forwards no longer listens to routers, and would lose its own default route: 2 means listen anyway.
+    for setting in _SETTINGS_6.glob("*/accept_ra"):
+        name = str(setting.relative_to("/proc/sys"))
+        if setting.parent.name not in ("all", "default", "lo") and sysctl.read(name) == "1":
+            sysctl.try_write(name, "2")
+    log.info("enabling IPv6 forwarding on this host (%s)", _FORWARDING_6)
+    sysctl.write(_FORWARDING_6, "1")

@@ -1,7 +1,8 @@
 """Which subnet does a network get, and which address does an endpoint get? Pure bookkeeping, no I/O."""
 
+import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from ipaddress import IPv4Address, IPv4Interface, IPv4Network
+from ipaddress import IPv4Address, IPv4Interface, IPv4Network, IPv6Address, IPv6Interface, IPv6Network
 
 from husk.config import AddressPool
 from husk.errors import Conflict, InvalidParameter, Unavailable
@@ -22,20 +23,23 @@ _WIDEST_ROUTE = 4
 
 # Subnets without room for a gateway and one endpoint beside network and broadcast address.
 _NARROWEST_SUBNET = 30
+_NARROWEST_SUBNET_6 = 126
+_SIZE_6 = 64
 
 
 class AddressSpace:
-    """The addresses of one subnet: which are taken. Network and broadcast address are never given out.
+    """The addresses of one subnet: which are taken. Network and broadcast address are never given out; in IPv6 the
+    first address means any router, and the last is one like the others.
 
     `within` narrows what is given out to those who want no address in particular.
     """
 
-    def __init__(self, subnet: IPv4Network, within: IPv4Network | None = None) -> None:
-        if subnet.prefixlen > _NARROWEST_SUBNET:
+    def __init__(self, subnet: IPv4Network | IPv6Network, within: IPv4Network | IPv6Network | None = None) -> None:
+        if subnet.prefixlen > (_NARROWEST_SUBNET if subnet.version == 4 else _NARROWEST_SUBNET_6):
             raise InvalidParameter(f"subnet {subnet} has no room for a gateway and a container")
         self.subnet = subnet
         self._first = int(subnet.network_address) + 1
-        self._last = int(subnet.broadcast_address) - 1
+        self._last = int(subnet.broadcast_address) - (subnet.version == 4)
         self._taken: set[int] = set()
         self._begin, self._end = self._first, self._last
         if within is not None:
@@ -44,7 +48,7 @@ class AddressSpace:
         # Everything between the first address to give out and this one is taken.
         self._lowest = self._begin
 
-    def __contains__(self, address: IPv4Address) -> bool:
+    def __contains__(self, address: IPv4Address | IPv6Address) -> bool:
         """Whether the address is taken."""
         return int(address) in self._taken
 
@@ -56,10 +60,10 @@ class AddressSpace:
         """How many addresses are left for those who want none in particular."""
         return self._end - self._begin + 1 - sum(self._begin <= address <= self._end for address in self._taken)
 
-    def allocate(self, wanted: IPv4Address | None = None) -> IPv4Address:
+    def allocate(self, wanted: IPv4Address | IPv6Address | None = None) -> IPv4Address | IPv6Address:
         """Take the wanted address, or the lowest free one."""
         if wanted is not None:
-            if not self._first <= int(wanted) <= self._last:
+            if wanted.version != self.subnet.version or not self._first <= int(wanted) <= self._last:
                 raise InvalidParameter(f"no configured subnet contains IP address {wanted}")
             if int(wanted) in self._taken:
                 raise Conflict("Address already in use")
@@ -68,16 +72,18 @@ class AddressSpace:
         while self._lowest in self._taken:
             self._lowest += 1
         if self._lowest > self._end:
-            raise Unavailable(f"no available IPv4 addresses on this network's address pools: {self.subnet}")
+            raise Unavailable(
+                f"no available IPv{self.subnet.version} addresses on this network's address pools: {self.subnet}"
+            )
         self._taken.add(self._lowest)
-        return IPv4Address(self._lowest)
+        return IPv4Address(self._lowest) if self.subnet.version == 4 else IPv6Address(self._lowest)
 
-    def reserve(self, address: IPv4Address) -> None:
+    def reserve(self, address: IPv4Address | IPv6Address) -> None:
         """Note that an address is in use already; one of another subnet concerns nobody here."""
         if self._first <= int(address) <= self._last:
             self._taken.add(int(address))
 
-    def release(self, address: IPv4Address) -> None:
+    def release(self, address: IPv4Address | IPv6Address) -> None:
         """Give an address back; nothing happens when it was free."""
         if int(address) in self._taken:
             self._taken.discard(int(address))
@@ -96,12 +102,15 @@ def subnets(pools: Sequence[AddressPool]) -> Iterator[IPv4Network]:
             raise InvalidParameter(f"invalid default address pool {pool.base} of size {pool.size}: {error}") from error
 
 
-def overlaps(subnet: IPv4Network, taken: Iterable[IPv4Network]) -> bool:
+def overlaps(subnet: IPv4Network | IPv6Network, taken: Iterable[IPv4Network | IPv6Network]) -> bool:
     """Whether addresses of the subnet are already reached some other way than through a default route."""
-    return any(route.prefixlen >= _WIDEST_ROUTE and subnet.overlaps(route) for route in taken)
+    return any(
+        route.prefixlen >= _WIDEST_ROUTE and subnet.version == route.version and subnet.overlaps(route)
+        for route in taken
+    )
 
 
-def choose_subnet(pools: Sequence[AddressPool], taken_routes: Iterable[IPv4Network]) -> IPv4Network:
+def choose_subnet(pools: Sequence[AddressPool], taken_routes: Iterable[IPv4Network | IPv6Network]) -> IPv4Network:
     """The first subnet of the pools (dockerd's when there are none) that overlaps no route of the host."""
     taken = list(taken_routes)
     for subnet in subnets(pools or DEFAULT_POOLS):
@@ -111,6 +120,20 @@ def choose_subnet(pools: Sequence[AddressPool], taken_routes: Iterable[IPv4Netwo
         "all predefined address pools have been fully subnetted: every one overlaps a route of this host; "
         "configure others with default-address-pools or bip"
     )
+
+
+def unique_local(seed: str) -> IPv6Network:
+    """The IPv6 addresses that networks get on the host with this name: local ones that no other site has (RFC 4193)."""
+    return IPv6Network((b"\xfd" + hashlib.sha256(seed.encode()).digest()[:5] + bytes(10), 48))
+
+
+def choose_subnet_6(base: IPv6Network, taken: Iterable[IPv4Network | IPv6Network]) -> IPv6Network:
+    """The first /64 of the base that overlaps nothing."""
+    others = [network for network in taken if network.version == 6]
+    for subnet in base.subnets(new_prefix=max(_SIZE_6, base.prefixlen)):
+        if not overlaps(subnet, others):
+            return subnet
+    raise Unavailable(f"all subnets of the IPv6 address pool {base} are in use")
 
 
 def parse_bip(text: str) -> IPv4Interface:
@@ -130,6 +153,10 @@ def parse_bip(text: str) -> IPv4Interface:
 def first_host(subnet: IPv4Network) -> IPv4Interface:
     """The gateway's address when nobody chose one."""
     return IPv4Interface((int(subnet.network_address) + 1, subnet.prefixlen))
+
+
+def first_host_6(subnet: IPv6Network) -> IPv6Interface:
+    return IPv6Interface((int(subnet.network_address) + 1, subnet.prefixlen))
 
 
 def mac_address(address: IPv4Address) -> str:

@@ -1,7 +1,8 @@
 """Which port of the host leads to which port of a container, and is it still free?
 
 While a port is published, the daemon holds a socket on it: no other program can take it meanwhile, and one that has it
-already is noticed before the container runs. No packet reaches the socket: the firewall leads them on before.
+already is noticed before the container runs. Packets do not reach the socket: the firewall leads them on before, all
+but for those that no rule can lead: from IPv6 to a container with IPv4 alone, and to ::1. A `relay` takes these.
 """
 
 import errno
@@ -11,7 +12,7 @@ import socket
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -20,7 +21,9 @@ from husk.errors import HuskError
 log = logging.getLogger(__name__)
 
 EVERYWHERE = "0.0.0.0"
+EVERYWHERE_6 = "::"
 _EPHEMERAL = Path("/proc/sys/net/ipv4/ip_local_port_range")
+_BACKLOG = 128
 _DEFAULT_EPHEMERAL = (32768, 60999)
 
 _KINDS = {
@@ -41,7 +44,14 @@ class PublishedPort(msgspec.Struct, frozen=True):
 
     @property
     def everywhere(self) -> bool:
-        return self.host_ip == EVERYWHERE
+        return self.host_ip in (EVERYWHERE, EVERYWHERE_6)
+
+    @property
+    def family(self) -> str:
+        """The packets that rules can lead there: `ip` or `ip6`, or "" if they would have to become the others."""
+        if (":" in self.host_ip) != (":" in self.container_ip):
+            return ""
+        return "ip6" if ":" in self.host_ip else "ip"
 
     @property
     def key(self) -> tuple[str, str, int]:
@@ -56,6 +66,18 @@ class PortWish(NamedTuple):
     host_ip: str = EVERYWHERE
     first: int = 0
     last: int = 0
+    # Another address on which the same port is wanted, if this host has such addresses.
+    also: str = ""
+
+
+class Relays(Protocol):
+    """Who serves what no rule can lead."""
+
+    def serve(self, port: PublishedPort, held: socket.socket) -> None: ...
+
+    def stop(self, port: PublishedPort) -> None: ...
+
+    def retarget(self, port: PublishedPort) -> None: ...
 
 
 class PortTaken(HuskError):
@@ -65,7 +87,8 @@ class PortTaken(HuskError):
 class Ports:
     """The ports of the host that this daemon's containers have. Nothing here blocks."""
 
-    def __init__(self) -> None:
+    def __init__(self, relays: Relays | None = None) -> None:
+        self._relays = relays
         self._held: dict[tuple[str, str, int], socket.socket | None] = {}
         # (protocol, port) -> addresses, to find a conflict without looking at every port
         self._addresses: dict[tuple[str, int], set[str]] = {}
@@ -74,12 +97,12 @@ class Ports:
     def __len__(self) -> int:
         return len(self._held)
 
-    def take(self, wishes: Sequence[PortWish], container_ip: str) -> list[PublishedPort]:
+    def take(self, wishes: Sequence[PortWish], container_ip: str, container_ip6: str = "") -> list[PublishedPort]:
         """Hold a port for each wish, or none at all."""
         taken: list[PublishedPort] = []
         try:
             for wish in wishes:
-                taken.append(self._take(wish, container_ip))
+                taken += self._take(wish, container_ip, container_ip6 or container_ip)
         except PortTaken:
             self.give_back(taken)
             raise
@@ -93,7 +116,13 @@ class Ports:
             except OSError as error:
                 log.warning("port %s:%d of a running container: %s", port.host_ip, port.host_port, error)
                 held = None
-            self._note(port.key, held)
+            self._note(port, held)
+
+    def retarget(self, ports: Iterable[PublishedPort]) -> None:
+        """The container of these is reached elsewhere now."""
+        for port in ports:
+            if self._relays is not None and port.key in self._held:
+                self._relays.retarget(port)
 
     def give_back(self, ports: Iterable[PublishedPort]) -> None:
         """Nothing happens for those that are not held."""
@@ -105,49 +134,82 @@ class Ports:
             addresses.discard(port.host_ip)
             if not addresses:
                 del self._addresses[port.protocol, port.host_port]
-            if held is not None:
-                held.close()
+            self._let_go(port, held)
 
     def close(self) -> None:
         """Let go of all sockets; what is published stays so."""
-        for held in self._held.values():
-            if held is not None:
-                held.close()
+        for (protocol, address, number), held in self._held.items():
+            self._let_go(PublishedPort(protocol, address, number, "", 0), held)
         self._held.clear()
         self._addresses.clear()
 
-    def _take(self, wish: PortWish, container_ip: str) -> PublishedPort:
+    def _let_go(self, port: PublishedPort, held: socket.socket | None) -> None:
+        if held is not None:
+            if self._relays is not None:
+                self._relays.stop(port)
+            held.close()
+
+    def _take(self, wish: PortWish, container_ip: str, container_ip6: str) -> list[PublishedPort]:
         failure: PortTaken | None = None
+        addresses = [wish.host_ip]
+        # SCTP goes by rules alone, and these lead from IPv6 to IPv6.
+        if wish.also and _listens(wish.also) and (wish.protocol != "sctp" or ":" in container_ip6):
+            addresses.append(wish.also)
         for number in self._candidates(wish):
+            ports = [
+                PublishedPort(
+                    wish.protocol,
+                    address,
+                    number,
+                    container_ip6 if ":" in address else container_ip,
+                    wish.container_port,
+                )
+                for address in addresses
+            ]
             try:
-                self._try(wish, number, container_ip)
+                self._try(ports)
             except PortTaken as error:
                 failure = failure or error
             else:
                 if not wish.first:
                     self._next[wish.protocol] = number + 1
-                return PublishedPort(wish.protocol, wish.host_ip, number, container_ip, wish.container_port)
+                return ports
         if failure is not None and wish.first and wish.first == wish.last:
             raise failure
-        raise PortTaken(f"Bind for {wish.host_ip}:{wish.first} failed: all ports are allocated")
+        raise PortTaken(f"Bind for {_shown(wish.host_ip)}:{wish.first} failed: all ports are allocated")
 
-    def _try(self, wish: PortWish, number: int, container_ip: str) -> None:
-        addresses = self._addresses.get((wish.protocol, number), set())
-        if wish.host_ip in addresses or EVERYWHERE in addresses or (addresses and wish.host_ip == EVERYWHERE):
-            raise PortTaken(f"Bind for {wish.host_ip}:{number} failed: port is already allocated")
+    def _try(self, ports: list[PublishedPort]) -> None:
+        """Hold all of them or none."""
+        for done, port in enumerate(ports):
+            try:
+                self._try_one(port)
+            except PortTaken:
+                self.give_back(ports[:done])
+                raise
+
+    def _try_one(self, port: PublishedPort) -> None:
+        address, number = port.host_ip, port.host_port
+        everywhere = EVERYWHERE_6 if ":" in address else EVERYWHERE
+        others = {
+            other for other in self._addresses.get((port.protocol, number), ()) if (":" in other) == (":" in address)
+        }
+        if address in others or everywhere in others or (others and address == everywhere):
+            raise PortTaken(f"Bind for {_shown(address)}:{number} failed: port is already allocated")
         try:
-            held = _hold(wish.protocol, wish.host_ip, number)
+            held = _hold(port.protocol, address, number)
         except OSError as error:
             reason = os.strerror(error.errno or errno.EINVAL).lower()
             raise PortTaken(
-                f"failed to bind host port for {wish.host_ip}:{number}:{container_ip}:{wish.container_port}"
-                f"/{wish.protocol}: {reason}"
+                f"failed to bind host port for {_shown(address)}:{number}:{_shown(port.container_ip)}"
+                f":{port.container_port}/{port.protocol}: {reason}"
             ) from error
-        self._note((wish.protocol, wish.host_ip, number), held)
+        self._note(port, held)
 
-    def _note(self, key: tuple[str, str, int], held: socket.socket | None) -> None:
-        self._held[key] = held
-        self._addresses.setdefault((key[0], key[2]), set()).add(key[1])
+    def _note(self, port: PublishedPort, held: socket.socket | None) -> None:
+        self._held[port.key] = held
+        self._addresses.setdefault((port.protocol, port.host_port), set()).add(port.host_ip)
+        if held is not None and self._relays is not None and ":" in port.host_ip and port.protocol != "sctp":
+            self._relays.serve(port, held)
 
     def _candidates(self, wish: PortWish) -> Iterator[int]:
         if wish.first:
@@ -164,8 +226,9 @@ class Ports:
 def _hold(protocol: str, address: str, port: int) -> socket.socket | None:
     """A socket that keeps everybody else from the port; None where the kernel does not have the protocol."""
     kind, number = _KINDS[protocol]
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:
-        held = socket.socket(socket.AF_INET, kind | socket.SOCK_CLOEXEC, number)
+        held = socket.socket(family, kind | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK, number)
     except OSError as error:
         if error.errno in (errno.EPROTONOSUPPORT, errno.ESOCKTNOSUPPORT):
             return None
@@ -174,13 +237,29 @@ def _hold(protocol: str, address: str, port: int) -> socket.socket | None:
         if kind == socket.SOCK_STREAM:
             # Connections that linger after their end are no reason to refuse the port.
             held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            held.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         held.bind((address, port))
         if kind == socket.SOCK_STREAM:
-            held.listen(1)
+            held.listen(_BACKLOG if family == socket.AF_INET6 else 1)
     except BaseException:
         held.close()
         raise
     return held
+
+
+def _listens(address: str) -> bool:
+    """Whether this host has addresses of that kind at all."""
+    try:
+        with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM) as probe:
+            probe.bind((address, 0))
+    except OSError:
+        return False
+    return True
+
+
+def _shown(address: str) -> str:
+    return f"[{address}]" if ":" in address else address
 
 
 def _ephemeral() -> tuple[int, int]:

@@ -1,15 +1,16 @@
 """What does a container's network consist of, and how is it made, removed, and found again after a crash?
 
 A sandbox is a network namespace held by a file, with the loopback up and, per network, an endpoint: `eth0`, `eth1`,
-..., each one end of a veth pair whose other end is a port of the network's bridge. All functions block (a few
-milliseconds of system calls): call them from a thread.
+..., each one end of a veth pair whose other end is a port of the network's bridge, or a macvlan or ipvlan interface on
+one of the host's. All functions block (a few milliseconds of system calls): call them from a thread.
 """
 
 import errno
 import secrets
 import socket
-from collections.abc import Collection, Iterable
-from ipaddress import IPv4Address, IPv4Interface
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
+from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface, ip_address
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,6 +28,7 @@ class Lease(msgspec.Struct, frozen=True):
     """A sandbox and its place on one network, given to one container: all that is needed to release it."""
 
     sandbox_path: str
+    # The other end on the host; for an `upper` interface, which has none, a name that nothing else has.
     host_interface: str
     ip_address: str
     prefix_len: int
@@ -34,11 +36,24 @@ class Lease(msgspec.Struct, frozen=True):
     gateway: str
     mac_address: str
     interface: str = _FIRST_NAME
+    # "" and 0 on a network without IPv6.
+    ip6_address: str = ""
+    prefix6_len: int = 0
+    gateway6: str = ""
+
+
+class Upper(NamedTuple):
+    """An interface on one of the host's instead of on a bridge: `macvlan` or `ipvlan`, with the kernel's numbers."""
+
+    kind: str
+    mode: int
+    flags: int = 0
 
 
 class Wiring(NamedTuple):
     """How an endpoint is connected."""
 
+    # The bridge, or the interface of the host that an `upper` one is made on.
     bridge: str
     address: IPv4Interface
     gateway: IPv4Address | None
@@ -46,12 +61,19 @@ class Wiring(NamedTuple):
     mac: str = ""
     # Cut off from the other endpoints on the bridge.
     isolated: bool = False
+    address6: IPv6Interface | None = None
+    gateway6: IPv6Address | None = None
+    upper: Upper | None = None
+    # What the interface is called inside; "" for the next free of eth0, eth1, ...
+    name: str = ""
+    # Settings below /proc/sys, with IFNAME for that name.
+    sysctls: tuple[tuple[str, str], ...] = ()
 
 
 def build(directory: Path, wiring: Wiring) -> Lease:
     """Make a sandbox that is ready for a container's first process. On failure nothing is left."""
     name = secrets.token_hex(5)
-    lease = _lease(directory / name, wiring, _FIRST_NAME, name)
+    lease = _lease(directory / name, wiring, wiring.name or _FIRST_NAME, name)
     # By name each time: somebody may have deleted the bridge and made it anew.
     master = socket.if_nametoindex(wiring.bridge)
     with NetlinkSocket() as host:
@@ -89,30 +111,33 @@ def attach(sandbox_path: str, wiring: Wiring) -> Lease:
 
         def connect() -> Lease:
             present = {link for _, link in socket.if_nameindex()}
-            inside = next(f"eth{number}" for number in range(1 << 16) if f"eth{number}" not in present)
-            lease = _lease(path, wiring, inside, name)
+            free = next(f"eth{number}" for number in range(1 << 16) if f"eth{number}" not in present)
+            lease = _lease(path, wiring, wiring.name or free, name)
             _plug_in(host, namespace.fileno(), lease, wiring, master)
             try:
                 _configure(lease, wiring, default_route=False)
             except OSError:
-                _delete_links(host, [lease.host_interface])
+                with NetlinkSocket() as own:
+                    _delete_links(own, [lease.interface])
                 raise
             return lease
 
         return namespaces.run_inside(path, connect)
 
 
-def set_default_route(sandbox_path: str, gateway: str) -> None:
-    """Lead packets for other networks to this gateway, or nowhere when it is empty."""
+def set_default_route(sandbox_path: str, gateway: str, gateway6: str = "") -> None:
+    """Lead packets for other networks to these gateways, or nowhere where one is empty."""
 
     def change() -> None:
         with NetlinkSocket() as inside:
-            if gateway:
-                inside.execute(rtnetlink.replace_default_route(IPv4Address(gateway)))
-                return
-            (error,) = inside.attempt([rtnetlink.delete_default_route()])
-            if error is not None and error.errno != errno.ESRCH:
-                raise error
+            for version, address in ((4, gateway), (6, gateway6)):
+                if address:
+                    inside.execute(rtnetlink.replace_default_route(ip_address(address)))
+                    continue
+                (error,) = inside.attempt([rtnetlink.delete_default_route(version)])
+                # There was none; or the kernel has no IPv6.
+                if error is not None and error.errno not in (errno.ESRCH, errno.EOPNOTSUPP, errno.EAFNOSUPPORT):
+                    raise error
 
     namespaces.run_inside(Path(sandbox_path), change)
 
@@ -124,12 +149,21 @@ def _lease(path: Path, wiring: Wiring, inside: str, name: str) -> Lease:
         ip_address=str(wiring.address.ip),
         prefix_len=wiring.address.network.prefixlen,
         gateway=str(wiring.gateway or ""),
-        mac_address=wiring.mac or mac_address(wiring.address.ip),
+        # An ipvlan interface has that of its parent.
+        mac_address=""
+        if wiring.upper and wiring.upper.kind == "ipvlan"
+        else wiring.mac or mac_address(wiring.address.ip),
         interface=inside,
+        ip6_address=str(wiring.address6.ip) if wiring.address6 else "",
+        prefix6_len=wiring.address6.network.prefixlen if wiring.address6 else 0,
+        gateway6=str(wiring.gateway6 or ""),
     )
 
 
 def _plug_in(host: NetlinkSocket, namespace: int, lease: Lease, wiring: Wiring, master: int) -> None:
+    if wiring.upper is not None:
+        host.execute(upper_link(wiring.upper, lease.interface, master, lease.mac_address, namespace, wiring.mtu))
+        return
     messages = [
         rtnetlink.add_veth(
             lease.host_interface,
@@ -145,6 +179,14 @@ def _plug_in(host: NetlinkSocket, namespace: int, lease: Lease, wiring: Wiring, 
     host.execute(*messages)
 
 
+def upper_link(
+    upper: Upper, name: str, parent: int, mac: str = "", namespace: int | None = None, mtu: int = 0
+) -> Message:
+    if upper.kind == "macvlan":
+        return rtnetlink.add_macvlan(name, parent, mode=upper.mode, mac=mac, namespace=namespace, mtu=mtu)
+    return rtnetlink.add_ipvlan(name, parent, mode=upper.mode, flags=upper.flags, namespace=namespace, mtu=mtu)
+
+
 def _port(name: str, isolated: bool) -> Message:
     # A container may ask for its own published port: where the kernel shows bridged packets to the firewall, they go
     # back through the port they came from.
@@ -152,17 +194,27 @@ def _port(name: str, isolated: bool) -> Message:
 
 
 def _configure(lease: Lease, wiring: Wiring, default_route: bool) -> None:
-    """Inside the namespace: address and routes."""
-    # The network has no IPv6 addresses; a link-local one would only cause traffic.
-    sysctl.try_write(f"net/ipv6/conf/{lease.interface}/disable_ipv6", "1")
-    messages = [
-        rtnetlink.add_address(socket.if_nametoindex(lease.interface), wiring.address),
-        rtnetlink.set_up(lease.interface),
-    ]
-    if default_route and wiring.gateway is not None:
-        messages.append(rtnetlink.add_default_route(wiring.gateway))
+    """Inside the namespace: addresses and routes."""
+    settings = f"net/ipv6/conf/{lease.interface}"
+    if wiring.address6 is None:
+        # The network has no IPv6 addresses; a link-local one would only cause traffic.
+        sysctl.try_write(f"{settings}/disable_ipv6", "1")
+    else:
+        sysctl.try_write(f"{settings}/disable_ipv6", "0")
+        # Its addresses and routes are the engine's matter, not that of some router on the network.
+        sysctl.try_write(f"{settings}/accept_ra", "0")
+    index = socket.if_nametoindex(lease.interface)
+    messages = [rtnetlink.add_address(index, wiring.address)]
+    if wiring.address6 is not None:
+        messages.append(rtnetlink.add_address(index, wiring.address6))
+    messages.append(rtnetlink.set_up(lease.interface))
+    for gateway in (wiring.gateway, wiring.gateway6):
+        if default_route and gateway is not None:
+            messages.append(rtnetlink.add_default_route(gateway))
     with NetlinkSocket() as inside:
         inside.execute(*messages)
+    for setting, value in wiring.sysctls:
+        sysctl.write(setting.replace("IFNAME", lease.interface), value)
 
 
 def _allow_unprivileged() -> None:
@@ -194,6 +246,17 @@ def disconnect(leases: Iterable[Lease]) -> None:
         _delete_links(host, [lease.host_interface for lease in leases])
 
 
+def unplug(lease: Lease) -> None:
+    """Remove an endpoint of which nothing is on the host, from inside. Nothing happens when it is gone."""
+
+    def remove() -> None:
+        with NetlinkSocket() as inside:
+            _delete_links(inside, [lease.interface])
+
+    with suppress(FileNotFoundError):
+        namespaces.run_inside(Path(lease.sandbox_path), remove)
+
+
 def sweep(directory: Path, keep: Collection[str]) -> None:
     """Remove every sandbox in the directory but those at the paths to keep."""
     names = {Path(path).name for path in keep}
@@ -202,39 +265,31 @@ def sweep(directory: Path, keep: Collection[str]) -> None:
             namespaces.remove(path)
 
 
-def sweep_ports(bridge: str, keep: Collection[Lease]) -> None:
+def sweep_ports(host: NetlinkSocket, links: Iterable[rtnetlink.Link], master: int, keep: Collection[Lease]) -> None:
     """Remove every veth on the bridge that no lease owns."""
     kept = {lease.host_interface for lease in keep}
-    with NetlinkSocket() as host:
-        master = socket.if_nametoindex(bridge)
-        links = [rtnetlink.parse_link(payload) for payload in host.dump(rtnetlink.list_links(master))]
-        # The bridge may be the administrator's own, with ports that are not ours.
-        _delete_links(
-            host,
-            [
-                link.name
-                for link in links
-                if link.master == master
-                and link.kind == "veth"
-                and link.name.startswith(_VETH_PREFIX)
-                and link.name not in kept
-            ],
-        )
+    # The bridge may be the administrator's own, with ports that are not ours.
+    stale = [
+        link.name
+        for link in links
+        if link.master == master
+        and link.kind == "veth"
+        and link.name.startswith(_VETH_PREFIX)
+        and link.name not in kept
+    ]
+    _delete_links(host, stale)
 
 
-def reattach(bridge: str, leases: Collection[Lease], isolated: bool = False) -> None:
+def reattach(
+    host: NetlinkSocket, links: Mapping[str, rtnetlink.Link], master: int, leases: Iterable[Lease], isolated: bool
+) -> None:
     """Make the leases' interfaces ports of the bridge again, in case it was deleted and made anew."""
-    if not leases:
-        return
-    master = socket.if_nametoindex(bridge)
-    with NetlinkSocket() as host:
-        present = {link.name: link for link in map(rtnetlink.parse_link, host.dump(rtnetlink.list_links()))}
-        for lease in leases:
-            link = present.get(lease.host_interface)
-            if link is not None and (link.master != master or not link.up):
-                host.execute(
-                    rtnetlink.set_master(link.name, master), _port(link.name, isolated), rtnetlink.set_up(link.name)
-                )
+    for lease in leases:
+        link = links.get(lease.host_interface)
+        if link is not None and (link.master != master or not link.up):
+            host.execute(
+                rtnetlink.set_master(link.name, master), _port(link.name, isolated), rtnetlink.set_up(link.name)
+            )
 
 
 def _delete_links(host: NetlinkSocket, names: list[str]) -> None:

@@ -1,7 +1,7 @@
 """Who does a container's process run as? The client's `user[:group]` looked up in the image's own passwd and group."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from husk.errors import InvalidParameter
 
@@ -13,6 +13,8 @@ class User:
     uid: int = 0
     gid: int = 0
     additional_gids: tuple[int, ...] = ()
+    listed: bool = field(default=True, compare=False)
+    """Is it in the passwd file? The runtime looks for its home there."""
 
 
 def resolve_user(text: str, passwd: str, group: str, group_add: Sequence[str] = ()) -> User:
@@ -29,7 +31,7 @@ def resolve_user(text: str, passwd: str, group: str, group_add: Sequence[str] = 
         supplementary = [number for _, number, members in _groups(group) if name in members]
     supplementary += [_find_group(item, group) for item in group_add]
     # The primary group is listed too: otherwise a process could drop it and escape a group's lack of rights.
-    return User(uid, gid, tuple(dict.fromkeys([gid, *supplementary])))
+    return User(uid, gid, tuple(dict.fromkeys([gid, *supplementary])), bool(name))
 
 
 def _find_user(text: str, passwd: str) -> tuple[int, int, str]:

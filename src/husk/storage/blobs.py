@@ -59,7 +59,7 @@ class BlobStore:
 
     def all(self) -> set[str]:
         """The digests of all blobs."""
-        return {f"sha256:{name}" for name in os.listdir(self._content)}
+        return {digest for name in os.listdir(self._content) if _DIGEST.fullmatch(digest := f"sha256:{name}")}
 
     async def read(self, digest: str) -> bytes:
         """The whole blob; for manifests and configurations, which are small."""
@@ -83,6 +83,7 @@ class BlobStore:
         unused = sorted(self.all().difference(keep))
         for digest in unused:
             await self.remove(digest)
+        await asyncio.to_thread(self._remove_strays)
         return unused
 
     def temporary(self) -> Path:
@@ -92,6 +93,16 @@ class BlobStore:
     def adopt(self, temporary: Path, digest: str) -> None:
         """Make a file that was written at `temporary` visible as the blob `digest`."""
         os.replace(temporary, self.path(digest))
+
+    def _remove_strays(self) -> None:
+        """What somebody else has put between our blobs."""
+        for name in os.listdir(self._content):
+            if _DIGEST.fullmatch(f"sha256:{name}") is None:
+                path = self._content / name
+                if path.is_dir() and not path.is_symlink():
+                    remove_tree(path)
+                else:
+                    path.unlink(missing_ok=True)
 
     def _put(self, data: bytes) -> str:
         digest = "sha256:" + hashlib.sha256(data).hexdigest()

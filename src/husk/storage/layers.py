@@ -20,7 +20,7 @@ import os
 import re
 import stat
 import threading
-from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn, Self, TypeVar
@@ -115,7 +115,9 @@ class Ingest:
 class LayerStore:
     """All layers of a daemon, below one directory."""
 
-    def __init__(self, root: Path, state: StateStore, blobs: BlobStore) -> None:
+    def __init__(self, root: Path, state: StateStore, blobs: BlobStore, max_size: int = 0) -> None:
+        """`max_size` is what a layer may have when it is unpacked; 0 is no limit."""
+        self._max_size = max_size
         self._layers = root / "l"
         self._trash = root / "trash"
         self._state = state
@@ -128,9 +130,9 @@ class LayerStore:
         self._stop = threading.Event()
 
     @classmethod
-    async def open(cls, root: Path, state: StateStore, blobs: BlobStore) -> Self:
+    async def open(cls, root: Path, state: StateStore, blobs: BlobStore, max_size: int = 0) -> Self:
         """Load the records and sweep what has none."""
-        store = cls(root, state, blobs)
+        store = cls(root, state, blobs, max_size)
         store._layers.mkdir(parents=True, exist_ok=True, mode=0o710)
         store._trash.mkdir(exist_ok=True, mode=0o700)
         layers = [msgspec.json.decode(body, type=Layer) for body in state.load(KIND).values()]
@@ -155,8 +157,9 @@ class LayerStore:
     def get(self, chain: str) -> Layer | None:
         return self._records.get(chain)
 
-    def all(self) -> Iterable[Layer]:
-        return self._records.values()
+    def all(self) -> list[Layer]:
+        """As of now: whoever goes through them may remove some."""
+        return list(self._records.values())
 
     def blobs(self) -> set[str]:
         """The digests of the blobs that layers own; `BlobStore.sweep` must keep them."""
@@ -182,7 +185,7 @@ class LayerStore:
         expected = "-" if digest is None else validate_digest(digest)
         staging, blob_file = self._make_staging()
         try:
-            worker = Worker.start("husk.storage.unpack", [str(self._layers / staging), str(blob_file), expected])
+            worker = Worker.start(*self._unpacking(staging, blob_file, expected))
         except BaseException:
             self._drop(staging, blob_file)
             raise
@@ -198,7 +201,7 @@ class LayerStore:
         try:
             producer, worker = Worker.start_pair(
                 ("husk.storage.diff", [str(upper)]),
-                ("husk.storage.unpack", [str(self._layers / staging), str(blob_file), "-"]),
+                self._unpacking(staging, blob_file, "-"),
             )
         except BaseException:
             self._drop(staging, blob_file)
@@ -229,10 +232,18 @@ class LayerStore:
         """
         return await self._whole(self._remove(chain))
 
+    async def renew(self, chain: str, unpacked: Unpacked) -> Layer:
+        """Give a damaged layer the same content anew, directory and blob; nobody may have it mounted."""
+        return await self._whole(self._renew(chain, unpacked))
+
+    async def emptied(self) -> None:
+        """Wait until what was thrown away is deleted."""
+        if self._emptying is not None:
+            await asyncio.wait({self._emptying})
+
     async def _commit(self, unpacked: Unpacked, parent: str) -> Layer:
         async with self._lock:
-            below = self._records.get(parent)
-            if parent and below is None:
+            if parent and parent not in self._records:
                 self._drop(unpacked.staging, unpacked.blob_file)
                 raise NotFound(f"layer does not exist: {parent}")
             chain = chain_id(parent, unpacked.diff_id)
@@ -250,11 +261,7 @@ class LayerStore:
                 blob_size=unpacked.blob_size,
                 media_type=unpacked.media_type,
             )
-            if below is not None and not unpacked.describes_root:
-                # The union's root directory looks like the topmost layer's.
-                status = self.path(below).stat()
-                os.chown(self.path(layer), status.st_uid, status.st_gid)
-                os.chmod(self.path(layer), stat.S_IMODE(status.st_mode))
+            self._give_root(layer, unpacked)
             self._blobs.adopt(unpacked.blob_file, unpacked.blob)
             await self._state.commit(Change(KIND, chain, msgspec.json.encode(layer)))
             self._records[chain] = layer
@@ -276,6 +283,43 @@ class LayerStore:
     async def _whole(self, work: Coroutine[object, object, T]) -> T:
         """Do `work` to its end though the caller may be cancelled: memory and disk must say the same."""
         return await asyncio.shield(self._tasks.spawn(work, "layers", awaited=True))
+
+    async def _renew(self, chain: str, unpacked: Unpacked) -> Layer:
+        async with self._lock:
+            old = self._records.get(chain)
+            if old is None or old.diff_id != unpacked.diff_id:
+                self._drop(unpacked.staging, unpacked.blob_file)
+                raise NotFound(f"there is no layer {chain} with this content")
+            layer = msgspec.structs.replace(
+                old,
+                directory=unpacked.staging,
+                size=unpacked.size,
+                blob=unpacked.blob,
+                blob_size=unpacked.blob_size,
+                media_type=unpacked.media_type,
+            )
+            self._give_root(layer, unpacked)
+            self._blobs.adopt(unpacked.blob_file, unpacked.blob)
+            await self._state.commit(Change(KIND, chain, msgspec.json.encode(layer)))
+            self._records[chain] = layer
+            if all(other.directory != old.directory for other in self._records.values()):
+                self._throw_away(old.directory)
+            if old.blob not in self.blobs():
+                await self._blobs.remove(old.blob)
+        self._empty_trash_soon()
+        return layer
+
+    def _give_root(self, layer: Layer, unpacked: Unpacked) -> None:
+        """The union's root directory looks like the topmost layer's."""
+        below = self._records.get(layer.parent)
+        if below is not None and not unpacked.describes_root:
+            status = self.path(below).stat()
+            os.chown(self.path(layer), status.st_uid, status.st_gid)
+            os.chmod(self.path(layer), stat.S_IMODE(status.st_mode))
+
+    def _unpacking(self, staging: str, blob_file: Path, expected: str) -> tuple[str, list[str]]:
+        """The worker that unpacks a layer, and its arguments."""
+        return "husk.storage.unpack", [str(self._layers / staging), str(blob_file), expected, str(self._max_size)]
 
     def _make_staging(self) -> tuple[str, Path]:
         self._sequence += 1

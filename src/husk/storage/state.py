@@ -11,6 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple, Self
 
+from husk.errors import SystemFault
+
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS document (
     kind TEXT NOT NULL,
@@ -27,6 +29,29 @@ class Change(NamedTuple):
     kind: str
     key: str
     body: bytes | None
+
+
+def read_documents(path: Path) -> dict[str, dict[str, bytes]]:
+    """All documents by kind and key as they stand at one moment, whether a daemon uses the file or not.
+
+    SystemFault when the file is missing or damaged.
+    """
+    try:
+        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None)
+        try:
+            connection.execute("PRAGMA query_only=1")
+            verdict = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+            rows = connection.execute("SELECT kind, key, body FROM document").fetchall()
+        finally:
+            connection.close()
+    except sqlite3.Error as error:
+        raise SystemFault(f"{path} cannot be read: {error}") from None
+    if verdict != "ok":
+        raise SystemFault(f"{path} is damaged: {verdict}")
+    documents: dict[str, dict[str, bytes]] = {}
+    for kind, key, body in rows:
+        documents.setdefault(kind, {})[key] = bytes(body)
+    return documents
 
 
 class StateStore:

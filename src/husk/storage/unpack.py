@@ -1,6 +1,6 @@
 """How does one layer come in? The worker process: stream in, blob file and directory tree out, never in the daemon.
 
-    unpack <directory> <blob file> <expected digest or ->
+    unpack <directory> <blob file> <expected digest or -> <most bytes that it may unpack to, or 0>
 
 Standard input is the layer as the registry keeps it (plain tar, gzip, zstd, bzip2, xz: its first bytes tell). One
 thread hashes it and writes the blob file, another reads that and decompresses, the main thread hashes the archive and
@@ -35,6 +35,13 @@ _XZ_MAGIC = b"\xfd7zXZ\0"
 
 _BUFFER_SIZE = 1 << 20
 _BUFFERS = 4
+
+
+class TooLarge(TarError):
+    """The archive is larger than it may be: a few bytes can decompress to any number."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"layer is larger than {limit} bytes when unpacked, which is this daemon's max-layer-size")
 
 
 class Reader(Protocol):
@@ -125,8 +132,10 @@ class Source(threading.Thread):
 class Decompression(threading.Thread):
     """Fills buffers with the archive's bytes, ahead of the thread that makes the files."""
 
-    def __init__(self, source: Source, reader: Reader, verify: bool) -> None:
+    def __init__(self, source: Source, reader: Reader, verify: bool, limit: int = 0) -> None:
         super().__init__(name="decompression", daemon=True)
+        self._limit = limit
+        self._size = 0
         self._source = source
         self._reader = reader
         self._verify = verify
@@ -152,6 +161,10 @@ class Decompression(threading.Thread):
             raise item
         self._current, count = item
         view = memoryview(self._current)[:count]
+        self._size += count
+        # The archive and not its files: a million empty files or a tail of zeros are bombs as well.
+        if self._limit and self._size > self._limit:
+            raise TooLarge(self._limit)
         # Here and not in `run`: decompressing is the longer half of the work.
         self._hash.update(view)
         return view
@@ -186,19 +199,32 @@ class Decompression(threading.Thread):
                 self._full.put(error)
 
 
+class LayerExtractor(Extractor):
+    """Refuses files whose holes alone pass the limit; all else the archive's own size has shown before."""
+
+    def __init__(self, stream: TarStream, limit: int) -> None:
+        super().__init__(stream)
+        self._limit = limit
+
+    def _fill_sparse(self, fd: int, pieces: list[tuple[int, int]], size: int) -> None:
+        if self._limit and self.size + size > self._limit:
+            raise TooLarge(self._limit)
+        super()._fill_sparse(fd, pieces, size)
+
+
 def main() -> None:
-    directory, blob, expected = sys.argv[1:]
+    directory, blob, expected, limit = sys.argv[1:]
     # The daemon's own messages must not get between the outcome and its reader.
     out = os.dup(1)
     os.dup2(2, 1)
-    outcome = unpack(0, directory, blob, "" if expected == "-" else expected)
+    outcome = unpack(0, directory, blob, "" if expected == "-" else expected, int(limit))
     with contextlib.suppress(BrokenPipeError):  # the daemon was killed meanwhile: nobody wants to know
         os.write(out, outcome.replace("\n", " ").encode("utf-8", "backslashreplace") + b"\n")
     # Leaving without Python's own tidying: nothing is buffered, and a thread may be waiting for data nobody wants.
     os._exit(0)
 
 
-def unpack(fd: int, directory: str, blob: str, expected: str) -> str:
+def unpack(fd: int, directory: str, blob: str, expected: str, limit: int = 0) -> str:
     """Do the work and put the outcome into a line."""
     try:
         source = Source(fd, os.open(blob, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600))
@@ -206,8 +232,8 @@ def unpack(fd: int, directory: str, blob: str, expected: str) -> str:
         _confine(directory)
     except OSError as error:
         return f"system {error}"
-    decompression = Decompression(source, reader, verify=bool(expected))
-    extractor = Extractor(stream := TarStream(decompression.next_buffer))
+    decompression = Decompression(source, reader, bool(expected), limit)
+    extractor = LayerExtractor(stream := TarStream(decompression.next_buffer), limit)
     source.start()
     decompression.start()
     failure: Exception | None = None
@@ -216,6 +242,8 @@ def unpack(fd: int, directory: str, blob: str, expected: str) -> str:
         stream.drain()
     except Exception as error:
         failure = error
+        if isinstance(error, TooLarge):
+            return describe(error)
         if is_fault_of_host(error):
             return f"system unpacking failed: {error}"
         if expected:

@@ -181,24 +181,7 @@ def test_go_reads_json_generously_and_so_do_we(daemon: Daemon):
 
 # A value for each field that `validate` refuses so far; one that becomes possible leaves its table, and so this test.
 SAMPLES: dict[str, Any] = {
-    "volumes_from": ["other"],
     "links": ["other:alias"],
-    "port_bindings": {"80/tcp": [{"HostPort": "8080"}]},
-    "publish_all_ports": True,
-    "storage_opt": {"size": "1G"},
-    "device_requests": [{"Count": -1, "Capabilities": [["gpu"]]}],
-    "blkio_weight_device": [{"Path": "/dev/vda", "Weight": 100}],
-    "blkio_device_read_bps": [{"Path": "/dev/vda", "Rate": 1000}],
-    "blkio_device_write_bps": [{"Path": "/dev/vda", "Rate": 1000}],
-    "blkio_device_read_iops": [{"Path": "/dev/vda", "Rate": 1000}],
-    "blkio_device_write_iops": [{"Path": "/dev/vda", "Rate": 1000}],
-    "devices": [{"PathOnHost": "/dev/null", "PathInContainer": "/dev/x", "CgroupPermissions": "rwm"}],
-    "device_cgroup_rules": ["c 1:3 r"],
-    "cgroup": "container:other",
-    "cgroup_parent": "/other",
-    "oom_kill_disable": True,
-    "volume_driver": "local",
-    "isolation": "hyperv",
 }
 WIRE_NAMES = dict(zip(HostConfig.__struct_fields__, HostConfig.__struct_encode_fields__, strict=True))
 
@@ -214,8 +197,8 @@ def test_what_is_missing_is_501_and_creates_nothing(daemon: Daemon, field: str):
 @pytest.mark.parametrize(
     "host_config",
     [
-        {"SecurityOpt": ["apparmor=own-profile"]},
-        {"LogConfig": {"Type": "syslog"}},
+        {"LogConfig": {"Type": "awslogs"}},
+        {"NetworkMode": "ns:/run/netns/x"},
     ],
 )
 def test_values_that_are_missing_are_501_and_create_nothing(daemon: Daemon, host_config: dict[str, Any]):

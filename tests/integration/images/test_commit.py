@@ -171,7 +171,7 @@ def test_a_paused_container_stays_paused(daemon: Daemon) -> None:
     ("query", "status", "message"),
     [
         ({"changes": "RUN true"}, 400, "RUN is not a valid change command"),
-        ({"changes": "NONSENSE x"}, 400, "unknown instruction: NONSENSE"),
+        ({"changes": "NONSENSE x"}, 400, "NONSENSE is not a valid change command"),
         ({"changes": ["ENV A=1", "EXPOSE many"]}, 400, "invalid containerPort: many"),
         ({"changes": "STOPSIGNAL SIGWHAT"}, 400, None),
         ({"repo": "UPPER"}, 400, None),

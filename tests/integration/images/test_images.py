@@ -220,9 +220,12 @@ def test_removing_one_of_two_names_removes_the_name(daemon: Daemon, name: str) -
     assert inspect(daemon, name)["RepoTags"] == [name]
 
 
-def test_two_tags_of_one_repository_go_by_id(daemon: Daemon, name: str, app: tuple[Registry, Image]) -> None:
+def test_two_tags_of_one_repository_go_by_id_only_by_force(
+    daemon: Daemon, name: str, app: tuple[Registry, Image]
+) -> None:
     daemon.docker("tag", name, name.removesuffix(":1") + ":2")
-    out = daemon.docker("rmi", app[1].config_digest).stdout
+    assert delete(daemon, app[1].config_digest).status == 409
+    out = daemon.docker("rmi", "-f", app[1].config_digest).stdout
     assert out.count("Untagged: ") == 3 and f"Deleted: {app[1].config_digest}" in out
 
 

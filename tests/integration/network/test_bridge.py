@@ -6,7 +6,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from ipaddress import IPv4Address, IPv4Interface
+from ipaddress import IPv4Interface
 from pathlib import Path
 
 import pytest
@@ -17,8 +17,9 @@ from husk.kernel import namespaces, rtnetlink, sysctl
 from husk.kernel.netlink import NetlinkSocket
 from husk.kernel.nftables import Nftables
 from husk.network import sandbox
-from husk.network.bridge import BridgeDriver, BridgeSettings
+from husk.network.bridge import BridgeDriver, Wish
 from husk.network.firewall import Firewall
+from husk.network.ground import BridgeSettings, Opening
 from husk.network.sandbox import Lease
 
 # Addresses that are reserved for documentation: nothing real is ever reached.
@@ -247,7 +248,7 @@ async def test_releasing_twice_does_not_free_the_successors_address(settings):
     await driver.release(first)
     await driver.close(remove=False)
     assert successor.host_interface in links()
-    assert driver._owners[IPv4Address(first.ip_address)] == successor.host_interface
+    assert driver._owners[first.ip_address] == successor.host_interface
 
 
 async def test_releasing_frees_the_address_though_a_process_lingers(settings):
@@ -364,3 +365,50 @@ async def test_a_bridge_of_the_administrator_is_used_but_never_deleted(settings)
     assert (driver.gateway, driver.subnet) == ("10.3.0.7", "10.3.0.0/24")
     await driver.close(remove=True)
     assert {settings.interface, "port0"} <= links()
+
+
+async def test_an_endpoint_has_an_ipv6_address_too(settings):
+    driver = await open_driver(settings._replace(pool6="fd11:22:33::/48"), None, [])
+    assert (driver.subnet6, driver.gateway6) == ("fd11:22:33::/64", "fd11:22:33::1")
+    one, other = await driver.acquire(), await driver.acquire(Wish(address6="fd11:22:33::99"))
+    assert (one.ip6_address, other.ip6_address) == ("fd11:22:33::2", "fd11:22:33::99")
+    assert pings(one.sandbox_path, other.ip6_address)
+    assert pings(one.sandbox_path, driver.gateway6)
+    await driver.release(other)
+    assert (await driver.acquire(Wish(address6="fd11:22:33::99"))).ip6_address == "fd11:22:33::99"
+    await driver.close(remove=True)
+    assert veths() == set()
+
+
+async def test_the_next_network_gets_the_next_ipv6_subnet(settings, tmp_path):
+    driver = await open_driver(settings._replace(pool6="fd11:22:33::/48"), None, [])
+    other = await open_driver(settings._replace(interface="hk-next-0", pool6="fd11:22:33::/48"), None, [])
+    assert (driver.subnet6, other.subnet6) == ("fd11:22:33::/64", "fd11:22:33:1::/64")
+
+
+async def test_an_interface_gets_its_name_and_settings(settings):
+    driver = await open_driver(settings, None, [])
+    sysctls = (("net/ipv4/conf/IFNAME/log_martians", "1"),)
+    lease = await driver.acquire(Wish(name="lan7", sysctls=sysctls))
+    assert lease.interface == "lan7"
+    read = ["busybox", "cat", "/proc/sys/net/ipv4/conf/lan7/log_martians"]
+    command = ["nsenter", f"--net={lease.sandbox_path}", "unshare", "-m", *read]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "1\n"
+
+
+async def test_many_networks_are_opened_at_once(settings):
+    firewall = Firewall(TABLE)
+    openings = [Opening(settings._replace(interface=f"hk-{n}", bip=f"10.9.{n}.1/24"), None, []) for n in range(30)]
+    drivers = await BridgeDriver.open_all(openings, firewall)
+    await asyncio.to_thread(firewall.apply)
+    again = await BridgeDriver.open_all(openings, firewall)
+    assert [driver.gateway for driver in again] == [driver.gateway for driver in drivers]
+    leases = await asyncio.gather(*(driver.acquire() for driver in again))
+    assert all(pings(lease.sandbox_path, lease.gateway) for lease in leases[::10])
+
+
+async def test_networks_that_are_opened_at_once_get_different_subnets(settings):
+    openings = [Opening(settings._replace(interface=f"hk-{n}", pool6="fd11::/48"), None, []) for n in range(3)]
+    drivers = await BridgeDriver.open_all(openings, Firewall(TABLE))
+    assert len({driver.subnet for driver in drivers}) == 3
+    assert len({driver.subnet6 for driver in drivers}) == 3

@@ -58,6 +58,17 @@ def outside(tmp_path: Path) -> Iterator[Outside]:
 
 
 @pytest.fixture(autouse=True)
+def no_threads_left() -> Iterator[None]:
+    """A thread that outlives its test reads from descriptors that belong to somebody else by then."""
+    before = set(threading.enumerate())
+    yield
+    left = [thread for thread in threading.enumerate() if thread not in before]
+    for thread in left:
+        thread.join(PATIENCE)
+    assert not [thread.name for thread in left if thread.is_alive()]
+
+
+@pytest.fixture(autouse=True)
 def no_networks_left(request: pytest.FixtureRequest) -> Iterator[None]:
     """After each test on the shared daemon: none of its networks, and no bridge of theirs."""
     if "daemon" not in request.fixturenames:
@@ -122,7 +133,7 @@ def serving(namespace: Path | None, port: int, kind: int = socket.SOCK_STREAM, a
     """A server that tells everybody the address it sees them at."""
 
     def listen() -> socket.socket:
-        made = socket.socket(socket.AF_INET, kind)
+        made = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, kind)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind((address, port))
         if kind == socket.SOCK_STREAM:
@@ -161,7 +172,7 @@ def reach(
     """What a server says; "" when there is no answer."""
 
     def connect() -> socket.socket:
-        made = socket.socket(socket.AF_INET, kind)
+        made = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, kind)
         made.settimeout(seconds)
         made.connect((address, port))
         return made

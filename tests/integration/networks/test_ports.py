@@ -110,13 +110,17 @@ def test_what_clients_are_told(net):
     net.run("web", "-p", f"{port}:80", "-p", f"127.0.0.1:{port + 1}:80", "--expose", "81", "--expose", "90-91/udp")
     shown = json.loads(net.inspect("web", "{{json .NetworkSettings.Ports}}"))
     assert shown == {
-        "80/tcp": [{"HostIp": "0.0.0.0", "HostPort": str(port)}, {"HostIp": "127.0.0.1", "HostPort": str(port + 1)}],
+        "80/tcp": [
+            {"HostIp": "0.0.0.0", "HostPort": str(port)},
+            {"HostIp": "::", "HostPort": str(port)},
+            {"HostIp": "127.0.0.1", "HostPort": str(port + 1)},
+        ],
         "81/tcp": None,
         "90/udp": None,
         "91/udp": None,
     }
     listed = net.daemon.docker("ps", "--format", "{{.Ports}}").stdout.strip()
-    assert listed == f"81/tcp, 90-91/udp, 0.0.0.0:{port}->80/tcp, 127.0.0.1:{port + 1}->80/tcp"
+    assert listed == f"81/tcp, 90-91/udp, 0.0.0.0:{port}->80/tcp, 127.0.0.1:{port + 1}->80/tcp, [::]:{port}->80/tcp"
     net.daemon.docker("stop", "-t", "0", "web")
     assert net.inspect("web", "{{json .NetworkSettings.Ports}}") == "{}"
 

@@ -94,8 +94,8 @@ def test_what_docker_refuses_is_refused_in_its_words(net):
     assert (answer.status, "parent subnet is 10.215.0.0/16" in answer.message) == (400, True)
     assert 'only one instance of "host" network is allowed' in refused(net, *create, "-d", "host", "new")
     assert "plugin" in refused(net, *create, "-d", "no-such-driver", "new")
-    assert "not implemented by Husk yet" in refused(net, *create, "--ipv6", "new")
-    assert "not implemented by Husk yet" in refused(net, *create, "-d", "macvlan", "new")
+    assert "not implemented by Husk yet" in refused(net, *create, "--ipv6", "--ipv4=false", "new")
+    assert "loopback interface is not" in refused(net, *create, "-d", "macvlan", "-o", "parent=lo", "new")
     assert "is a pre-defined network and cannot be removed" in refused(net, "network", "rm", "bridge")
     assert "network nowhere not found" in refused(net, "network", "inspect", "nowhere")
     assert net.daemon.docker("network", "ls", "-q", "--filter", "type=custom").stdout.count("\n") == 1

@@ -19,8 +19,13 @@ def test_a_job_runs_to_its_end_and_no_more(swarm: Swarm) -> None:
 
 def test_no_more_than_asked_for_run_at_once(swarm: Swarm) -> None:
     swarm.create("job", "--mode", "replicated-job", "--replicas", "5", "--max-concurrent", "2", args=["sleep", "0.5"])
-    seen = []
-    until(lambda: seen.append(len(swarm.live("job"))) or swarm.states("job") == ["complete"] * 5, "all complete")
+    seen: list[int] = []
+
+    def all_complete() -> bool:
+        seen.append(len(swarm.live("job")))
+        return swarm.states("job") == ["complete"] * 5
+
+    until(all_complete, "all complete")
     assert 1 <= max(seen) <= 2
 
 

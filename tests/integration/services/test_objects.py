@@ -103,9 +103,11 @@ def test_one_in_use_is_not_removed(swarm: Swarm, kind: str) -> None:
     assert f"{kind} 'key' is in use by the following service: web" in refused.stderr
     swarm.update("web", f"--{kind}-rm", "key")
     daemon.docker(kind, "rm", "key")
-    body = {"Name": "x", "TaskTemplate": {"ContainerSpec": {"Image": "busybox", f"{kind.title()}s": [
-        {f"{kind.title()}ID": "gone", f"{kind.title()}Name": "gone", "File": {"Name": "gone", "UID": "0", "GID": "0", "Mode": 292}}
-    ]}}}  # fmt: skip
+    word = kind.title()
+    file = {"Name": "gone", "UID": "0", "GID": "0", "Mode": 0o444}
+    reference = {f"{word}ID": "gone", f"{word}Name": "gone", "File": file}
+    template = {"ContainerSpec": {"Image": "busybox", f"{word}s": [reference]}}
+    body = {"Name": "x", "TaskTemplate": template}
     refused_too = daemon.http("POST", "/services/create", body)
     assert refused_too.status == 400 and f"{kind} not found: gone" in refused_too.message
 

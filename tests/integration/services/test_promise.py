@@ -94,6 +94,16 @@ def test_tasks_that_end_while_the_daemon_is_away_are_replaced(fresh_swarm: Swarm
     assert set(after) & set(before) == {before[2]}
 
 
+def test_tasks_that_are_cut_off_at_their_start(swarm: Swarm) -> None:
+    """Scaled up and at once down again, at another moment each time: nothing hangs, nothing is left."""
+    swarm.create("web", "--replicas", "0")
+    for started in range(6):
+        swarm.daemon.docker("service", "scale", "-d", "web=6")
+        until(lambda n=started: len(swarm.containers("web")) >= n, "some have started")  # type: ignore[misc]
+        swarm.daemon.docker("service", "scale", "-d", "web=0")
+        until(lambda: not swarm.containers("web", all=True), "all are gone")
+
+
 @pytest.mark.parametrize("attempt", range(3))
 def test_the_daemon_is_killed_while_it_works(fresh_swarm: Swarm, attempt: int) -> None:
     """Each time at another moment of starting and stopping tasks."""

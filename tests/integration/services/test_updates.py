@@ -19,9 +19,12 @@ def test_a_rolling_update_goes_slot_by_slot(swarm: Swarm) -> None:
     before = swarm.settles("web", 3)
     swarm.update("web", "--env-add", "A=2")
     fewest = [3]
-    done = until(
-        lambda: fewest.append(len(swarm.containers("web"))) or swarm.update_state("web") == "completed", "it completes"
-    )
+
+    def completed() -> bool:
+        fewest.append(len(swarm.containers("web")))
+        return swarm.update_state("web") == "completed"
+
+    done = until(completed, "it completes")
     assert done and min(fewest) >= 2, "one at a time"
     assert not set(swarm.settles("web", 3)) & set(before)
     assert variables(swarm, "web") == ["A=2"] * 3
@@ -43,9 +46,12 @@ def test_start_first_never_has_fewer(swarm: Swarm) -> None:
     swarm.settles("web", 2)
     swarm.update("web", "--env-add", "A=2")
     counts: list[int] = []
-    until(
-        lambda: counts.append(len(swarm.containers("web"))) or swarm.update_state("web") == "completed", "it completes"
-    )
+
+    def completed() -> bool:
+        counts.append(len(swarm.containers("web")))
+        return swarm.update_state("web") == "completed"
+
+    until(completed, "it completes")
     assert min(counts) >= 2 and max(counts) >= 3
     assert variables(swarm, "web") == ["A=2"] * 2
     swarm.settles("web", 2)

@@ -220,6 +220,9 @@ class FakeImages:
     def shared_size(self, record: Image) -> int:
         return 7
 
+    def directories(self, chain_ids: Sequence[str]) -> list[str]:
+        return [f"/layers/{chain_id}" for chain_id in chain_ids]
+
     async def pull(
         self, name: str, tag: str, platform: str, auth: object, progress: Callable[[Progress], None]
     ) -> None:

@@ -126,10 +126,18 @@ async def test_the_list_shows_what_images_prints(client: TestClient) -> None:
 async def test_inspect_has_the_whole_shape(client: TestClient) -> None:
     shown = await (await client.get("/v1.43/images/busybox/json")).json()
     assert list(shown) == [
-        "Id", "RepoTags", "RepoDigests", "Parent", "Comment", "Created", "DockerVersion", "Author", "Config",
-        "Architecture", "Os", "Size", "VirtualSize", "GraphDriver", "RootFS", "Metadata",
+        "Id", "RepoTags", "RepoDigests", "Parent", "Comment", "Created", "Container", "ContainerConfig",
+        "DockerVersion", "Author", "Config", "Architecture", "Os", "Size", "VirtualSize", "GraphDriver", "RootFS",
+        "Metadata",
     ]  # fmt: skip
     assert shown["RootFS"] == {"Type": "layers", "Layers": ["sha256:" + "cd" * 32]}
+
+
+async def test_the_container_of_an_image_is_for_old_clients(client: TestClient) -> None:
+    old = await (await client.get("/v1.44/images/busybox/json")).json()
+    assert old["Container"] == "" and old["ContainerConfig"]["Cmd"] is None
+    new = await (await client.get("/v1.45/images/busybox/json")).json()
+    assert not {"Container", "ContainerConfig"} & set(new)
 
 
 async def test_tag_and_remove_reach_the_engine(client: TestClient, engine: FakeEngine) -> None:

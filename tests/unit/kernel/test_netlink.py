@@ -1,6 +1,8 @@
 """Netlink framing is the inverse of itself, and what the kernel reports becomes an error that says what failed."""
 
 import errno
+import os
+import socket
 import struct
 
 import pytest
@@ -12,6 +14,7 @@ from husk.kernel.netlink import (
     REQUEST,
     Answer,
     Message,
+    NetlinkSocket,
     attribute,
     attributes,
     decode,
@@ -71,3 +74,45 @@ def test_an_error_names_the_request_and_the_kernels_explanation():
     error = error_of(Answer(2, 0x200, 1, payload), "add veth x")
     assert isinstance(error, FileExistsError)
     assert "add veth x: File exists (name taken)" in str(error)
+
+
+_NOTHING = Message(16, 0, bytes(16) + text(3, "no-such-link"), "change a link that is not there")
+
+
+def test_an_answer_that_never_comes_is_an_error_that_says_what_was_asked():
+    with NetlinkSocket(answer_seconds=1) as netlink:
+        netlink._socket = _Stolen(netlink._socket)
+        with pytest.raises(OSError, match="change a link that is not there: the kernel has not answered") as caught:
+            netlink.attempt([_NOTHING])
+    assert caught.value.errno == errno.ETIMEDOUT
+
+
+class _Stolen:
+    """A socket whose answers another reader takes, as a thread does that reads from a descriptor it has closed."""
+
+    def __init__(self, real):
+        self._real = real
+
+    def send(self, data):
+        sent = self._real.send(data)
+        self._real.recv(1 << 16)
+        return sent
+
+    def __getattr__(self, name):
+        return getattr(self._real, name)
+
+
+def test_more_messages_than_fit_into_one_batch_have_each_their_outcome():
+    with NetlinkSocket() as netlink:
+        outcomes = netlink.attempt([_NOTHING] * 300)
+    assert [outcome.errno for outcome in outcomes] == [errno.ENODEV] * 300
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may send netlink messages to other processes")
+def test_what_another_process_sends_is_not_taken_for_an_answer():
+    with NetlinkSocket() as netlink, socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as other:
+        netlink.attempt([_NOTHING])
+        forged = struct.pack("=IHHII", 36, 2, 0, 2, 0) + struct.pack("=i", 0) + bytes(16)
+        other.sendto(forged, (netlink._socket.getsockname()[0], 0))
+        (outcome,) = netlink.attempt([_NOTHING])
+    assert outcome is not None and outcome.errno == errno.ENODEV

@@ -1,6 +1,7 @@
 import asyncio
 import os
 import signal
+import subprocess
 import time
 from pathlib import Path
 
@@ -136,3 +137,16 @@ async def test_a_process_that_has_ended_is_told_from_one_that_runs():
         assert process.has_ended(child.pidfd)
     finally:
         child.close()
+
+
+def test_what_was_started_with_an_argument_is_killed(tmp_path: Path) -> None:
+    strays = [subprocess.Popen(["sh", "-c", "sleep 600; :", "x", str(tmp_path / name)]) for name in ("a", "b")]
+    other = subprocess.Popen(["sh", "-c", "sleep 600; :", "x", str(tmp_path / "ab")])
+    try:
+        process.kill_given([str(tmp_path / "a"), str(tmp_path / "b")])
+        assert [stray.wait(5) for stray in strays] == [-9, -9]
+        assert other.poll() is None, "the whole argument counts"
+    finally:
+        for child in (other, *strays):
+            child.kill()
+            child.wait()

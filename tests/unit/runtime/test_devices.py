@@ -13,9 +13,11 @@ def test_a_device_keeps_its_numbers_under_another_name() -> None:
     assert rules == [DeviceRule(True, "c", 1, 3, "rw")]
 
 
-@pytest.mark.parametrize("path", ["/nonexistent", "/etc/passwd"])
-def test_what_is_no_device_is_refused(path: str) -> None:
-    with pytest.raises(InvalidParameter, match=f'custom device "{path}": not a device node'):
+@pytest.mark.parametrize(
+    ("path", "reason"), [("/nonexistent", "no such file or directory"), ("/etc/passwd", "not a device node")]
+)
+def test_what_is_no_device_is_refused(path: str, reason: str) -> None:
+    with pytest.raises(InvalidParameter, match=f'custom device "{path}": {reason}'):
         from_host(path)
 
 

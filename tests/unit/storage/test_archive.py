@@ -23,6 +23,30 @@ def test_a_whiteout_names_what_it_removes(name: bytes):
     assert whiteout_target(whiteout_name(name)) == name
 
 
+digests = st.binary(min_size=32, max_size=32).map(lambda raw: f"sha256:{raw.hex()}")
+
+
+@given(st.lists(digests, min_size=1, max_size=5), st.lists(digests, min_size=1, max_size=5))
+def test_a_chain_id_stands_for_the_layers_and_their_order(one: list[str], other: list[str]):
+    def chain(diff_ids: list[str]) -> str:
+        parent = ""
+        for diff_id in diff_ids:
+            parent = chain_id(parent, diff_id)
+        return parent
+
+    assert (chain(one) == chain(other)) == (one == other)
+    assert chain(one + other) != chain(one)
+
+
+@given(st.binary(min_size=1).filter(lambda name: b"/" not in name))
+def test_only_whiteouts_have_a_target(name: bytes):
+    target = whiteout_target(name)
+    if target is None:
+        assert not name.startswith(b".wh.") or name.startswith(b".wh..wh.")
+    else:
+        assert whiteout_name(target) == name
+
+
 def test_ordinary_and_meta_names_are_no_whiteouts_of_a_name():
     assert whiteout_target(b"file") is None
     assert whiteout_target(b".wh..wh..opq") is None

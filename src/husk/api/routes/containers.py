@@ -89,7 +89,8 @@ async def inspect(call: Call) -> web.StreamResponse:
     container = call.engine.containers.find(call.argument)
     sizes = await call.engine.containers.sizes(container) if call.flag("size") else None
     execs = call.engine.execs.unfinished(container.id)
-    return call.json(views.inspect(container, Places(call.engine.config), call.version, sizes, execs))
+    lower = call.engine.images.directories(container.layers)
+    return call.json(views.inspect(container, Places(call.engine.config), call.version, sizes, execs, lower))
 
 
 async def start(call: Call) -> web.StreamResponse:

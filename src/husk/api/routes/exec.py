@@ -14,6 +14,7 @@ from husk.api.types.exec import ExecCreated, ExecInspect, ExecStart, ProcessConf
 from husk.engine.containers.exec import CannotRun
 from husk.engine.containers.logs import STDOUT
 from husk.engine.containers.model import ExecConfig
+from husk.errors import InvalidParameter
 from husk.gojson import Reader
 
 _config = Reader(ExecConfig)
@@ -21,7 +22,10 @@ _start = Reader(ExecStart)
 
 
 async def create(call: Call) -> web.StreamResponse:
-    config = await call.body(_config)
+    document = await call.document()
+    if document is None:
+        raise InvalidParameter("invalid JSON: got EOF while reading request body")
+    config = _config.read(document)
     parse_keys(config.detach_keys)
     return call.json(ExecCreated(id=call.engine.execs.create(call.argument, config)), status=201)
 

@@ -46,7 +46,8 @@ async def listing(call: Call) -> web.StreamResponse:
 async def inspect(call: Call) -> web.StreamResponse:
     images = call.engine.images
     image = images.find(call.argument)
-    return call.json(views.inspect(image, images.tags(image), images.digests(image), call.version))
+    directories = images.directories(image.chain_ids)
+    return call.json(views.inspect(image, images.tags(image), images.digests(image), call.version, directories))
 
 
 async def history(call: Call) -> web.StreamResponse:

@@ -50,8 +50,8 @@ async def inspect(call: Call) -> web.StreamResponse:
     if (scope := call.text("scope")) and scope != network.scope:
         raise NotFound(f"network {call.argument} not found")
     shown = views.network(network, views.containers_on(network, networks.members(network)))
-    if call.version >= WITH_STATUS and (addresses := networks.addresses(network)) is not None:
-        shown.status = views.status(network, *addresses)
+    if call.version >= WITH_STATUS and (addresses := networks.addresses(network)):
+        shown.status = views.status(addresses)
     return call.json(shown)
 
 
@@ -59,12 +59,19 @@ async def create(call: Call) -> web.StreamResponse:
     document = await call.document()
     if document is None:
         raise InvalidParameter("invalid JSON: got EOF while reading request body")
-    network = await call.engine.networks.create(_network.read(document))
+    request = _network.read(document)
+    if request.driver == "overlay":
+        # Raises where there is no swarm.
+        _ = call.engine.services.cluster.swarm
+    network = await call.engine.networks.create(request)
     return call.json(NetworkCreated(id=network.id), status=201)
 
 
 async def remove(call: Call) -> web.StreamResponse:
-    await call.engine.networks.remove(call.argument)
+    network = call.engine.networks.find(call.argument)
+    if network.scope == "swarm":
+        await call.engine.services.let_go(network)
+    await call.engine.networks.remove(network.id)
     return call.empty()
 
 

@@ -72,6 +72,8 @@ class ImageInspect(Struct, kw_only=True, rename="pascal"):
     parent: str | UnsetType = UNSET
     comment: str
     created: str
+    container: str | UnsetType = UNSET
+    container_config: dict[str, object] | UnsetType = UNSET
     docker_version: str | UnsetType = UNSET
     author: str
     config: dict[str, object]

@@ -1,7 +1,7 @@
 """How does a container look from outside? `docker ps`, `docker inspect`, and the words of its status."""
 
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import msgspec
 from msgspec import UNSET
@@ -92,7 +92,7 @@ def summary(
         command=command_text(container.path, container.args),
         created=container.created_ns // 10**9,
         ports=endpoints.port_list(container),
-        size_rw=sizes[0] if sizes else UNSET,
+        size_rw=(sizes[0] or UNSET) if sizes else UNSET,
         size_root_fs=sizes[1] if sizes else UNSET,
         labels=container.config.labels,
         state=container.state.status,
@@ -134,9 +134,13 @@ def inspect(
     version: Version,
     sizes: tuple[int, int] | None = None,
     exec_ids: list[str] | None = None,
+    lower: Sequence[str] = (),
 ) -> ContainerInspect:
+    """`lower` are the directories of its image's layers."""
     place = places.place(container.id)
-    has_log = container.host_config.log_config.type == "json-file"
+    # The files are made at the first start.
+    has_files = container.state.started_at != ZERO_TIME
+    has_log = has_files and container.host_config.log_config.type in ("", "json-file")
     return ContainerInspect(
         id=container.id,
         created=container.created,
@@ -144,9 +148,9 @@ def inspect(
         args=container.args,
         state=_state(container.state),
         image=container.image_id,
-        resolv_conf_path=str(place.resolv_conf),
-        hostname_path=str(place.hostname),
-        hosts_path=str(place.hosts),
+        resolv_conf_path=str(place.resolv_conf) if has_files else "",
+        hostname_path=str(place.hostname) if has_files else "",
+        hosts_path=str(place.hosts) if has_files else "",
         log_path=str(places.log(container.id)) if has_log else "",
         name="/" + container.name,
         restart_count=container.restart_count,
@@ -154,7 +158,7 @@ def inspect(
         platform="linux",
         exec_ids=exec_ids or None,
         host_config=without_empty(container.host_config, _OPTIONAL_HOST_CONFIG),
-        graph_driver=_graph_driver(container, places),
+        graph_driver=_graph_driver(container, places, lower),
         size_rw=sizes[0] if sizes else UNSET,
         size_root_fs=sizes[1] if sizes else UNSET,
         mounts=[_mount_point(point) for point in container.mounts],
@@ -180,10 +184,11 @@ def _state(state: State) -> ContainerState:
     )
 
 
-def _graph_driver(container: Container, places: Places) -> DriverData:
+def _graph_driver(container: Container, places: Places, lower: Sequence[str]) -> DriverData:
     root = places.root(container.id)
     data = {
         "ID": container.id,
+        "LowerDir": ":".join([str(places.mount_points_layer), *lower]),
         "MergedDir": str(root.merged),
         "UpperDir": str(root.upper),
         "WorkDir": str(root.work),
@@ -192,14 +197,15 @@ def _graph_driver(container: Container, places: Places) -> DriverData:
 
 
 def _network_settings(container: Container, version: Version) -> NetworkSettings:
+    connected = endpoints.is_connected(container)
     settings = NetworkSettings(
-        sandbox_id=container.id if container.sandbox_path else "",
-        sandbox_key=container.sandbox_path,
+        sandbox_id=container.id if container.sandbox_path and connected else "",
+        sandbox_key=container.sandbox_path if connected else "",
         ports=endpoints.port_map(container),
         networks=endpoints.networks(container),
     )
     if version < WITHOUT_DEFAULT_BRIDGE:
-        bridge = container.endpoints.get("bridge")
+        bridge = container.endpoints.get("bridge") if connected else None
         settings.bridge = ""
         settings.hairpin_mode = False
         settings.link_local_ipv6_address = settings.global_ipv6_address = settings.ipv6_gateway = ""

@@ -67,5 +67,8 @@ def _endpoint(container: Container, endpoint: Endpoint) -> EndpointSettings:
         gateway=endpoint.gateway,
         ip_address=endpoint.ip_address,
         ip_prefix_len=endpoint.prefix_len,
+        ipv6_gateway=endpoint.gateway6,
+        global_ipv6_address=endpoint.ip6_address,
+        global_ipv6_prefix_len=endpoint.prefix6_len,
         dns_names=None if endpoint.network_name in BUILTIN else dns_names(container, endpoint),
     )

@@ -1,5 +1,7 @@
 """How does an image look from outside? `docker images` and `docker inspect`."""
 
+from collections.abc import Sequence
+
 from msgspec import UNSET
 
 from husk.api.types.containers import DriverData
@@ -18,19 +20,25 @@ from husk.api.types.images import (
 from husk.api.versioning import Version
 from husk.api.views.containers import without_empty
 from husk.engine.clock import parse_rfc3339
-from husk.engine.containers.model import ZERO_TIME
+from husk.engine.containers.model import ZERO_TIME, Config
 from husk.engine.images.model import HistoryStep, Image
 from husk.engine.system import STORAGE_DRIVER
 from husk.errors import InvalidParameter
 
 _OPTIONAL = ("ArgsEscaped", "ExposedPorts", "Healthcheck", "OnBuild", "Shell", "StopSignal", "Volumes")
-# Fields of a container that an image has no say in; answers carried them, empty, until 1.50.
+# Until 1.50 an image's configuration was shown as a container's: with its fields, and `null` for what is empty.
+_OPTIONAL_BEFORE = (
+    "ArgsEscaped", "ExposedPorts", "Healthcheck", "MacAddress", "NetworkDisabled", "Shell", "StopSignal", "StopTimeout",
+)  # fmt: skip
 _OF_CONTAINERS = (
     "Hostname", "Domainname", "AttachStdin", "AttachStdout", "AttachStderr", "Tty", "OpenStdin", "StdinOnce", "Image",
     "MacAddress", "NetworkDisabled", "StopTimeout",
 )  # fmt: skip
 WITHOUT_CONTAINER_FIELDS = Version(1, 50)
 WITHOUT_VIRTUAL_SIZE = Version(1, 44)
+# What the container was like that the first builders made an image of. Nothing fills it any more, but clients of then
+# (Compose v1) look into it.
+WITHOUT_CONTAINER_CONFIG = Version(1, 45)
 WITHOUT_LEGACY_BUILDER_FIELDS = Version(1, 52)
 WITHOUT_NONE_TAGS = Version(1, 43)
 
@@ -82,11 +90,10 @@ def history_item(step: HistoryStep) -> HistoryItem:
     )
 
 
-def inspect(image: Image, tags: list[str], digests: list[str], version: Version) -> ImageInspect:
-    config = without_empty(image.config, _OPTIONAL)
-    if version >= WITHOUT_CONTAINER_FIELDS:
-        for name in _OF_CONTAINERS:
-            config.pop(name, None)
+def inspect(
+    image: Image, tags: list[str], digests: list[str], version: Version, directories: Sequence[str] = ()
+) -> ImageInspect:
+    """`directories` are those of its layers, topmost first."""
     legacy = version < WITHOUT_LEGACY_BUILDER_FIELDS
     return ImageInspect(
         id=image.id,
@@ -95,18 +102,33 @@ def inspect(image: Image, tags: list[str], digests: list[str], version: Version)
         parent=image.parent if legacy or image.parent else UNSET,
         comment=image.comment,
         created=image.created,
+        container="" if version < WITHOUT_CONTAINER_CONFIG else UNSET,
+        container_config=_config(Config(), version) if version < WITHOUT_CONTAINER_CONFIG else UNSET,
         docker_version=image.docker_version if legacy or image.docker_version else UNSET,
         author=image.author,
-        config=config,
+        config=_config(image.config, version),
         architecture=image.architecture,
         variant=image.variant or UNSET,
         os=image.os,
         size=image.size,
         virtual_size=image.size if version < WITHOUT_VIRTUAL_SIZE else UNSET,
-        graph_driver=DriverData(name=STORAGE_DRIVER, data={}),
+        graph_driver=DriverData(name=STORAGE_DRIVER, data=_graph_data(directories)),
         root_fs=ImageRootFS(type="layers", layers=image.diff_ids),
         metadata=ImageMetadata(last_tag_time=image.last_tagged or ZERO_TIME),
     )
+
+
+def _config(config: Config, version: Version) -> dict[str, object]:
+    if version < WITHOUT_CONTAINER_FIELDS:
+        shown = without_empty(config, _OPTIONAL_BEFORE)
+        return {name: value if value not in ([], {}) else None for name, value in shown.items()}
+    shown = without_empty(config, _OPTIONAL)
+    return {name: value for name, value in shown.items() if name not in _OF_CONTAINERS}
+
+
+def _graph_data(directories: Sequence[str]) -> dict[str, str]:
+    data = {"UpperDir": directories[0]} if directories else {}
+    return data | ({"LowerDir": ":".join(directories[1:])} if directories[1:] else {})
 
 
 def _seconds(moment: str) -> int:

@@ -1,6 +1,6 @@
 """How does a network look from outside? `docker network ls` and `docker network inspect`."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from msgspec import UNSET, UnsetType
 
@@ -9,16 +9,26 @@ from husk.engine.containers.model import Container
 from husk.engine.filters import Filters
 from husk.engine.networks import model
 
+# An IPv6 subnet has more addresses than fit into the number on the wire.
+_MOST_COUNTED = 2**64 - 1
+
 FILTERS = ("dangling", "driver", "id", "label", "name", "scope", "type")
 
 
 def network(record: model.Network, containers: dict[str, NetworkContainer] | UnsetType) -> Network:
-    pools = []
-    if record.subnet:
-        pool = Pool(subnet=record.subnet, gateway=record.gateway or UNSET)
-        pool.ip_range = record.ip_range or UNSET
-        pool.auxiliary_addresses = record.aux_addresses or UNSET
-        pools.append(pool)
+    pools = [
+        Pool(
+            subnet=subnet,
+            gateway=gateway or UNSET,
+            ip_range=ip_range or UNSET,
+            auxiliary_addresses=auxiliary or UNSET,
+        )
+        for subnet, gateway, ip_range, auxiliary in (
+            (record.subnet, record.gateway, record.ip_range, record.aux_addresses),
+            (record.subnet6, record.gateway6, record.ip_range6, record.aux_addresses6),
+        )
+        if subnet
+    ]
     return Network(
         name=record.name,
         id=record.id,
@@ -49,13 +59,17 @@ def containers_on(record: model.Network, containers: Iterable[Container]) -> dic
             endpoint_id=endpoint.endpoint_id,
             mac_address=endpoint.mac_address,
             ipv4_address=f"{endpoint.ip_address}/{endpoint.prefix_len}" if endpoint.ip_address else "",
+            ipv6_address=f"{endpoint.ip6_address}/{endpoint.prefix6_len}" if endpoint.ip6_address else "",
         )
     return found
 
 
-def status(record: model.Network, in_use: int, available: int) -> NetworkStatus:
-    counts = SubnetStatus(ips_in_use=in_use, dynamic_ips_available=available)
-    return NetworkStatus(ipam=IpamStatus(subnets={record.subnet: counts}))
+def status(addresses: Mapping[str, tuple[int, int]]) -> NetworkStatus:
+    subnets = {
+        subnet: SubnetStatus(ips_in_use=used, dynamic_ips_available=min(available, _MOST_COUNTED))
+        for subnet, (used, available) in addresses.items()
+    }
+    return NetworkStatus(ipam=IpamStatus(subnets=subnets))
 
 
 def matches(record: model.Network, filters: Filters) -> bool:

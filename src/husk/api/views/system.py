@@ -28,8 +28,8 @@ from husk.config import Config
 from husk.engine.clock import now_ns, rfc3339
 from husk.engine.containers.model import Container
 from husk.engine.events import Event
-from husk.engine.services.cluster import Swarm
 from husk.engine.logs.options import DRIVERS
+from husk.engine.services.cluster import Swarm
 from husk.engine.system import CGROUP_DRIVER, STORAGE_DRIVER, Component, HostFacts
 
 WITHOUT_EVENT_REPEATS = Version(1, 52)

@@ -6,6 +6,9 @@ from husk.engine.containers.index import Instance
 class Companion:
     """Told by `lifecycle`, with the container's lock held; what it is told takes no time."""
 
+    async def starting(self, instance: Instance) -> None:
+        """The process is about to be made; what is raised here keeps it from that."""
+
     def running(self, instance: Instance) -> None:
         """The process runs: it was started or thawed, or a former daemon started it."""
 

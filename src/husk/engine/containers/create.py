@@ -8,6 +8,7 @@ from husk.errors import InvalidParameter
 from husk.runtime import defaults
 
 DEFAULT_SHM = 64 * 1024 * 1024
+JSON_FILE = LogConfig(type="json-file")
 
 
 def merge_config(request: Config, image: Config) -> Config:
@@ -62,7 +63,7 @@ def command(config: Config) -> tuple[str, list[str]]:
     return words[0], words[1:]
 
 
-def complete_host_config(request: HostConfig, host: Host, log_default: LogConfig) -> HostConfig:
+def complete_host_config(request: HostConfig, host: Host, log_default: LogConfig = JSON_FILE) -> HostConfig:
     """The request with this host's defaults written out."""
     config = copy.deepcopy(request)
     config.network_mode = "bridge" if config.network_mode in ("", "default") else config.network_mode
@@ -76,9 +77,10 @@ def complete_host_config(request: HostConfig, host: Host, log_default: LogConfig
         config.oom_kill_disable = False
     if (config.privileged or "host" in (config.pid_mode, config.ipc_mode)) and not _names_label(config):
         config.security_opt = [*(config.security_opt or ()), "label=disable"]
-    if not config.privileged:
-        config.masked_paths = list(defaults.MASKED_PATHS) if config.masked_paths is None else config.masked_paths
-        config.readonly_paths = list(defaults.READONLY_PATHS) if config.readonly_paths is None else config.readonly_paths
+    if config.masked_paths is None and not config.privileged:
+        config.masked_paths = list(defaults.MASKED_PATHS)
+    if config.readonly_paths is None and not config.privileged:
+        config.readonly_paths = list(defaults.READONLY_PATHS)
     if config.memory_swappiness == -1:
         config.memory_swappiness = None
     if config.pids_limit is not None and config.pids_limit <= 0:

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
+from typing import cast
 
 import msgspec
 
@@ -45,10 +46,15 @@ def process(
     available: Collection[str],
 ) -> Json:
     """The OCI process; `user` None is the first process's own."""
+    own = [*container.config.env, *config.env]
+    if user is None:
+        home = "/" if "HOME=/" in cast(list[str], first.get("env", [])) else ""
+    else:
+        home = "" if user.listed else "/"
     spec: Json = {
         **first,
         "args": list(config.cmd),
-        "env": list(environment([*container.config.env, *config.env], container.config.hostname, config.tty)),
+        "env": list(environment(own, container.config.hostname, config.tty, home)),
         "cwd": config.working_dir or "/",
         "terminal": config.tty,
     }

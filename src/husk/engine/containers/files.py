@@ -44,6 +44,7 @@ def resolv_conf(
     *,
     own_network: bool,
     resolver: str = "",
+    ipv6: bool = False,
 ) -> str:
     """The host's file with the container's wishes; see `_reachable` for servers that are of no use in its network.
 
@@ -63,7 +64,7 @@ def resolv_conf(
     if servers:
         found = list(servers)
     elif own_network:
-        found = [server for server in found if _reachable(server)] or list(FALLBACK_DNS)
+        found = [server for server in found if _reachable(server, ipv6)] or list(FALLBACK_DNS)
     domains = [domain for domain in search or domains if domain != "."]
     settings = list(options) or settings
     if resolver:
@@ -78,10 +79,10 @@ def resolv_conf(
     return "\n".join(lines) + "\n"
 
 
-def _reachable(server: str) -> bool:
+def _reachable(server: str, ipv6: bool) -> bool:
     """From a network of its own a container reaches neither the host's loopback nor, without IPv6, such servers."""
     try:
         address = ipaddress.ip_address(server)
     except ValueError:
         return False
-    return address.version == 4 and not address.is_loopback
+    return (address.version == 4 or ipv6) and not address.is_loopback

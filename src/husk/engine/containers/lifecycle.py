@@ -16,14 +16,12 @@ from husk.engine.clock import now_ns, parse_rfc3339, rfc3339
 from husk.engine.containers import health, restart
 from husk.engine.containers.companions import Companion
 from husk.engine.containers.index import Exit, Index, Instance
-from husk.engine.containers.joining import join
 from husk.engine.containers.model import Container, State
 from husk.engine.containers.places import Places
-from husk.engine.containers.plan import seccomp_profile
-from husk.engine.containers.prepare import prepare
 from husk.engine.containers.release import Releaser
 from husk.engine.containers.signals import parse_signal
 from husk.engine.containers.staging import Stager
+from husk.engine.containers.starting import Starter
 from husk.engine.events import Events
 from husk.engine.host import Host
 from husk.engine.networks.service import Networks
@@ -34,7 +32,6 @@ from husk.kernel.cgroups import oom_killed
 from husk.runtime import oci
 from husk.runtime.conmon import Monitor
 from husk.runtime.oci import Runtimes
-from husk.runtime.precompiled import CompiledFilters
 from husk.storage.layers import LayerStore
 from husk.tasks import Tasks
 
@@ -42,6 +39,7 @@ log = logging.getLogger(__name__)
 
 DEFAULT_STOP_TIMEOUT = 10
 KILL_PATIENCE = 10.0
+_STOP_FIRST = ": stop the container before removing or force remove"
 
 
 class Lifecycle:
@@ -63,17 +61,24 @@ class Lifecycle:
         """`release_layers` is told which layers a container that goes no longer needs."""
         self._index = index
         self._places = places
-        self._layers = layers
         self._networks = networks
         self._volumes = volumes
         self._stager = Stager(places, layers, volumes)
         self._monitor = monitor
         self._runtimes = runtimes
         self._events = events
-        self._host = host
         self._tasks = tasks
         self._release_layers = release_layers
-        self._filters = CompiledFilters()
+        self._starter = Starter(
+            index=index,
+            places=places,
+            layers=layers,
+            networks=networks,
+            stager=self._stager,
+            monitor=monitor,
+            runtimes=runtimes,
+            host=host,
+        )
         self.release = Releaser(places, runtimes, networks, self._stager).release
         self._closing = False
         self._companions: tuple[Companion, ...] = ()
@@ -99,7 +104,7 @@ class Lifecycle:
     async def _start(self, instance: Instance) -> None:
         record = instance.record
         try:
-            await self._create_process(instance)
+            await self._starter.create(instance, self._companions)
         except BaseException as error:
             await asyncio.shield(self._start_failed(instance, error))
             if isinstance(error, SystemFault):
@@ -111,28 +116,12 @@ class Lifecycle:
             started_at=rfc3339(now_ns()),
             health=health.begin(record.config, record.state.health),
         )
-        await self._index.save(instance)
-        self.publish(record, "start")
-        self.watch(instance)
-
-    async def _create_process(self, instance: Instance) -> None:
-        record = instance.record
-        runtime = self._runtimes.get(record.host_config.runtime)
-        network = await self._networks.connect(record)
-        lower = [str(self._places.mount_points_layer), *self._layers.lower(record.layers)]
-        annotations = await self._filters.annotations(seccomp_profile(record.host_config, self._host))
-        await self._stager.mount(record)
-        joined = await asyncio.to_thread(join, record, self._places, lambda name: self._index.find(name).record)
-        await asyncio.to_thread(prepare, record, self._places, self._host, lower, network, annotations, joined)
-        bundle = self._places.bundle(record)
-        created = await self._monitor.create(bundle, runtime)
-        record.state.pid = created.pid
-        record.monitor_pid = created.monitor_pid
-        record.monitor_started = process.start_time(created.monitor_pid) or 0
-        instance.init_pidfd = process.pidfd_open(created.pid)
-        if instance.switchboard:
-            instance.switchboard.connect(await self._monitor.attach(bundle))
-        await runtime.start(record.id)
+        try:
+            await self._index.save(instance)
+        finally:
+            # Also when the caller is cancelled: it runs, and somebody must see its end.
+            self.publish(record, "start")
+            self.watch(instance)
 
     async def _start_failed(self, instance: Instance, error: BaseException) -> None:
         """Leave no litter of a failed start; the record keeps the reason."""
@@ -278,10 +267,10 @@ class Lifecycle:
         wanted = parse_signal(signal or "SIGKILL")
         record = instance.record
         if not record.state.running:
-            raise Conflict(f"cannot kill container: {record.id}: container {record.id} is not running")
+            raise Conflict(f"container {record.id} is not running")
         meant_to_end = wanted in (signals.SIGKILL, parse_signal(record.config.stop_signal or "SIGTERM"))
         if record.state.status == "restarting" and not meant_to_end:
-            raise Conflict(f"cannot kill container: {record.id}: container {record.id} is restarting")
+            raise Conflict(f"container {record.id} is restarting")
         exit = instance.next_exit()
         if meant_to_end:
             record.has_been_manually_stopped = True
@@ -351,9 +340,10 @@ class Lifecycle:
         while self._index.present(instance):
             if record.state.running:
                 if not force:
+                    paused = record.state.status == "paused"
+                    advice = " and must be unpaused first" if paused else _STOP_FIRST
                     raise Conflict(
-                        f'cannot remove container "/{record.name}": container is {record.state.status}: '
-                        "stop the container before removing or force remove"
+                        f'cannot remove container "/{record.name}": container is {record.state.status}{advice}'
                     )
                 await self._end_for_removal(instance)
             async with instance.lock:

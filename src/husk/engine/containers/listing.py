@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 
 from husk.engine.containers.model import Container
 from husk.engine.filters import Filters
+from husk.engine.networks.publishing import exposed
 from husk.errors import InvalidParameter
 
 FILTERS = (
@@ -67,7 +68,7 @@ def _tests(filters: Filters, find: Callable[[str], Container], ancestors: Callab
         tests.append(lambda c, v=values: any((m.name or m.source) in v or m.destination in v for m in c.mounts))  # type: ignore[misc]
     if values := filters.get("expose"):
         ports = {p for v in values for p in _ports("expose", v)}
-        tests.append(lambda c: any(_with_protocol(p) in ports for p in c.config.exposed_ports or {}))
+        tests.append(lambda c: not ports.isdisjoint(_exposed(c)))
     if values := filters.get("publish"):
         published = {p for v in values for p in _ports("publish", v)}
         tests.append(lambda c: not published.isdisjoint(_published(c)))
@@ -106,16 +107,16 @@ def _number(key: str, value: str) -> int:
         raise InvalidParameter(f"invalid filter '{key}={value}'") from None
 
 
-def _with_protocol(port: str) -> str:
-    return port if "/" in port else port + "/tcp"
+def _exposed(container: Container) -> Iterable[str]:
+    """The ports of a container that runs on a network; to dockerd one that does not has none."""
+    if container.state.status not in ("running", "paused") or not container.sandbox_path:
+        return ()
+    return exposed(container.config, container.host_config)
 
 
 def _published(container: Container) -> Iterable[str]:
-    """The host's ports of a container."""
-    for port, bindings in (container.host_config.port_bindings or {}).items():
-        protocol = port.partition("/")[2] or "tcp"
-        for binding in bindings or []:
-            yield f"{binding.host_port}/{protocol}"
+    """The host's ports that lead to a container."""
+    return (f"{port.host_port}/{port.protocol}" for port in container.published)
 
 
 def _ports(key: str, text: str) -> Iterable[str]:

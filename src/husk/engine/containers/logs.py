@@ -8,7 +8,8 @@ A log may be several files (`engine/logs/files.py`); a line may begin in one and
 import asyncio
 import os
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -22,6 +23,8 @@ from husk.kernel.inotify import FileWatch
 T = TypeVar("T")
 
 CHUNK = 1 << 18
+# The time of a file is that of the kernel's last tick.
+_COARSE = 10**9
 STDOUT, STDERR = 1, 2
 _HEAD = re.compile(rb"(\S{20,35}) (stdout|stderr) ([FP]) ")
 _RECORD = re.compile(rb"^" + _HEAD.pattern + rb"(.*)\n", re.MULTILINE)
@@ -126,9 +129,11 @@ def tail_offset(fd: int, lines: int) -> int:
 
 def _start(opened: list[OpenFile], query: LogQuery) -> tuple[int, int]:
     """(which of the files, offset in it) to begin with."""
+    if not opened:
+        return 0, 0
     if query.tail is None:
         # What was last written before the moment in question need not be read, nor unpacked.
-        since = query.since_ns or 0
+        since = (query.since_ns or 0) - _COARSE
         older = [n for n, file in enumerate(opened[:-1]) if file.modified_ns < since]
         return (older[-1] + 1 if older else 0), 0
     tail = _Tail(query.tail)
@@ -138,6 +143,14 @@ def _start(opened: list[OpenFile], query: LogQuery) -> tuple[int, int]:
     return 0, 0
 
 
+class Part(NamedTuple):
+    """Some records, and where in the log they end: the number of the file and the offset in it."""
+
+    number: int
+    end: int
+    records: list[LogRecord]
+
+
 async def read_log(
     path: Path, query: LogQuery, ended: Callable[[], bool], exit: asyncio.Future[T] | None = None
 ) -> AsyncIterator[list[LogRecord]]:
@@ -145,25 +158,15 @@ async def read_log(
 
     `exit` wakes it at the end; it is this reader's own and cancelled when the reader goes.
     """
-    selection = _Selection(query)
     files = LogFiles(path)
     opened = files.open_all()
     try:
-        if not opened:
-            return
         first, position = await asyncio.to_thread(_start, opened, query)
-        for file in opened[first:]:
-            fd = await asyncio.to_thread(file.plain)
-            async for batch in _read_to_end(fd, position, selection):
-                position = batch.end
-                if batch.records:
-                    yield batch.records
-                if batch.past:
-                    return
-            position, kept = 0, position
-        if query.follow:
-            async for records in _follow(files, opened, kept, selection, query.until_ns, ended, exit):
-                yield records
+        reader = _Reader(files, opened, _Selection(query), query.until_ns)
+        async with aclosing(reader.read(first, position, ended if query.follow else None, exit)) as parts:
+            async for part in parts:
+                if part.records:
+                    yield part.records
     finally:
         for file in opened:
             file.close()
@@ -171,37 +174,77 @@ async def read_log(
             exit.cancel()
 
 
-async def _follow(
+async def resume_log(
     files: LogFiles,
     opened: list[OpenFile],
-    position: int,
-    selection: _Selection,
-    until_ns: int | None,
+    number: int,
+    offset: int,
     ended: Callable[[], bool],
-    exit: asyncio.Future[T] | None,
-) -> AsyncIterator[list[LogRecord]]:
-    """Go on from `position` in the last of the files, into those that come after it."""
-    while True:
-        file = opened[-1]
-        fd = await asyncio.to_thread(file.plain)
-        async with FileWatch(fd, files.path.parent) as watch:
-            if exit is not None:
-                exit.add_done_callback(partial(_wake, watch))
-            while opened[-1] is file:
-                last = ended()
-                if (following := files.after(file)) is not None:
-                    opened.append(following)
-                async for batch in _read_to_end(fd, position, selection):
-                    position = batch.end
-                    if batch.records:
-                        yield batch.records
-                    if batch.past:
+    exit: asyncio.Future[T],
+) -> AsyncGenerator[Part, None]:
+    """All records behind a place that a `Part` told, or behind what is left of the log; then as `read_log` follows."""
+    try:
+        first = next((n for n, file in enumerate(opened) if file.number >= number), len(opened))
+        position = offset if first < len(opened) and opened[first].number == number else 0
+        reader = _Reader(files, opened, _Selection(LogQuery()), None)
+        async with aclosing(reader.read(first, position, ended, exit)) as parts:
+            async for part in parts:
+                yield part
+    finally:
+        for file in opened:
+            file.close()
+        exit.cancel()
+
+
+class _Reader:
+    """Reads through the files of a log; `opened` is the owner's, who closes what is in it at the end."""
+
+    def __init__(self, files: LogFiles, opened: list[OpenFile], selection: _Selection, until_ns: int | None) -> None:
+        self._files = files
+        self._opened = opened
+        self._selection = selection
+        self._until_ns = until_ns
+        self._past = False
+        self._position = 0
+
+    async def read(
+        self, first: int, position: int, ended: Callable[[], bool] | None, exit: asyncio.Future[T] | None
+    ) -> AsyncGenerator[Part, None]:
+        """From a file and a position in it to the end; where there is an `ended`, until that holds."""
+        for file in self._opened[first:]:
+            self._position, position = position, 0
+            async for part in self._read_file(file):
+                yield part
+        if ended is None:
+            return
+        while self._opened and not self._past:
+            file = self._opened[-1]
+            async with FileWatch(await asyncio.to_thread(file.plain), self._files.path.parent) as watch:
+                if exit is not None:
+                    exit.add_done_callback(partial(_wake, watch))
+                while self._opened[-1] is file:
+                    last = ended()
+                    if (following := self._files.after(file)) is not None:
+                        self._opened.append(following)
+                    async for part in self._read_file(file):
+                        yield part
+                    if self._past or (following is None and (last or not await _more(watch, self._until_ns))):
                         return
-                if following is None and (last or not await _more(watch, until_ns)):
-                    return
-        opened.remove(file)
-        file.close()
-        position = 0
+            self._opened.remove(file)
+            file.close()
+            self._position = 0
+
+    async def _read_file(self, file: OpenFile) -> AsyncGenerator[Part, None]:
+        """From the present position to what is now the end."""
+        if self._past:
+            return
+        fd = await asyncio.to_thread(file.plain)
+        async for batch in _read_to_end(fd, self._position, self._selection):
+            self._position = batch.end
+            yield Part(file.number, batch.end, batch.records)
+            if batch.past:
+                self._past = True
+                return
 
 
 def _wake(watch: FileWatch, _: object) -> None:

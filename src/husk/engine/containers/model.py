@@ -272,6 +272,10 @@ class Endpoint(Struct, kw_only=True):
     ip_address: str = ""
     prefix_len: int = 0
     gateway: str = ""
+    # Empty on a network without IPv6.
+    ip6_address: str = ""
+    prefix6_len: int = 0
+    gateway6: str = ""
     host_interface: str = ""
     # Its name inside the container.
     interface: str = "eth0"

@@ -13,6 +13,7 @@ from husk.engine.containers.places import Places
 from husk.engine.containers.plan import Place
 from husk.engine.networks.connector import Connected
 from husk.engine.networks.endpoints import in_order
+from husk.engine.networks.links import Link
 from husk.network.resolver import ADDRESS
 
 
@@ -28,28 +29,41 @@ def write(record: Container, places: Places, network: Connected) -> Place:
     if host_config.network_mode == "host":
         text = files.hosts("", [], extra, "127.0.0.1", base=_read("/etc/hosts"))
     else:
-        addresses = [endpoint.ip_address for endpoint in in_order(record) if endpoint.ip_address]
+        addresses = [address for endpoint in in_order(record) for address in _addresses(endpoint)]
         text = files.hosts("", [], extra, network.host_gateway)
+        text += "".join(f"{link.address}\t{link.host_names}\n" for link in network.links)
         text += "".join(_line(address, names) for address in addresses)
     place.hosts.write_text(text)
     place.hostname.write_text(config.hostname + "\n")
     place.resolv_conf.write_text(_resolv_conf(record, network.resolver))
+    for container_id, link in network.linked_by:
+        _relink(places.place(container_id).hosts, link)
     return place
+
+
+def _relink(hosts: Path, link: Link) -> None:
+    """A linked container has started anew, perhaps with another address."""
+    ending = f"\t{link.host_names}\n"
+
+    def change(old: str) -> str:
+        lines = [line for line in old.splitlines(keepends=True) if not line.endswith(ending)]
+        return "".join(lines) + f"{link.address}{ending}"
+
+    _edit(hosts, change)
 
 
 def joined(record: Container, place: Place, endpoint: Endpoint, resolver: bool) -> None:
     """A running container has come on a network."""
     names = files.host_names(record.config.hostname, record.config.domainname)
-    if endpoint.ip_address:
-        _edit(place.hosts, lambda old: old + _line(endpoint.ip_address, names))
+    lines = "".join(_line(address, names) for address in _addresses(endpoint))
+    _edit(place.hosts, lambda old: old + lines)
     _follow(record, place, resolver)
 
 
 def left(record: Container, place: Place, endpoint: Endpoint, resolver: bool) -> None:
     """A running container has gone from a network."""
-    mark = f"{endpoint.ip_address}\t"
-    if endpoint.ip_address:
-        _edit(place.hosts, lambda old: "".join(x for x in old.splitlines(keepends=True) if not x.startswith(mark)))
+    marks = tuple(f"{address}\t" for address in _addresses(endpoint))
+    _edit(place.hosts, lambda old: "".join(x for x in old.splitlines(keepends=True) if not x.startswith(marks)))
     _follow(record, place, resolver)
 
 
@@ -57,6 +71,10 @@ def _follow(record: Container, place: Place, resolver: bool) -> None:
     """Change between the daemon's resolver and the host's, unless the container has a file of its own by now."""
     old, new = _resolv_conf(record, not resolver), _resolv_conf(record, resolver)
     _edit(place.resolv_conf, lambda present: new if present == old else present)
+
+
+def _addresses(endpoint: Endpoint) -> list[str]:
+    return [address for address in (endpoint.ip_address, endpoint.ip6_address) if address]
 
 
 def _line(address: str, names: list[str]) -> str:
@@ -72,6 +90,7 @@ def _resolv_conf(record: Container, resolver: bool) -> str:
         host_config.dns_options or [],
         own_network=host_config.network_mode != "host",
         resolver=ADDRESS if resolver else "",
+        ipv6=any(endpoint.ip6_address for endpoint in record.endpoints.values()),
     )
 
 

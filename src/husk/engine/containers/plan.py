@@ -44,6 +44,8 @@ class Extras:
     """Paths of the namespaces of other containers that it joins, by OCI type."""
     shm: str = ""
     """A directory of the host that is its /dev/shm, where it shares that."""
+    environment: tuple[str, ...] = ()
+    """Variables that tell of the containers it is linked to."""
 
 
 NO_EXTRAS = Extras()
@@ -59,7 +61,7 @@ def plan(
     wanted = ContainerSpec(
         rootfs=str(place.rootfs),
         args=(container.path, *container.args),
-        env=environment(config.env, config.hostname, config.tty),
+        env=environment([*extras.environment, *config.env], config.hostname, config.tty, "" if user.listed else "/"),
         cwd=config.working_dir or "/",
         user=user,
         terminal=config.tty,
@@ -79,7 +81,7 @@ def plan(
         masked_paths=None if host_config.masked_paths is None else tuple(host_config.masked_paths),
         readonly_paths=None if host_config.readonly_paths is None else tuple(host_config.readonly_paths),
         sysctls=host_config.sysctls or {},
-        rlimits=rlimits(host_config),
+        rlimits=rlimits(host_config, host),
         oom_score_adj=host_config.oom_score_adj or None,
         devices=extras.devices,
         device_rules=extras.device_rules,
@@ -108,10 +110,13 @@ def cgroup_path(container: Container, default: str) -> str:
     return posixpath.normpath(f"/{parent}/{container.id}").replace("//", "/") if parent else default
 
 
-def rlimits(host_config: HostConfig) -> tuple[Rlimit, ...]:
-    """Of two limits with one name the later counts."""
+def rlimits(host_config: HostConfig, host: Host) -> tuple[Rlimit, ...]:
+    """Of limits with the same name the later counts. The daemon's own limit of open files is not the containers'."""
     wanted = {limit.name.upper(): limit for limit in host_config.ulimits or []}
-    return tuple(Rlimit(type=f"RLIMIT_{name}", soft=limit.soft, hard=limit.hard) for name, limit in wanted.items())
+    found = [Rlimit(type=f"RLIMIT_{name}", soft=limit.soft, hard=limit.hard) for name, limit in wanted.items()]
+    if host.open_files and "NOFILE" not in wanted:
+        found.append(Rlimit("RLIMIT_NOFILE", soft=host.open_files, hard=host.limits.hard_limits["RLIMIT_NOFILE"]))
+    return tuple(found)
 
 
 def _capabilities(host_config: HostConfig, host: Host) -> tuple[str, ...]:
@@ -119,9 +124,13 @@ def _capabilities(host_config: HostConfig, host: Host) -> tuple[str, ...]:
     return capabilities.resolve(host_config.cap_add, host_config.cap_drop, host_config.privileged, available)
 
 
-def environment(own: Sequence[str], hostname: str, tty: bool) -> tuple[str, ...]:
-    """Docker's defaults, replaced or (by a name without a value) removed by the container's own variables."""
+def environment(own: Sequence[str], hostname: str, tty: bool, home: str = "") -> tuple[str, ...]:
+    """Docker's defaults, replaced or (by a name without a value) removed by the container's own variables.
+
+    The runtime knows the `home` of users that the passwd file lists; to runc that of others is `/`, crun has none.
+    """
     defaults = [DEFAULT_PATH, f"HOSTNAME={hostname}", *(["TERM=xterm"] if tty else [])]
+    defaults += [f"HOME={home}"] if home else []
     values: dict[str, str] = {}
     for entry in [*defaults, *own]:
         name, separator, _ = entry.partition("=")
@@ -153,8 +162,9 @@ def mounts(
     container: Container, place: Place, source_flags: Mapping[str, tuple[str, ...]] = NO_EXTRAS.source_flags
 ) -> tuple[Mount, ...]:
     host_config = container.host_config
+    own_files = ("rbind", "rprivate", *(["ro"] if host_config.readonly_rootfs else []))
     result = [
-        Mount(destination=destination, type="bind", source=str(source), options=("rbind", "rprivate"))
+        Mount(destination=destination, type="bind", source=str(source), options=own_files)
         for destination, source in (
             ("/etc/resolv.conf", place.resolv_conf),
             ("/etc/hostname", place.hostname),
@@ -224,7 +234,9 @@ def block_paths(host_config: HostConfig) -> set[str]:
     }
 
 
-def resources(host_config: HostConfig, block_devices: Mapping[str, tuple[int, int]]) -> Resources:
+def resources(
+    host_config: HostConfig, block_devices: Mapping[str, tuple[int, int]] = NO_EXTRAS.block_devices
+) -> Resources:
     """Limits of block devices that are not in `block_devices` are left out."""
 
     def throttles(items: Sequence[ThrottleDevice | WeightDevice] | None) -> tuple[Throttle, ...]:
@@ -247,7 +259,7 @@ def resources(host_config: HostConfig, block_devices: Mapping[str, tuple[int, in
         cpu_period=period,
         cpuset_cpus=host_config.cpuset_cpus or None,
         cpuset_mems=host_config.cpuset_mems or None,
-        pids_limit=host_config.pids_limit,
+        pids_limit=host_config.pids_limit or None,
         oom_kill_disable=host_config.oom_kill_disable or None,
         cpu_realtime_period=host_config.cpu_realtime_period or None,
         cpu_realtime_runtime=host_config.cpu_realtime_runtime or None,

@@ -6,13 +6,14 @@ import shutil
 from pathlib import Path
 
 from husk.engine.containers import netfiles
-from husk.engine.containers.joining import Joined
+from husk.engine.containers.joining import Finder, join
 from husk.engine.containers.model import Container, HostConfig, MountPoint
 from husk.engine.containers.mounts import needs_staging
 from husk.engine.containers.places import Places
 from husk.engine.containers.plan import Extras, Place, block_paths, plan
 from husk.engine.containers.validate_limits import device_rule
 from husk.engine.host import Host
+from husk.engine.networks import links
 from husk.engine.networks.connector import Connected
 from husk.errors import InvalidParameter, SystemFault
 from husk.kernel import cgroup_parents, rooted
@@ -30,7 +31,7 @@ def prepare(
     lower: list[str],
     network: Connected,
     annotations: dict[str, str],
-    joined: Joined,
+    find: Finder,
 ) -> None:
     """Mount the root, write hosts, hostname and resolv.conf, write the bundle. `release` undoes all of it."""
     place = places.place(record.id)
@@ -45,7 +46,8 @@ def prepare(
     )
     place = netfiles.write(record, places, network)
     _check_sources(record)
-    rooted.make_directories(place.rootfs, record.config.working_dir or "/")
+    _make_working_dir(record, place)
+    joined = join(record, places, find)
     devices, rules = wanted_devices(record.host_config)
     extras = Extras(
         devices=devices,
@@ -55,6 +57,7 @@ def prepare(
         block_devices=block_device_numbers(block_paths(record.host_config)),
         joined=joined.namespaces,
         shm=joined.shm,
+        environment=tuple(links.environment(network.links)),
     )
     spec, _ = plan(record, place, user, host, extras)
     _make_cgroup_parents(record, spec)
@@ -63,6 +66,15 @@ def prepare(
     bundle.write_config(oci_spec(spec, host.cgroup_v2))
     if record.host_config.log_config.type != "none":
         places.log(record.id).touch(mode=0o640)
+
+
+def _make_working_dir(record: Container, place: Place) -> None:
+    path = record.config.working_dir or "/"
+    try:
+        rooted.make_directories(place.rootfs, path)
+        os.close(rooted.open_in_root(place.rootfs, path, os.O_PATH | os.O_DIRECTORY))
+    except NotADirectoryError:
+        raise SystemFault(f"Cannot mkdir: {path} is not a directory") from None
 
 
 def wanted_devices(host_config: HostConfig) -> tuple[tuple[Device, ...], tuple[DeviceRule, ...]]:

@@ -37,6 +37,7 @@ class Restorer:
         self._tasks = tasks
 
     async def restore(self) -> None:
+        await self._cut_off_starts()
         await self._sweep()
         for instance in self._index:
             try:
@@ -83,6 +84,13 @@ class Restorer:
 
     def _exit_time(self, instance: Instance) -> int | None:
         return self._monitor.exit_time(self._places.bundle(instance.record))
+
+    async def _cut_off_starts(self) -> None:
+        """A start that the former daemon did not live to see goes on without it, and must not survive us."""
+        running = {i.id for i in self._index if i.record.state.status in ("running", "paused")}
+        if strays := _names(self._places.run) - running:
+            bundles = [str(self._places.bundle_directory(container_id)) for container_id in strays]
+            await asyncio.to_thread(process.kill_given, bundles)
 
     async def _sweep(self) -> None:
         """Release what lies on the host without a record: the rest of a removal or a creation that was cut off."""

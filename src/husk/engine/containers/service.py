@@ -18,13 +18,16 @@ from husk.engine.containers.places import Places
 from husk.engine.containers.plan import Extras, block_paths, plan
 from husk.engine.containers.storing import Storing
 from husk.engine.filters import Filters
+from husk.engine.logs import drivers as log_drivers
 from husk.engine.logs import options as log_options
 from husk.engine.host import Host
 from husk.engine.images.pull import Pins
 from husk.engine.images.service import Images
+from husk.engine.networks.endpoints import parse_links
+from husk.engine.networks.requests import HOST_WITH_LINKS
 from husk.engine.networks.service import Networks
 from husk.engine.volumes.service import Taking, Volumes
-from husk.errors import Conflict, InvalidParameter, NotFound, NotImplementedYet, NotModified
+from husk.errors import Conflict, HuskError, InvalidParameter, NotFound, NotImplementedYet, NotModified
 from husk.runtime import capabilities
 from husk.runtime.conmon import Monitor
 from husk.runtime.oci import Runtimes
@@ -122,6 +125,7 @@ class Containers:
             with contextlib.suppress(NotFound):
                 mode = host_config.network_mode = "container:" + self.find(mode.removeprefix("container:")).id
         taken = self._index.reserve_name(name, container_id)
+        links = host_config.links
         try:
             record = Container(
                 id=container_id,
@@ -136,7 +140,10 @@ class Containers:
                 layers=image.chain_ids,
                 runtime=host_config.runtime,
             )
-            record.endpoints = self._networks.endpoints(mode, endpoints)
+            log_drivers.receiver(record)
+            record.endpoints = self._networks.endpoints(mode, endpoints, links)
+            if links and mode == "bridge":
+                host_config.links = self._named_links(taken, links)
             async with self._pins.hold(record.layers), self._volumes.taking() as taking:
                 record.mounts = await self._storing.take(record.id, complete, host_config, taking)
                 async with self._pins.hold(record.used_layers):
@@ -145,9 +152,24 @@ class Containers:
             self._index.release_name(taken)
             raise
         self._lifecycle.publish(record, "create")
+        if mode == "host" and host_config.port_bindings:
+            warnings.append("Published ports are discarded when using host network mode")
         if percent:
             warnings.append("linux does not support CPU percent. Percent discarded.")
         return Created(record, warnings)
+
+    def _named_links(self, name: str, links: list[str]) -> list[str]:
+        """Links on the default bridge as dockerd shows them: `/db:/web/alias`."""
+        found = []
+        for alias, target in parse_links(links).items():
+            try:
+                other = self.find(target)
+            except NotFound as error:
+                raise InvalidParameter(f"could not get container for {target}: {error.message}") from None
+            if other.host_config.network_mode == "host":
+                raise InvalidParameter(HOST_WITH_LINKS)
+            found.append(f"/{other.name}:/{name}/{alias}")
+        return found
 
     async def _write(self, record: Container, taking: Taking) -> list[str]:
         """Give a new container its directory and its volumes their first content, then write it; returns warnings."""
@@ -173,7 +195,10 @@ class Containers:
                 raise InvalidParameter("Neither old nor new names may be empty")
             if name.removeprefix("/") == old:
                 raise InvalidParameter("Renaming a container with the same name as its current name")
-            taken = self._index.reserve_name(name, instance.id)
+            try:
+                taken = self._index.reserve_name("/" + name.removeprefix("/"), instance.id)
+            except HuskError as error:
+                raise type(error)(f"Error when allocating new name: {error.message}") from None
             await self._index.rename(instance, taken)
         self._lifecycle.publish(instance.record, "rename", oldName="/" + old)
 
@@ -193,7 +218,10 @@ class Containers:
         self._lifecycle.publish(instance.record, "restart")
 
     async def kill(self, reference: str, signal: str) -> None:
-        await self._lifecycle.kill(self._index.find(reference), signal)
+        try:
+            await self._lifecycle.kill(self._index.find(reference), signal)
+        except (Conflict, NotFound) as error:
+            raise type(error)(f"cannot kill container: {reference}: {error.message}") from None
 
     async def pause(self, reference: str) -> None:
         await self._lifecycle.pause(self._index.find(reference))
@@ -203,8 +231,21 @@ class Containers:
 
     async def remove(self, reference: str, force: bool, volumes: bool, link: bool) -> None:
         if link:
-            raise InvalidParameter("links between containers do not exist in Husk yet: nothing to remove")
+            await self._unlink(reference)
+            return
         await self._lifecycle.remove(self._index.find(reference), force, volumes)
+
+    async def _unlink(self, reference: str) -> None:
+        """Forget the link `/web/db` of the container web; it stays in what that one has until its next start."""
+        name, _, alias = reference.removeprefix("/").rpartition("/")
+        instance = self._index.find(name)
+        async with instance.lock:
+            links = instance.record.host_config.links or []
+            kept = [entry for entry in links if alias not in parse_links([entry])]
+            if kept == links:
+                raise NotFound(f"No such link: {reference}")
+            instance.record.host_config.links = kept or None
+            await self._index.save(instance)
 
     def watch(self, reference: str, condition: str) -> Awaitable[Exit]:
         """The end that `condition` asks for; it counts from this call on, also if it is awaited later."""

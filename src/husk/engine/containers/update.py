@@ -95,7 +95,7 @@ def merge(current: HostConfig, request: HostConfig) -> HostConfig:
         if value := getattr(request, name):
             setattr(merged, name, value)
     if request.pids_limit is not None:
-        merged.pids_limit = request.pids_limit if request.pids_limit > 0 else None
+        merged.pids_limit = max(0, request.pids_limit)  # as dockerd writes down that there is none any more
     if request.restart_policy.name:
         if current.auto_remove and request.restart_policy.name != "no":
             raise Conflict("Restart policy cannot be updated because AutoRemove is enabled for the container")

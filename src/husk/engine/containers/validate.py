@@ -17,7 +17,6 @@ RESTART_POLICIES = ("", "no", "always", "unless-stopped", "on-failure")
 _PORT = re.compile(r"\d{1,5}(-\d{1,5})?(/(tcp|udp|sctp))?", re.ASCII | re.IGNORECASE)
 # Docker takes any name; the kernel takes 64 bytes, and a space or a '#' would end the name in /etc/hosts.
 _HOSTNAME = re.compile(r"[^\x00-\x20\x7f#]{1,64}")
-_MISSING = ("links",)
 
 # What dockerd takes in an update and leaves as it is: better refused than ignored.
 _FIXED = (
@@ -30,7 +29,7 @@ _FIXED = (
 def check(config: Config, host: HostConfig, endpoints: dict[str, EndpointRequest]) -> None:
     """Raise for the first thing that is wrong."""
     _check_config(config)
-    _check_missing(host)
+    _check_isolation(host)
     validate_limits.check(host)
     _check_policies(host)
     _check_namespaces(host)
@@ -48,7 +47,7 @@ def check(config: Config, host: HostConfig, endpoints: dict[str, EndpointRequest
 
 def check_update(request: HostConfig, merged: HostConfig) -> None:
     """As `check`, for limits and policy that a container gets later: `merged` is what it would have then."""
-    for name in (*_MISSING, *_FIXED):
+    for name in _FIXED:
         if getattr(request, name):
             raise NotImplementedYet(f"{_wire_name(name)} of a container cannot be updated by Husk yet")
     _check_policies(request)
@@ -65,8 +64,6 @@ def _check_config(config: Config) -> None:
         )
     if config.stop_signal:
         parse_signal(config.stop_signal)
-    if config.stop_timeout is not None and config.stop_timeout < -1:
-        raise InvalidParameter(f"invalid stop timeout: {config.stop_timeout}")
     for entry in config.env:
         if not entry or entry.startswith("="):
             raise InvalidParameter(f"invalid environment variable: {entry}")
@@ -95,10 +92,7 @@ def _check_health(check: HealthConfig) -> None:
         raise InvalidParameter(f"Test in Healthcheck has no command behind {check.test[0]}")
 
 
-def _check_missing(host: HostConfig) -> None:
-    for name in _MISSING:
-        if getattr(host, name):
-            raise NotImplementedYet(f"HostConfig.{_wire_name(name)} is not implemented by Husk yet")
+def _check_isolation(host: HostConfig) -> None:
     if host.isolation not in ("", "default"):
         raise InvalidParameter(f"invalid isolation '{host.isolation}' on linux")
 

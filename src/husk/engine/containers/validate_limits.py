@@ -130,7 +130,7 @@ def _check_cpuset(what: str, text: str, available: str, kind: str) -> None:
     if not text:
         return
     if _CPUSET.fullmatch(text) is None or not all(_expand(part) for part in text.split(",")):
-        raise InvalidParameter(f"Invalid value {text} for {what}")
+        raise InvalidParameter(f"Invalid value {text} for {what}: invalid format: {text}")
     if not _expand(text) <= _expand(available):
         raise InvalidParameter(f"Requested {kind} are not available - requested {text}, available: {available}")
 

@@ -12,6 +12,6 @@ Until the record is written nothing is visible; layers without an owner are coll
 Modules: `model` (the types), `index` (records and names, lookup, the store), `make` (configuration + layers -> image),
 `content` (image -> manifest, configuration, layers), `pull` with `shared` (one download for all who want it), `push`,
 `save`, `load` with `archive` (what an archive says), `importer`, `commit` with `changes` (Dockerfile instructions),
-`bootstrap` (the local busybox), `remove` (Docker's conflict rules), `prune`, `history`, `remote` (what registries tell),
+`bootstrap` (the local busybox), `remove` (Docker's conflict rules), `prune`, `history`, `remote` (at registries),
 `service` (what the edge calls).
 """

@@ -54,7 +54,8 @@ def _apply(config: Config, line: str) -> str:
     if instruction not in _INSTRUCTIONS:
         raise InvalidParameter(f"{word} is not a valid change command")
     if not rest and instruction not in ("CMD", "ENTRYPOINT"):
-        raise InvalidParameter(f"{instruction} requires at least one argument")
+        number = "exactly" if instruction in ("STOPSIGNAL", "USER", "WORKDIR") else "at least"
+        raise InvalidParameter(f"{instruction} requires {number} one argument")
     _INSTRUCTIONS[instruction](config, rest)
     return instruction
 

@@ -81,7 +81,7 @@ class Committer:
             created = rfc3339(now_ns())
             step = History(
                 created=created,
-                created_by=" ".join([record.path, *record.args]),
+                created_by=" ".join(record.config.cmd or []),
                 author=options.author,
                 comment=options.comment,
                 empty_layer=added is None,

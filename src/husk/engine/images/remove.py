@@ -97,8 +97,8 @@ class Remover:
 
     async def _untag(self, image: Image, names: list[Reference]) -> list[Removal]:
         await self._index.forget_names(*names)
-        for name in names:
-            self._events.publish("image", "untag", image.id, {"name": name.familiar})
+        for _ in names:
+            self._events.publish("image", "untag", image.id, {"name": image.id})
         return [Removal(untagged=name.familiar) for name in names]
 
     async def _delete(self, image: Image, noprune: bool) -> list[Removal]:

@@ -25,9 +25,7 @@ def check(options: Mapping[str, str]) -> None:
     template = options.get("tag", "")
     for action in _ACTION.findall(template):
         if action.removeprefix(".") not in _FIELDS or not action.startswith("."):
-            raise InvalidParameter(
-                f"template: log-tag: {{{{{action}}}}} is not one of " + ", ".join(f"{{{{.{name}}}}}" for name in _FIELDS)
-            )
+            raise InvalidParameter(f"template: log-tag: {{{{{action}}}}} is not one of {_choices()}")
     if "{{" in _ACTION.sub("", template):
         raise InvalidParameter("template: log-tag:1: unclosed action")
 
@@ -73,3 +71,7 @@ def details(container: Container) -> str:
             shown["tag"] = tag(container, template)
     pairs = sorted(f"{quote_plus(name)}={quote_plus(value)}" for name, value in shown.items())
     return ",".join(pairs)
+
+
+def _choices() -> str:
+    return ", ".join(f"{{{{.{name}}}}}" for name in _FIELDS)

@@ -1,9 +1,9 @@
 """Which files make up a container's log, and in which order?
 
 `container.log` is the one that conmon writes; full ones are put aside as `container.log.<n>`, the higher the later,
-packed ones with `.gz` behind that. Numbers only grow: the last file put aside stays as a name, empty if need be, so a
-reader that knows its own number always finds what comes next. Putting aside is a rename under conmon's feet: until it
-has been told to open a new file it goes on writing to the old one, and nothing is lost.
+packed ones with `.gz` behind that. Numbers only grow, and the last file put aside always stays, so a reader that knows
+its own number finds what comes next. Putting aside is a rename under conmon's feet: until it has been told to open a
+new file it goes on writing to the old one, and nothing is lost.
 """
 
 import contextlib
@@ -121,23 +121,18 @@ class LogFiles:
                 return OpenFile(number, os.open(path, os.O_RDONLY | os.O_CLOEXEC), path.suffix == ".gz")
 
     def tidy(self, max_files: int, compress: bool) -> None:
-        """Drop the oldest files until `max_files` are left with the one being written, and pack the others."""
+        """Drop the oldest files until `max_files` (two or more) are left with the one being written; pack the rest."""
         for leftover in self.path.parent.glob(f"{self.path.name}.*.new"):
             leftover.unlink(missing_ok=True)
         aside = self.aside()
-        if not aside:
-            return
-        keep = max(0, max_files - 1)
-        for old in aside[: len(aside) - max(keep, 1)]:
+        kept = aside[-(max_files - 1) :]
+        for old in aside[: len(aside) - len(kept)]:
             self._drop(old)
-        last = aside[-1]
-        if not keep:
-            _replace(last.path, b"")
-        for old in aside[len(aside) - max(keep, 1) :]:
+        for old in kept:
             plain = self.path.with_name(f"{self.path.name}.{old.number}")
             if old.packed:
                 plain.unlink(missing_ok=True)
-            elif compress and keep:
+            elif compress:
                 _pack(plain)
 
     def _names(self) -> Iterator[tuple[int, Path]]:
@@ -149,13 +144,6 @@ class LogFiles:
     def _drop(self, old: Aside) -> None:
         for suffix in ("", ".gz"):
             self.path.with_name(f"{self.path.name}.{old.number}{suffix}").unlink(missing_ok=True)
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Those who have the file open keep what it was."""
-    fresh = path.with_name(path.name + ".new")
-    fresh.write_bytes(content)
-    fresh.rename(path)
 
 
 def _pack(path: Path) -> None:

@@ -71,13 +71,17 @@ class Keeping:
     max_files: int = 1
     compress: bool = False
 
+    def in_parts(self) -> "Keeping":
+        """The same with two files at least: one alone would be empty, and with it the log, each time it is full."""
+        return self if self.max_files > 1 else Keeping((self.max_size + 1) // 2, 2)
+
 
 def check(driver: str, options: Mapping[str, str]) -> None:
     """Raise for what dockerd would refuse, and for what Husk cannot do."""
     if driver not in DRIVERS:
         if driver in _DOCKERS_OWN:
             raise NotImplementedYet(f"log driver {driver} is not implemented by Husk yet")
-        raise InvalidParameter(f"logger: no log driver named '{driver}' is registered")
+        raise InvalidParameter(f'error looking up logging plugin {driver}: plugin "{driver}" not found')
     if driver == "none":
         return
     _check_mode(options)

@@ -21,7 +21,7 @@ from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
 
-_SHORTEST, _LONGEST = 0.01, 1.0
+_SHORTEST, _LONGEST = 0.01, 0.1
 _REOPEN_PATIENCE = 10.0
 
 
@@ -35,7 +35,7 @@ class Rotator(Companion):
 
     def running(self, instance: Instance) -> None:
         config = instance.record.host_config.log_config
-        wanted = keeping(config.type, config.config)
+        wanted = keeping(config.type, config.config).in_parts()
         if config.type == "none" or not wanted.max_size or instance.id in self._running:
             return
         bundle = self._places.bundle(instance.record)

@@ -7,7 +7,8 @@ happened in between; what the record does not know after a crash is swept at the
 
 import asyncio
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from ipaddress import IPv6Address
 from typing import NamedTuple
 
 import msgspec
@@ -15,11 +16,24 @@ import msgspec
 from husk.engine.containers.model import Container, Endpoint
 from husk.engine.events import Events
 from husk.engine.networks import publishing
-from husk.engine.networks.endpoints import fresh, gateway_endpoint, in_order, lease, take_over, wanted_address
+from husk.engine.networks.endpoints import (
+    fresh,
+    gateway6_endpoint,
+    gateway_endpoint,
+    in_order,
+    lease,
+    parse_links,
+    take_over,
+    wanted_address,
+    wanted_address6,
+)
+from husk.engine.networks.links import Link, link
 from husk.engine.networks.live import LiveNetwork, Roster
 from husk.engine.networks.names import NameService
+from husk.engine.networks.requests import interface_name, interface_sysctls
 from husk.errors import Conflict, Forbidden, HuskError, InvalidParameter, NotFound
 from husk.network import sandbox
+from husk.network.bridge import Wish
 from husk.network.firewall import Firewall
 from husk.network.ports import Ports, PortTaken, PublishedPort
 
@@ -33,6 +47,9 @@ class Connected(NamedTuple):
     resolver: bool = False
     # The container whose network it shares.
     shared_with: str = ""
+    # The containers that it is linked to, and links of others to it by their ids, on the default bridge.
+    links: tuple[Link, ...] = ()
+    linked_by: tuple[tuple[str, Link], ...] = ()
 
 
 class NoConnectivity(HuskError):
@@ -63,8 +80,7 @@ class Connector:
                 self._roster.by_name[name].members[record.id] = record
         leading = gateway_endpoint(record)
         # A crash may have come between a change of networks and that of the ports.
-        address = leading.ip_address if leading else ""
-        record.published = [msgspec.structs.replace(p, container_ip=address) for p in record.published if address]
+        record.published = _leading_to(record.published, leading)
         self._ports.hold_again(record.published)
         return record.published
 
@@ -81,6 +97,7 @@ class Connector:
         mode = record.host_config.network_mode
         if mode.startswith("container:"):
             return self._share(record, mode.partition(":")[2], host_gateway)
+        links = tuple(self._links(record))
         for endpoint in in_order(record):
             await self._connect(record, endpoint)
         if len(record.endpoints) > 1 and record.sandbox_path:
@@ -89,7 +106,7 @@ class Connector:
         resolver = self.resolves(record)
         if resolver:
             await self._names.serve(record)
-        return Connected(host_gateway, resolver)
+        return Connected(host_gateway, resolver, links=links, linked_by=tuple(self._linked_by(record)))
 
     async def disconnect(self, record: Container) -> None:
         """Give back what `connect` took. Safe to call twice."""
@@ -150,11 +167,18 @@ class Connector:
             mac = request.mac_address
             if not mac and endpoint.network_name == record.host_config.network_mode:
                 mac = record.config.mac_address
-            wanted = wanted_address(request)
+            address6 = wanted_address6(request)
+            wish = Wish(
+                address=wanted_address(request),
+                address6=str(IPv6Address(address6)) if address6 else "",
+                mac=mac,
+                name=interface_name(request),
+                sysctls=interface_sysctls(request),
+            )
             if record.sandbox_path:
-                given = await live.driver.attach(record.sandbox_path, wanted, mac)
+                given = await live.driver.attach(record.sandbox_path, wish)
             else:
-                given = await live.driver.acquire(wanted, mac)
+                given = await live.driver.acquire(wish)
                 record.sandbox_path = given.sandbox_path
             take_over(endpoint, given)
         endpoint.endpoint_id = secrets.token_hex(32)
@@ -173,6 +197,27 @@ class Connector:
             if (live := self._roster.by_name.get(name)) is not None and live.bridged
         ) and bool(record.sandbox_path)
 
+    def _links(self, record: Container) -> Iterator[Link]:
+        """What the container sees of those it is linked to."""
+        if record.host_config.network_mode != "bridge":
+            return
+        for alias, target in parse_links(record.host_config.links).items():
+            other = self._find_container(target)
+            if not other.state.running:
+                raise Conflict(f"Cannot link to a non running container: /{other.name} AS /{record.name}/{alias}")
+            if (endpoint := other.endpoints.get("bridge")) is not None:
+                yield link(alias, record.name, other, endpoint.ip_address)
+
+    def _linked_by(self, record: Container) -> Iterator[tuple[str, Link]]:
+        """What running containers see of this one."""
+        endpoint = record.endpoints.get("bridge")
+        for other in self._roster.bridge().members.values():
+            if endpoint is None or other.id == record.id or not other.host_config.links:
+                continue
+            for alias, target in parse_links(other.host_config.links).items():
+                if target in (record.name, record.id):
+                    yield other.id, link(alias, other.name, record, endpoint.ip_address)
+
     def _share(self, record: Container, reference: str, host_gateway: str) -> Connected:
         other = self._find_container(reference)
         if other.id == record.id:
@@ -190,8 +235,9 @@ class Connector:
         return Connected(host_gateway, shared_with=owner.id)
 
     async def _set_default_route(self, record: Container) -> None:
-        leading = gateway_endpoint(record)
-        await asyncio.to_thread(sandbox.set_default_route, record.sandbox_path, leading.gateway if leading else "")
+        leading, leading6 = gateway_endpoint(record), gateway6_endpoint(record)
+        gateway, gateway6 = leading.gateway if leading else "", leading6.gateway6 if leading6 else ""
+        await asyncio.to_thread(sandbox.set_default_route, record.sandbox_path, gateway, gateway6)
 
     # --- published ports
 
@@ -199,10 +245,12 @@ class Connector:
         leading = gateway_endpoint(record)
         if leading is None or not (record.host_config.port_bindings or record.host_config.publish_all_ports):
             return
-        binding = self._live(leading).record.host_binding
-        wishes = publishing.wishes(record.config, record.host_config, binding)
+        live = self._live(leading)
+        if not live.driver.reaches_host:
+            return
+        wishes = publishing.wishes(record.config, record.host_config, live.record.host_binding)
         try:
-            record.published = self._ports.take(wishes, leading.ip_address)
+            record.published = self._ports.take(wishes, leading.ip_address, leading.ip6_address)
         except PortTaken as error:
             raise NoConnectivity(
                 "failed to set up container networking: driver failed programming external connectivity on endpoint "
@@ -217,13 +265,13 @@ class Connector:
         if not old:
             await self._publish(record)
             return
-        address = leading.ip_address if leading else ""
-        new = [msgspec.structs.replace(port, container_ip=address) for port in old if address]
+        new = _leading_to(old, leading if leading and self._live(leading).driver.reaches_host else None)
         if new == old:
             return
         record.published = new
         await asyncio.to_thread(self._firewall.withdraw, old)
         if new:
+            self._ports.retarget(new)
             await asyncio.to_thread(self._firewall.publish, new)
         else:
             self._ports.give_back(old)
@@ -231,6 +279,14 @@ class Connector:
     def _announce(self, action: str, live: LiveNetwork, record: Container) -> None:
         attributes = {"container": record.id, "name": live.record.name, "type": live.record.driver}
         self._events.publish("network", action, live.record.id, attributes)
+
+
+def _leading_to(ports: list[PublishedPort], endpoint: Endpoint | None) -> list[PublishedPort]:
+    """The same ports of the host, for a container that is reached at this endpoint; none when it is not reached."""
+    if endpoint is None:
+        return []
+    at4, at6 = endpoint.ip_address, endpoint.ip6_address or endpoint.ip_address
+    return [msgspec.structs.replace(port, container_ip=at6 if ":" in port.host_ip else at4) for port in ports]
 
 
 def check_joinable(live: LiveNetwork, record: Container) -> None:
@@ -253,17 +309,21 @@ def check_joinable(live: LiveNetwork, record: Container) -> None:
 
 def check_request(live: LiveNetwork, endpoint: Endpoint) -> None:
     """Does the network have what the endpoint asks for?"""
-    wanted = wanted_address(endpoint.request)
-    if wanted and live.record.builtin:
-        raise InvalidParameter(
-            "invalid endpoint settings:\nuser specified IP address is supported on user defined networks only"
-        )
-    if wanted and not live.record.chosen_subnet:
-        raise InvalidParameter(
-            "invalid endpoint settings:\nuser specified IP address is supported only when connecting to networks with "
-            "user configured subnets"
-        )
-    if endpoint.request.aliases and live.record.builtin:
+    network = live.record
+    for wanted, chosen in (
+        (wanted_address(endpoint.request), network.chosen_subnet),
+        (wanted_address6(endpoint.request), network.chosen_subnet6),
+    ):
+        if wanted and network.builtin:
+            raise InvalidParameter(
+                "invalid endpoint settings:\nuser specified IP address is supported on user defined networks only"
+            )
+        if wanted and not chosen:
+            raise InvalidParameter(
+                "invalid endpoint settings:\nuser specified IP address is supported only when connecting to networks "
+                "with user configured subnets"
+            )
+    if endpoint.request.aliases and network.builtin:
         raise InvalidParameter(
             "invalid endpoint settings:\nnetwork-scoped alias is supported only for containers in user defined networks"
         )

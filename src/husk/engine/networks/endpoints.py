@@ -1,5 +1,7 @@
 """What does a container's place on a network look like? Orders, leases and names of endpoints. Pure."""
 
+from collections.abc import Iterable
+
 from husk.engine.containers.model import Container, Endpoint, EndpointRequest
 from husk.errors import InvalidParameter
 from husk.network.sandbox import Lease
@@ -22,11 +24,15 @@ def lease(sandbox_path: str, endpoint: Endpoint) -> Lease | None:
         gateway=endpoint.gateway,
         mac_address=endpoint.mac_address,
         interface=endpoint.interface,
+        ip6_address=endpoint.ip6_address,
+        prefix6_len=endpoint.prefix6_len,
+        gateway6=endpoint.gateway6,
     )
 
 
 def take_over(endpoint: Endpoint, given: Lease) -> None:
     endpoint.ip_address, endpoint.prefix_len = given.ip_address, given.prefix_len
+    endpoint.ip6_address, endpoint.prefix6_len, endpoint.gateway6 = given.ip6_address, given.prefix6_len, given.gateway6
     endpoint.gateway, endpoint.mac_address = given.gateway, given.mac_address
     endpoint.host_interface, endpoint.interface = given.host_interface, given.interface
 
@@ -39,12 +45,24 @@ def in_order(record: Container) -> list[Endpoint]:
 
 def gateway_endpoint(record: Container) -> Endpoint | None:
     """The endpoint that leads to everywhere else, and to which published ports lead."""
-    leading = [endpoint for endpoint in record.endpoints.values() if endpoint.gateway]
+    return _first(endpoint for endpoint in record.endpoints.values() if endpoint.gateway)
+
+
+def gateway6_endpoint(record: Container) -> Endpoint | None:
+    """The same for IPv6: it may be another network that has that."""
+    return _first(endpoint for endpoint in record.endpoints.values() if endpoint.gateway6)
+
+
+def _first(leading: Iterable[Endpoint]) -> Endpoint | None:
     return min(leading, key=lambda e: (-e.request.gw_priority, e.network_name), default=None)
 
 
 def wanted_address(request: EndpointRequest) -> str:
     return str((request.ipam_config or {}).get("IPv4Address") or "")
+
+
+def wanted_address6(request: EndpointRequest) -> str:
+    return str((request.ipam_config or {}).get("IPv6Address") or "")
 
 
 def dns_names(record: Container, endpoint: Endpoint) -> list[str]:

@@ -1,5 +1,7 @@
 """What is a network while the daemon runs? Its record, its driver, and the running containers on it."""
 
+from ipaddress import IPv4Address
+
 from husk.engine.containers.model import Container
 from husk.engine.networks.model import Network
 from husk.network.bridge import BridgeDriver
@@ -11,6 +13,8 @@ class LiveNetwork:
         self._driver = driver
         # By container id; a member is there from before it gets its address until after it gave it back.
         self.members: dict[str, Container] = {}
+        # Names that stand for a virtual address, which services have.
+        self.services: dict[str, IPv4Address] = {}
 
     @property
     def bridged(self) -> bool:

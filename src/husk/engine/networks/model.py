@@ -11,6 +11,8 @@ MASQUERADE = _PREFIX + "bridge.enable_ip_masquerade"
 HOST_BINDING = _PREFIX + "bridge.host_binding_ipv4"
 DEFAULT_BRIDGE = _PREFIX + "bridge.default_bridge"
 MTU = _PREFIX + "driver.mtu"
+PARENT = "parent"
+UPPER_DRIVERS = ("macvlan", "ipvlan")
 
 
 class IpamConfig(Struct, kw_only=True, rename="pascal"):
@@ -64,6 +66,11 @@ class Network(Struct, kw_only=True):
     aux_addresses: dict[str, str] = {}
     # Only on a subnet that its owner chose may containers choose their addresses.
     chosen_subnet: bool = False
+    subnet6: str = ""
+    gateway6: str = ""
+    ip_range6: str = ""
+    aux_addresses6: dict[str, str] = {}
+    chosen_subnet6: bool = False
     ipam_options: dict[str, str] | None = None
     internal: bool = False
     attachable: bool = False
@@ -72,11 +79,32 @@ class Network(Struct, kw_only=True):
     enable_ipv6: bool = False
     options: dict[str, str] = {}
     labels: dict[str, str] = {}
+    # Virtual addresses that services have here.
+    service_addresses: list[str] = []
+
+    @property
+    def bridged(self) -> bool:
+        """On a single host an overlay network is a bridge like another, that the whole swarm knows."""
+        return self.driver in ("bridge", "overlay")
+
+    @property
+    def upper(self) -> bool:
+        """Its endpoints are interfaces on one of the host's own."""
+        return self.driver in UPPER_DRIVERS
+
+    @property
+    def parent(self) -> str:
+        """The interface of the host that endpoints are on: of ours, and leading nowhere, when nobody named one."""
+        return self.options.get(PARENT) or f"dm-{self.id[:12]}"
 
     @property
     def gateway_interface(self) -> str:
         """The bridge's own address with its prefix, such as 172.17.0.1/16."""
         return f"{self.gateway}/{self.subnet.partition('/')[2]}"
+
+    @property
+    def gateway_interface6(self) -> str:
+        return f"{self.gateway6}/{self.subnet6.partition('/')[2]}"
 
     @property
     def builtin(self) -> bool:

@@ -6,16 +6,18 @@ behind it, and under the aliases of its own links. An alias that several have ge
 
 import logging
 import random
-from ipaddress import IPv4Address
+from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 
-from husk.engine.containers.model import Container
+from husk.engine.containers.model import Container, Endpoint
 from husk.engine.networks.endpoints import dns_names, gateway_endpoint, parse_links
 from husk.engine.networks.live import LiveNetwork, Roster
 from husk.network import dns
 from husk.network.resolver import Resolver
 
 log = logging.getLogger(__name__)
+
+Address = IPv4Address | IPv6Address
 
 _HOST_RESOLVERS = Path("/etc/resolv.conf")
 _FALLBACK = ("8.8.8.8", "8.8.4.4")
@@ -65,21 +67,22 @@ class NameService:
             return None
         random.shuffle(addresses)
         # The name exists whatever is asked of it: no other server may say that it does not.
-        return dns.addresses(query, addresses if query.kind in (dns.A, dns.ANY) else [])
+        return dns.addresses(query, addresses)
 
     def _networks(self, record: Container) -> list[LiveNetwork]:
         lives = (self._roster.by_name.get(name) for name in record.endpoints)
         return [live for live in lives if live is not None and live.record.resolves_names]
 
 
-def addresses_of(record: Container, networks: list[LiveNetwork], name: str) -> list[IPv4Address] | None:
+def addresses_of(record: Container, networks: list[LiveNetwork], name: str) -> list[Address] | None:
     """The addresses of a name as one container sees it; None when no network of its knows the name."""
     for live in networks:
         links = parse_links(record.endpoints[live.record.name].request.links)
         aliases = {alias.lower(): target for alias, target in links.items()}
         suffix = "." + live.record.name.lower()
         for candidate in (name, name.removesuffix(suffix)) if name.endswith(suffix) else (name,):
-            found = _members(live, candidate)
+            virtual = live.services.get(candidate)
+            found: list[Address] = [virtual] if virtual is not None else _members(live, candidate)
             if candidate in aliases:
                 found = _linked(live, aliases[candidate])
             if found:
@@ -87,11 +90,11 @@ def addresses_of(record: Container, networks: list[LiveNetwork], name: str) -> l
     return None
 
 
-def names_of(networks: list[LiveNetwork], address: IPv4Address) -> list[str]:
+def names_of(networks: list[LiveNetwork], address: Address) -> list[str]:
     for live in networks:
         for member in live.members.values():
             endpoint = member.endpoints.get(live.record.name)
-            if endpoint is not None and endpoint.ip_address == str(address):
+            if endpoint is not None and str(address) in (endpoint.ip_address, endpoint.ip6_address):
                 return [f"{member.name}.{live.record.name}"]
     return []
 
@@ -110,22 +113,27 @@ def servers(record: Container) -> list[str]:
     return [word[1] for word in words if len(word) > 1 and word[0] == "nameserver"] or list(_FALLBACK)
 
 
-def _members(live: LiveNetwork, name: str) -> list[IPv4Address]:
+def _members(live: LiveNetwork, name: str) -> list[Address]:
     network = live.record.name
     return [
-        IPv4Address(endpoint.ip_address)
+        address
         for member in live.members.values()
         if (endpoint := member.endpoints.get(network)) is not None
-        and endpoint.ip_address
         and name in (known.lower() for known in dns_names(member, endpoint))
+        for address in _addresses(endpoint)
     ]
 
 
-def _linked(live: LiveNetwork, target: str) -> list[IPv4Address]:
+def _linked(live: LiveNetwork, target: str) -> list[Address]:
     return [
-        IPv4Address(endpoint.ip_address)
+        address
         for member in live.members.values()
         if (target == member.name or member.id.startswith(target))
         and (endpoint := member.endpoints.get(live.record.name)) is not None
-        and endpoint.ip_address
+        for address in _addresses(endpoint)
     ]
+
+
+def _addresses(endpoint: Endpoint) -> list[Address]:
+    found: list[Address] = [IPv4Address(endpoint.ip_address)] if endpoint.ip_address else []
+    return [*found, IPv6Address(endpoint.ip6_address)] if endpoint.ip6_address else found

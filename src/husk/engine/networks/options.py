@@ -1,10 +1,10 @@
 """May a network be made like this? Reads a request, says what is wrong in Docker's words, and touches nothing."""
 
-import ipaddress
 import re
 from collections.abc import Iterable
-from ipaddress import IPv4Address, IPv4Network
+from ipaddress import IPv4Address
 
+from husk.engine.networks import pools
 from husk.engine.networks.model import (
     BRIDGE_NAME,
     BUILTIN,
@@ -12,22 +12,25 @@ from husk.engine.networks.model import (
     ICC,
     MASQUERADE,
     MTU,
+    PARENT,
+    UPPER_DRIVERS,
     IpamConfig,
     Network,
     NetworkRequest,
 )
 from husk.errors import Conflict, Forbidden, InvalidParameter, NotFound, NotImplementedYet
-from husk.network.bridge import BridgeSettings
 from husk.network.firewall import validate_interface
+from husk.network.ground import BridgeSettings
+from husk.network.sandbox import Upper
 
 _NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*", re.ASCII)
-_DRIVERS_OF_DOCKER = ("macvlan", "ipvlan", "overlay")
 _TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
-# Options that Docker's bridge driver knows and that change nothing while there is no IPv6.
-_WITHOUT_EFFECT = ("com.docker.network.container_iface_prefix", "com.docker.network.enable_ipv6")
-_GATEWAY_MODE = "com.docker.network.bridge.gateway_mode_ipv4"
+_GATEWAY_MODE = "com.docker.network.bridge.gateway_mode_ipv"
 _GATEWAY_MODES = ("", "nat")
+# The kernel's numbers for what may be asked for.
+_MACVLAN_MODES = {"": 4, "bridge": 4, "private": 1, "vepa": 2, "passthru": 8}
+_IPVLAN_FLAGS = {"": 0, "bridge": 0, "private": 1, "vepa": 2}
 
 
 def check(request: NetworkRequest, existing: Iterable[Network]) -> None:
@@ -36,37 +39,32 @@ def check(request: NetworkRequest, existing: Iterable[Network]) -> None:
     _check_name(request.name, others)
     _check_driver(request)
     _check_options(request, others)
-    if len(request.ipam.config) > 1:
-        pools = [config for config in request.ipam.config if not _is_ipv6(config)]
-        if len(pools) > 1:
-            raise InvalidParameter("bridge driver supports only one IPv4 address pool")
-    if request.enable_ipv6 or any(map(_is_ipv6, request.ipam.config)):
-        raise NotImplementedYet("IPv6 on networks is not implemented by Husk yet")
-    for config in request.ipam.config:
-        _check_pool(config)
-        if config.subnet:
-            wanted = IPv4Network(config.subnet)
-            if any(other.subnet and wanted.overlaps(IPv4Network(other.subnet)) for other in others):
-                raise Forbidden("invalid pool request: Pool overlaps with other one on this address space")
+    if request.driver in UPPER_DRIVERS:
+        _check_upper(request, others)
+    pools.check(request, others)
 
 
 def record(request: NetworkRequest, network_id: str, created: str) -> Network:
     """The network of a request that `check` let pass; without a subnet if it asks for none."""
-    pool = request.ipam.config[0] if request.ipam.config else IpamConfig()
-    gateway = pool.gateway
-    if pool.subnet and not gateway:
-        first = IPv4Network(pool.ip_range) if pool.ip_range else IPv4Network(pool.subnet)
-        gateway = str(_free_host(first, pool))
+    pool = pools.pool_of(request, 4)
+    pool6 = pools.pool_of(request, 6) if request.enable_ipv6 else IpamConfig()
     return Network(
         id=network_id,
         name=request.name,
-        driver="bridge",
+        driver=request.driver or "bridge",
         created=created,
+        scope="swarm" if request.driver == "overlay" else "local",
         subnet=pool.subnet,
-        gateway=gateway,
+        gateway=pools.gateway_of(pool),
         ip_range=pool.ip_range,
         aux_addresses=pool.auxiliary_addresses,
         chosen_subnet=bool(pool.subnet),
+        subnet6=pool6.subnet,
+        gateway6=pools.gateway_of(pool6),
+        ip_range6=pool6.ip_range,
+        aux_addresses6=pool6.auxiliary_addresses,
+        chosen_subnet6=bool(pool6.subnet),
+        enable_ipv6=request.enable_ipv6,
         ipam_options=request.ipam.options,
         internal=request.internal,
         attachable=request.attachable,
@@ -78,16 +76,66 @@ def record(request: NetworkRequest, network_id: str, created: str) -> Network:
 def settings(network: Network, base: BridgeSettings) -> BridgeSettings:
     """How the driver of a network is to behave."""
     options = network.options
-    return base._replace(
+    behaviour = base._replace(
         interface=network.bridge_name,
         bip=network.gateway_interface if network.subnet else "",
         ip_range=network.ip_range,
-        reserved=tuple(network.aux_addresses.values()),
+        reserved=(
+            *network.aux_addresses.values(),
+            *network.aux_addresses6.values(),
+            *network.service_addresses,
+        ),
         internal=network.internal,
         icc=_truth(options, ICC),
         masquerade=_truth(options, MASQUERADE),
         mtu=int(options.get(MTU) or 0),
+        bip6=network.gateway_interface6 if network.subnet6 else "",
+        pool6=base.pool6 if network.enable_ipv6 and not network.subnet6 else "",
+        ip_range6=network.ip_range6,
     )
+    if not network.upper:
+        return behaviour
+    alone = not options.get(PARENT)
+    return behaviour._replace(
+        interface=network.parent,
+        upper=_upper(network.driver, options),
+        alone=alone,
+        # Without a parent there is nobody behind the gateway.
+        internal=network.internal or alone,
+        warm=0,
+    )
+
+
+def _upper(driver: str, options: dict[str, str]) -> Upper:
+    if driver == "macvlan":
+        return Upper(driver, _MACVLAN_MODES[options.get("macvlan_mode", "")])
+    return Upper(driver, 0, _IPVLAN_FLAGS[options.get("ipvlan_flag", "")])
+
+
+def _check_upper(request: NetworkRequest, others: Iterable[Network]) -> None:
+    options, driver = request.options, request.driver
+    if (mode := options.get("macvlan_mode", "")) not in _MACVLAN_MODES:
+        raise InvalidParameter(
+            f"requested macvlan mode '{mode[:40]}' is not valid, 'bridge' mode is the macvlan default"
+        )
+    if (mode := options.get("ipvlan_mode", "")) not in ("", "l2", "l3", "l3s"):
+        raise InvalidParameter(
+            f"requested ipvlan mode '{mode[:40]}' is not valid, 'l2' mode is the ipvlan driver default"
+        )
+    if mode not in ("", "l2"):
+        raise NotImplementedYet(f"ipvlan mode {mode} is not implemented by Husk yet")
+    if (flag := options.get("ipvlan_flag", "")) not in _IPVLAN_FLAGS:
+        raise InvalidParameter(
+            f"requested ipvlan flag '{flag[:40]}' is not valid, 'bridge' is the ipvlan driver default"
+        )
+    parent = options.get(PARENT, "")
+    if parent == "lo":
+        raise InvalidParameter(f"loopback interface is not a valid {driver} parent link")
+    if parent:
+        validate_interface(parent)
+        for other in others:
+            if other.upper and other.parent == parent:
+                raise Forbidden(f"network {other.name} is already using parent interface {parent}")
 
 
 def _check_name(name: str, others: Iterable[Network]) -> None:
@@ -107,11 +155,9 @@ def _check_driver(request: NetworkRequest) -> None:
     driver = request.driver or "bridge"
     if driver in ("host", "null"):
         raise Forbidden(f'only one instance of "{driver}" network is allowed')
-    if driver in _DRIVERS_OF_DOCKER:
-        raise NotImplementedYet(f"network driver {driver} is not implemented by Husk yet")
-    if driver != "bridge":
+    if driver not in ("bridge", "overlay", *UPPER_DRIVERS):
         raise NotFound(f'could not find plugin {driver} in v1 plugin registry: plugin "{driver}" not found')
-    if request.scope not in ("", "local"):
+    if request.scope not in ("", "swarm" if driver == "overlay" else "local"):
         raise NotImplementedYet(f"networks of scope {request.scope} are not implemented by Husk yet")
     if request.config_only or request.config_from.network:
         raise NotImplementedYet("ConfigOnly and ConfigFrom networks are not implemented by Husk yet")
@@ -119,6 +165,8 @@ def _check_driver(request: NetworkRequest) -> None:
         raise NotImplementedYet("ingress networks are not implemented by Husk yet")
     if request.ipam.driver not in ("", "default"):
         raise InvalidParameter(f"there is no IPAM driver {request.ipam.driver!r}: 'default' is the only one")
+    if not request.enable_ipv4 and request.enable_ipv6:
+        raise NotImplementedYet("networks without IPv4 are not implemented by Husk yet")
     if not request.enable_ipv4:
         raise InvalidParameter("IPv4 or IPv6 must be enabled")
 
@@ -127,7 +175,9 @@ def _check_options(request: NetworkRequest, others: Iterable[Network]) -> None:
     options = request.options
     for name in (ICC, MASQUERADE):
         _truth(options, name)
-    if (mode := options.get(_GATEWAY_MODE, "")) not in _GATEWAY_MODES:
+    for version in "46":
+        if (mode := options.get(_GATEWAY_MODE + version, "")) in _GATEWAY_MODES:
+            continue
         raise NotImplementedYet(f"gateway mode {mode[:40]} is not implemented by Husk yet")
     mtu = options.get(MTU, "")
     if mtu and not (mtu.isascii() and mtu.isdigit() and (mtu == "0" or 68 <= int(mtu) <= 65535)):
@@ -140,66 +190,11 @@ def _check_options(request: NetworkRequest, others: Iterable[Network]) -> None:
     if name := options.get(BRIDGE_NAME, ""):
         validate_interface(name)
         for other in others:
-            if other.driver == "bridge" and other.bridge_name == name:
+            if other.bridged and other.bridge_name == name:
                 raise Forbidden(
                     f"cannot create network {request.name} ({name}): conflicts with network {other.id} ({name}): "
                     "networks have same bridge name"
                 )
-
-
-def _check_pool(config: IpamConfig) -> None:
-    try:
-        subnet = IPv4Network(config.subnet) if config.subnet else None
-    except ValueError as error:
-        raise InvalidParameter(f"invalid network config:\ninvalid subnet {config.subnet}: {error}") from error
-    if subnet is None:
-        if config.gateway or config.ip_range or config.auxiliary_addresses:
-            raise InvalidParameter("invalid network config:\nno matching subnet: Subnet is needed with the rest of it")
-        return
-    if subnet.prefixlen > 30:
-        raise InvalidParameter(f"invalid network config:\nsubnet {subnet} has no room for a gateway and a container")
-    if config.ip_range:
-        try:
-            within = IPv4Network(config.ip_range)
-        except ValueError as error:
-            raise InvalidParameter(f"invalid network config:\ninvalid ip-range {config.ip_range}: {error}") from error
-        if not within.subnet_of(subnet):
-            raise InvalidParameter(
-                f"invalid network config:\ninvalid ip-range {within}: parent subnet {subnet} does not contain it"
-            )
-    named = {"gateway": config.gateway, **config.auxiliary_addresses}
-    taken = set()
-    for what, text in named.items():
-        if not text:
-            continue
-        kind = "gateway" if what == "gateway" else "auxiliary"
-        try:
-            address = IPv4Address(text)
-        except ValueError as error:
-            raise InvalidParameter(f"invalid network config:\ninvalid {kind} address {text}: {error}") from error
-        if address not in subnet or address in (subnet.network_address, subnet.broadcast_address):
-            raise InvalidParameter(f"invalid network config:\ninvalid {kind} address {text}: parent subnet is {subnet}")
-        if address in taken:
-            raise Forbidden("failed to allocate secondary ip address: Address already in use")
-        taken.add(address)
-
-
-def _free_host(subnet: IPv4Network, pool: IpamConfig) -> IPv4Address:
-    """The gateway of a pool whose owner named none: the first address that no auxiliary one takes."""
-    taken = {IPv4Address(text) for text in pool.auxiliary_addresses.values()}
-    whole = IPv4Network(pool.subnet)
-    for number in range(int(subnet.network_address), int(subnet.broadcast_address) + 1):
-        address = IPv4Address(number)
-        if address not in taken and address not in (whole.network_address, whole.broadcast_address):
-            return address
-    raise InvalidParameter(f"invalid network config:\nno address is left for the gateway in {subnet}")
-
-
-def _is_ipv6(config: IpamConfig) -> bool:
-    try:
-        return bool(config.subnet) and ipaddress.ip_network(config.subnet, strict=False).version == 6
-    except ValueError:
-        return False
 
 
 def _truth(options: dict[str, str], name: str) -> bool:

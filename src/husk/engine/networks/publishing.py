@@ -4,8 +4,8 @@ import ipaddress
 import re
 
 from husk.engine.containers.model import Config, HostConfig, PortBinding
-from husk.errors import InvalidParameter, NotImplementedYet
-from husk.network.ports import EVERYWHERE, PortWish
+from husk.errors import InvalidParameter
+from husk.network.ports import EVERYWHERE, EVERYWHERE_6, PortWish
 
 PROTOCOLS = ("tcp", "udp", "sctp")
 _RANGE = re.compile(r"(\d{1,5})(?:-(\d{1,5}))?", re.ASCII)
@@ -14,12 +14,12 @@ _RANGE = re.compile(r"(\d{1,5})(?:-(\d{1,5}))?", re.ASCII)
 def parse_port(text: str) -> list[tuple[int, str]]:
     """(number, protocol) of each port that `80`, `80/udp` or `8000-8010/tcp` names."""
     numbers, _, protocol = text.partition("/")
-    first, last = _parse_range(numbers, text)
+    first, last = _parse_range(numbers, numbers)
     protocol = protocol.lower() or "tcp"
     if protocol not in PROTOCOLS:
         raise InvalidParameter(f"invalid proto: {protocol}")
     if not first:
-        raise InvalidParameter(f'invalid port specification: "{text}"')
+        raise InvalidParameter(f'invalid port specification: "{numbers}"')
     return [(number, protocol) for number in range(first, last + 1)]
 
 
@@ -50,9 +50,7 @@ def wishes(config: Config, host_config: HostConfig, host_binding: str = EVERYWHE
 
 def check(config: Config, host_config: HostConfig) -> None:
     """Raise for what is wrong with the ports of a request."""
-    for wish in wishes(config, host_config):
-        if ipaddress.ip_address(wish.host_ip).version == 6:
-            raise NotImplementedYet(f"publishing on the IPv6 address {wish.host_ip} is not implemented by Husk yet")
+    wishes(config, host_config)
     mode = host_config.network_mode
     if mode.startswith("container:"):
         if host_config.port_bindings or host_config.publish_all_ports:
@@ -64,11 +62,13 @@ def check(config: Config, host_config: HostConfig) -> None:
 def _wish(number: int, protocol: str, binding: PortBinding, host_binding: str) -> PortWish:
     address = binding.host_ip.strip("[]") or host_binding
     try:
-        ipaddress.ip_address(address)
+        address = str(ipaddress.ip_address(address))
     except ValueError:
         raise InvalidParameter(f"invalid IP address: {binding.host_ip}") from None
     first, last = _parse_range(binding.host_port, binding.host_port) if binding.host_port else (0, 0)
-    return PortWish(protocol, number, address, first, last)
+    # Everywhere is on both kinds of addresses, unless the client says which.
+    also = EVERYWHERE_6 if address == EVERYWHERE and not binding.host_ip else ""
+    return PortWish(protocol, number, address, first, last, also)
 
 
 def _parse_range(numbers: str, shown: str) -> tuple[int, int]:

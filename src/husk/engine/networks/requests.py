@@ -2,13 +2,20 @@
 
 import re
 from collections.abc import Mapping
-from ipaddress import IPv4Address
+from ipaddress import IPv4Address, IPv6Address
 
 from husk.engine.containers.model import Config, EndpointRequest, HostConfig
 from husk.engine.networks import publishing
-from husk.engine.networks.endpoints import parse_links, wanted_address
+from husk.engine.networks.endpoints import parse_links, wanted_address, wanted_address6
 from husk.errors import InvalidParameter, NotImplementedYet
 
+HOST_WITH_LINKS = (
+    "conflicting options: host type networking can't be used with links. This would result in undefined behavior"
+)
+_IFNAME = "com.docker.network.endpoint.ifname"
+_SYSCTLS = "com.docker.network.endpoint.sysctls"
+_INTERFACE = re.compile(r"[a-zA-Z0-9_][a-zA-Z0-9_-]{0,14}", re.ASCII)
+_SYSCTL = re.compile(r"net\.(ipv4|ipv6|mpls)\.(conf|neigh)\.IFNAME\.[a-z0-9_]+=[a-zA-Z0-9 ._-]+", re.ASCII)
 _MAC = re.compile(r"[0-9a-fA-F]{2}([:-][0-9a-fA-F]{2}){5}", re.ASCII)
 
 
@@ -21,6 +28,9 @@ def check(config: Config, host_config: HostConfig, endpoints: Mapping[str, Endpo
         if not mode.removeprefix("container:"):
             raise InvalidParameter("invalid container format container:<name|id>")
         _check_sharing(config, host_config)
+    parse_links(host_config.links)
+    if host_config.links and mode == "host":
+        raise InvalidParameter(HOST_WITH_LINKS)
     for request in endpoints.values():
         check_endpoint(request)
 
@@ -33,14 +43,48 @@ def check_endpoint(request: EndpointRequest) -> None:
             IPv4Address(address)
         except ValueError:
             raise InvalidParameter(f"invalid endpoint settings:\ninvalid IPv4 address: {address[:40]}") from None
-    if ipam.get("IPv6Address") or ipam.get("LinkLocalIPs"):
-        raise NotImplementedYet("IPv6 and link-local addresses of endpoints are not implemented by Husk yet")
-    if request.driver_opts:
-        raise NotImplementedYet("DriverOpts of endpoints are not implemented by Husk yet")
+    if address := wanted_address6(request):
+        try:
+            IPv6Address(address)
+        except ValueError:
+            raise InvalidParameter(f"invalid endpoint settings:\ninvalid IPv6 address: {address[:40]}") from None
+    if ipam.get("LinkLocalIPs"):
+        raise NotImplementedYet("link-local addresses of endpoints are not implemented by Husk yet")
+    _check_driver_opts(request.driver_opts or {})
     for alias in request.aliases or []:
         if not alias or re.search(r"\s", alias):
             raise InvalidParameter(f"invalid endpoint settings:\ninvalid alias: {alias!r}")
     parse_links(request.links)
+
+
+def interface_name(request: EndpointRequest) -> str:
+    """What the interface is to be called inside; empty for the next free name."""
+    return (request.driver_opts or {}).get(_IFNAME, "")
+
+
+def interface_sysctls(request: EndpointRequest) -> tuple[tuple[str, str], ...]:
+    """(path below /proc/sys, value) of the interface's own settings; IFNAME in it stands for its name."""
+    found = []
+    for entry in filter(None, (request.driver_opts or {}).get(_SYSCTLS, "").split(",")):
+        if _SYSCTL.fullmatch(entry) is None:
+            raise InvalidParameter(
+                f"invalid endpoint settings:\nunrecognised network interface sysctl {entry[:80]!r}; it must be of the "
+                "form net.X.Y.IFNAME.Z=value, with the string IFNAME instead of the interface's name"
+            )
+        name, _, value = entry.partition("=")
+        found.append((name.replace(".", "/"), value))
+    return tuple(found)
+
+
+def _check_driver_opts(options: Mapping[str, str]) -> None:
+    for name, value in options.items():
+        if name not in (_IFNAME, _SYSCTLS):
+            raise NotImplementedYet(
+                f"the endpoint option {name[:80]} is not known to Husk: {_IFNAME} and {_SYSCTLS} are"
+            )
+        if name == _IFNAME and (_INTERFACE.fullmatch(value) is None or value in ("lo", "all", "default")):
+            raise InvalidParameter(f"invalid endpoint settings:\ninvalid interface name: {value[:40]!r}")
+    interface_sysctls(EndpointRequest(driver_opts=dict(options)))
 
 
 def _check_sharing(config: Config, host_config: HostConfig) -> None:

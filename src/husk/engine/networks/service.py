@@ -5,6 +5,7 @@ import logging
 import secrets
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from pathlib import Path
 
 import msgspec
 
@@ -14,17 +15,30 @@ from husk.engine.containers.model import Container, Endpoint, EndpointRequest
 from husk.engine.events import Events
 from husk.engine.filters import Filters
 from husk.engine.networks import options
+from husk.engine.networks.balancing import Balancing
 from husk.engine.networks.connector import Connected, Connector, check_joinable, check_request
 from husk.engine.networks.endpoints import lease
 from husk.engine.networks.live import LiveNetwork, Roster
-from husk.engine.networks.model import BRIDGE_NAME, DEFAULT_BRIDGE, ICC, MASQUERADE, MTU, Network, NetworkRequest
+from husk.engine.networks.model import (
+    BRIDGE_NAME,
+    BUILTIN,
+    DEFAULT_BRIDGE,
+    ICC,
+    MASQUERADE,
+    MTU,
+    Network,
+    NetworkRequest,
+)
 from husk.engine.networks.names import NameService
 from husk.errors import Forbidden, HuskError, InvalidParameter, NotFound
 from husk.network import host, sandbox
-from husk.network.bridge import BridgeDriver, BridgeSettings
+from husk.network.bridge import BridgeDriver
 from husk.network.firewall import Firewall
+from husk.network.ground import BridgeSettings, Opening
 from husk.network.guardian import Guardian
+from husk.network.ipam import unique_local
 from husk.network.ports import Ports
+from husk.network.relay import Relay
 from husk.storage.state import Change, StateStore
 from husk.tasks import Tasks
 
@@ -35,6 +49,7 @@ WARM_SANDBOXES = 4
 # A network that somebody made keeps fewer, and only while containers come and go.
 WARM_ON_USER_NETWORK = 2
 WARM_SECONDS = 20.0
+_MACHINE_ID = Path("/etc/machine-id")
 
 
 class Networks:
@@ -44,9 +59,11 @@ class Networks:
         self._events = events
         self._roster = Roster()
         self._firewall = Firewall(config.nft_table)
-        self._ports = Ports()
+        self._relay = Relay()
+        self._ports = Ports(self._relay)
         self._names = NameService(self._roster)
         self._connector = Connector(self._roster, self._firewall, self._ports, self._names, events, find)
+        self.balancing = Balancing(self._roster, self._ports, config.nft_table + "-lb")
         self._changing = asyncio.Lock()
         self._guardian = Guardian(self._firewall)
         self._tasks = Tasks()
@@ -55,6 +72,7 @@ class Networks:
             owner=f"husk bridge of {config.nft_table}",
             netns_dir=config.exec_root / "netns",
             pools=config.default_address_pools,
+            pool6=str(unique_local(f"{_machine_id()} {config.instance}")),
             warm=WARM_ON_USER_NETWORK,
             warm_for=WARM_SECONDS,
         )
@@ -87,13 +105,15 @@ class Networks:
         live = self._roster.by_name.get(network.name)
         return list(live.members.values()) if live else []
 
-    def addresses(self, network: Network) -> tuple[int, int] | None:
-        """(addresses in use, addresses left to give out) of a network that has some."""
+    def addresses(self, network: Network) -> dict[str, tuple[int, int]]:
+        """(addresses in use, addresses left to give out) by subnet."""
         live = self._roster.by_name.get(network.name)
         if live is None or not live.bridged:
-            return None
-        # Network and broadcast address count as taken.
-        return live.driver.addresses_in_use + 2, live.driver.addresses_available
+            return {}
+        # Network and broadcast address count as taken, of IPv6 the first.
+        return {
+            subnet: (used + (1 if ":" in subnet else 2), left) for subnet, (used, left) in live.driver.usage.items()
+        }
 
     # --- making and removing
 
@@ -102,7 +122,7 @@ class Networks:
             options.check(request, self.listing())
             network = options.record(request, self._new_id(), rfc3339(now_ns()))
             driver = await BridgeDriver.open(options.settings(network, self._base), None, (), self._firewall)
-            network.subnet, network.gateway = driver.subnet, driver.gateway
+            _note(network, driver)
             try:
                 await self._state.commit(Change(KIND, network.id, msgspec.json.encode(network)))
             except BaseException:
@@ -140,7 +160,8 @@ class Networks:
         removed = []
         for live in list(self._roster.by_name.values()):
             network = live.record
-            if network.builtin or live.members or not filters.matches_labels(network.labels):
+            in_use = live.members or network.service_addresses
+            if network.builtin or in_use or not filters.matches_labels(network.labels):
                 continue
             if edge is not None and parse_rfc3339(network.created) > edge:
                 continue
@@ -154,10 +175,16 @@ class Networks:
 
     # --- containers
 
-    def endpoints(self, mode: str, requests: dict[str, EndpointRequest]) -> dict[str, Endpoint]:
+    def endpoints(
+        self, mode: str, requests: dict[str, EndpointRequest], links: list[str] | None = None
+    ) -> dict[str, Endpoint]:
         """A new container's places on its networks; it has no addresses before it runs."""
         if mode.startswith("container:"):
             return {}
+        if links and mode not in (*BUILTIN, "default", ""):
+            # On a network with names a link is one of them.
+            own = requests.get(mode, EndpointRequest())
+            requests = {**requests, mode: msgspec.structs.replace(own, links=[*(own.links or []), *links])}
         found: dict[str, Endpoint] = {}
         # A client that names networks does not mean the default one besides.
         named = list(requests) if requests and mode in ("bridge", "default", "") else [mode, *requests]
@@ -211,6 +238,25 @@ class Networks:
         """Whether the daemon resolves names for a running container."""
         return self._connector.resolves(record)
 
+    # --- services
+
+    async def take_address(self, network: Network) -> str:
+        """An address of a network for a service, in the form 10.0.1.5/24; kept until it is given back."""
+        async with self._changing:
+            live = self._find(network.id)
+            address = live.driver.take_address()
+            network.service_addresses.append(address)
+            await self._state.commit(Change(KIND, network.id, msgspec.json.encode(network)))
+        return f"{address}/{network.subnet.partition('/')[2]}"
+
+    async def give_back_address(self, network: Network, address: str) -> None:
+        """Safe to call twice."""
+        async with self._changing:
+            if address in network.service_addresses:
+                network.service_addresses.remove(address)
+                await self._state.commit(Change(KIND, network.id, msgspec.json.encode(network)))
+                self._find(network.id).driver.free_address(address)
+
     # --- life of the daemon
 
     def reload(self) -> None:
@@ -223,12 +269,14 @@ class Networks:
         await self._guardian.close()
         self._names.close()
         self._ports.close()
+        await self._relay.close()
         lives = [live for live in self._roster.by_name.values() if live.bridged]
         # The default bridge stays while any container runs: its rules hold for all networks.
         await asyncio.gather(
             *(live.driver.close(remove=remove or not (live.members or live.record.builtin)) for live in lives)
         )
         if remove:
+            await self.balancing.remove()
             await asyncio.to_thread(self._firewall.remove)
             with suppress(OSError):
                 await asyncio.to_thread(self._base.netns_dir.rmdir)
@@ -241,8 +289,7 @@ class Networks:
         # What the records of others still name was given back, or is about to be: it may be somebody else's by now.
         running = [record for record in containers if record.state.status in ("running", "paused")]
         await asyncio.to_thread(self._sweep, records, running)
-        for network in records.values():
-            self._roster.by_name[network.name] = await self._open_network(network, running)
+        self._roster.by_name.update(await self._open_networks(list(records.values()), running))
         await self._state.commit(*(Change(KIND, n.id, msgspec.json.encode(n)) for n in records.values()))
         published = [port for record in running for port in self._connector.adopt(record)]
         await asyncio.to_thread(self._firewall.publish, published)
@@ -258,26 +305,29 @@ class Networks:
     def _sweep(self, records: dict[str, Network], containers: list[Container]) -> None:
         self._base.netns_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         sandbox.sweep(self._base.netns_dir, [record.sandbox_path for record in containers if record.sandbox_path])
-        bridges = {n.bridge_name for n in records.values() if n.driver == "bridge"}
-        host.sweep(self._base.owner, bridges)
+        interfaces = {n.parent if n.upper else n.bridge_name for n in records.values()}
+        host.sweep(self._base.owner, interfaces)
 
-    async def _open_network(self, network: Network, containers: list[Container]) -> LiveNetwork:
-        if network.driver != "bridge":
-            return LiveNetwork(network)
+    async def _open_networks(self, networks: list[Network], containers: list[Container]) -> dict[str, LiveNetwork]:
+        """All at once: with many networks most of the time would go into looking at the host again for each."""
+        driven = [network for network in networks if network.bridged or network.upper]
+        drivers = await BridgeDriver.open_all([self._opening(n, containers) for n in driven], self._firewall)
+        for network, driver in zip(driven, drivers, strict=True):
+            _note(network, driver)
+        found = {network.name: driver for network, driver in zip(driven, drivers, strict=True)}
+        return {network.name: LiveNetwork(network, found.get(network.name)) for network in networks}
+
+    def _opening(self, network: Network, containers: list[Container]) -> Opening:
         leases = [
             given
             for record in containers
             if (endpoint := record.endpoints.get(network.name)) is not None
             and (given := lease(record.sandbox_path, endpoint)) is not None
         ]
-        if network.builtin:
-            settings = self._base._replace(bip=self._config.bip, warm=WARM_SANDBOXES, warm_for=0.0)
-            remembered = network.gateway_interface if network.subnet else None
-            driver = await BridgeDriver.open(settings, remembered, leases, self._firewall)
-            network.subnet, network.gateway = driver.subnet, driver.gateway
-        else:
-            driver = await BridgeDriver.open(options.settings(network, self._base), None, leases, self._firewall)
-        return LiveNetwork(network, driver)
+        if not network.builtin:
+            return Opening(options.settings(network, self._base), None, leases)
+        settings = self._base._replace(bip=self._config.bip, warm=WARM_SANDBOXES, warm_for=0.0, pool6="")
+        return Opening(settings, network.gateway_interface if network.subnet else None, leases)
 
     def _find(self, reference: str) -> LiveNetwork:
         lives = self._roster.by_name
@@ -298,6 +348,19 @@ class Networks:
 
     def _publish(self, action: str, network: Network) -> None:
         self._events.publish("network", action, network.id, {"name": network.name, "type": network.driver})
+
+
+def _note(network: Network, driver: BridgeDriver) -> None:
+    """The subnets that were chosen are part of the record."""
+    network.subnet, network.gateway = driver.subnet, driver.gateway
+    network.subnet6, network.gateway6 = driver.subnet6, driver.gateway6
+
+
+def _machine_id() -> str:
+    try:
+        return _MACHINE_ID.read_text().strip()
+    except OSError:
+        return ""
 
 
 def _endpoint_id(record: Container, network: Network) -> str:

@@ -12,5 +12,7 @@ services and by its own clock, and it forgets nothing that matters, so that a cr
 
 Modules: `model` (the types), `cluster` (the swarm, its one node, the versions of objects), `store` (records of services
 and tasks), `updates` (rolling update, pure part of the planner), `planner`, `placement` (constraints), `containers`
-(task → container configuration), `reconciler`, `objects` (secrets and configs), `service` (what the edge calls).
+(task → container configuration), `reconciler`, `runner` (work on single tasks that takes time), `endpoints` (virtual
+addresses, names, published ports), `objects` (secrets and configs, sealed), `delivery` (those as files in tasks),
+`validate`, `defaults`, `service` (what the edge calls).
 """

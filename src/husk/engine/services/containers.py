@@ -1,9 +1,10 @@
 """How does a task become a container? Its template, translated into a container's configuration. Pure."""
 
 import re
+from collections.abc import Iterable
 
 from husk.engine.containers.model import Config, EndpointRequest, HostConfig, LogConfig, PortBinding
-from husk.engine.services.model import ContainerSpec, Service, Task
+from husk.engine.services.model import ContainerSpec, NetworkAttachment, Privileges, Service, Task, TaskResources
 from husk.engine.services.placement import NodeFacts
 
 TASK_LABEL = "com.docker.swarm.task.id"
@@ -47,13 +48,13 @@ def container_config(
         },
         exposed_ports={f"{port.target_port}/{port.protocol}": {} for port in service.ports} or None,
     )
-    return container_name(task), config, _host_config(task, service, spec), _endpoints(task, service)
+    return container_name(task), config, _host_config(task, service, spec), _endpoints(service)
 
 
 def _host_config(task: Task, service: Service, spec: ContainerSpec) -> HostConfig:
     limits = task.spec.resources.limits if task.spec.resources else None
     reservations = task.spec.resources.reservations if task.spec.resources else None
-    networks = networks_of(service)
+    networks = [attachment.target for attachment in attachments(service)]
     host = HostConfig(
         network_mode=networks[0] if networks else "default",
         mounts=list(spec.mounts) or None,
@@ -83,26 +84,48 @@ def _host_config(task: Task, service: Service, spec: ContainerSpec) -> HostConfi
         host.memory, host.nano_cpus, host.pids_limit = limits.memory_bytes, limits.nano_cpus, limits.pids or None
     if reservations is not None:
         host.memory_reservation = reservations.memory_bytes
-    if spec.privileges is not None and spec.privileges.no_new_privileges:
-        host.security_opt = ["no-new-privileges"]
+    if task.spec.resources is not None:
+        _swap(host, task.spec.resources)
+    if spec.privileges is not None:
+        host.security_opt = _security(spec.privileges) or None
     return host
 
 
-def networks_of(service: Service) -> list[str]:
-    wanted = service.spec.task_template.networks or service.spec.networks
-    return [attachment.target for attachment in wanted]
+def _swap(host: HostConfig, resources: TaskResources) -> None:
+    """A service says how much swap comes on top of the memory, a container what both are together."""
+    host.memory_swappiness = resources.memory_swappiness
+    if resources.swap_bytes is not None:
+        host.memory_swap = -1 if resources.swap_bytes < 0 else host.memory + resources.swap_bytes
 
 
-def _endpoints(task: Task, service: Service) -> dict[str, EndpointRequest]:
-    wanted = service.spec.task_template.networks or service.spec.networks
+def _security(privileges: Privileges) -> list[str]:
+    options = ["no-new-privileges"] if privileges.no_new_privileges else []
+    if privileges.seccomp and privileges.seccomp.get("Mode") == "unconfined":
+        options.append("seccomp=unconfined")
+    return options
+
+
+def attachments(service: Service) -> list[NetworkAttachment]:
+    """The networks of a service's tasks."""
+    return service.spec.task_template.networks or service.spec.networks
+
+
+def _endpoints(service: Service) -> dict[str, EndpointRequest]:
+    """A service's own names lead to its virtual address where it has one, else to its tasks in turn."""
+    virtual = {address.network_id for address in service.virtual_ips}
     return {
         attachment.target: EndpointRequest(
-            aliases=[service.spec.name, f"tasks.{service.spec.name}", *attachment.aliases],
+            aliases=_aliases((service.spec.name, *attachment.aliases), attachment.target in virtual),
             driver_opts=attachment.driver_opts,
         )
-        for attachment in wanted
+        for attachment in attachments(service)
         if attachment.target not in ("host", "none", "bridge")
     }
+
+
+def _aliases(names: Iterable[str], virtual: bool) -> list[str]:
+    names = list(dict.fromkeys(names))
+    return [f"tasks.{name}" for name in names] + ([] if virtual else names)
 
 
 def _host_entry(text: str) -> str:

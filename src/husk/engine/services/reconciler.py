@@ -17,6 +17,7 @@ from husk.engine.filters import Filters
 from husk.engine.services import placement
 from husk.engine.services.cluster import Cluster
 from husk.engine.services.containers import TASK_LABEL
+from husk.engine.services.endpoints import Endpoints
 from husk.engine.services.ids import new_id
 from husk.engine.services.model import Amount, Service, Task, TaskStatus, UpdateStatus
 from husk.engine.services.planner import Create, Forget, Plan, Stop, plan
@@ -36,9 +37,17 @@ WATCHED = Filters({"type": ["container"], "event": ["die", "destroy", "start", "
 
 class Reconciler:
     def __init__(
-        self, *, store: ClusterStore, cluster: Cluster, containers: Containers, runner: Runner, events: Events
+        self,
+        *,
+        store: ClusterStore,
+        cluster: Cluster,
+        containers: Containers,
+        runner: Runner,
+        endpoints: Endpoints,
+        events: Events,
     ) -> None:
         self._store = store
+        self._endpoints = endpoints
         self._cluster = cluster
         self._containers = containers
         self._runner = runner
@@ -91,6 +100,11 @@ class Reconciler:
         for service in list(self._store.services.values()):
             if self._cluster.active and (alarm := await self._tend(service)):
                 alarms.append(alarm)
+        try:
+            await self._endpoints.settle()
+        except HuskError as error:
+            log.warning("services are not reachable as they should be: %s", error.message)
+            alarms.append(now_ns() + RETRY_NS)
         return min(alarms, default=None)
 
     async def _tend(self, service: Service) -> int | None:

@@ -10,9 +10,11 @@ from husk.engine.containers.names import random_name
 from husk.engine.containers.service import Containers
 from husk.engine.events import Events
 from husk.engine.filters import Filters
+from husk.engine.networks.model import Network
 from husk.engine.services import validate
 from husk.engine.services.cluster import Cluster
 from husk.engine.services.containers import container_name
+from husk.engine.services.endpoints import Endpoints
 from husk.engine.services.ids import new_id
 from husk.engine.services.model import (
     Mode,
@@ -44,6 +46,7 @@ class Services:
         cluster: Cluster,
         reconciler: Reconciler,
         runner: Runner,
+        endpoints: Endpoints,
         secrets: Objects,
         configs: Objects,
         containers: Containers,
@@ -53,6 +56,7 @@ class Services:
         self._store = store
         self._reconciler = reconciler
         self._runner = runner
+        self._endpoints = endpoints
         self.secrets = secrets
         self.configs = configs
         self._containers = containers
@@ -85,6 +89,7 @@ class Services:
         now = rfc3339(now_ns())
         service = Service(id=new_id(), version=0, created_at=now, updated_at=now, spec=spec, job_started_at=now)
         service.ports = self._ports(service, spec)
+        await self._endpoints.assign(service)
         await self._store.save(service)
         self._runner.remember(service.id, credentials)
         self._events.publish("service", "create", service.id, {"name": spec.name})
@@ -127,6 +132,7 @@ class Services:
                 service.job_started_at = rfc3339(now_ns())
                 service.update_status = None
         self._runner.remember(service.id, credentials)
+        await self._endpoints.assign(service)
         await self._store.save(service)
         self._events.publish("service", "update", service.id, {"name": spec.name})
         self._reconciler.wake()
@@ -144,6 +150,16 @@ class Services:
         await self._runner.forget_all()
         await self.secrets.clear()
         await self.configs.clear()
+        await self._endpoints.settle()
+        await self._endpoints.leave()
+
+    async def let_go(self, network: Network) -> None:
+        """A network is to be removed: wait for tasks of services that are gone to leave it; refuse it to others."""
+        if users := self._endpoints.users(network):
+            raise InvalidParameter(
+                f"rpc error: code = FailedPrecondition desc = network {network.id} is in use by service {users[0].id}"
+            )
+        await self._runner.ended(self._endpoints.ending(network))
 
     # --- tasks
 
@@ -174,12 +190,14 @@ class Services:
     # --- helpers
 
     def _require_swarm(self) -> None:
+        """Raise where there is no swarm."""
         _ = self.cluster.swarm
 
     def _check(self, spec: ServiceSpec) -> None:
         validate.check(spec)
         self.secrets.check_references(spec.task_template.container_spec)
         self.configs.check_references(spec.task_template.container_spec)
+        self._endpoints.resolve(spec)
 
     def _names(self) -> dict[str, str]:
         return {service.spec.name: service.id for service in self._store.services.values()}

@@ -39,7 +39,8 @@ class EmbeddedStore:
         self.tasks: dict[str, Task] = _load(state, "task", Task)
         self.secrets: dict[str, ClusterObject] = _load(state, "secret", ClusterObject)
         self.configs: dict[str, ClusterObject] = _load(state, "config", ClusterObject)
-        records: list[Record] = [*self.services.values(), *self.tasks.values(), *self.secrets.values(), *self.configs.values()]
+        records: list[Record] = [*self.services.values(), *self.tasks.values()]
+        records += [*self.secrets.values(), *self.configs.values()]
         self._version = max([10, *(record.version for record in records)])
 
     def next_version(self) -> int:

@@ -24,7 +24,7 @@ def test_what_is_given_is_taken():
 
 @pytest.mark.parametrize("limit", [0, -1])
 def test_a_limit_of_processes_can_be_lifted(limit: int):
-    assert merge(HostConfig(pids_limit=5), HostConfig(pids_limit=limit)).pids_limit is None
+    assert merge(HostConfig(pids_limit=5), HostConfig(pids_limit=limit)).pids_limit == 0
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from husk.engine.networks.model import IpamConfig, IpamRequest, Network, NetworkRequest
 from husk.engine.networks.options import check, record, settings
 from husk.errors import Conflict, Forbidden, InvalidParameter, NotFound, NotImplementedYet
-from husk.network.bridge import BridgeSettings
+from husk.network.ground import BridgeSettings
 
 OTHER = Network(id="a" * 64, name="other", driver="bridge", created="", subnet="10.1.0.0/16", gateway="10.1.0.1")
 BASE = BridgeSettings("husk0", "husk bridge of husk", Path("/run/netns"))
@@ -64,6 +64,45 @@ def test_options_become_behaviour():
     )
 
 
+def test_ipv6_has_a_pool_of_its_own():
+    both = IpamRequest(config=[IpamConfig(subnet="fd00:1::/64"), IpamConfig(subnet="10.2.0.0/16")])
+    asked = request(enable_ipv6=True, ipam=both)
+    check(asked, [OTHER])
+    made = record(asked, "b" * 64, "now")
+    assert (made.gateway, made.gateway6, made.chosen_subnet6) == ("10.2.0.1", "fd00:1::1", True)
+    behaviour = settings(made, BASE._replace(pool6="fd99::/48"))
+    assert (behaviour.bip, behaviour.bip6, behaviour.pool6) == ("10.2.0.1/16", "fd00:1::1/64", "")
+
+
+def test_ipv6_without_a_pool_gets_one_of_ours_and_a_pool_without_ipv6_means_nothing():
+    asked = request(enable_ipv6=True)
+    assert settings(record(asked, "b" * 64, "now"), BASE._replace(pool6="fd99::/48")).pool6 == "fd99::/48"
+    asked = request(ipam=pool("fd00::/64"))
+    check(asked, [OTHER])
+    assert record(asked, "b" * 64, "now").subnet6 == ""
+
+
+def test_an_ipv6_pool_of_another_network_is_refused():
+    other = Network(id="a" * 64, name="six", driver="bridge", created="", subnet6="fd00::/48")
+    with pytest.raises(Forbidden, match="Pool overlaps"):
+        check(request(enable_ipv6=True, ipam=pool("fd00:0:0:5::/64")), [other])
+
+
+def test_macvlan_is_on_a_parent_or_on_nothing_at_all():
+    asked = request(driver="macvlan", options={"parent": "eth7", "macvlan_mode": "vepa"}, ipam=pool())
+    check(asked, [OTHER])
+    made = settings(record(asked, "b" * 64, "now"), BASE)
+    assert (made.interface, made.upper, made.alone, made.internal) == ("eth7", ("macvlan", 2, 0), False, False)
+    made = settings(record(request(driver="macvlan"), "b" * 64, "now"), BASE)
+    assert (made.interface, made.alone, made.internal) == ("dm-" + "b" * 12, True, True)
+
+
+def test_a_parent_has_one_network():
+    other = Network(id="a" * 64, name="first", driver="macvlan", created="", options={"parent": "eth7"})
+    with pytest.raises(Forbidden, match="network first is already using parent interface eth7"):
+        check(request(driver="ipvlan", options={"parent": "eth7"}), [other])
+
+
 @pytest.mark.parametrize(
     ("asked", "error"),
     [
@@ -73,10 +112,17 @@ def test_options_become_behaviour():
         (request("bridge"), Forbidden),
         (request("other"), Conflict),
         (request(driver="host"), Forbidden),
-        (request(driver="macvlan"), NotImplementedYet),
+        (request(driver="macvlan", options={"parent": "lo"}), InvalidParameter),
+        (request(driver="macvlan", options={"macvlan_mode": "round"}), InvalidParameter),
+        (request(driver="ipvlan", options={"ipvlan_mode": "l3"}), NotImplementedYet),
+        (request(driver="ipvlan", options={"ipvlan_flag": "red"}), InvalidParameter),
         (request(driver="nonsense"), NotFound),
-        (request(enable_ipv6=True), NotImplementedYet),
-        (request(ipam=pool("fd00::/64")), NotImplementedYet),
+        (request(enable_ipv6=True, enable_ipv4=False), NotImplementedYet),
+        (request(enable_ipv4=False), InvalidParameter),
+        (request(enable_ipv6=True, ipam=pool("fd00::/127")), InvalidParameter),
+        (request(enable_ipv6=True, ipam=pool("fd00::/64", gateway="fd00::")), InvalidParameter),
+        (request(enable_ipv6=True, ipam=pool("fd00::/64", gateway="10.2.0.1")), InvalidParameter),
+        (request(enable_ipv6=True, ipam=pool("fd00::/64", ip_range="fd01::/80")), InvalidParameter),
         (request(config_only=True), NotImplementedYet),
         (request(scope="swarm"), NotImplementedYet),
         (request(ipam=pool("10.1.7.0/24")), Forbidden),

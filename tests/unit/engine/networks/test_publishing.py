@@ -4,7 +4,7 @@ import pytest
 
 from husk.engine.containers.model import Config, HostConfig, PortBinding
 from husk.engine.networks.publishing import check, exposed, parse_port, wishes
-from husk.errors import InvalidParameter, NotImplementedYet
+from husk.errors import InvalidParameter
 from husk.network.ports import PortWish
 
 
@@ -40,14 +40,20 @@ def test_bindings_become_wishes_fixed_ones_first():
     config = host(p80_tcp=[PortBinding(), PortBinding(host_ip="127.0.0.1", host_port="8080")], p53_udp=None)
     assert wishes(Config(), config) == [
         PortWish("tcp", 80, "127.0.0.1", 8080, 8080),
-        PortWish("tcp", 80, "0.0.0.0", 0, 0),
+        PortWish("tcp", 80, "0.0.0.0", 0, 0, "::"),
     ]
 
 
 def test_a_range_on_the_host_is_a_choice():
     assert wishes(Config(), host(p80_tcp=[PortBinding(host_port="8000-8009")])) == [
-        PortWish("tcp", 80, "0.0.0.0", 8000, 8009)
+        PortWish("tcp", 80, "0.0.0.0", 8000, 8009, "::")
     ]
+
+
+@pytest.mark.parametrize(("given", "address"), [("::1", "::1"), ("[::]", "::"), ("0.0.0.0", "0.0.0.0")])
+def test_who_names_an_address_means_no_other(given, address):
+    [wish] = wishes(Config(), host(p80_tcp=[PortBinding(host_ip=given)]))
+    assert (wish.host_ip, wish.also) == (address, "")
 
 
 def test_publish_all_leaves_out_what_is_bound():
@@ -66,8 +72,6 @@ def test_everything_named_is_exposed():
 
 
 def test_refusals():
-    with pytest.raises(NotImplementedYet, match="IPv6"):
-        check(Config(), host(p80_tcp=[PortBinding(host_ip="::1")]))
     with pytest.raises(InvalidParameter, match="invalid IP address: x"):
         check(Config(), host(p80_tcp=[PortBinding(host_ip="x")]))
     shared = HostConfig(network_mode="container:x", publish_all_ports=True)

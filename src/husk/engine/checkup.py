@@ -1,0 +1,165 @@
+"""Is a whole data root sound? Every blob, layer, record and reference, read with nobody's help and nothing changed.
+
+`husk doctor --check-store` calls it without an engine: a store that is damaged may be one that no engine opens.
+"""
+
+import asyncio
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from husk.engine.containers.index import KIND as CONTAINER
+from husk.engine.containers.model import Container
+from husk.engine.images.check import BY_FIX, Records, Verdict, judge
+from husk.engine.images.index import IMAGE, NAME
+from husk.engine.images.model import Image
+from husk.engine.images.push import PACKED, Packed
+from husk.engine.networks.model import Network
+from husk.engine.networks.service import KIND as NETWORK
+from husk.engine.services.cluster import KIND as SWARM
+from husk.engine.services.cluster import Swarm
+from husk.engine.services.model import ClusterObject, Service, Task
+from husk.engine.volumes.model import Volume
+from husk.engine.volumes.service import KIND as VOLUME
+from husk.errors import SystemFault
+from husk.storage.check import Problem, look_at_blobs, look_at_layers, read_layer_records, scratch_left
+from husk.storage.layers import KIND as LAYER
+from husk.storage.overlay import ContainerRoot
+from husk.storage.state import read_documents
+
+T = TypeVar("T")
+
+# Layers are read by `read_layer_records`. What is not here is of a later version, and not ours to judge.
+_TYPES: dict[str, type[msgspec.Struct]] = {
+    CONTAINER: Container,
+    IMAGE: Image,
+    NETWORK: Network,
+    VOLUME: Volume,
+    PACKED: Packed,
+    SWARM: Swarm,
+    "service": Service,
+    "task": Task,
+    "secret": ClusterObject,
+    "config": ClusterObject,
+}
+_DISPOSABLE = (IMAGE, PACKED)
+"""Kinds whose records `repair` drops when they cannot be read: nothing but an image is lost with them."""
+
+
+@dataclass(slots=True)
+class Examination:
+    problems: list[Problem] = field(default_factory=list)
+    verdict: Verdict = field(default_factory=Verdict)
+    unreadable: list[tuple[str, str]] = field(default_factory=list)
+    scratch: list[str] = field(default_factory=list)
+    looked_at: str = ""
+
+    @property
+    def sound(self) -> bool:
+        return not any(problem.damage for problem in self.problems)
+
+
+async def examine(data_root: Path, deep: bool = False) -> Examination:
+    """Look at everything, once. SystemFault when there is no store, or its records are beyond reading."""
+    state = data_root / "state.db"
+    if not state.exists():
+        held = [name for name in ("blobs/sha256", "layers/l", "containers", "volumes") if _names(data_root / name)]
+        if held:
+            raise SystemFault(
+                f"{state} is missing, though {', '.join(held)} are not empty: put it back from a backup before a "
+                "daemon starts here, for that one removes whatever has no record"
+            )
+        raise SystemFault(f"there is no store in {data_root}: say where it is with --data-root")
+    try:
+        documents = await asyncio.to_thread(read_documents, state)
+    except SystemFault as fault:
+        raise SystemFault(f"{fault.message}. Put it back from a backup; no daemon should start here before") from None
+    found = Examination()
+    records = _read(documents, found)
+    layers = read_layer_records(documents.get(LAYER, {}))
+    blobs = await look_at_blobs(data_root / "blobs")
+    await look_at_layers(data_root / "layers", data_root / "blobs", layers, blobs.whole, deep)
+
+    def busy(container: Container) -> bool:
+        return ContainerRoot(data_root / "containers" / container.id).mounted
+
+    found.verdict = judge(records, blobs, layers, busy)
+    found.problems += found.verdict.problems
+    volumes = documents.get(VOLUME, {})
+    _directories(data_root / "containers", "container", (c.id for c in records.containers), documents, found)
+    _directories(data_root / "volumes", "volume", volumes, documents, found)
+    found.scratch = scratch_left(data_root)
+    cure = f"{BY_FIX} removes it"
+    found.problems += [
+        Problem(f"directory {name}", "a check that was killed left it", cure, damage=False, fixable=True)
+        for name in found.scratch
+    ]
+    size = sum(blobs.whole.values()) / 1e6
+    found.looked_at = (
+        f"{len(blobs.whole) + len(blobs.damaged)} blobs ({size:.1f} MB), {len(layers.layers)} layers, "
+        f"{len(records.images)} images, {len(records.names)} names, {len(records.containers)} containers, "
+        f"{len(volumes)} volumes"
+    )
+    return found
+
+
+async def examine_live(data_root: Path, deep: bool = False) -> Examination:
+    """Look beside a daemon that goes on working: what two looks agree on is wrong, the rest was on its way.
+
+    Leftovers are not told: they may be what the daemon is working on.
+    """
+    first = await examine(data_root, deep)
+    if any(problem.damage for problem in first.problems):
+        before = {(problem.subject, problem.detail) for problem in first.problems}
+        first = await examine(data_root, deep)
+        first.problems = [problem for problem in first.problems if (problem.subject, problem.detail) in before]
+    first.problems = [problem for problem in first.problems if problem.damage]
+    return first
+
+
+def _read(documents: Mapping[str, Mapping[str, bytes]], found: Examination) -> Records:
+    """Decode all records; those that cannot be are problems."""
+    readable: dict[str, dict[str, msgspec.Struct]] = {kind: {} for kind in _TYPES}
+    for kind, type in _TYPES.items():
+        for key, body in documents.get(kind, {}).items():
+            try:
+                readable[kind][key] = msgspec.json.decode(body, type=type)
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                found.unreadable.append((kind, key))
+                cure = f"{BY_FIX} forgets it" if kind in _DISPOSABLE else f"{BY_FIX} puts it aside, into lost/"
+                found.problems.append(
+                    Problem(f"{kind} {key}", f"its record cannot be read: {error}", cure, fixable=True)
+                )
+    return Records(
+        images=_of(readable[IMAGE], Image),
+        names={key: body.decode(errors="replace") for key, body in documents.get(NAME, {}).items()},
+        containers=list(_of(readable[CONTAINER], Container).values()),
+    )
+
+
+def _of(records: Mapping[str, msgspec.Struct], type: type[T]) -> dict[str, T]:
+    return {key: record for key, record in records.items() if isinstance(record, type)}
+
+
+def _directories(
+    root: Path, kind: str, known: Iterable[str], documents: Mapping[str, Mapping[str, bytes]], found: Examination
+) -> None:
+    """Has each container and volume its directory, and each directory its record?"""
+    expected, present = set(known), set(_names(root)) - {".trash"}
+    for name in sorted(expected - present):
+        cure = f"docker {'volume rm' if kind == 'volume' else 'rm'} {name}: its content is lost"
+        found.problems.append(Problem(f"{kind} {name}", "its directory is missing", cure))
+    for name in sorted(present - expected - documents.get(kind, {}).keys()):
+        cure = "the next start of the daemon removes it: move it away before, if you need it"
+        found.problems.append(Problem(f"directory {root.name}/{name}", f"there is no such {kind}", cure, damage=False))
+
+
+def _names(directory: Path) -> list[str]:
+    try:
+        return os.listdir(directory)
+    except FileNotFoundError:
+        return []

@@ -1,0 +1,75 @@
+"""How does a container get its process? Network, mounts, files, bundle, monitor, in the order they need each other.
+
+What fails half-way is given back by `release`, which the caller sees to.
+"""
+
+import asyncio
+from collections.abc import Iterable
+
+from husk.engine.containers.companions import Companion
+from husk.engine.containers.index import Index, Instance
+from husk.engine.containers.places import Places
+from husk.engine.containers.plan import seccomp_profile
+from husk.engine.containers.prepare import prepare
+from husk.engine.containers.staging import Stager
+from husk.engine.host import Host
+from husk.engine.networks.service import Networks
+from husk.kernel import process
+from husk.runtime.conmon import Monitor
+from husk.runtime.oci import Runtimes
+from husk.runtime.precompiled import CompiledFilters
+from husk.storage.layers import LayerStore
+
+
+class Starter:
+    def __init__(
+        self,
+        *,
+        index: Index,
+        places: Places,
+        layers: LayerStore,
+        networks: Networks,
+        stager: Stager,
+        monitor: Monitor,
+        runtimes: Runtimes,
+        host: Host,
+    ) -> None:
+        self._index = index
+        self._places = places
+        self._layers = layers
+        self._networks = networks
+        self._stager = stager
+        self._monitor = monitor
+        self._runtimes = runtimes
+        self._host = host
+        self._filters = CompiledFilters()
+
+    async def create(self, instance: Instance, companions: Iterable[Companion]) -> None:
+        """Make the container's process and let it run; its record then has the pids."""
+        record = instance.record
+        runtime = self._runtimes.get(record.host_config.runtime)
+        for companion in companions:
+            await companion.starting(instance)
+        network = await self._networks.connect(record)
+        lower = [str(self._places.mount_points_layer), *self._layers.lower(record.layers)]
+        annotations = await self._filters.annotations(seccomp_profile(record.host_config, self._host))
+        await self._stager.mount(record)
+        await asyncio.to_thread(
+            prepare,
+            record,
+            self._places,
+            self._host,
+            lower,
+            network,
+            annotations,
+            lambda reference: self._index.find(reference).record,
+        )
+        bundle = self._places.bundle(record)
+        created = await self._monitor.create(bundle, runtime)
+        record.state.pid = created.pid
+        record.monitor_pid = created.monitor_pid
+        record.monitor_started = process.start_time(created.monitor_pid) or 0
+        instance.init_pidfd = process.pidfd_open(created.pid)
+        if instance.switchboard:
+            instance.switchboard.connect(await self._monitor.attach(bundle))
+        await runtime.start(record.id)

@@ -1,0 +1,182 @@
+"""How does a container's log get to a receiver elsewhere? Read from the same files as `docker logs`, sent, remembered.
+
+How far it has come is in the container's directory (`forwarded`: number of the file, offset). It is written after the
+sending, at most twice a second: after a crash some lines are sent again, none is left out. While a receiver is away the
+files hold what it has not got, as much as the log's size allows; the container never waits for it.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from husk.engine.containers.companions import Companion
+from husk.engine.containers.index import Index, Instance
+from husk.engine.containers.logs import resume_log
+from husk.engine.containers.places import Places
+from husk.engine.logs import drivers, journald
+from husk.engine.logs.files import LogFiles, OpenFile
+from husk.engine.logs.messages import Assembler, Message
+from husk.engine.logs.receivers import Receiver
+from husk.engine.logs.transport import Connection, connect
+from husk.errors import SystemFault
+from husk.tasks import Tasks
+
+log = logging.getLogger(__name__)
+
+_REMEMBER_EVERY = 0.5
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
+
+
+class Forwarder(Companion):
+    def __init__(self, index: Index, places: Places, tasks: Tasks) -> None:
+        self._index = index
+        self._places = places
+        self._tasks = tasks
+        self._working: dict[str, asyncio.Task[None]] = {}
+
+    async def starting(self, instance: Instance) -> None:
+        """A container whose receiver is not there does not start, as with dockerd."""
+        receiver = drivers.receiver(instance.record)
+        if receiver is None or not receiver.waits:
+            return
+        try:
+            await (await connect(receiver.address)).close()
+        except (OSError, TimeoutError) as error:
+            raise SystemFault(f"failed to initialize logging driver: {_reason(receiver, error)}") from error
+
+    def running(self, instance: Instance) -> None:
+        self._begin(instance)
+
+    def ended(self, instance: Instance) -> None:
+        self._begin(instance)  # what it wrote while no daemon ran
+
+    def resume(self, instances: Iterable[Instance]) -> None:
+        """Send what ended containers still have; called once, when a daemon starts."""
+        for instance in instances:
+            if not instance.record.state.running:
+                self._begin(instance)
+
+    def _begin(self, instance: Instance) -> None:
+        if instance.id in self._working or (receiver := drivers.receiver(instance.record)) is None:
+            return
+        # Now: an ended container may be gone when the task has its first turn.
+        files = LogFiles(self._places.log(instance.id))
+        opened = files.open_all()
+        if not opened:
+            return
+        work = self._work(instance, files, opened, receiver)
+        self._working[instance.id] = self._tasks.spawn(work, f"forward {instance.id[:12]}")
+
+    async def _work(self, instance: Instance, files: LogFiles, opened: list[OpenFile], receiver: Receiver) -> None:
+        place = _Place(self._places.directory(instance.id) / "forwarded")
+        line = _Line(receiver, instance, self._index)
+        try:
+            while True:
+                await self._send_all(instance, files, opened, place, line)
+                if instance.record.state.status not in ("running", "paused"):
+                    return
+                opened = files.open_all()  # started again while the last lines were under way
+        except _Gone:
+            log.warning("container %s is gone, and so are lines its receiver never got", instance.id[:12])
+        finally:
+            self._working.pop(instance.id, None)
+            await line.close()
+
+    async def _send_all(
+        self, instance: Instance, files: LogFiles, opened: list[OpenFile], place: "_Place", line: "_Line"
+    ) -> None:
+        assembler = Assembler()
+
+        def ended() -> bool:
+            return instance.record.state.status not in ("running", "paused")
+
+        parts = resume_log(files, opened, *place.known, ended, instance.next_exit())
+        async with contextlib.aclosing(parts):
+            async for part in parts:
+                if messages := assembler.add(part.records):
+                    await line.send(messages)
+                if not assembler.pending:
+                    place.reached(part.number, part.end)
+            if messages := assembler.flush():
+                await line.send(messages)
+            place.write()
+
+
+class _Gone(Exception):
+    """The container has been removed."""
+
+
+class _Line:
+    """The connection to a receiver, made anew as often as it breaks."""
+
+    def __init__(self, receiver: Receiver, instance: Instance, index: Index) -> None:
+        self._receiver = receiver
+        self._instance = instance
+        self._index = index
+        self._connection: Connection | None = None
+
+    async def send(self, messages: list[Message]) -> None:
+        pause, told = _FIRST_PAUSE, False
+        packets = self._receiver.encode(messages)
+        while packets:
+            try:
+                if self._connection is None:
+                    self._connection = await connect(self._receiver.address)
+                await self._connection.send(packets[0])
+                if self._receiver.acknowledges is not None:
+                    await self._connection.expect(self._receiver.acknowledges(packets[0]))
+                del packets[0]
+                pause = _FIRST_PAUSE
+            except (OSError, TimeoutError) as error:
+                await self.close()
+                if not self._index.present(self._instance):
+                    raise _Gone from error
+                if not told:
+                    reason = _reason(self._receiver, error)
+                    log.warning("the log of container %s waits: %s", self._instance.id[:12], reason)
+                    told = True
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, _LONGEST_PAUSE)
+
+    async def close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.close()
+
+
+class _Place:
+    """How far a log has been sent."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.known = (0, 0)
+        self._written, self._moment = self.known, 0.0
+        with contextlib.suppress(OSError, ValueError):
+            number, offset = path.read_text().split()
+            self.known = self._written = (int(number), int(offset))
+
+    def reached(self, number: int, offset: int) -> None:
+        self.known = (number, offset)
+        if time.monotonic() - self._moment > _REMEMBER_EVERY:
+            self.write()
+
+    def write(self) -> None:
+        if self.known == self._written:
+            return
+        fresh = self._path.with_name(self._path.name + ".new")
+        with contextlib.suppress(FileNotFoundError):  # the container is gone
+            fresh.write_text("{} {}\n".format(*self.known))
+            os.replace(fresh, self._path)
+        self._written, self._moment = self.known, time.monotonic()
+
+
+def _reason(receiver: Receiver, error: BaseException) -> str:
+    address = receiver.address
+    if address.host == journald.SOCKET:
+        return "journald is not enabled on this host"
+    text = getattr(error, "strerror", None) or str(error) or "it did not answer in time"
+    return f"dial {address.protocol} {address}: connect: {text.lower()}"

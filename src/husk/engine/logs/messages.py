@@ -1,0 +1,57 @@
+"""What is one message to a receiver of logs? A whole line, or a piece of one that is too long. Pure."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from husk.engine.clock import parse_rfc3339
+from husk.engine.containers.logs import LogRecord
+
+# Docker's own size of a message.
+LONGEST = 16 * 1024
+
+
+class Message(NamedTuple):
+    """`text` is without the newline; `partial` says that its line goes on in the next message of the stream."""
+
+    time_ns: int
+    stream: int
+    text: bytes
+    partial: bool = False
+
+    @property
+    def severity(self) -> int:
+        """syslog's number: stdout is information, stderr an error."""
+        return 6 if self.stream == 1 else 3
+
+
+class Assembler:
+    """Puts the pieces of lines together that conmon writes."""
+
+    def __init__(self) -> None:
+        self._begun: dict[int, tuple[bytes, bytes]] = {}
+
+    @property
+    def pending(self) -> bool:
+        """Is there a line whose end has not been seen?"""
+        return bool(self._begun)
+
+    def add(self, records: Sequence[LogRecord]) -> list[Message]:
+        messages = []
+        for record in records:
+            timestamp, text = self._begun.pop(record.stream, (record.timestamp, b""))
+            text += record.data.removesuffix(b"\n")
+            time_ns = parse_rfc3339(timestamp.decode())
+            while len(text) > LONGEST:
+                messages.append(Message(time_ns, record.stream, text[:LONGEST], partial=True))
+                text = text[LONGEST:]
+            if record.partial:
+                self._begun[record.stream] = (timestamp, text)
+            elif text or not messages or not messages[-1].partial:
+                messages.append(Message(time_ns, record.stream, text))
+        return messages
+
+    def flush(self) -> list[Message]:
+        """What was written without a newline at the very end."""
+        left = [Message(parse_rfc3339(time.decode()), stream, text) for stream, (time, text) in self._begun.items()]
+        self._begun.clear()
+        return left

@@ -1,0 +1,54 @@
+"""Where do messages go, and in which form? One receiver for each container with a driver that sends its log away."""
+
+import socket
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from husk.engine.logs.messages import Message
+from husk.errors import InvalidParameter
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    ca: str = ""
+    certificate: str = ""
+    key: str = ""
+    verify: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """`protocol` is udp, tcp, unix (a stream) or unixgram; the path of the latter two is `host`."""
+
+    protocol: str
+    host: str
+    port: int = 0
+    tls: Tls | None = None
+
+    def __str__(self) -> str:
+        return self.host if self.protocol.startswith("unix") else f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Receiver:
+    """`encode` makes what is sent at once of some messages; `acknowledges` reads the receiver's word for a packet."""
+
+    address: Address
+    encode: Callable[[Sequence[Message]], list[bytes]]
+    acknowledges: Callable[[bytes], bytes] | None = None
+    """What the receiver answers to a packet, where it was asked to."""
+    waits: bool = True
+    """Does a container start only when the receiver is there?"""
+
+
+def host_and_port(text: str, default_port: int) -> tuple[str, int]:
+    parts = urlsplit(f"//{text}")
+    try:
+        return parts.hostname or "localhost", parts.port or default_port
+    except ValueError:
+        raise InvalidParameter(f"invalid port in the address {text}") from None
+
+
+def hostname() -> str:
+    return socket.gethostname()

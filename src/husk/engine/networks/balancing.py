@@ -1,0 +1,73 @@
+"""How do services appear on networks? Names that stand for virtual addresses, and ports of the host for many tasks."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from ipaddress import IPv4Address
+from typing import NamedTuple
+
+from husk.engine.networks.live import LiveNetwork, Roster
+from husk.network.balance import NOTHING, Balance, BalancedPort, Balancer, VirtualAddress
+from husk.network.ports import EVERYWHERE, Ports, PortTaken, PortWish, PublishedPort
+
+log = logging.getLogger(__name__)
+
+
+class VirtualService(NamedTuple):
+    """A service's place on one network."""
+
+    names: tuple[str, ...]
+    network_id: str
+    address: str
+    targets: tuple[str, ...]
+
+
+class Balancing:
+    def __init__(self, roster: Roster, ports: Ports, table: str) -> None:
+        self._roster = roster
+        self._ports = ports
+        self._balancer = Balancer(table)
+        self._held: dict[tuple[str, int], PublishedPort] = {}
+        self._refused: set[tuple[str, int]] = set()
+
+    async def apply(self, services: Sequence[VirtualService], ports: Sequence[BalancedPort]) -> None:
+        """Make exactly these services and ports reachable."""
+        lives = {live.record.id: live for live in self._roster.by_name.values() if live.bridged}
+        self._name(lives, services)
+        addresses = tuple(
+            VirtualAddress(lives[service.network_id].driver.interface, service.address, service.targets)
+            for service in services
+            if service.network_id in lives
+        )
+        await asyncio.to_thread(self._balancer.apply, Balance(addresses, tuple(self._hold(ports))))
+
+    async def remove(self) -> None:
+        """Nothing of it stays on the host."""
+        await asyncio.to_thread(self._balancer.apply, NOTHING)
+
+    def _name(self, lives: dict[str, LiveNetwork], services: Sequence[VirtualService]) -> None:
+        names: dict[str, dict[str, IPv4Address]] = {network_id: {} for network_id in lives}
+        for service in services:
+            if service.network_id in names:
+                names[service.network_id].update((n.lower(), IPv4Address(service.address)) for n in service.names)
+        for network_id, live in lives.items():
+            live.services = names[network_id]
+
+    def _hold(self, ports: Sequence[BalancedPort]) -> list[BalancedPort]:
+        """Those of the ports that are ours, or become so now."""
+        wanted = {(port.protocol, port.port): port for port in ports}
+        for key in [key for key in self._held if key not in wanted]:
+            self._ports.give_back([self._held.pop(key)])
+        self._refused &= wanted.keys()
+        for key, port in wanted.items():
+            if key in self._held:
+                continue
+            try:
+                wish = PortWish(port.protocol, port.target_port, EVERYWHERE, port.port, port.port)
+                [self._held[key]] = self._ports.take([wish], EVERYWHERE)
+                self._refused.discard(key)
+            except PortTaken as error:
+                if key not in self._refused:
+                    log.warning("port %d of a service: %s", port.port, error.message)
+                    self._refused.add(key)
+        return [port for key, port in wanted.items() if key in self._held]

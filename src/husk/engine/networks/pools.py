@@ -1,0 +1,107 @@
+"""Which addresses may a network have? Reads the address pools of a request, in Docker's words. Pure."""
+
+import ipaddress
+from collections.abc import Iterable
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
+
+from husk.engine.networks.model import IpamConfig, Network, NetworkRequest
+from husk.errors import Forbidden, InvalidParameter
+
+_NARROWEST = {4: 30, 6: 126}
+_NO_POOL = IpamConfig()
+
+
+def pool_of(request: NetworkRequest, version: int) -> IpamConfig:
+    """What is asked for of one kind of addresses; a pool that says nothing is for IPv4."""
+    found = [config for config in request.ipam.config if (6 if is_ipv6(config) else 4) == version]
+    return found[0] if found else _NO_POOL
+
+
+def check(request: NetworkRequest, others: Iterable[Network]) -> None:
+    """Raise for the first thing that is wrong. As dockerd, an IPv6 pool means nothing without EnableIPv6."""
+    for version in (4, 6) if request.enable_ipv6 else (4,):
+        found = [config for config in request.ipam.config if (6 if is_ipv6(config) else 4) == version]
+        if len(found) > 1:
+            driver = request.driver or "bridge"
+            raise InvalidParameter(f"{driver} driver supports only one IPv{version} address pool")
+        for config in found:
+            _check_pool(config, version)
+            if config.subnet and _overlaps(config.subnet, others):
+                raise Forbidden("invalid pool request: Pool overlaps with other one on this address space")
+
+
+def gateway_of(pool: IpamConfig) -> str:
+    """The gateway of a pool that `check` let pass: that which its owner named, or the first free address."""
+    if pool.gateway or not pool.subnet:
+        return str(ipaddress.ip_address(pool.gateway)) if pool.gateway else ""
+    whole = ipaddress.ip_network(pool.subnet)
+    within = ipaddress.ip_network(pool.ip_range) if pool.ip_range else whole
+    taken = {ipaddress.ip_address(text) for text in pool.auxiliary_addresses.values()}
+    for number in range(int(within.network_address), int(within.broadcast_address) + 1):
+        address = within.network_address + (number - int(within.network_address))
+        if address not in taken and not _is_special(address, whole):
+            return str(address)
+    raise InvalidParameter(f"invalid network config:\nno address is left for the gateway in {within}")
+
+
+def is_ipv6(config: IpamConfig) -> bool:
+    try:
+        return bool(config.subnet) and ipaddress.ip_network(config.subnet, strict=False).version == 6
+    except ValueError:
+        return False
+
+
+def _overlaps(subnet: str, others: Iterable[Network]) -> bool:
+    wanted = ipaddress.ip_network(subnet)
+    taken = [ipaddress.ip_network(text) for other in others for text in (other.subnet, other.subnet6) if text]
+    return any(wanted.version == network.version and wanted.overlaps(network) for network in taken)
+
+
+def _check_pool(config: IpamConfig, version: int) -> None:
+    make = IPv4Network if version == 4 else IPv6Network
+    try:
+        subnet = make(config.subnet) if config.subnet else None
+    except ValueError as error:
+        raise InvalidParameter(f"invalid network config:\ninvalid subnet {config.subnet}: {error}") from error
+    if subnet is None:
+        if config.gateway or config.ip_range or config.auxiliary_addresses:
+            raise InvalidParameter("invalid network config:\nno matching subnet: Subnet is needed with the rest of it")
+        return
+    if subnet.prefixlen > _NARROWEST[version]:
+        raise InvalidParameter(f"invalid network config:\nsubnet {subnet} has no room for a gateway and a container")
+    if config.ip_range:
+        try:
+            within = make(config.ip_range)
+        except ValueError as error:
+            raise InvalidParameter(f"invalid network config:\ninvalid ip-range {config.ip_range}: {error}") from error
+        if not _contains(subnet, within):
+            raise InvalidParameter(
+                f"invalid network config:\ninvalid ip-range {within}: parent subnet {subnet} does not contain it"
+            )
+    _check_addresses(config, subnet)
+
+
+def _check_addresses(config: IpamConfig, subnet: IPv4Network | IPv6Network) -> None:
+    taken = set()
+    for what, text in {"gateway": config.gateway, **config.auxiliary_addresses}.items():
+        if not text:
+            continue
+        kind = "gateway" if what == "gateway" else "auxiliary"
+        try:
+            address = ipaddress.ip_address(text)
+        except ValueError as error:
+            raise InvalidParameter(f"invalid network config:\ninvalid {kind} address {text}: {error}") from error
+        if address not in subnet or _is_special(address, subnet):
+            raise InvalidParameter(f"invalid network config:\ninvalid {kind} address {text}: parent subnet is {subnet}")
+        if address in taken:
+            raise Forbidden("failed to allocate secondary ip address: Address already in use")
+        taken.add(address)
+
+
+def _contains(whole: IPv4Network | IPv6Network, part: IPv4Network | IPv6Network) -> bool:
+    return part.network_address in whole and part.prefixlen >= whole.prefixlen
+
+
+def _is_special(address: IPv4Address | IPv6Address, subnet: IPv4Network | IPv6Network) -> bool:
+    """No host may have it: the first of a subnet and, in IPv4, the last."""
+    return address == subnet.network_address or (subnet.version == 4 and address == subnet.broadcast_address)

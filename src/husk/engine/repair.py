@@ -1,0 +1,198 @@
+"""How is a damaged store mended? What `checkup` found is worked through, in an order in which each step can be killed.
+
+Nobody else may use the data root meanwhile (`claims`). Nothing of a container or volume is ever deleted: records that
+cannot be read are put aside into `lost/`, with the container's directory.
+"""
+
+import asyncio
+import os
+from collections.abc import Iterable
+from contextlib import aclosing
+from pathlib import Path
+
+import msgspec
+
+from husk.engine.checkup import Examination
+from husk.engine.clock import now_ns, rfc3339
+from husk.engine.containers.index import KIND as CONTAINER
+from husk.engine.containers.model import Container
+from husk.engine.events import Events
+from husk.engine.images.check import pulled_names, users_of
+from husk.engine.images.index import IMAGE, NAME, ImageIndex
+from husk.engine.images.make import compose_manifest
+from husk.engine.images.model import Image
+from husk.engine.images.pull import Pins
+from husk.engine.images.push import PACKED
+from husk.engine.images.remove import Remover
+from husk.engine.volumes.model import Volume
+from husk.engine.volumes.service import KIND as VOLUME
+from husk.errors import HuskError, NotFound
+from husk.storage.blobs import BlobStore
+from husk.storage.layers import KIND as LAYER
+from husk.storage.layers import Layer, LayerStore
+from husk.storage.overlay import ContainerRoot
+from husk.storage.sources import read_pieces
+from husk.storage.state import Change, StateStore
+from husk.storage.trees import remove_tree
+
+
+async def repair(data_root: Path, found: Examination) -> list[str]:
+    """Mend what can be mended; one sentence for each thing that was done, or could not be."""
+    state = await asyncio.to_thread(StateStore.open, data_root / "state.db")
+    try:
+        told = await _mend_records(data_root, state, found)
+        blobs = await asyncio.to_thread(BlobStore.open, data_root / "blobs")
+        layers = await LayerStore.open(data_root / "layers", state, blobs)
+        try:
+            mender = _Mender(state, blobs, layers)
+            told += await mender.mend(found)
+            await layers.emptied()
+        finally:
+            await layers.close()
+    finally:
+        state.close()
+    for name in found.scratch:
+        await asyncio.to_thread(remove_tree, data_root / name)
+    return told
+
+
+async def _mend_records(data_root: Path, state: StateStore, found: Examination) -> list[str]:
+    """Drop or put aside what would keep the stores from opening."""
+    told, changes = [], []
+    for kind, key in found.unreadable:
+        if kind in (IMAGE, PACKED):
+            changes.append(Change(kind, key, None))
+            told.append(f"forgot the {kind} {key}")
+            continue
+        try:
+            await asyncio.to_thread(_put_aside, data_root, kind, key, state.load(kind)[key])
+        except OSError as error:
+            told.append(f"could not put aside the {kind} {key}: {error}")
+            continue
+        fresh = msgspec.json.encode(Volume(name=key, created=rfc3339(now_ns()))) if kind == VOLUME else None
+        changes.append(Change(kind, key, fresh))
+        told.append(f"put the record of {kind} {key} aside into {data_root / 'lost'}")
+        if fresh:
+            told.append(f"volume {key} is kept with all its files; its labels and options are lost")
+    changes += [Change(LAYER, key, None) for key in found.verdict.wrong_layers]
+    told += [f"forgot layer {key}" for key in found.verdict.wrong_layers]
+    changes += [Change(NAME, name, None) for name in found.verdict.loose_names]
+    told += [f"forgot the name {name}" for name in found.verdict.loose_names]
+    await state.commit(*changes)
+    return told
+
+
+def _put_aside(data_root: Path, kind: str, key: str, body: bytes) -> None:
+    lost = data_root / "lost"
+    lost.mkdir(mode=0o700, exist_ok=True)
+    (lost / f"{kind}-{key}.json").write_bytes(body)
+    directory = data_root / "containers" / key
+    if kind == CONTAINER and directory.is_dir():
+        ContainerRoot(directory).unmount()
+        os.rename(directory, lost / f"{kind}-{key}-{now_ns()}")
+
+
+class _Mender:
+    """Layers and images, with the stores open."""
+
+    def __init__(self, state: StateStore, blobs: BlobStore, layers: LayerStore) -> None:
+        self._state = state
+        self._blobs = blobs
+        self._layers = layers
+        self._index = ImageIndex(state)
+        self._names = {key: body.decode(errors="replace") for key, body in state.load(NAME).items()}
+        self._containers = [msgspec.json.decode(body, type=Container) for body in state.load(CONTAINER).values()]
+
+    async def mend(self, found: Examination) -> list[str]:
+        verdict = found.verdict
+        told = []
+        for layer in self._from_the_base(verdict.unpack):
+            told.append(await self._unpack(layer))
+        for layer in self._from_the_base(verdict.pack):
+            told += await self._pack(layer)
+        for image_id in dict.fromkeys(verdict.recompose):
+            if (image := self._index.get(image_id)) is not None:
+                told.append(await self._recompose(image, verdict.damaged_blobs))
+        for image_id, why in verdict.broken_images.items():
+            if (image := self._index.get(image_id)) is not None:
+                told.append(await self._remove(image, why))
+        leftovers = [problem for problem in found.problems if not problem.damage and problem.fixable]
+        await Remover(
+            index=self._index,
+            blobs=self._blobs,
+            layers=self._layers,
+            pins=Pins(),
+            containers=lambda: self._containers,
+            events=Events(),
+        ).collect()
+        return told + ([f"removed {len(leftovers)} things that nothing uses"] if leftovers else [])
+
+    def _from_the_base(self, chain: Iterable[str]) -> list[Layer]:
+        """Layers get the look of their root directory from the one below."""
+        return sorted((layer for key in chain if (layer := self._layers.get(key))), key=self._depth)
+
+    def _depth(self, layer: Layer) -> int:
+        depth, below = 0, self._layers.get(layer.parent)
+        while below is not None:
+            depth, below = depth + 1, self._layers.get(below.parent)
+        return depth
+
+    async def _unpack(self, layer: Layer) -> str:
+        """From the blob, whose digest is verified once more."""
+        try:
+            async with self._layers.ingest(layer.blob, layer.media_type) as ingest:
+                async with aclosing(read_pieces(self._blobs.path(layer.blob))) as pieces:
+                    async for piece in pieces:
+                        await ingest.write(piece)
+                unpacked = await ingest.finish()
+            await self._layers.renew(layer.chain_id, unpacked)
+        except (HuskError, OSError) as error:
+            return f"could not unpack layer {layer.chain_id} again: {error}"
+        return f"unpacked layer {layer.chain_id} again from its blob"
+
+    async def _pack(self, layer: Layer) -> list[str]:
+        """From the directory; only the same bytes will do. That works for layers that were made here."""
+        try:
+            unpacked = await self._layers.ingest_diff(self._layers.path(layer))
+            if unpacked.diff_id == layer.diff_id:
+                await self._layers.renew(layer.chain_id, unpacked)
+                return [f"packed layer {layer.chain_id} again from its files"]
+            await self._layers.discard(unpacked)
+        except (HuskError, OSError) as error:
+            return [f"could not pack layer {layer.chain_id} again: {error}"]
+        told = []
+        for image in users_of(layer, self._index):
+            used = any(layer.chain_id in container.used_layers for container in self._containers)
+            if pulled_names(image, self._names) and not used:
+                told.append(await self._remove(image, f"the blob of its layer {layer.chain_id} is damaged"))
+            else:
+                why = "a container needs it" if used else "no registry is known to have it"
+                told.append(
+                    f"kept image {image.id}, for {why}: it can run, but not be pushed or saved. To be rid of it: "
+                    f"docker rmi {image.id}"
+                )
+        return told
+
+    async def _recompose(self, image: Image, damaged: list[str]) -> str:
+        layers = [layer for key in image.chain_ids if (layer := self._layers.get(key))]
+        try:
+            if len(layers) != len(image.chain_ids):
+                raise NotFound("a layer is missing")
+            for digest in {image.manifest, image.index}.intersection(damaged):
+                await self._blobs.remove(digest)
+            if not self._blobs.has(image.manifest):
+                body, image.manifest_media_type = compose_manifest(image.id, self._blobs.size(image.id), layers)
+                image.manifest, image.manifest_size = await self._blobs.put(body), len(body)
+        except HuskError as error:
+            return f"could not compose the manifest of image {image.id} again: {error.message}"
+        image.index = ""  # where it came from; nothing is composed in its place
+        await self._index.add(image)
+        return f"composed the manifest of image {image.id} again"
+
+    async def _remove(self, image: Image, why: str) -> str:
+        """Its layers and blobs go with the garbage, unless somebody else needs them."""
+        names = sorted(name for name, owner in self._names.items() if owner == image.id)
+        pulled = pulled_names(image, self._names)
+        await self._index.delete(image)
+        bring = f"docker pull {pulled[0]} brings it back" if pulled else "load, import or commit it again"
+        return f"removed the broken image {image.id} ({', '.join(names) or 'without a name'}), for {why}: {bring}"

@@ -1,0 +1,131 @@
+"""Where is a service reached? Virtual addresses on its networks, names, published ports; kept as the tasks change."""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+
+from husk.engine.containers.model import Container
+from husk.engine.networks.balancing import VirtualService
+from husk.engine.networks.endpoints import gateway_endpoint
+from husk.engine.networks.model import Network
+from husk.engine.networks.service import Networks
+from husk.engine.services.containers import attachments
+from husk.engine.services.model import Service, ServiceSpec, Task, VirtualIP
+from husk.engine.services.store import ClusterStore
+from husk.errors import HuskError, NotFound
+from husk.network.balance import BalancedPort
+
+log = logging.getLogger(__name__)
+
+
+class Endpoints:
+    def __init__(self, *, store: ClusterStore, networks: Networks, find_container: Callable[[str], Container]) -> None:
+        self._store = store
+        self._networks = networks
+        self._find_container = find_container
+
+    def resolve(self, spec: ServiceSpec) -> None:
+        """Replace names of networks by their ids; raises for those that do not exist."""
+        for attachment in (*spec.networks, *spec.task_template.networks):
+            network = self._networks.find(attachment.target)
+            attachment.target = network.name if network.builtin else network.id
+
+    async def assign(self, service: Service) -> bool:
+        """Give a service its virtual addresses; whether that changed its record. The caller saves it."""
+        wanted = self._virtual_networks(service)
+        kept = [virtual for virtual in service.virtual_ips if virtual.network_id in wanted]
+        missing = [network for id, network in wanted.items() if id not in {v.network_id for v in kept}]
+        if len(kept) == len(service.virtual_ips) and not missing:
+            return False
+        for network in missing:
+            kept.append(VirtualIP(network_id=network.id, addr=await self._networks.take_address(network)))
+        service.virtual_ips = kept
+        return True
+
+    async def settle(self) -> None:
+        """Make networks and ports of the host lead to the tasks that run now."""
+        for service in list(self._store.services.values()):
+            if await self.assign(service) and service.id in self._store.services:
+                await self._store.save(service)
+        await self._give_back()
+        running: dict[str, list[Container]] = {}
+        for task in self._store.tasks.values():
+            if task.wanted and task.status.state == "running":
+                try:
+                    container = self._find_container(task.status.container_id)
+                except HuskError:
+                    continue
+                running.setdefault(task.service_id, []).append(container)
+        services = list(self._store.services.values())
+        names = {network.id: network.name for network in self._networks.listing()}
+        await self._networks.balancing.apply(
+            [virtual for s in services for virtual in virtual_services(s, running.get(s.id, []), names)],
+            [port for s in services for port in balanced_ports(s, running.get(s.id, []))],
+        )
+
+    async def leave(self) -> None:
+        """The swarm is gone, and its networks with it."""
+        for network in [network for network in self._networks.listing() if network.scope == "swarm"]:
+            try:
+                await self._networks.remove(network.id)
+            except HuskError as error:
+                log.warning("network %s outlives the swarm: %s", network.name, error.message)
+
+    def users(self, network: Network) -> list[Service]:
+        """The services that are declared to be on a network."""
+        return [
+            service
+            for service in self._store.services.values()
+            if any(attachment.target == network.id for attachment in attachments(service))
+        ]
+
+    def ending(self, network: Network) -> list[Task]:
+        """Tasks that still have a container on a network though no service wants them."""
+        members = {container.id for container in self._networks.members(network)}
+        return [task for task in self._store.tasks.values() if task.status.container_id in members]
+
+    def _virtual_networks(self, service: Service) -> dict[str, Network]:
+        if service.spec.endpoint_spec is not None and service.spec.endpoint_spec.mode == "dnsrr":
+            return {}
+        found = {}
+        for attachment in attachments(service):
+            try:
+                network = self._networks.find(attachment.target)
+            except NotFound:
+                continue
+            if network.bridged and network.resolves_names:
+                found[network.id] = network
+        return found
+
+    async def _give_back(self) -> None:
+        """Addresses that no service has any more, whatever became of it."""
+        used = {virtual.addr.partition("/")[0] for s in self._store.services.values() for virtual in s.virtual_ips}
+        for network in self._networks.listing():
+            for address in [address for address in network.service_addresses if address not in used]:
+                try:
+                    await self._networks.give_back_address(network, address)
+                except NotFound:
+                    break
+
+
+def virtual_services(
+    service: Service, running: Iterable[Container], names: Mapping[str, str]
+) -> Iterable[VirtualService]:
+    """Pure. `names` of networks by id."""
+    for virtual in service.virtual_ips:
+        name = names.get(virtual.network_id, "")
+        aliases = [alias for a in attachments(service) if a.target == virtual.network_id for alias in a.aliases]
+        targets = [container.endpoints[name].ip_address for container in running if name in container.endpoints]
+        yield VirtualService(
+            names=(service.spec.name, *aliases),
+            network_id=virtual.network_id,
+            address=virtual.addr.partition("/")[0],
+            targets=tuple(sorted(target for target in targets if target)),
+        )
+
+
+def balanced_ports(service: Service, running: Iterable[Container]) -> Iterable[BalancedPort]:
+    """Pure. The ports in ingress mode, with the addresses that lead to the tasks from outside."""
+    leading = [endpoint.ip_address for container in running if (endpoint := gateway_endpoint(container)) is not None]
+    for port in service.ports:
+        if port.publish_mode == "ingress":
+            yield BalancedPort(port.protocol, port.published_port, port.target_port, tuple(sorted(leading)))

@@ -1,0 +1,190 @@
+"""What must be on the host before a network's endpoints can be made? A bridge, or an interface to put them on.
+
+All functions block: call them from a thread.
+"""
+
+import errno
+import logging
+import secrets
+import socket
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from husk.config import AddressPool
+from husk.errors import HuskError, InvalidParameter, NotFound, SystemFault
+from husk.kernel import rtnetlink
+from husk.network import host, sandbox
+from husk.network.firewall import BridgedNetwork, Firewall, validate_interface
+from husk.network.sandbox import Lease, Upper
+
+log = logging.getLogger(__name__)
+
+_NO_SUCH_KIND = (errno.EOPNOTSUPP, errno.ENOTSUP)
+_MOST_VLANS = 4094
+
+
+class BridgeSettings(NamedTuple):
+    """What one driver calls its things, and how its network behaves."""
+
+    # The bridge; the parent, for a network with `upper` interfaces.
+    interface: str
+    # Marks what we made on the host; the same for all drivers of a daemon.
+    owner: str
+    netns_dir: Path
+    # The gateway's address with its prefix; empty for the first free subnet of the pools.
+    bip: str = ""
+    pools: tuple[AddressPool, ...] = ()
+    # What endpoints get that ask for no address, and what none of them gets.
+    ip_range: str = ""
+    reserved: tuple[str, ...] = ()
+    internal: bool = False
+    icc: bool = True
+    masquerade: bool = True
+    mtu: int = 0
+    # How many sandboxes are kept ready, and for how many seconds after the last use (0: always).
+    warm: int = 2
+    warm_for: float = 0.0
+    # The gateway's IPv6 address with its prefix, or what a subnet is to be chosen from; empty without IPv6.
+    bip6: str = ""
+    pool6: str = ""
+    ip_range6: str = ""
+    upper: Upper | None = None
+    # The parent is an interface of ours that leads nowhere.
+    alone: bool = False
+
+
+class Opening(NamedTuple):
+    """A network to be made ready: `subnet` is that of last time, `leases` what running containers have of it."""
+
+    settings: BridgeSettings
+    subnet: str | None
+    leases: Sequence[Lease]
+
+
+def prepare(openings: Sequence[Opening], firewall: Firewall) -> list[host.BridgeState]:
+    """Create or repair what the networks need, and remove what no lease owns. The host is looked at once for all."""
+    states = []
+    with host.looking() as around:
+        for opening in openings:
+            opening.settings.netns_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+            try:
+                states.append(_prepare(opening, around, firewall))
+            except OSError as error:
+                what = "bridge" if opening.settings.upper is None else "parent interface"
+                raise SystemFault(f"{what} {opening.settings.interface} cannot be set up: {error}") from error
+    return states
+
+
+def remove(settings: BridgeSettings, firewall: Firewall) -> None:
+    """Delete the interface if it is there and `prepare` made it, and its rules."""
+    host.remove(settings.interface, settings.owner)
+    if settings.upper is None:
+        firewall.remove_network(settings.interface)
+
+
+def _prepare(opening: Opening, around: host.Host, firewall: Firewall) -> host.BridgeState:
+    settings, subnet, leases = opening
+    plan = host.BridgePlan(
+        interface=validate_interface(settings.interface),
+        owner=settings.owner,
+        bip=settings.bip,
+        pools=settings.pools,
+        remembered=subnet,
+        in_use=bool(leases),
+        mtu=settings.mtu,
+        bip6=settings.bip6,
+        pool6=settings.pool6,
+    )
+    if settings.upper is not None:
+        return _prepare_parent(settings, settings.upper, plan, around)
+    new = settings.interface not in around.by_name
+    state = host.ensure(plan, around)
+    # A bridge that has just been made has no ports, and its number says nothing about those of another.
+    master = socket.if_nametoindex(settings.interface) if new else around.by_name[settings.interface].index
+    if not new:
+        sandbox.sweep_ports(around.netlink, around.links.values(), master, leases)
+    sandbox.reattach(around.netlink, around.by_name, master, leases, isolated=not settings.icc)
+    network = BridgedNetwork(
+        settings.interface,
+        state.gateway.network,
+        internal=settings.internal,
+        icc=settings.icc,
+        masquerade=settings.masquerade,
+        subnet6=state.gateway6.network if state.gateway6 else None,
+    )
+    try:
+        firewall.add_network(network)
+    except HuskError:
+        if new:
+            host.remove(settings.interface, settings.owner)
+        raise
+    return state
+
+
+def _prepare_parent(
+    settings: BridgeSettings, upper: Upper, plan: host.BridgePlan, around: host.Host
+) -> host.BridgeState:
+    made = _ensure_parent(settings, around)
+    parent = socket.if_nametoindex(settings.interface)
+    try:
+        _probe(upper, parent, around)
+        surroundings = around.around("")
+        gateway, gateway6 = host.decide(plan, surroundings), host.decide_6(plan, surroundings)
+    except (OSError, HuskError):
+        if made:
+            host.remove(settings.interface, settings.owner)
+        raise
+    return host.BridgeState(gateway, settings.mtu, gateway6)
+
+
+def _ensure_parent(settings: BridgeSettings, around: host.Host) -> bool:
+    """Make the parent if it is to be ours; whether it had to be made."""
+    name = settings.interface
+    if name in around.by_name:
+        return False
+    if settings.alone:
+        _add_alone(name, around)
+    else:
+        _add_vlan(name, around)
+    around.netlink.execute(rtnetlink.set_alias(name, settings.owner), rtnetlink.set_up(name))
+    return True
+
+
+def _add_alone(name: str, around: host.Host) -> None:
+    (error,) = around.netlink.attempt([rtnetlink.add_dummy(name)])
+    if error is not None and error.errno in _NO_SUCH_KIND:
+        # A pair of interfaces, one of which nobody uses, leads nowhere just as well.
+        peer = "hk" + secrets.token_hex(5)
+        (error, _) = around.netlink.attempt([rtnetlink.add_veth(name, peer), rtnetlink.set_up(peer)])
+    if error is not None:
+        raise error
+
+
+def _add_vlan(name: str, around: host.Host) -> None:
+    """The parent `eth0.10` is the 802.1q network 10 of eth0."""
+    below, _, number = name.rpartition(".")
+    if below not in around.by_name or not number.isdecimal():
+        raise NotFound(f"invalid subinterface vlan name {name}, example formatting is eth0.10: no interface {name}")
+    if not 1 <= int(number) <= _MOST_VLANS:
+        raise InvalidParameter(f"vlan id must be between 1-{_MOST_VLANS}, received: {number}")
+    (error,) = around.netlink.attempt([rtnetlink.add_vlan(name, around.by_name[below].index, int(number))])
+    if error is not None and error.errno in _NO_SUCH_KIND:
+        raise SystemFault(f"this host's kernel has no 802.1q interfaces (CONFIG_VLAN_8021Q): make {name} otherwise")
+    if error is not None:
+        raise error
+
+
+def _probe(upper: Upper, parent: int, around: host.Host) -> None:
+    """Whether the kernel makes such interfaces at all, and on this parent: better known now than at a start."""
+    name = "hk" + secrets.token_hex(5)
+    (error,) = around.netlink.attempt([sandbox.upper_link(upper, name, parent)])
+    if error is None:
+        around.netlink.attempt([rtnetlink.delete_link(name)])
+    elif error.errno in _NO_SUCH_KIND:
+        raise SystemFault(f"this host's kernel has no {upper.kind} interfaces (CONFIG_{upper.kind.upper()})")
+    # Enslaved to a bridge, or the parent of an interface of the other kind.
+    elif error.errno in (errno.EBUSY, errno.EINVAL):
+        raise SystemFault(f"the parent interface takes no {upper.kind} interfaces: {error}")
+    else:
+        raise error

@@ -1,0 +1,162 @@
+"""How does a connection from IPv6 reach a container with IPv4 alone? The daemon takes it and passes it on.
+
+Also what is sent to ::1 goes this way, which the kernel does not let rules lead elsewhere. It is what dockerd has a
+proxy process for; unlike rules it needs the daemon, and the container sees the host's address on the bridge.
+"""
+
+import asyncio
+import contextlib
+import logging
+import socket
+
+from husk.network.ports import PublishedPort
+from husk.tasks import Tasks
+
+log = logging.getLogger(__name__)
+
+Key = tuple[str, str, int]
+
+_PIECE = 1 << 16
+_CONNECT_SECONDS = 10.0
+_MOST_CLIENTS = 1024
+# How long the answers to a UDP client are waited for; that of conntrack for a conversation.
+_IDLE_SECONDS = 120.0
+
+
+class Relay:
+    """The held sockets of IPv6 addresses, served on the running loop."""
+
+    def __init__(self) -> None:
+        self._ports: dict[Key, PublishedPort] = {}
+        self._held: dict[Key, socket.socket] = {}
+        self._tasks = Tasks()
+        self._connections = 0
+        self._clients: dict[tuple[Key, tuple[object, ...]], _Client] = {}
+
+    def serve(self, port: PublishedPort, held: socket.socket) -> None:
+        self._ports[port.key] = port
+        self._held[port.key] = held
+        receive = self._accept if port.protocol == "tcp" else self._receive
+        asyncio.get_running_loop().add_reader(held.fileno(), receive, port.key, held)
+
+    def stop(self, port: PublishedPort) -> None:
+        """Take no more; connections that are under way go on. Nothing happens when the port is not served."""
+        if (held := self._held.pop(port.key, None)) is not None:
+            del self._ports[port.key]
+            asyncio.get_running_loop().remove_reader(held.fileno())
+            for client in [client for (key, _), client in self._clients.items() if key == port.key]:
+                client.close()
+
+    def retarget(self, port: PublishedPort) -> None:
+        if port.key in self._ports:
+            self._ports[port.key] = port
+
+    async def close(self) -> None:
+        await self._tasks.cancel_all()
+
+    def _target(self, key: Key) -> tuple[str, int]:
+        port = self._ports[key]
+        return port.container_ip, port.container_port
+
+    # --- TCP
+
+    def _accept(self, key: Key, held: socket.socket) -> None:
+        try:
+            connection, _ = held.accept()
+        except (BlockingIOError, ConnectionAbortedError):
+            return
+        except OSError as error:
+            log.warning("port %s:%d: %s", key[1], key[2], error)
+            return
+        if self._connections >= _MOST_CLIENTS:
+            connection.close()
+            return
+        connection.setblocking(False)
+        self._tasks.spawn(self._pass_on(connection, self._target(key)), "relay a connection")
+
+    async def _pass_on(self, connection: socket.socket, target: tuple[str, int]) -> None:
+        self._connections += 1
+        try:
+            with connection, contextlib.suppress(OSError, TimeoutError):
+                async with asyncio.timeout(_CONNECT_SECONDS):
+                    reader, writer = await asyncio.open_connection(*target)
+                try:
+                    near, far = await asyncio.open_connection(sock=connection.dup())
+                    try:
+                        await asyncio.gather(_pump(near, writer), _pump(reader, far))
+                    finally:
+                        far.close()
+                finally:
+                    writer.close()
+        finally:
+            self._connections -= 1
+
+    # --- UDP
+
+    def _receive(self, key: Key, held: socket.socket) -> None:
+        for _ in range(64):
+            try:
+                data, sender = held.recvfrom(_PIECE)
+            except OSError:
+                return
+            client = self._clients.get((key, sender))
+            if client is None:
+                if len(self._clients) >= _MOST_CLIENTS:
+                    continue
+                try:
+                    client = _Client(self._clients, key, held, sender, self._target(key))
+                except OSError as error:
+                    log.debug("UDP port %d: %s", key[2], error)
+                    continue
+            client.send(data)
+
+
+class _Client:
+    """One UDP client of one port, with a socket of its own toward the container."""
+
+    def __init__(
+        self,
+        clients: dict[tuple[Key, tuple[object, ...]], "_Client"],
+        key: Key,
+        held: socket.socket,
+        sender: tuple[object, ...],
+        target: tuple[str, int],
+    ) -> None:
+        self._clients, self._key, self._held, self._sender = clients, key, held, sender
+        family = socket.AF_INET6 if ":" in target[0] else socket.AF_INET
+        self._socket = socket.socket(family, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK)
+        try:
+            self._socket.connect(target)
+        except OSError:
+            self._socket.close()
+            raise
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(self._socket.fileno(), self._answered)
+        self._ending = self._loop.call_later(_IDLE_SECONDS, self.close)
+        clients[key, sender] = self
+
+    def send(self, data: bytes) -> None:
+        self._ending.cancel()
+        self._ending = self._loop.call_later(_IDLE_SECONDS, self.close)
+        # As on any network: what cannot be sent is lost.
+        with contextlib.suppress(OSError):
+            self._socket.send(data)
+
+    def _answered(self) -> None:
+        with contextlib.suppress(OSError):
+            self._held.sendto(self._socket.recv(_PIECE), self._sender)
+
+    def close(self) -> None:
+        if self._clients.pop((self._key, self._sender), None) is not None:
+            self._ending.cancel()
+            self._loop.remove_reader(self._socket.fileno())
+            self._socket.close()
+
+
+async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Bytes one way until their end, which is passed on too."""
+    while data := await reader.read(_PIECE):
+        writer.write(data)
+        await writer.drain()
+    if writer.can_write_eof():
+        writer.write_eof()

@@ -1,0 +1,121 @@
+"""Are two directory trees the same? Names, kinds, owners, modes, times, attributes, links and every byte.
+
+The trees stand still but may have been filled by somebody hostile: as in `trees`, depth costs no descriptors and no
+path becomes too long. What a layer's archive need not tell is not compared: the top directory itself and the times of
+directories and whiteouts.
+"""
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from husk.storage.archive import is_whiteout
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+_PIECE = 1 << 20
+# A path relative to an open directory must stay below PATH_MAX with any name (at most 255 bytes) added to it.
+_LONGEST_RELATIVE = 3000
+
+_Inode = tuple[int, int]
+
+
+def first_difference(expected: Path, actual: Path) -> str:
+    """What is wrong with `actual`, in words; empty when it is as expected."""
+    return next(_Comparison().differences(expected, actual), "")
+
+
+class _Comparison:
+    def __init__(self) -> None:
+        # Which file of the one tree is which of the other: both must have the same names.
+        self._partners: dict[_Inode, _Inode] = {}
+
+    def differences(self, expected: Path, actual: Path) -> Iterator[str]:
+        bases = [(os.open(expected, _DIRECTORY), os.open(actual, _DIRECTORY), "")]
+        try:
+            while bases:
+                one, other, name = bases.pop()
+                try:
+                    yield from self._below(one, other, name, bases)
+                finally:
+                    os.close(one)
+                    os.close(other)
+        finally:
+            for one, other, _ in bases:
+                os.close(one)
+                os.close(other)
+
+    def _below(self, top: int, other_top: int, above: str, deep: list[tuple[int, int, str]]) -> Iterator[str]:
+        """Compare everything below a pair of directories; what lies too deep for a path goes to `deep`."""
+        stack = ["."]
+        while stack:
+            relative = stack.pop()
+            one, other = os.open(relative, _DIRECTORY, dir_fd=top), os.open(relative, _DIRECTORY, dir_fd=other_top)
+            try:
+                shown = above + relative[1:]
+                if len(os.fsencode(relative)) > _LONGEST_RELATIVE:
+                    deep.append((os.dup(one), os.dup(other), shown))
+                    continue
+                names, others = set(os.listdir(one)), set(os.listdir(other))
+                for name in sorted(names ^ others):
+                    yield f"{_text(shown)}/{_text(name)} {'is missing' if name in names else 'does not belong there'}"
+                for name in sorted(names & others):
+                    status = os.stat(name, dir_fd=one, follow_symlinks=False)
+                    if difference := self._entry(one, other, name, status):
+                        yield f"{_text(shown)}/{_text(name)} has another {difference}"
+                    elif stat.S_ISDIR(status.st_mode):
+                        stack.append(f"{relative}/{name}")
+            finally:
+                os.close(one)
+                os.close(other)
+
+    def _entry(self, one: int, other: int, name: str, status: os.stat_result) -> str:
+        """In what one entry differs."""
+        found = os.stat(name, dir_fd=other, follow_symlinks=False)
+        if stat.S_IFMT(status.st_mode) != stat.S_IFMT(found.st_mode) or status.st_rdev != found.st_rdev:
+            return "kind"
+        if status.st_mode != found.st_mode:
+            return "mode"
+        if (status.st_uid, status.st_gid) != (found.st_uid, found.st_gid):
+            return "owner"
+        if _xattrs(one, name) != _xattrs(other, name):
+            return "attribute"
+        if stat.S_ISDIR(status.st_mode) or is_whiteout(status):
+            return ""
+        if status.st_mtime_ns != found.st_mtime_ns:
+            return "time"
+        if stat.S_ISLNK(status.st_mode) and os.readlink(name, dir_fd=one) != os.readlink(name, dir_fd=other):
+            return "target"
+        inode, partner = (status.st_dev, status.st_ino), (found.st_dev, found.st_ino)
+        known = self._partners.get(inode)
+        if status.st_nlink != found.st_nlink or known not in (None, partner):
+            return "set of names"
+        if status.st_nlink > 1:
+            self._partners[inode] = partner
+        if known is None and stat.S_ISREG(status.st_mode):
+            return "" if status.st_size == found.st_size and _same_bytes(one, other, name) else "content"
+        return ""
+
+
+def _xattrs(directory: int, name: str) -> dict[str, bytes]:
+    path = f"/proc/self/fd/{directory}/{name}"
+    return {key: os.getxattr(path, key, follow_symlinks=False) for key in os.listxattr(path, follow_symlinks=False)}
+
+
+def _same_bytes(one: int, other: int, name: str) -> bool:
+    fds = [os.open(name, _FILE, dir_fd=directory) for directory in (one, other)]
+    try:
+        while True:
+            pieces = [os.read(fd, _PIECE) for fd in fds]
+            if pieces[0] != pieces[1]:
+                return False
+            if not pieces[0]:
+                return True
+    finally:
+        for fd in fds:
+            os.close(fd)
+
+
+def _text(name: str) -> str:
+    return os.fsencode(name).decode("utf-8", "backslashreplace")

@@ -1,0 +1,122 @@
+"""Tasks, monitors and the daemon are killed at random; every time the service comes back to what was declared.
+
+HUSK_CHAOS_SECONDS=300 makes it longer; HUSK_CHAOS_SEED repeats a run.
+"""
+
+import contextlib
+import os
+import random
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.integration.test_crash import monitor_of, nothing_without_an_owner
+from tests.support.swarm import Swarm
+from tests.support.waiting import until
+
+SECONDS = float(os.environ.get("HUSK_CHAOS_SECONDS", "15"))
+SEED = int(os.environ.get("HUSK_CHAOS_SEED", str(random.randrange(10**6))))
+# How long a service may take from any disturbance to its declared state.
+BOUND = 15.0
+REPLICAS = 4
+
+
+class Chaos:
+    def __init__(self, swarm: Swarm, seed: int) -> None:
+        self.swarm = swarm
+        self.random = random.Random(seed)
+        self.replicas = REPLICAS
+        self.done: list[str] = []
+
+    def disturb(self) -> None:
+        """Do one to three bad things, one right after the other."""
+        for _ in range(self.random.randint(1, 3)):
+            deed = self.random.choice([self.kill_task, self.kill_monitor, self.remove, self.kill_daemon, self.change])
+            self.done.append(deed.__name__)
+            deed()
+
+    def victim(self) -> str:
+        return self.random.choice(self.swarm.containers("web") or [""])
+
+    def gone(self, container: str) -> None:
+        until(lambda: container not in self.swarm.containers("web"), "it is seen to end")
+
+    def kill_task(self) -> None:
+        if (container := self.victim()) and (pid := self.pid(container)):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+            self.gone(container)
+
+    def kill_monitor(self) -> None:
+        if (container := self.victim()) and (pid := self.pid(container)):
+            with contextlib.suppress(ProcessLookupError, FileNotFoundError):
+                monitor = monitor_of(pid)
+                if "conmon" in Path(f"/proc/{monitor}/comm").read_text():
+                    os.kill(monitor, signal.SIGKILL)
+                    self.gone(container)
+
+    def pid(self, container: str) -> int:
+        answer = self.swarm.daemon.http("GET", f"/containers/{container}/json")
+        return int(answer.json()["State"]["Pid"]) if answer.status == 200 else 0
+
+    def remove(self) -> None:
+        if container := self.victim():
+            self.swarm.daemon.http("DELETE", f"/containers/{container}?force=1")
+
+    def kill_daemon(self) -> None:
+        container = self.victim()
+        pid = self.pid(container) if container else 0
+        self.swarm.daemon.kill9()
+        if pid and self.random.random() < 0.5:
+            # Something ends while nobody looks.
+            with contextlib.suppress(ProcessLookupError, FileNotFoundError):
+                os.kill(self.random.choice([pid, monitor_of(pid)]), signal.SIGKILL)
+        self.swarm.daemon.start()
+
+    def change(self) -> None:
+        if self.random.random() < 0.5:
+            self.replicas = self.random.randint(1, REPLICAS + 2)
+            self.swarm.daemon.docker("service", "scale", "-d", f"web={self.replicas}", check=False)
+            self.replicas = self.swarm.inspect("web")["Spec"]["Mode"]["Replicated"]["Replicas"]
+        else:
+            self.swarm.daemon.docker(
+                "service",
+                "update",
+                "-d",
+                "--force",
+                "--no-resolve-image",
+                "--update-parallelism",
+                "0",
+                "web",
+                check=False,
+            )
+
+
+@pytest.mark.timeout(SECONDS * 4 + 90)
+def test_a_service_survives_everything(fresh_swarm: Swarm) -> None:
+    swarm = fresh_swarm
+    swarm.create("web", "--replicas", str(REPLICAS), "--update-monitor", "100ms", "--update-failure-action", "continue")
+    swarm.settles("web", REPLICAS)
+    chaos = Chaos(swarm, SEED)
+    worst = 0.0
+    end = time.monotonic() + SECONDS
+    while time.monotonic() < end:
+        chaos.disturb()
+        begun = time.monotonic()
+        try:
+            swarm.settles("web", chaos.replicas, deadline=BOUND)
+        except AssertionError as error:
+            history = [
+                (t["Slot"], t["Status"]["State"], t["DesiredState"], t["Status"].get("Err")) for t in swarm.tasks("web")
+            ]
+            raise AssertionError(f"{error} (seed {SEED}, {chaos.done[-6:]}): {history}") from error
+        worst = max(worst, time.monotonic() - begun)
+    # Nothing moves any more, and nothing is left of all those that ended.
+    until(lambda: all(t["Status"]["State"] == "running" or t["DesiredState"] == "shutdown" for t in swarm.tasks("web")),
+          "every task runs or is history")  # fmt: skip
+    stable = swarm.settles("web", chaos.replicas)
+    assert len(stable) == chaos.replicas
+    nothing_without_an_owner(swarm.daemon)
+    print(f"seed {SEED}: {len(chaos.done)} disturbances, back after {worst:.1f} s at most")

@@ -1,0 +1,173 @@
+"""How services are reached: names, virtual addresses, published ports."""
+
+import random
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.swarm import Swarm
+from tests.support.waiting import until
+
+# Says who it is to whoever connects.
+SERVER = ("sh", "-c", "while :; do hostname | nc -l -p 80; done")
+
+
+@pytest.fixture
+def network(swarm: Swarm) -> Iterator[str]:
+    swarm.daemon.docker("network", "create", "-d", "overlay", "--attachable", "mesh")
+    yield "mesh"
+    swarm.remove_all()
+    swarm.daemon.remove_containers()
+    swarm.daemon.docker("network", "rm", "mesh")
+
+
+def free_port() -> int:
+    while True:
+        port = random.randrange(20000, 30000)
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)):
+                return port
+
+
+def ask(port: int) -> str:
+    """What the server behind a port of the host says; empty if nobody is there."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=2) as channel:
+            return channel.recv(100).decode().strip()
+    except OSError:
+        return ""
+
+
+def lookup(swarm: Swarm, client: str, name: str) -> list[str]:
+    """The addresses of a name as a container sees them."""
+    said = swarm.daemon.docker("exec", client, "nslookup", "-type=a", name, check=False).stdout
+    lines = said.partition("Name:")[2].splitlines()
+    return sorted(line.split()[-1] for line in lines if line.startswith("Address"))
+
+
+def addresses(swarm: Swarm, name: str, network: str) -> list[str]:
+    found = (swarm.daemon.http("GET", f"/containers/{id}/json").json() for id in swarm.containers(name))
+    return sorted(c["NetworkSettings"]["Networks"][network]["IPAddress"] for c in found)
+
+
+def test_an_overlay_network(swarm: Swarm, network: str) -> None:
+    daemon = swarm.daemon
+    shown = daemon.http("GET", "/networks/mesh").json()
+    assert (shown["Driver"], shown["Scope"], shown["Attachable"]) == ("overlay", "swarm", True)
+    assert "overlay" in daemon.docker("network", "ls", "--filter", "driver=overlay").stdout
+    daemon.restart()
+    assert daemon.http("GET", "/networks/mesh").json()["Id"] == shown["Id"]
+    swarm.create("web", "--network", network)
+    refused = daemon.docker("network", "rm", network, check=False)
+    assert "in use by service" in refused.stderr
+    missing = daemon.docker("service", "create", "-d", "--network", "nowhere", "busybox", check=False)
+    assert "nowhere not found" in missing.stderr
+
+
+def test_a_name_leads_to_the_virtual_address_and_that_to_the_tasks(swarm: Swarm, network: str) -> None:
+    daemon = swarm.daemon
+    swarm.create("web", "--replicas", "2", "--network", f"name={network},alias=site", args=SERVER)
+    tasks = swarm.settles("web", 2)
+    client = daemon.docker("run", "-d", "--network", network, "busybox", "sleep", "600").stdout.strip()
+    [virtual] = swarm.inspect("web")["Endpoint"]["VirtualIPs"]
+    address = virtual["Addr"].partition("/")[0]
+    assert lookup(swarm, client, "web") == lookup(swarm, client, "site") == [address]
+    assert lookup(swarm, client, "tasks.web") == addresses(swarm, "web", network)
+    names = {task[:12] for task in tasks}
+
+    def said() -> str:
+        return daemon.docker("exec", client, "nc", "-w", "2", "web", "80", check=False).stdout.strip()
+
+    seen: set[str] = set()
+
+    def both_answered() -> bool:
+        seen.add(said())
+        return names <= seen
+
+    until(both_answered, "both answer")
+    # A task finds its own service too, and so itself in turn.
+    until(
+        lambda: daemon.docker("exec", tasks[0], "nc", "-w", "2", "web", "80", check=False).stdout.strip(), "an answer"
+    )
+    # The address stays while tasks come and go, and leads nowhere when there are none.
+    daemon.docker("service", "scale", "-d", "web=0")
+    until(lambda: not swarm.containers("web"), "no task is left")
+    assert lookup(swarm, client, "web") == [address]
+    until(lambda: not said(), "nobody answers")
+    daemon.docker("service", "scale", "-d", "web=1")
+    until(said, "somebody answers again")
+    daemon.docker("service", "rm", "web")
+    until(lambda: lookup(swarm, client, "web") == [], "the name is gone")
+
+
+def test_round_robin_by_name(swarm: Swarm, network: str) -> None:
+    daemon = swarm.daemon
+    swarm.create("web", "--replicas", "3", "--network", network, "--endpoint-mode", "dnsrr")
+    swarm.settles("web", 3)
+    client = daemon.docker("run", "-d", "--network", network, "busybox", "sleep", "600").stdout.strip()
+    assert lookup(swarm, client, "web") == lookup(swarm, client, "tasks.web") == addresses(swarm, "web", network)
+    assert not swarm.inspect("web")["Endpoint"].get("VirtualIPs")
+
+
+def test_virtual_addresses_are_kept_and_given_back(fresh_swarm: Swarm) -> None:
+    swarm, daemon = fresh_swarm, fresh_swarm.daemon
+    daemon.docker("network", "create", "-d", "overlay", "--attachable", "mesh")
+    swarm.create("web", "--network", "mesh", args=SERVER)
+    swarm.settles("web", 1)
+    before = swarm.inspect("web")["Endpoint"]["VirtualIPs"]
+    daemon.kill9()
+    daemon.start()
+    assert swarm.inspect("web")["Endpoint"]["VirtualIPs"] == before
+    client = daemon.docker("run", "-d", "--network", "mesh", "busybox", "sleep", "600").stdout.strip()
+    until(
+        lambda: daemon.docker("exec", client, "nc", "-w", "2", "web", "80", check=False).stdout, "it is reached again"
+    )
+    daemon.docker("rm", "-f", client)
+    daemon.docker("service", "rm", "web")
+    until(lambda: not swarm.containers("web", all=True), "it is gone")
+    daemon.docker("network", "rm", "mesh")
+
+
+def test_a_port_in_ingress_mode_is_shared_by_the_tasks(swarm: Swarm) -> None:
+    daemon = swarm.daemon
+    port = free_port()
+    swarm.create("web", "--replicas", "2", "--publish", f"{port}:80", args=SERVER)
+    names = {container[:12] for container in swarm.settles("web", 2)}
+    seen: set[str] = set()
+
+    def both_answered() -> bool:
+        seen.add(ask(port))
+        return names <= seen
+
+    until(both_answered, "both answer")
+    assert f"*:{port}->80/tcp" in daemon.docker("service", "ls").stdout
+    assert swarm.inspect("web")["Endpoint"]["Ports"][0]["PublishedPort"] == port
+    # One that is killed gets no more connections.
+    victim = swarm.containers("web")[0]
+    daemon.docker("rm", "-f", victim)
+    until(lambda: victim[:12] not in {ask(port) for _ in range(4)}, "it is not asked any more")
+    taken = daemon.docker("service", "create", "-d", "--publish", f"{port}:80", "busybox", check=False)
+    assert "already in use by service 'web'" in taken.stderr
+    conflict = daemon.docker("run", "--rm", "-p", f"{port}:80", "busybox", "true", check=False)
+    assert conflict.returncode != 0 and "already allocated" in conflict.stderr
+    swarm.update("web", "--publish-rm", "80", "--publish-add", f"{port + 1}:80")
+    until(lambda: ask(port + 1), "the new port leads there")
+    assert len(swarm.live("web")) == 2, "a change of ports restarts nothing"
+    assert not ask(port)
+
+
+def test_a_port_is_chosen_where_none_is_given(swarm: Swarm) -> None:
+    swarm.create("web", "--publish", "80", args=SERVER)
+    swarm.settles("web", 1)
+    port = swarm.inspect("web")["Endpoint"]["Ports"][0]["PublishedPort"]
+    assert 30000 <= port <= 32767
+    until(lambda: ask(port), "it answers")
+
+
+def test_a_port_in_host_mode_belongs_to_a_task(swarm: Swarm) -> None:
+    port = free_port()
+    swarm.create("web", "--publish", f"published={port},target=80,mode=host", args=SERVER)
+    [container] = swarm.settles("web", 1)
+    assert until(lambda: ask(port), "it answers") == container[:12]
+    assert f"{port}->80/tcp" in swarm.daemon.docker("ps").stdout

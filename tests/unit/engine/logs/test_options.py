@@ -1,0 +1,91 @@
+"""What log drivers and their options mean, in dockerd's words."""
+
+import pytest
+
+from husk.engine.logs.options import Keeping, check, keeping, readable, size
+from husk.errors import InvalidParameter, NotImplementedYet
+
+MB = 1024 * 1024
+
+
+@pytest.mark.parametrize(
+    ("driver", "options", "kept"),
+    [
+        ("json-file", {}, Keeping()),
+        ("json-file", {"max-size": "10m"}, Keeping(10 * MB, 1)),
+        (
+            "json-file",
+            {"max-size": "10m", "max-file": "3", "compress": "true"},
+            Keeping(10 * MB, 3, True),
+        ),
+        ("local", {}, Keeping(20 * MB, 5, True)),
+        ("local", {"max-size": "1k", "max-file": "1", "compress": "0"}, Keeping(1024, 1)),
+        ("syslog", {}, Keeping(20 * MB, 5, True)),
+        ("gelf", {"cache-max-size": "1m", "cache-max-file": "2"}, Keeping(MB, 2, True)),
+        ("none", {}, Keeping()),
+    ],
+)
+def test_what_is_kept(driver: str, options: dict[str, str], kept: Keeping) -> None:
+    check(driver, options)
+    assert keeping(driver, options) == kept
+
+
+def test_one_file_becomes_two_of_half_the_size() -> None:
+    assert Keeping(100, 1).in_parts() == Keeping(50, 2)
+    assert Keeping(100, 2, True).in_parts() == Keeping(100, 2, True)
+    assert Keeping().in_parts().max_size == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [("1", 1), ("1k", 1024), ("2Mb", 2 * MB), ("1.5k", 1536), ("3 GiB", 3 * 1024 * MB), ("0", 0)]
+)
+def test_sizes(text: str, number: int) -> None:
+    assert size(text) == number
+
+
+@pytest.mark.parametrize(
+    ("driver", "options", "message"),
+    [
+        ("paper", {}, 'error looking up logging plugin paper: plugin "paper" not found'),
+        ("json-file", {"x": "1"}, "unknown log opt 'x' for json-file log driver"),
+        ("local", {"labels": "1"}, "unknown log opt 'labels' for log driver local"),
+        ("gelf", {"x": "1"}, 'unknown log opt "x" for gelf log driver'),
+        ("json-file", {"max-size": "-1"}, "failed to initialize logging driver: invalid size: '-1'"),
+        ("json-file", {"max-size": "0"}, "failed to initialize logging driver: max-size must be a positive number"),
+        (
+            "json-file",
+            {"max-file": "x"},
+            'failed to initialize logging driver: strconv.Atoi: parsing "x": invalid syntax',
+        ),
+        (
+            "local",
+            {"max-file": "1"},
+            "failed to initialize logging driver: compression cannot be enabled when max file count is 1",
+        ),
+        ("json-file", {"mode": "x"}, "logger: logging mode not supported: x"),
+        (
+            "json-file",
+            {"max-buffer-size": "1m"},
+            "logger: max-buffer-size option is only supported with 'mode=non-blocking'",
+        ),
+        (
+            "json-file",
+            {"tag": "{{"},
+            "failed to initialize logging driver: template: log-tag:1: unclosed action",
+        ),
+    ],
+)
+def test_what_is_refused(driver: str, options: dict[str, str], message: str) -> None:
+    with pytest.raises(InvalidParameter) as caught:
+        check(driver, options)
+    assert caught.value.message == message
+
+
+def test_what_husk_lacks_is_said_so() -> None:
+    with pytest.raises(NotImplementedYet):
+        check("splunk", {})
+
+
+def test_what_can_be_read() -> None:
+    assert readable("json-file", {}) and readable("local", {}) and readable("syslog", {})
+    assert not readable("none", {}) and not readable("syslog", {"cache-disabled": "true"})

@@ -1,0 +1,77 @@
+"""What is wrong with a service is said before anything is done."""
+
+import pytest
+from msgspec import convert
+
+from husk.engine.services.model import ServiceSpec
+from husk.engine.services.validate import check
+from husk.errors import HuskError
+
+FINE = {"Name": "web", "TaskTemplate": {"ContainerSpec": {"Image": "busybox"}}}
+FILE = {"Name": "f", "UID": "0", "GID": "0", "Mode": 292}
+
+
+def spec(**changes: object) -> ServiceSpec:
+    return convert({**FINE, **changes}, ServiceSpec)
+
+
+def template(**changes: object) -> dict[str, object]:
+    return {"TaskTemplate": {"ContainerSpec": {"Image": "busybox"}, **changes}}
+
+
+def container(**changes: object) -> dict[str, object]:
+    return {"TaskTemplate": {"ContainerSpec": {"Image": "busybox", **changes}}}
+
+
+def test_a_plain_service_is_fine():
+    check(spec())
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"Name": ""}, "name must be provided"),
+        ({"Name": "a b"}, "DNS name component"),
+        ({"Name": "x" * 64}, "DNS name component"),
+        ({"TaskTemplate": {}}, "missing runtime"),
+        (container(Image=""), "image reference must be provided"),
+        (template(PluginSpec={}), "plugins"),
+        (template(RestartPolicy={"Condition": "sometimes"}), "RestartCondition"),
+        (template(RestartPolicy={"Delay": -1}), "cannot be negative"),
+        (template(Placement={"Constraints": ["nonsense"]}), "constraint"),
+        (template(Resources={"Limits": {"MemoryBytes": 1}}), "at least 4MiB"),
+        (template(Resources={"Reservations": {"NanoCPUs": 1}}), "at least 0.001"),
+        ({"Mode": {"Replicated": {"Replicas": -1}}}, "non-negative"),
+        ({"Mode": {"Replicated": {}, "Global": {}}}, "only one service mode"),
+        ({"Mode": {"GlobalJob": {}}, "UpdateConfig": {}}, "not allowed for jobs"),
+        ({"UpdateConfig": {"FailureAction": "cry"}}, "failure action"),
+        ({"UpdateConfig": {"Order": "both"}}, "update order"),
+        ({"UpdateConfig": {"MaxFailureRatio": 2}}, "maxfailureratio"),
+        ({"EndpointSpec": {"Mode": "magic"}}, "endpoint mode"),
+        ({"EndpointSpec": {"Ports": [{"TargetPort": 0}]}}, "out of range"),
+        ({"EndpointSpec": {"Ports": [{"TargetPort": 1, "Protocol": "icmp"}]}}, "invalid port"),
+        ({"EndpointSpec": {"Mode": "dnsrr", "Ports": [{"TargetPort": 1}]}}, "dnsrr"),
+        (
+            {"EndpointSpec": {"Ports": [{"TargetPort": 1, "PublishedPort": 9}, {"TargetPort": 2, "PublishedPort": 9}]}},
+            "duplicate published ports",
+        ),
+        (container(Secrets=[{"SecretID": "1", "SecretName": "a"}]), "malformed secret reference"),
+        (container(Configs=[{"ConfigID": "", "ConfigName": "a", "File": FILE}]), "malformed config reference"),
+        (
+            container(
+                Secrets=[
+                    {"SecretID": "1", "SecretName": "a", "File": FILE},
+                    {"SecretID": "2", "SecretName": "b", "File": FILE},
+                ]
+            ),
+            "conflicting target",
+        ),
+        (
+            container(Secrets=[{"SecretID": "1", "SecretName": "a", "File": {**FILE, "Name": "../../etc/shadow"}}]),
+            "invalid target",
+        ),
+    ],
+)
+def test_mistakes(changes: dict[str, object], said: str):
+    with pytest.raises(HuskError, match=said):
+        check(spec(**changes))
