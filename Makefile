@@ -29,7 +29,8 @@ check: setup-test
 	$(BIN)/lint-imports
 
 test: check
-	$(BIN)/pytest $(TESTS)
+	# One worker per core, a file's tests on one of them: most files share a daemon.
+	$(BIN)/pytest -n auto --dist loadfile $(TESTS)
 
 lock:
 	scripts/lock

@@ -1,13 +1,26 @@
-"""How are nftables commands carried out without starting a process? Through libnftables, one transaction per call."""
+"""How are nftables commands carried out without starting a process? Through libnftables, one transaction per call.
+
+The library waits with select(), which knows descriptors up to 1023 and ends the whole process at a higher one. A daemon
+with many containers has more than that open. So each call happens in a thread of its own with a descriptor table of its
+own, empty but for standard input and output: the library's socket gets a low number whatever else is open.
+"""
 
 import ctypes
+import gc
+import os
 import threading
+from collections.abc import Callable
 
 from husk.errors import SystemFault
 
 _LIBRARY = "libnftables.so.1"
 # The library keeps state for the whole process.
 _lock = threading.Lock()
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_CLOSE_RANGE = 436  # the same number on every architecture
+_UNSHARE = 2
+_FIRST, _LAST = 3, 0xFFFFFFFF
 
 
 class Nftables:
@@ -30,20 +43,49 @@ class Nftables:
 
     def run(self, commands: str) -> str:
         """Carry out all commands or none; what they print. Blocks: call from a thread."""
-        library = self._library
         with _lock:
-            # A context opens its netlink socket at once and so belongs to a namespace: none is kept between calls.
-            context = library.nft_ctx_new(0)
-            if not context:
-                raise SystemFault("libnftables cannot be initialized")
-            try:
-                library.nft_ctx_buffer_output(context)
-                library.nft_ctx_buffer_error(context)
-                failed = library.nft_run_cmd_from_buffer(context, commands.encode())
-                output: bytes = library.nft_ctx_get_output_buffer(context) or b""
-                complaint: bytes = library.nft_ctx_get_error_buffer(context) or b""
-            finally:
-                library.nft_ctx_free(context)
+            failed, output, complaint = _apart(lambda: self._call(commands.encode()))
         if failed:
             raise SystemFault(f"nftables: {complaint.decode(errors='replace').strip()}")
         return output.decode(errors="replace")
+
+    def _call(self, commands: bytes) -> tuple[int, bytes, bytes]:
+        """(whether it failed, what it prints, what it complains about)"""
+        library = self._library
+        # A context opens its netlink socket at once and so belongs to a namespace: none is kept between calls.
+        context = library.nft_ctx_new(0)
+        if not context:
+            return 1, b"", b"libnftables cannot be initialized"
+        try:
+            library.nft_ctx_buffer_output(context)
+            library.nft_ctx_buffer_error(context)
+            failed: int = library.nft_run_cmd_from_buffer(context, commands)
+            output: bytes = library.nft_ctx_get_output_buffer(context) or b""
+            complaint: bytes = library.nft_ctx_get_error_buffer(context) or b""
+        finally:
+            library.nft_ctx_free(context)
+        return failed, output, complaint
+
+
+def _apart(work: Callable[[], tuple[int, bytes, bytes]]) -> tuple[int, bytes, bytes]:
+    """Call `work` in a thread of this one's namespaces with descriptors of its own."""
+    outcome: list[tuple[int, bytes, bytes]] = []
+
+    def run() -> None:
+        if _libc.syscall(_CLOSE_RANGE, _FIRST, _LAST, _UNSHARE) == 0:
+            outcome.append(work())
+        else:
+            reason = os.strerror(ctypes.get_errno())
+            outcome.append((1, b"", f"a thread cannot have descriptors of its own: {reason}".encode()))
+
+    # What the garbage collector finds in that thread, and closes, would be another descriptor there.
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        thread = threading.Thread(target=run, name="nftables")
+        thread.start()
+        thread.join()
+    finally:
+        if collects:
+            gc.enable()
+    return outcome[0] if outcome else (1, b"", b"libnftables cannot be called")

@@ -37,9 +37,8 @@ def read_documents(path: Path) -> dict[str, dict[str, bytes]]:
     SystemFault when the file is missing or damaged.
     """
     try:
-        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None)
+        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
         try:
-            connection.execute("PRAGMA query_only=1")
             verdict = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
             rows = connection.execute("SELECT kind, key, body FROM document").fetchall()
         finally:

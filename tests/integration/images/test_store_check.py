@@ -1,5 +1,6 @@
 """`husk doctor --check-store` finds every kind of damage in a real daemon's store, and mends what can be mended."""
 
+import contextlib
 import json
 import os
 import sqlite3
@@ -33,14 +34,18 @@ def pulled(daemon: Daemon, registry: Registry) -> Iterator[str]:
     forget_images(daemon)
 
 
+def database(daemon: Daemon) -> contextlib.closing[sqlite3.Connection]:
+    return contextlib.closing(sqlite3.connect(daemon.config.data_root / "state.db", isolation_level=None))
+
+
 def documents(daemon: Daemon, kind: str) -> dict[str, dict]:
-    with sqlite3.connect(daemon.config.data_root / "state.db") as state:
+    with database(daemon) as state:
         rows = state.execute("SELECT key, body FROM document WHERE kind = ?", (kind,)).fetchall()
     return {key: json.loads(body) for key, body in rows}
 
 
 def write(daemon: Daemon, kind: str, key: str, body: bytes) -> None:
-    with sqlite3.connect(daemon.config.data_root / "state.db") as state:
+    with database(daemon) as state:
         state.execute("INSERT OR REPLACE INTO document VALUES (?, ?, ?)", (kind, key, body))
 
 
@@ -234,7 +239,7 @@ def test_a_container_without_its_layer_is_told_and_kept(daemon: Daemon, pulled: 
     daemon.docker("create", "--name", "stranded", pulled, "true")
     daemon.stop()
     record, _ = layer_with(daemon, "bin/tool")
-    with sqlite3.connect(daemon.config.data_root / "state.db") as state:
+    with database(daemon) as state:
         state.execute("DELETE FROM document WHERE kind = 'layer' AND key = ?", (record["chain_id"],))
     fixed = check_store(daemon, "--fix")
     assert fixed.returncode == 1

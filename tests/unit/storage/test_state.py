@@ -1,6 +1,7 @@
 """The state store: a commit is whole, durable when it returns, and nobody else's to read."""
 
 import asyncio
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from husk.storage.state import Change, StateStore
+from husk.errors import SystemFault
+from husk.storage.state import Change, StateStore, read_documents
 
 
 @pytest.fixture
@@ -90,3 +92,26 @@ async def test_the_last_write_of_a_key_counts(store: StateStore, commits: list[l
             expected.pop(key, None)
             expected |= {} if body is None else {key: body}
     assert store.load("k") == expected
+
+
+async def test_documents_can_be_read_beside_their_owner_and_after_a_crash(tmp_path):
+    state = StateStore.open(tmp_path / "state.db")
+    await state.commit(Change("a", "1", b"one"), Change("b", "2", b"two"))
+    expected = {"a": {"1": b"one"}, "b": {"2": b"two"}}
+    assert read_documents(tmp_path / "state.db") == expected
+    crashed = tmp_path / "crashed"
+    crashed.mkdir()
+    for name in ("state.db", "state.db-wal"):
+        shutil.copy(tmp_path / name, crashed / name)
+    state.close()
+    assert read_documents(crashed / "state.db") == expected
+    assert read_documents(tmp_path / "state.db") == expected
+
+
+def test_a_file_that_is_no_store_is_told(tmp_path):
+    with pytest.raises(SystemFault, match="cannot be read"):
+        read_documents(tmp_path / "state.db")
+    assert not (tmp_path / "state.db").exists()
+    (tmp_path / "state.db").write_bytes(b"no database" * 100)
+    with pytest.raises(SystemFault, match="cannot be read"):
+        read_documents(tmp_path / "state.db")

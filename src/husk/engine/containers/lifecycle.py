@@ -10,11 +10,12 @@ import logging
 import os
 import shutil
 import signal as signals
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 
 from husk.engine.clock import now_ns, parse_rfc3339, rfc3339
 from husk.engine.containers import health, restart
 from husk.engine.containers.companions import Companion
+from husk.engine.containers.ends import conflict_if_ended, within
 from husk.engine.containers.index import Exit, Index, Instance
 from husk.engine.containers.model import Container, State
 from husk.engine.containers.places import Places
@@ -243,10 +244,10 @@ class Lifecycle:
         record.has_been_manually_stopped = True
         if not await self._gave_up_restarting(instance):
             await self._signal(instance, wanted, thaw=True)
-            if not await _within(exit, None if timeout < 0 else timeout):
+            if not await within(exit, None if timeout < 0 else timeout):
                 log.info("container %s did not end %s s after signal %s: killing it", record.id[:12], timeout, wanted)
                 await self._signal(instance, signals.SIGKILL, thaw=True)
-                if not await _within(exit, KILL_PATIENCE):
+                if not await within(exit, KILL_PATIENCE):
                     raise SystemFault(f"cannot stop container: {record.id}: it did not end after SIGKILL")
         self.publish(record, "stop")
 
@@ -277,7 +278,7 @@ class Lifecycle:
         if not await self._gave_up_restarting(instance):
             await self._signal(instance, wanted, thaw=meant_to_end)
         if wanted == signals.SIGKILL:
-            await _within(exit, KILL_PATIENCE)
+            await within(exit, KILL_PATIENCE)
         else:
             exit.cancel()
 
@@ -305,7 +306,7 @@ class Lifecycle:
             # Ahead of the deed: a frozen container that its record calls running could never be thawed.
             await self._index.save(instance)
             try:
-                with _conflict_if_ended(instance):
+                with conflict_if_ended(instance):
                     await self._runtimes.get(record.host_config.runtime).pause(record.id)
             except BaseException:
                 record.state.status, record.paused_for_commit = "running", False
@@ -324,7 +325,7 @@ class Lifecycle:
 
     async def _resume(self, instance: Instance) -> None:
         record = instance.record
-        with _conflict_if_ended(instance):
+        with conflict_if_ended(instance):
             await self._runtimes.get(record.host_config.runtime).resume(record.id)
         record.state.status, record.paused_for_commit = "running", False
         for companion in self._companions:
@@ -359,7 +360,7 @@ class Lifecycle:
             await self._signal(instance, signals.SIGKILL, thaw=True)
         if not record.state.running:
             exit.cancel()
-        elif not await _within(exit, KILL_PATIENCE):
+        elif not await within(exit, KILL_PATIENCE):
             raise SystemFault(f"cannot remove container {record.id}: it did not end after SIGKILL")
 
     async def _remove(self, instance: Instance, volumes: bool) -> None:
@@ -399,19 +400,3 @@ class Lifecycle:
         if record.state.status not in ("running", "paused"):
             raise Conflict(f"container {record.id} is not running")
         return record
-
-
-@contextlib.contextmanager
-def _conflict_if_ended(instance: Instance) -> Iterator[None]:
-    """The runtime refuses a process that has ended, also while that end still waits for our lock to be recorded."""
-    try:
-        yield
-    except SystemFault as fault:
-        if process.has_ended(instance.init_pidfd):
-            raise Conflict(f"container {instance.id} is not running") from fault
-        raise
-
-
-async def _within(future: "asyncio.Future[Exit]", seconds: float | None) -> bool:
-    done, _ = await asyncio.wait({future}, timeout=seconds)
-    return bool(done)

@@ -219,12 +219,12 @@ def shared_memory(host_config: HostConfig, shared: str) -> tuple[Mount, ...]:
     return (Mount("/dev/shm", "bind", source, ("rbind", "rprivate", "nosuid", "noexec", "nodev")),) if source else ()
 
 
-def block_paths(host_config: HostConfig) -> set[str]:
-    """The devices that block I/O limits name."""
+def block_paths(host_config: HostConfig, weights: bool = True) -> set[str]:
+    """The devices that block I/O limits name, with or without those that only a weight is given."""
     return {
         item.path
         for items in (
-            host_config.blkio_weight_device,
+            host_config.blkio_weight_device if weights else (),
             host_config.blkio_device_read_bps,
             host_config.blkio_device_write_bps,
             host_config.blkio_device_read_iops,

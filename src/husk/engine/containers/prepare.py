@@ -54,7 +54,7 @@ def prepare(
         annotations=annotations,
         source_flags=_source_flags(record, place),
         device_rules=rules,
-        block_devices=block_device_numbers(block_paths(record.host_config)),
+        block_devices=block_device_numbers(block_paths(record.host_config, host.limits.block_weight)),
         joined=joined.namespaces,
         shm=joined.shm,
         environment=tuple(links.environment(network.links)),
