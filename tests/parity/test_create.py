@@ -163,7 +163,6 @@ HOST_CONFIGS_DIFFER = {
     },
     "blkio weight": ("201 your kernel does not support *", "400 range of blkio weight is from 10 to 1000", STRICTER),
     "group": ("201 500 unable to find group *", "201 400 unable to find group *", CLIENTS_FAULT),
-    "links": ("400 could not get container for nobody*", "501 hostconfig.links is not implemented*", "not built yet"),
     "runtime": ("400 unknown runtime specified nosuch", "400 unknown or invalid runtime name: nosuch", NEWER),
     "restart policy": ("400 invalid restart policy *", "400 invalid restart policy: unknown policy *", NEWER),
     "restart count": ("400 maximum retry count *", "400 invalid restart policy: maximum retry count *", NEWER),

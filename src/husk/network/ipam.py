@@ -1,6 +1,7 @@
 """Which subnet does a network get, and which address does an endpoint get? Pure bookkeeping, no I/O."""
 
 import hashlib
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network, IPv6Address, IPv6Interface, IPv6Network
 
@@ -110,11 +111,32 @@ def overlaps(subnet: IPv4Network | IPv6Network, taken: Iterable[IPv4Network | IP
     )
 
 
+class _Ranges:
+    """Networks of one kind as ranges of numbers, for who asks many times whether something overlaps one of many."""
+
+    def __init__(self, networks: Iterable[IPv4Network | IPv6Network]) -> None:
+        self._firsts: list[int] = []
+        self._lasts: list[int] = []
+        narrow = [network for network in networks if network.prefixlen >= _WIDEST_ROUTE]
+        # Networks lie apart or inside each other: with the widest first, what begins inside the last one ends there.
+        for first, last in sorted(
+            ((int(one.network_address), int(one.broadcast_address)) for one in narrow),
+            key=lambda one: (one[0], -one[1]),
+        ):
+            if not self._lasts or first > self._lasts[-1]:
+                self._firsts.append(first)
+                self._lasts.append(last)
+
+    def overlap(self, subnet: IPv4Network | IPv6Network) -> bool:
+        before = bisect_right(self._firsts, int(subnet.broadcast_address)) - 1
+        return before >= 0 and self._lasts[before] >= int(subnet.network_address)
+
+
 def choose_subnet(pools: Sequence[AddressPool], taken_routes: Iterable[IPv4Network | IPv6Network]) -> IPv4Network:
     """The first subnet of the pools (dockerd's when there are none) that overlaps no route of the host."""
-    taken = list(taken_routes)
+    taken = _Ranges(route for route in taken_routes if route.version == 4)
     for subnet in subnets(pools or DEFAULT_POOLS):
-        if not overlaps(subnet, taken):
+        if not taken.overlap(subnet):
             return subnet
     raise Unavailable(
         "all predefined address pools have been fully subnetted: every one overlaps a route of this host; "
@@ -129,9 +151,9 @@ def unique_local(seed: str) -> IPv6Network:
 
 def choose_subnet_6(base: IPv6Network, taken: Iterable[IPv4Network | IPv6Network]) -> IPv6Network:
     """The first /64 of the base that overlaps nothing."""
-    others = [network for network in taken if network.version == 6]
+    others = _Ranges(network for network in taken if network.version == 6)
     for subnet in base.subnets(new_prefix=max(_SIZE_6, base.prefixlen)):
-        if not overlaps(subnet, others):
+        if not others.overlap(subnet):
             return subnet
     raise Unavailable(f"all subnets of the IPv6 address pool {base} are in use")
 

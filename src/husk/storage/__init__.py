@@ -10,5 +10,6 @@
   `tar` and `extract` read archives, `members` writes them, `archive` is what layers and overlayfs agree on
 - `sources` reads blobs out, as they are or compressed; `inflate` and `tarflow` read what a client sends (`load`)
 - `volumes`: the directories of volumes, their first content (`copies` brings it) and their mounts
+- `check`: is what lies on disk what the records say? `compare` tells whether two trees are the same
 - `trees`: removing and measuring what somebody hostile has filled
 """

@@ -11,8 +11,6 @@ from typing import Any
 import pytest
 
 from husk.api import missing
-from husk.engine.containers import validate
-from husk.engine.containers.model import HostConfig
 from tests.support.daemon import Answer, Daemon
 from tests.support.waiting import until
 from tests.support.wire import RawClient
@@ -179,21 +177,6 @@ def test_go_reads_json_generously_and_so_do_we(daemon: Daemon):
 # --- what Husk cannot do yet
 
 
-# A value for each field that `validate` refuses so far; one that becomes possible leaves its table, and so this test.
-SAMPLES: dict[str, Any] = {
-    "links": ["other:alias"],
-}
-WIRE_NAMES = dict(zip(HostConfig.__struct_fields__, HostConfig.__struct_encode_fields__, strict=True))
-
-
-@pytest.mark.parametrize("field", validate._MISSING)
-def test_what_is_missing_is_501_and_creates_nothing(daemon: Daemon, field: str):
-    host_config = {WIRE_NAMES[field]: SAMPLES.get(field, 1000)}
-    answer = create(daemon, {"Image": "busybox", "Cmd": ["true"], "HostConfig": host_config})
-    assert (answer.status, answer.message) == (501, f"HostConfig.{WIRE_NAMES[field]} is not implemented by Husk yet")
-    assert count(daemon) == 0
-
-
 @pytest.mark.parametrize(
     "host_config",
     [
@@ -205,12 +188,6 @@ def test_values_that_are_missing_are_501_and_create_nothing(daemon: Daemon, host
     answer = create(daemon, {"Image": "busybox", "Cmd": ["true"], "HostConfig": host_config})
     assert (answer.status, "not implemented" in answer.message) == (501, True), answer.body
     assert count(daemon) == 0
-
-
-def test_empty_values_of_what_is_missing_are_fine(daemon: Daemon):
-    """Clients send every field."""
-    empty: dict[str, Any] = {WIRE_NAMES[field]: type(SAMPLES.get(field, 1))() for field in validate._MISSING}
-    assert create(daemon, {"Image": "busybox", "Cmd": ["true"], "HostConfig": empty}).status == 201
 
 
 def test_operations_that_are_missing_are_501(daemon: Daemon):

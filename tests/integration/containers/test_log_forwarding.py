@@ -154,16 +154,16 @@ def events(data: bytes) -> list[dict[str, str]]:
     """The records in packets of the forward protocol."""
     found = []
     while data:
-        # MessagePack tells no length: the shortest beginning that decodes is one packet.
-        for end in range(1, len(data) + 1):
-            try:
-                packet = msgspec.msgpack.decode(data[:end])
-            except msgspec.DecodeError:
-                continue
-            break
-        else:
-            break
-        found += [record for _, record in packet[1]]
+        end = len(data)
+        try:
+            msgspec.msgpack.decode(data)
+        except msgspec.DecodeError as error:
+            # MessagePack tells no length; the decoder tells where a packet ends and the next begins.
+            more = re.search(r"trailing characters \(byte (\d+)\)", str(error))
+            if more is None:
+                break
+            end = int(more[1])
+        found += [record for _, record in msgspec.msgpack.decode(data[:end])[1]]
         data = data[end:]
     return found
 

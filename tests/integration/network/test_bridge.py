@@ -375,7 +375,9 @@ async def test_an_endpoint_has_an_ipv6_address_too(settings):
     assert pings(one.sandbox_path, other.ip6_address)
     assert pings(one.sandbox_path, driver.gateway6)
     await driver.release(other)
-    assert (await driver.acquire(Wish(address6="fd11:22:33::99"))).ip6_address == "fd11:22:33::99"
+    again = await driver.acquire(Wish(address6="fd11:22:33::99"))
+    assert again.ip6_address == "fd11:22:33::99"
+    await asyncio.gather(driver.release(one), driver.release(again))
     await driver.close(remove=True)
     assert veths() == set()
 

@@ -6,7 +6,7 @@ import pytest
 from aiohttp.test_utils import TestClient
 
 from husk.engine.containers.index import Exit
-from husk.engine.containers.model import Config, Endpoint, HostConfig, MountPoint, State
+from husk.engine.containers.model import ZERO_TIME, Config, Endpoint, HostConfig, LogConfig, MountPoint, State
 from husk.engine.filters import Filters
 from tests.unit.api.fake_engine import BUSYBOX, FakeEngine, container
 
@@ -202,7 +202,6 @@ async def test_inspect_has_the_whole_shape(client: TestClient, engine: FakeEngin
         "HostConfig", "GraphDriver", "Mounts", "Config", "NetworkSettings",
     ]  # fmt: skip
     assert shown["Name"] == "/web"
-    assert shown["LogPath"].startswith("/var/lib/test/containers/")
     assert shown["State"]["Status"] == "created"
     assert shown["Config"]["Cmd"] == ["sleep", "60"]
     assert "Healthcheck" not in shown["Config"]
@@ -210,6 +209,16 @@ async def test_inspect_has_the_whole_shape(client: TestClient, engine: FakeEngin
     assert shown["HostConfig"]["NetworkMode"] == "bridge"
     assert shown["HostConfig"]["CpuShares"] == 0
     assert "Init" not in shown["HostConfig"]
+
+
+async def test_its_files_are_there_from_the_first_start_on(client: TestClient, engine: FakeEngine) -> None:
+    host_config = HostConfig(log_config=LogConfig(type="json-file"))
+    engine.containers.add(made := container("web", host_config=host_config))
+    for started, begin in ((ZERO_TIME, ""), ("2024-01-01T00:00:00Z", "/var/lib/test/containers/")):
+        made.state.started_at = started
+        shown = await (await client.get("/containers/web/json")).json()
+        for path in ("ResolvConfPath", "HostnamePath", "HostsPath", "LogPath"):
+            assert bool(shown[path]) == bool(begin) and shown[path].startswith(begin)
 
 
 async def test_what_is_set_is_shown_even_if_it_is_no_or_zero(client: TestClient, engine: FakeEngine) -> None:
@@ -224,9 +233,12 @@ async def test_the_default_bridge_is_repeated_for_older_clients(client: TestClie
     bridge = Endpoint(
         network_name="bridge", network_id="n", ip_address="172.17.0.2", prefix_len=16, gateway="172.17.0.1"
     )
-    engine.containers.add(container("web", endpoints={"bridge": bridge}))
+    engine.containers.add(made := container("web", endpoints={"bridge": bridge}, state=State(status="running")))
     old = (await (await client.get("/v1.51/containers/web/json")).json())["NetworkSettings"]
     assert (old["IPAddress"], old["IPPrefixLen"], old["Gateway"]) == ("172.17.0.2", 16, "172.17.0.1")
     new = (await (await client.get("/v1.52/containers/web/json")).json())["NetworkSettings"]
     assert list(new) == ["SandboxID", "SandboxKey", "Ports", "Networks"]
     assert new["Networks"]["bridge"]["IPPrefixLen"] == 16
+    made.state.status = "exited"
+    ended = (await (await client.get("/v1.51/containers/web/json")).json())["NetworkSettings"]
+    assert (ended["IPAddress"], ended["Networks"]["bridge"]["IPAddress"]) == ("", ""), "given back or not yet"

@@ -1,6 +1,6 @@
 """Addresses are given once until they come back; subnets never overlap what the host can reach already."""
 
-from ipaddress import IPv4Address, IPv4Network
+from ipaddress import IPv4Address, IPv4Network, IPv6Network
 
 import pytest
 from hypothesis import given
@@ -8,7 +8,17 @@ from hypothesis import strategies as st
 
 from husk.config import AddressPool
 from husk.errors import Conflict, InvalidParameter, Unavailable
-from husk.network.ipam import DEFAULT_POOLS, AddressSpace, choose_subnet, first_host, mac_address, parse_bip, subnets
+from husk.network.ipam import (
+    DEFAULT_POOLS,
+    AddressSpace,
+    choose_subnet,
+    choose_subnet_6,
+    first_host,
+    mac_address,
+    parse_bip,
+    subnets,
+    unique_local,
+)
 
 A = IPv4Address
 N = IPv4Network
@@ -149,3 +159,25 @@ def test_the_gateway_is_the_first_host():
 
 def test_a_mac_follows_from_its_address():
     assert mac_address(A("172.17.0.2")) == "02:42:ac:11:00:02"
+
+
+def test_of_two_routes_that_begin_alike_the_wider_one_counts():
+    pools = (AddressPool("10.0.0.0/8", 24),)
+    taken = [N("10.0.0.0/24"), N("10.0.0.0/16"), N("10.1.0.0/25")]
+    assert str(choose_subnet(pools, taken)) == "10.1.1.0/24"
+
+
+def test_ipv6_subnets_are_of_this_host_alone_and_do_not_overlap():
+    base = unique_local("one host")
+    assert base != unique_local("another host")
+    assert base.prefixlen == 48 and base.is_private
+    first = choose_subnet_6(base, [N("10.0.0.0/8")])
+    second = choose_subnet_6(base, [first])
+    assert (first.prefixlen, second.prefixlen, first.overlaps(second)) == (64, 64, False)
+
+
+def test_an_ipv6_space_gives_out_its_addresses_after_the_first():
+    space = AddressSpace(IPv6Network("fd00::/126"))
+    assert [str(space.allocate()) for _ in range(3)] == ["fd00::1", "fd00::2", "fd00::3"]
+    with pytest.raises(Unavailable, match="no available IPv6 addresses"):
+        space.allocate()

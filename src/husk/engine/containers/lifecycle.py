@@ -70,16 +70,7 @@ class Lifecycle:
         self._events = events
         self._tasks = tasks
         self._release_layers = release_layers
-        self._starter = Starter(
-            index=index,
-            places=places,
-            layers=layers,
-            networks=networks,
-            stager=self._stager,
-            monitor=monitor,
-            runtimes=runtimes,
-            host=host,
-        )
+        self._starter = Starter(index, places, layers, networks, self._stager, monitor, runtimes, host)
         self.release = Releaser(places, runtimes, networks, self._stager).release
         self._closing = False
         self._companions: tuple[Companion, ...] = ()

@@ -24,7 +24,6 @@ from husk.storage.layers import LayerStore
 class Starter:
     def __init__(
         self,
-        *,
         index: Index,
         places: Places,
         layers: LayerStore,

@@ -13,5 +13,5 @@ Modules: `model` (the types), `index` (records and names, lookup, the store), `m
 `content` (image -> manifest, configuration, layers), `pull` with `shared` (one download for all who want it), `push`,
 `save`, `load` with `archive` (what an archive says), `importer`, `commit` with `changes` (Dockerfile instructions),
 `bootstrap` (the local busybox), `remove` (Docker's conflict rules), `prune`, `history`, `remote` (at registries),
-`service` (what the edge calls).
+`check` (what damage in the store means for images), `service` (what the edge calls).
 """

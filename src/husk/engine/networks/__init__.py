@@ -9,5 +9,7 @@ connected → while the container runs it has an address, an interface, names an
 `connector` moves endpoints between these two; all that it takes from the host is in the record at once.
 
 `service` is the face of it all, `live` a network with its driver and members, `publishing` reads what a container wants
-of ports, `requests` checks what clients ask for, `names` knows what names mean. `husk.network` does the work.
+of ports, `options` and `pools` check what clients ask of a network and `requests` what they ask of an endpoint, `names`
+knows what names mean, `links` is Docker's old way of names, `balancing` puts services on networks. `husk.network` does
+the work.
 """

@@ -6,6 +6,7 @@ from husk.engine.containers import listing
 from husk.engine.containers.model import Config, Container, Endpoint, Health, HostConfig, MountPoint, PortBinding
 from husk.engine.filters import Filters
 from husk.errors import InvalidParameter, NotFound
+from husk.network.ports import PublishedPort
 from tests.unit.engine.records import container
 
 WEB = container("web", status="running", image="i1", created_ns=1, config=Config(labels={"tier": "front"}))
@@ -16,7 +17,9 @@ FLAPPING = container("flap", status="restarting", created_ns=5)
 ALL = [WEB, DB, JOB, NEW, FLAPPING]
 WEB.endpoints = {"bridge": Endpoint(network_name="bridge", network_id="abcdef")}
 WEB.host_config = HostConfig(port_bindings={"80/tcp": [PortBinding(host_port="8080")], "81": None})
+WEB.published = [PublishedPort("tcp", "0.0.0.0", 8080, "10.0.0.2", 80)]
 WEB.state.health = Health(status="healthy")
+DB.sandbox_path = "/run/netns/db"
 DB.mounts = [MountPoint(type="bind", source="/srv/db", destination="/var/lib/db")]
 
 

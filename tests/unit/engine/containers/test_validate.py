@@ -198,8 +198,8 @@ def test_a_name_of_its_own_needs_a_uts_namespace_of_its_own() -> None:
 
 
 def test_what_husk_cannot_do_yet_is_not_ignored() -> None:
-    with pytest.raises(NotImplementedYet, match=r"^HostConfig.Links is not implemented by Husk yet$"):
-        check(Config(), HostConfig(links=["a:b"]), {})
+    with pytest.raises(NotImplementedYet, match=r"^HostConfig.NetworkMode ns:<path> is not implemented"):
+        check(Config(), HostConfig(network_mode="ns:/run/netns/x"), {})
 
 
 def test_an_endpoint_without_wishes_is_fine() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 import zlib
 
 import msgspec
@@ -63,7 +64,7 @@ def test_a_line_that_is_too_long_becomes_several_messages() -> None:
     ],
 )
 def test_syslog(form: str, pattern: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(syslog.time, "localtime", syslog.time.gmtime)
+    monkeypatch.setattr(time, "localtime", time.gmtime)
     assert syslog.line(HI, form, 3, "tag", "host") == pattern % (b"Nov 14 22:13:20", os.getpid())
 
 
