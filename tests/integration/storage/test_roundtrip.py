@@ -33,9 +33,18 @@ owners = st.sampled_from([(0, 0), (1000, 1000), (0, 33)])
 content = st.binary(max_size=600) | st.just(b"big" * 20_000)
 
 
+def put(path: Path, data: bytes, flags: int) -> None:
+    """Without waiting for whoever should read a pipe."""
+    fd = os.open(path, os.O_WRONLY | os.O_NONBLOCK | flags, 0o600)
+    try:
+        os.write(fd, data)
+    finally:
+        os.close(fd)
+
+
 def write(path: str, data: bytes, mode: int, owner: tuple[int, int]) -> Step:
     def step(root: Path) -> None:
-        (root / path).write_bytes(data)
+        put(root / path, data, os.O_CREAT | os.O_TRUNC)
         os.chown(root / path, *owner)
         os.chmod(root / path, mode)
 
@@ -71,8 +80,7 @@ def instead(path: str, other: Step) -> Step:
 
 def grow(path: str, data: bytes) -> Step:
     def step(root: Path) -> None:
-        with open(root / path, "ab") as file:
-            file.write(data)
+        put(root / path, data, os.O_APPEND)
 
     return step
 
