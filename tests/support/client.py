@@ -57,7 +57,7 @@ class Client:
         """Run the real docker client to its end."""
         sent = None if input is None else input.encode()
         done = self.docker_bytes(*arguments, check=check, input=sent, timeout=timeout)
-        return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
+        return subprocess.CompletedProcess(done.args, done.returncode, _text(done.stdout), _text(done.stderr))
 
     def docker_bytes(
         self, *arguments: str, check: bool = True, input: bytes | None = None, timeout: float = COMMAND_TIMEOUT
@@ -154,5 +154,6 @@ class _UnixConnection(HTTPConnection):
         self.sock.connect(self._path)
 
 
-def _text(output: bytes | str | None) -> str:
-    return output.decode(errors="replace") if isinstance(output, bytes) else str(output or "")
+def _text(output: bytes | None) -> str:
+    """With the line ends of a terminal as those of a file."""
+    return (output or b"").decode(errors="replace").replace("\r\n", "\n").replace("\r", "\n")

@@ -30,10 +30,18 @@ _STATUS: dict[type[HuskError], int] = {
 
 
 class PageNotFound(NotFound):
-    """No operation has this method and path."""
+    """No operation has this path."""
 
     def __init__(self) -> None:
         super().__init__("page not found")
+
+
+class MethodNotAllowed(HuskError):
+    """The path exists, with other methods."""
+
+    def __init__(self, method: str, allowed: list[str]) -> None:
+        super().__init__(f"method {method} is not allowed here; allowed: {', '.join(allowed)}")
+        self.allowed = allowed
 
 
 def status_of(error: HuskError) -> int:
@@ -48,6 +56,8 @@ def error_body(message: str) -> bytes:
 
 
 def error_response(error: HuskError) -> web.Response:
+    if isinstance(error, MethodNotAllowed):
+        return failure(405, error.message, {"Allow": ", ".join(error.allowed)})
     status = status_of(error)
     if status == 304:
         return web.Response(status=304)

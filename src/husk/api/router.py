@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from aiohttp import web
 
-from husk.api.errors import PageNotFound
+from husk.api.errors import MethodNotAllowed, PageNotFound
 
 if TYPE_CHECKING:
     from husk.api.call import Call
@@ -57,18 +57,29 @@ class Router:
             _add(self._table(route.pattern), route)
 
     def match(self, method: str, path: str) -> tuple[Route, str]:
-        """The route and its argument ("" without one). To dockerd a wrong method is an unknown page, too."""
-        if (route := self._fixed.get(path, {}).get(method)) is not None:
-            return route, ""
+        """The route and its argument ("" without one); raises the 404 or 405 that fits."""
+        allowed: set[str] = set()
+        if (by_method := self._fixed.get(path)) is not None:
+            if (route := by_method.get(method)) is not None:
+                return route, ""
+            allowed.update(by_method)
         slash = path.find("/", 1)
         head = path[: slash + 1]
         for ending, by_method in self._endings.get(head, {}).get(path[path.rfind("/") + 1 :], ()):
             argument = path[slash + 1 : -len(ending)]
-            if argument and path.endswith(ending, slash) and (route := by_method.get(method)) is not None:
-                return route, argument
+            if argument and path.endswith(ending, slash):
+                if (route := by_method.get(method)) is not None:
+                    return route, argument
+                allowed.update(by_method)
         argument = path[slash + 1 :]
-        if argument and (route := self._bare.get(head, {}).get(method)) is not None:
-            return route, argument
+        if argument and (by_method := self._bare.get(head, {})):
+            if (route := by_method.get(method)) is not None:
+                return route, argument
+            # A bare argument takes anything; a path with a slash in it is no name that exists under another method.
+            if "/" not in argument:
+                allowed.update(by_method)
+        if allowed:
+            raise MethodNotAllowed(method, sorted(allowed))
         raise PageNotFound
 
     def _table(self, pattern: str) -> dict[str, Route]:

@@ -148,7 +148,8 @@ def test_a_name_wins_over_a_prefix(daemon: Daemon):
 )
 def test_every_verb_on_nothing_is_404(daemon: Daemon, method: str, verb: str):
     answer = daemon.http(method, f"/containers/nothing{verb}")
-    assert (answer.status, answer.message) == (404, "No such container: nothing")
+    told = "cannot kill container: nothing: " if verb == "/kill" else ""
+    assert (answer.status, answer.message) == (404, f"{told}No such container: nothing")
 
 
 # --- start and stop
@@ -420,15 +421,21 @@ def test_remove(daemon: Daemon):
     assert daemon.http("DELETE", f"/containers/{container}").status == 404
 
 
-@pytest.mark.parametrize("how", ["running", "paused"])
-def test_remove_what_runs_is_409(daemon: Daemon, how: str):
+@pytest.mark.parametrize(
+    ("how", "advice"),
+    [
+        ("running", ": stop the container before removing or force remove"),
+        ("paused", " and must be unpaused first"),
+    ],
+)
+def test_remove_what_runs_is_409(daemon: Daemon, how: str, advice: str):
     container = started(daemon, name="runs")
     if how == "paused":
         post(daemon, container, "pause")
     answer = daemon.http("DELETE", f"/containers/{container}")
     assert (answer.status, answer.message) == (
         409,
-        f'cannot remove container "/runs": container is {how}: stop the container before removing or force remove',
+        f'cannot remove container "/runs": container is {how}{advice}',
     )
     assert status(daemon, container) == how
 

@@ -18,7 +18,7 @@ def crowd(daemon: Daemon) -> None:
     """Five containers, oldest first: `made`, `gone` (exit 3), `frozen` (paused), `up` (running), `last` (created)."""
     daemon.docker("create", "--name", "made", "-l", "tier=web", "-l", "env=dev", "--expose", "80", "busybox", "true")
     daemon.docker("run", "--name", "gone", "-l", "tier=db", "busybox", "sh", "-c", "exit 3", check=False)
-    daemon.docker("run", "-d", "--name", "frozen", "-v", "/tmp:/data", "busybox", "sleep", "1000")
+    daemon.docker("run", "-d", "--name", "frozen", "-v", "/tmp:/data", "--expose", "80", "busybox", "sleep", "1000")
     daemon.docker("pause", "frozen")
     daemon.docker("run", "-d", "--name", "up", "-l", "tier=web", "--net", "none", "busybox", "sleep", "1000")
     daemon.docker("create", "--name", "last", "--net", "host", "busybox", "true")
@@ -71,8 +71,8 @@ def test_listings(daemon: Daemon, crowd: None):
         ("-a", "-f", "volume=/data"): ["frozen"],
         ("-a", "-f", "volume=/tmp"): ["frozen"],
         ("-a", "-f", "volume=other"): [],
-        ("-a", "-f", "expose=80"): ["made"],
-        ("-a", "-f", "expose=70-90/tcp"): ["made"],
+        ("-a", "-f", "expose=80"): ["frozen"],  # not `made`, which is on no network
+        ("-a", "-f", "expose=70-90/tcp"): ["frozen"],
         ("-a", "-f", "expose=80/udp"): [],
         ("-a", "-f", "publish=80"): [],
         ("-a", "-f", "is-task=false"): everybody,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from husk.api.errors import PageNotFound
+from husk.api.errors import MethodNotAllowed, PageNotFound
 from husk.api.router import Router, change, read
 from husk.api.server import ROUTES
 
@@ -60,18 +60,19 @@ def test_an_unknown_path_is_no_page(path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "path"),
+    ("method", "path", "allowed"),
     [
-        ("POST", "/_ping"),
-        ("GET", "/containers/create"),
-        ("PUT", "/containers/a/json"),
-        ("GET", "/containers/a"),
-        ("PATCH", "/containers/a/archive"),
+        ("POST", "/_ping", ["GET", "HEAD"]),
+        ("GET", "/containers/create", ["DELETE", "POST"]),
+        ("PUT", "/containers/a/json", ["GET"]),
+        ("GET", "/containers/a", ["DELETE"]),
+        ("PATCH", "/containers/a/archive", ["GET", "HEAD", "PUT"]),
     ],
 )
-def test_a_wrong_method_is_an_unknown_page_as_with_dockerd(method: str, path: str) -> None:
-    with pytest.raises(PageNotFound):
+def test_a_wrong_method_is_told_the_right_ones(method: str, path: str, allowed: list[str]) -> None:
+    with pytest.raises(MethodNotAllowed) as caught:
         ROUTER.match(method, path)
+    assert caught.value.allowed == allowed
 
 
 def test_two_handlers_for_one_operation_are_a_mistake() -> None:

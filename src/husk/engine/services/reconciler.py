@@ -12,7 +12,7 @@ import logging
 from husk.engine.clock import now_ns, rfc3339
 from husk.engine.containers.model import Container
 from husk.engine.containers.service import Containers
-from husk.engine.events import Events
+from husk.engine.events import Event, Events, matches
 from husk.engine.filters import Filters
 from husk.engine.services import placement
 from husk.engine.services.cluster import Cluster
@@ -56,7 +56,7 @@ class Reconciler:
         self._woken = asyncio.Event()
 
     def start(self) -> None:
-        self._tasks.spawn(self._listen(), "services: listen")
+        self._events.observe(self._noticed)
         self._tasks.spawn(self._run(), "services: reconcile")
         self.wake()
 
@@ -67,12 +67,8 @@ class Reconciler:
         """Something may have changed: look."""
         self._woken.set()
 
-    async def _listen(self) -> None:
-        while True:
-            async for event in self._events.subscribe(None, None, WATCHED):
-                if TASK_LABEL in event.attributes:
-                    self.wake()
-            # The stream was cut because we were slow: whatever was in it is seen by looking.
+    def _noticed(self, event: Event) -> None:
+        if TASK_LABEL in event.attributes and matches(event, WATCHED):
             self.wake()
 
     async def _run(self) -> None:
