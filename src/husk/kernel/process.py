@@ -95,6 +95,16 @@ def kill_given(arguments: Collection[str], patience: float = 5.0) -> None:
         time.sleep(0.005)
 
 
+def stop_ignoring_signals() -> None:
+    """What we start inherits what we ignore, and `nohup` or a shell's `&` may have made us ignore something.
+
+    SIGPIPE and SIGXFSZ are Python's own doing, and undone for every child by `subprocess`.
+    """
+    for number in signal.valid_signals() - {signal.SIGPIPE, signal.SIGXFSZ}:
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+
+
 def _pids() -> list[int]:
     return [int(name) for name in os.listdir("/proc") if name.isdecimal()]
 

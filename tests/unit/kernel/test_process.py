@@ -51,7 +51,14 @@ async def test_only_the_passed_descriptors_reach_the_program() -> None:
 
 
 async def test_ignored_signals_are_not_inherited() -> None:
-    status = (await process.run(["/bin/cat", "/proc/self/status"])).stdout.decode()
+    mine = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)}
+    try:
+        signal.signal(signal.SIGQUIT, signal.SIG_IGN)
+        process.stop_ignoring_signals()
+        status = (await process.run(["/bin/cat", "/proc/self/status"])).stdout.decode()
+    finally:
+        for number, handler in mine.items():
+            signal.signal(number, handler)
     assert "SigIgn:\t0000000000000000" in status
 
 

@@ -83,6 +83,8 @@ class Forwarder(Companion):
         except _Gone:
             log.warning("container %s is gone, and so are lines its receiver never got", instance.id[:12])
         finally:
+            # Also when the daemon ends: the next one need not send anything again.
+            place.write()
             self._working.pop(instance.id, None)
             await line.close()
 
@@ -103,7 +105,6 @@ class Forwarder(Companion):
                     place.reached(part.number, part.end)
             if messages := assembler.flush():
                 await line.send(messages)
-            place.write()
 
 
 class _Gone(Exception):
