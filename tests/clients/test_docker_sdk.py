@@ -1,6 +1,7 @@
 """The Python SDK (`docker` on PyPI) against a real daemon: what its users do, and the errors that they catch."""
 
 import contextlib
+import re
 import socket
 import struct
 import threading
@@ -202,7 +203,8 @@ def test_half_closing_the_socket_ends_the_input(client: Any) -> None:
     received = b""
     while piece := raw.recv(4096):
         received += piece
-    assert received.replace(b"\x01\0\0\0\0\0\0\x05", b"").replace(b"\x01\0\0\0\0\0\0\x04", b"") == b"word\nend\n"
+    # One frame or two, as the container's writes happen to be seen.
+    assert re.sub(rb"\x01\0{6}[\x04\x05\x09]", b"", received) == b"word\nend\n"
     attached.close()
     raw.close()
 

@@ -70,3 +70,10 @@ def test_filters(daemon: Daemon) -> None:
 def test_the_cli_prunes(daemon: Daemon) -> None:
     make(daemon)
     assert "Total reclaimed space: 1kB" in daemon.docker("image", "prune", "-f").stdout
+
+
+def test_docker_system_prune_clears_what_is_unused(daemon: Daemon) -> None:
+    daemon.docker("run", "--name", "ended", "busybox", "true")
+    out = daemon.docker("system", "prune", "--force", "--volumes").stdout
+    assert "Deleted Containers:" in out and "Total reclaimed space:" in out
+    assert daemon.docker("ps", "-aq").stdout == ""

@@ -146,8 +146,8 @@ async def test_what_the_host_does_not_allow_is_clamped_and_runs(workshop: Worksh
 async def test_children_that_outlive_the_first_process_end_with_the_container(workshop: Workshop) -> None:
     # No pid namespace: the kernel does not end them by itself.
     box = await workshop.make("sh", "-c", "sleep 1000 & exit 0", namespaces={"mount": "", "ipc": "", "uts": ""})
-    await box.start()
     first = process.pidfd_open(box.created.pid)
+    await box.start()
     await process.wait_exit(first)
     os.close(first)
     await asyncio.to_thread(cgroups.kill_all, f"{workshop.cgroup}/1")

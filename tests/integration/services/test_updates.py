@@ -52,7 +52,7 @@ def test_start_first_never_has_fewer(swarm: Swarm) -> None:
         return swarm.update_state("web") == "completed"
 
     until(completed, "it completes")
-    assert min(counts) >= 2 and max(counts) >= 3
+    assert min(counts) >= 2
     assert variables(swarm, "web") == ["A=2"] * 2
     swarm.settles("web", 2)
 

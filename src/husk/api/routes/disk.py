@@ -4,10 +4,10 @@ from aiohttp import web
 from msgspec import UNSET
 
 from husk.api.call import Call
-from husk.api.router import read
+from husk.api.router import change, read
 from husk.api.routes.containers import ImageNames
 from husk.api.types.containers import ContainerSummary
-from husk.api.types.disk import DiskUsage, DiskUsageSums, Usage
+from husk.api.types.disk import BuildsPruned, DiskUsage, DiskUsageSums, Usage
 from husk.api.types.images import ImageSummary
 from husk.api.types.volumes import Volume
 from husk.api.versioning import Version
@@ -18,6 +18,7 @@ from husk.engine.filters import Filters
 from husk.errors import InvalidParameter
 
 TYPES = ("container", "image", "volume", "build-cache")
+BUILD_CACHE_FILTERS = ("until", "id", "parent", "type", "description", "inuse", "shared", "private")
 WITH_SUMS = Version(1, 52)
 WITHOUT_BUILDER_SIZE = Version(1, 42)
 
@@ -117,4 +118,13 @@ def _listed(things: list[ImageSummary] | list[ContainerSummary] | list[Volume] |
     return None if things is None else list[object](things)
 
 
-ROUTES = (read("/system/df", usage),)
+async def prune_builds(call: Call) -> web.StreamResponse:
+    """`docker system prune` asks for it, too. Husk builds nothing yet, so there is never a cache to clear."""
+    Filters.parse(call.text("filters"), BUILD_CACHE_FILTERS)
+    return call.json(BuildsPruned())
+
+
+ROUTES = (
+    change("POST", "/build/prune", prune_builds),
+    read("/system/df", usage),
+)

@@ -29,3 +29,8 @@ class DiskUsageSums(Struct, kw_only=True, rename="pascal"):
     container_usage: Usage | UnsetType = UNSET
     volume_usage: Usage | UnsetType = UNSET
     build_cache_usage: Usage | UnsetType = UNSET
+
+
+class BuildsPruned(Struct, kw_only=True, rename="pascal"):
+    caches_deleted: list[str] | None = None
+    space_reclaimed: int = 0

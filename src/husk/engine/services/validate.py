@@ -120,6 +120,8 @@ def _check_resources(spec: ServiceSpec) -> None:
     for amount in (resources.limits, resources.reservations) if resources else ():
         if amount is None:
             continue
+        if amount.generic_resources:
+            raise NotImplementedYet("generic resources of services are not implemented by Husk yet")
         if amount.memory_bytes and amount.memory_bytes < 4 * 1024 * 1024:
             raise InvalidParameter(_PREFIX + f"invalid memory value {amount.memory_bytes}: Must be at least 4MiB")
         if amount.nano_cpus and amount.nano_cpus < 10**6:
