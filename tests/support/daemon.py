@@ -35,13 +35,16 @@ _SOURCES = Path(__file__).resolve().parents[2] / "src"
 class Daemon(Client):
     """One daemon of a test. Starting, killing and starting again keeps its data."""
 
-    def __init__(self, *arguments: str, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, *arguments: str, environment: Mapping[str, str] | None = None, choose_subnet: bool = False
+    ) -> None:
+        """`choose_subnet` lets it choose its subnet itself, as a daemon without `--bip` does."""
         super().__init__(Path(tempfile.mkdtemp(prefix="hk-", dir="/tmp")))
         self.config = Config(
             hosts=(self.host,),
             data_root=self.directory / "data",
             exec_root=self.directory / "run",
-            bip=unused_subnet(),
+            bip="" if choose_subnet else unused_subnet(),
         )
         self.arguments = arguments
         self.process: subprocess.Popen[bytes] | None = None
@@ -71,7 +74,8 @@ class Daemon(Client):
         assert self.process is None, "it runs already"
         command = [sys.executable, "-m", "husk", "serve"]
         command += ["-H", self.host, "--data-root", str(self.config.data_root)]
-        command += ["--exec-root", str(self.config.exec_root), "--bip", self.config.bip]
+        command += ["--exec-root", str(self.config.exec_root)]
+        command += ["--bip", self.config.bip] if self.config.bip else []
         if not any(argument.startswith("--config-file") for argument in (*self.arguments, *arguments)):
             # Whatever this machine has in /etc is not part of the test.
             empty = self.directory / "daemon.json"

@@ -21,6 +21,22 @@ def test_it_says_where_it_listens_and_the_line_to_paste(fresh_daemon):
     assert f"export DOCKER_HOST={fresh_daemon.host}\n" in log
 
 
+def test_it_keeps_the_subnet_that_it_chose(image):
+    def subnet(daemon: Daemon) -> str:
+        return daemon.docker("network", "inspect", "-f", "{{(index .IPAM.Config 0).Subnet}}", "bridge").stdout
+
+    with Daemon(choose_subnet=True) as daemon:
+        daemon.restart()  # nobody was on its bridge: another daemon may have taken the subnet meanwhile
+        first = subnet(daemon)
+        daemon.docker("run", "-d", image, "sleep", "1000")
+        daemon.restart()
+        assert subnet(daemon) == first
+        daemon.kill9()
+        daemon.start()
+        assert subnet(daemon) == first
+        assert daemon.docker("run", "--rm", image, "ip", "route").stdout.startswith("default via ")
+
+
 def test_its_socket_is_closed_to_others(fresh_daemon):
     assert stat.S_IMODE(fresh_daemon.socket_path.stat().st_mode) == 0o660
 

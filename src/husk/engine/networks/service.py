@@ -327,7 +327,7 @@ class Networks:
         if not network.builtin:
             return Opening(options.settings(network, self._base), None, leases)
         settings = self._base._replace(bip=self._config.bip, warm=WARM_SANDBOXES, warm_for=0.0, pool6="")
-        return Opening(settings, network.gateway_interface if network.subnet else None, leases)
+        return Opening(settings, network.subnet or None, leases)
 
     def _find(self, reference: str) -> LiveNetwork:
         lives = self._roster.by_name
