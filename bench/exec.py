@@ -1,77 +1,64 @@
 """How long does an exec take? Create, start (attached, to its end) and inspect of `true` in a running container.
 
-    sudo python bench/exec.py unix:///run/husk.sock unix:///run/docker.sock
+    sudo python bench/exec.py                  # husk and dockerd
+    sudo python bench/exec.py husk podman
 
-Each host needs the image busybox. The rounds of all hosts alternate, so that a busy machine slows all of them alike.
+The rounds of all engines alternate, so that a busy machine slows all of them alike; between two execs is a pause, as
+between those of a user or of a health check: right after one another they profit from what the kernel has ready.
 """
 
-import http.client
-import json
-import socket
 import statistics
 import sys
 import time
 
+from engines import Engine, engines
+
 ROUNDS = 50
-STREAM = {"Connection": "Upgrade", "Upgrade": "tcp"}
+PAUSE = 0.05
+STREAM = {"Connection": "Upgrade", "Upgrade": "tcp", "Content-Type": "application/json"}
 
 
-class Connection(http.client.HTTPConnection):
-    def __init__(self, path: str) -> None:
-        super().__init__("localhost", timeout=60)
-        self._path = path
+class Target:
+    """A running container of one engine."""
 
-    def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.connect(self._path)
-
-
-class Host:
-    def __init__(self, address: str) -> None:
-        self.address = address
-        self._path = address.removeprefix("unix://")
-        self._api = Connection(self._path)
-        container = {"Image": "busybox", "Cmd": ["sleep", "3600"]}
-        self._id = str(self.call("POST", "/containers/create", container)["Id"])
-        self.call("POST", f"/containers/{self._id}/start")
-
-    def call(self, method: str, path: str, body: object = None) -> dict[str, object]:
-        headers = {"Content-Type": "application/json"} if body is not None else {}
-        self._api.request(method, path, json.dumps(body) if body is not None else None, headers)
-        answer = self._api.getresponse()
-        text = answer.read()
-        if answer.status >= 400:
-            raise SystemExit(f"{self.address}: {method} {path}: {answer.status} {text.decode()}")
-        return dict(json.loads(text)) if text else {}
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._api = engine.connection()
+        wish = {"Image": "busybox", "Cmd": ["sleep", "3600"], "HostConfig": {"NetworkMode": "none"}}
+        self._id = self._api.call("POST", "/v1.40/containers/create", wish)[1]["Id"]
+        self._api.call("POST", f"/v1.40/containers/{self._id}/start")
 
     def exec_true(self) -> float:
+        """Milliseconds."""
         begun = time.perf_counter()
         wish = {"Cmd": ["true"], "AttachStdout": True, "AttachStderr": True}
-        made = self.call("POST", f"/containers/{self._id}/exec", wish)["Id"]
-        stream = Connection(self._path)
-        stream.request("POST", f"/exec/{made}/start", "{}", {"Content-Type": "application/json", **STREAM})
+        made = self._api.call("POST", f"/v1.40/containers/{self._id}/exec", wish)[1]["Id"]
+        stream = self._engine.connection()
+        stream.request("POST", f"/v1.40/exec/{made}/start", "{}", STREAM)
         while stream.sock.recv(65536):
             pass
         stream.close()
-        if self.call("GET", f"/exec/{made}/json")["ExitCode"] != 0:
-            raise SystemExit(f"{self.address}: the exec failed")
+        if self._api.call("GET", f"/v1.40/exec/{made}/json")[1]["ExitCode"] != 0:
+            raise SystemExit(f"{self._engine.name}: the exec failed")
         return (time.perf_counter() - begun) * 1000
 
     def close(self) -> None:
-        self.call("DELETE", f"/containers/{self._id}?force=1")
+        self._api.call("DELETE", f"/v1.40/containers/{self._id}?force=1")
 
 
 def main() -> None:
-    hosts = [Host(address) for address in sys.argv[1:] or ["unix:///run/husk.sock"]]
-    times: dict[str, list[float]] = {host.address: [] for host in hosts}
-    for _ in range(ROUNDS):
-        for host in hosts:
-            times[host.address].append(host.exec_true())
-    for host in hosts:
-        host.close()
-        taken = sorted(times[host.address])
-        slow = taken[int(len(taken) * 0.95)]
-        print(f"{host.address}: median {statistics.median(taken):.1f} ms, best {taken[0]:.1f}, p95 {slow:.1f}")
+    with engines(sys.argv[1:] or ["husk", "dockerd"]) as running:
+        targets = {engine.name: Target(engine) for engine in running}
+        times: dict[str, list[float]] = {name: [] for name in targets}
+        for _ in range(ROUNDS):
+            for name, target in targets.items():
+                time.sleep(PAUSE)
+                times[name].append(target.exec_true())
+        for name, target in targets.items():
+            target.close()
+            taken = sorted(times[name])
+            slow = taken[int(len(taken) * 0.95)]
+            print(f"{name:8} median {statistics.median(taken):.1f} ms, best {taken[0]:.1f}, p95 {slow:.1f}")
 
 
 if __name__ == "__main__":

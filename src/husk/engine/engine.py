@@ -61,6 +61,7 @@ from husk.engine.system import System
 from husk.engine.volumes.service import Volumes
 from husk.errors import HuskError, InvalidParameter, Unavailable
 from husk.kernel import cgroups
+from husk.kernel.cgroup_moves import Moves
 from husk.registry.client import RegistryClient
 from husk.runtime.conmon import Monitor
 from husk.runtime.exec import ExecMonitor
@@ -170,7 +171,8 @@ async def _open(config: Config, stack: AsyncExitStack, open_files: int) -> Engin
     stack.push_async_callback(_leave_host, config, networks, index)
     volumes = await Volumes.open(config, state, events, records)
     stack.push_async_callback(volumes.close)
-    monitor = Monitor(host.conmon_path)
+    moves = Moves()
+    monitor = Monitor(host.conmon_path, moves)
     image_index, pins = ImageIndex(state), Pins()
     remover = Remover(index=image_index, blobs=blobs, layers=layers, pins=pins, containers=records, events=events)
     puller = Puller(
@@ -231,7 +233,7 @@ async def _open(config: Config, stack: AsyncExitStack, open_files: int) -> Engin
     execs = Execs(
         index=index,
         places=places,
-        monitor=ExecMonitor(host.conmon_path),
+        monitor=ExecMonitor(host.conmon_path, moves),
         runtimes=runtimes,
         host=host,
         publish=lifecycle.publish,

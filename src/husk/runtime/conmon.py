@@ -28,6 +28,7 @@ import msgspec
 
 from husk.errors import SystemFault
 from husk.kernel import process
+from husk.kernel.cgroup_moves import Moves
 from husk.runtime import oci
 
 # conmon reads at most 32 KiB of a message and drops the rest.
@@ -76,8 +77,13 @@ class Report(msgspec.Struct):
 
 
 class Monitor:
-    def __init__(self, conmon_path: str) -> None:
+    def __init__(self, conmon_path: str, moves: Moves | None = None) -> None:
         self._path = conmon_path
+        self._moves = moves or Moves()
+
+    def expect(self) -> None:
+        """A process will be started soon: the earlier this is said, the sooner it runs."""
+        self._moves.expect()
 
     async def create(self, bundle: Bundle, runtime: oci.OCIRuntime, timeout: float = 120.0) -> Created:
         """Create the container of the bundle; it waits for `runtime.start`. The caller watches the monitor with

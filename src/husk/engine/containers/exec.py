@@ -131,6 +131,8 @@ class Execs(Companion):
         return self._create(_active(self._index.find(reference), reference), config, probe=False).record.id
 
     def _create(self, container: Container, config: ExecConfig, probe: bool) -> Exec:
+        # Most are started at once.
+        self._monitor.expect()
         self._forget_old()
         complete = exec_plan.complete(config, container)
         record = ExecRecord(id=secrets.token_hex(32), container_id=container.id, config=complete, probe=probe)
@@ -174,6 +176,7 @@ class Execs(Companion):
     async def _start(
         self, found: Exec, instance: Instance, attach: bool, tty: bool, size: list[int] | None
     ) -> Attachment:
+        self._monitor.expect()
         record, container = found.record, instance.record
         self._tell(container, f"exec_start: {_command(record.config)}", record)
         bundle = self._bundle(record, attach)

@@ -107,6 +107,8 @@ class Containers:
         if host_config.init and not self._host.init_path:
             raise InvalidParameter("HostConfig.Init needs an init program on the host: install tini")
         image = self._images.find_for_container(config.image, platform)
+        # Most are started at once.
+        self._monitor.expect()
         complete = create.merge_config(config, image.config)
         percent = host_config.cpu_percent
         host_config = create.complete_host_config(host_config, self._host, self._log_default)
