@@ -53,7 +53,10 @@ def test_the_life_of_one(swarm: Swarm, kind: str) -> None:
     assert daemon.http("DELETE", f"/{kind}s/key").status == 404
 
 
-@pytest.mark.parametrize("body", [{}, {"Name": "x"}, {"Name": "x", "Data": "?"}, {"Name": "-x", "Data": "eA=="}])
+@pytest.mark.parametrize(
+    "body",
+    [{}, {"Name": "x"}, {"Name": "x", "Data": "?"}, {"Name": "x", "Data": "\xf1"}, {"Name": "-x", "Data": "eA=="}],
+)
 def test_what_is_wrong_is_refused(swarm: Swarm, kind: str, body: dict[str, str]) -> None:
     assert swarm.daemon.http("POST", f"/{kind}s/create", body).status == 400
 

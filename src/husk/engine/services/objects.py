@@ -2,7 +2,6 @@
 
 import asyncio
 import base64
-import binascii
 from collections.abc import Callable, Iterable
 from typing import Literal
 
@@ -130,7 +129,7 @@ def references(spec: ContainerSpec | None, kind: Kind) -> Iterable[tuple[str, st
 def _decoded(text: str, kind: Kind) -> bytes:
     try:
         value = base64.b64decode(text, validate=True)
-    except binascii.Error as error:
+    except ValueError as error:
         raise InvalidParameter(f"the data of a {kind} must be in base64: {error}") from None
     if not 0 < len(value) < _LIMITS[kind]:
         raise InvalidParameter(
