@@ -4,6 +4,7 @@ import contextlib
 import errno
 import socket
 import struct
+from collections.abc import Container, Iterable
 
 from husk.kernel.netlink import attributes, decode
 
@@ -20,8 +21,8 @@ _RECEIVE = 1 << 16
 class RuleWatch:
     """A socket on which removals of tables, chains and rules arrive; made in the namespace that is watched."""
 
-    def __init__(self, table: str) -> None:
-        self._table = table.encode()
+    def __init__(self, tables: Iterable[str]) -> None:
+        self._tables = {table.encode() for table in tables}
         self._socket = socket.socket(
             socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK, _NETFILTER
         )
@@ -34,7 +35,7 @@ class RuleWatch:
         self._socket.close()
 
     def removed(self) -> bool:
-        """Whether something of the table was removed since the last call. Does not block."""
+        """Whether something of the tables was removed since the last call. Does not block."""
         found = False
         while True:
             try:
@@ -47,16 +48,16 @@ class RuleWatch:
                 # More happened than fits into the socket: perhaps that too.
                 found = True
                 continue
-            found = removes(data, self._table) or found
+            found = removes(data, self._tables) or found
 
 
-def removes(data: bytes, table: bytes) -> bool:
-    """Whether one of these messages tells of a removal from the table."""
+def removes(data: bytes, tables: Container[bytes]) -> bool:
+    """Whether one of these messages tells of a removal from one of the tables."""
     with contextlib.suppress(ValueError):
         for message in decode(data):
             subsystem, kind = message.type >> 8, message.type & 0xFF
             if subsystem == _NFTABLES and kind in (_DEL_TABLE, _DEL_CHAIN, _DEL_RULE):
                 name = attributes(message.payload[_FAMILY.size :]).get(_TABLE, b"")
-                if name.rstrip(b"\0") == table:
+                if name.rstrip(b"\0") in tables:
                     return True
     return False

@@ -6,11 +6,13 @@ a virtual address that has no target is refused: the address is the host's own, 
 """
 
 import ipaddress
+import re
 import threading
 from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv4Interface
 from typing import NamedTuple
 
+from husk.errors import SystemFault
 from husk.kernel import rtnetlink
 from husk.kernel.netlink import NetlinkSocket
 from husk.kernel.nftables import Nftables
@@ -53,6 +55,9 @@ class Balance(NamedTuple):
     addresses: tuple[VirtualAddress, ...] = ()
     ports: tuple[BalancedPort, ...] = ()
 
+    def __bool__(self) -> bool:
+        return bool(self.addresses or self.ports)
+
 
 NOTHING = Balance()
 
@@ -81,6 +86,20 @@ def _choice(targets: Sequence[str], port: int = 0) -> str:
     return f"numgen inc mod {len(ends)} map {{ {elements} }}"
 
 
+def is_whole(listed: str, balance: Balance) -> bool:
+    """Whether a table that is listed like this has what `ruleset` writes."""
+    rules = [line.strip() for line in listed.splitlines()]
+    targets = [virtual.targets for virtual in balance.addresses] + [port.targets for port in balance.ports]
+    words = set(re.findall(r"[0-9.]+", listed))
+    return (
+        rules.count("jump balance") == 2
+        and any(rule.startswith("ip daddr @virtual reject") for rule in rules)
+        and sum(" dnat to " in rule for rule in rules) == sum(map(bool, targets))
+        and words.issuperset(virtual.address for virtual in balance.addresses)
+        and all(map(words.issuperset, targets))
+    )
+
+
 class Balancer:
     """What is balanced now. The methods block: call them from a thread."""
 
@@ -90,7 +109,28 @@ class Balancer:
         self._lock = threading.Lock()
         self._present: Balance | None = None
 
-    def apply(self, balance: Balance) -> None:
+    @property
+    def table(self) -> str:
+        return self._table
+
+    def intact(self) -> bool:
+        """Whether the table is there with all its rules and addresses."""
+        with self._lock:
+            if not self._present:
+                return True
+            try:
+                listed = self._nftables.run(f"list table ip {self._table}\n")
+            except SystemFault:
+                return False
+            return is_whole(listed, self._present)
+
+    def apply(self) -> None:
+        """Write the whole table again; nothing happens where nothing is balanced."""
+        with self._lock:
+            if self._present:
+                self._nftables.run(ruleset(self._table, self._present))
+
+    def change(self, balance: Balance) -> None:
         """Make it so; nothing happens when it is so already."""
         with self._lock:
             if balance == self._present or (self._present is None and balance == NOTHING and not self._exists()):

@@ -2,10 +2,11 @@
 
 import asyncio
 import logging
+from collections.abc import Sequence
+from typing import Protocol
 
 from husk.errors import SystemFault
 from husk.kernel.nftwatch import RuleWatch
-from husk.network.firewall import Firewall
 from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
@@ -14,22 +15,42 @@ log = logging.getLogger(__name__)
 _PAUSE = 0.3
 
 
-class Guardian:
-    """Looks at the table whenever something was removed from it, and writes it again if it is not whole."""
+class Guarded(Protocol):
+    """A table of ours. The methods block: they are called from a thread."""
 
-    def __init__(self, firewall: Firewall) -> None:
-        self._firewall = firewall
+    @property
+    def table(self) -> str: ...
+
+    def intact(self) -> bool:
+        """Whether everything of it is there."""
+        ...
+
+    def apply(self) -> None:
+        """Write the whole table, whatever it is now."""
+        ...
+
+
+class Guardian:
+    """Looks at the tables whenever something was removed from one, and writes again what is not whole."""
+
+    def __init__(self, guarded: Sequence[Guarded]) -> None:
+        self._guarded = guarded
         self._watch: RuleWatch | None = None
         self._tasks = Tasks()
         self._checking = False
 
     def open(self) -> None:
         try:
-            self._watch = RuleWatch(self._firewall.table)
+            self._watch = RuleWatch(guarded.table for guarded in self._guarded)
         except OSError as error:
             log.warning("rules that somebody removes come back only with SIGHUP: %s", error)
             return
         asyncio.get_running_loop().add_reader(self._watch.fileno(), self._noticed)
+
+    async def restore(self) -> None:
+        """Write all tables again, in case somebody has removed something unnoticed."""
+        for guarded in self._guarded:
+            await asyncio.to_thread(guarded.apply)
 
     async def close(self) -> None:
         if self._watch is not None:
@@ -47,9 +68,10 @@ class Guardian:
         try:
             await asyncio.sleep(_PAUSE)
             self._checking = False
-            if not await asyncio.to_thread(self._firewall.intact):
-                log.warning("somebody has removed rules of table %s: writing them again", self._firewall.table)
-                await asyncio.to_thread(self._firewall.apply)
+            for guarded in self._guarded:
+                if not await asyncio.to_thread(guarded.intact):
+                    log.warning("somebody has removed rules of table %s: writing them again", guarded.table)
+                    await asyncio.to_thread(guarded.apply)
         except SystemFault as error:
             log.error("the firewall's rules cannot be checked or written: %s", error)
         finally:

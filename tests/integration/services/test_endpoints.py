@@ -2,6 +2,7 @@
 
 import random
 import socket
+import subprocess
 from collections.abc import Iterator
 
 import pytest
@@ -171,3 +172,14 @@ def test_a_port_in_host_mode_belongs_to_a_task(swarm: Swarm) -> None:
     [container] = swarm.settles("web", 1)
     assert until(lambda: ask(port), "it answers") == container[:12]
     assert f"{port}->80/tcp" in swarm.daemon.docker("ps").stdout
+
+
+@pytest.mark.parametrize("verb", ["delete", "flush"])
+def test_rules_that_somebody_removes_come_back(swarm: Swarm, verb: str) -> None:
+    port = free_port()
+    table = swarm.daemon.config.nft_table + "-lb"
+    swarm.create("web", "--publish", f"{port}:80", args=SERVER)
+    swarm.settles("web", 1)
+    until(lambda: ask(port), "it answers")
+    subprocess.run(["nft", verb, "table", "ip", table], check=True)
+    until(lambda: ask(port), "it answers again, though no task has changed")

@@ -26,7 +26,7 @@ class Balancing:
     def __init__(self, roster: Roster, ports: Ports, table: str) -> None:
         self._roster = roster
         self._ports = ports
-        self._balancer = Balancer(table)
+        self.balancer = Balancer(table)
         self._held: dict[tuple[str, int], PublishedPort] = {}
         self._refused: set[tuple[str, int]] = set()
 
@@ -39,11 +39,11 @@ class Balancing:
             for service in services
             if service.network_id in lives
         )
-        await asyncio.to_thread(self._balancer.apply, Balance(addresses, tuple(self._hold(ports))))
+        await asyncio.to_thread(self.balancer.change, Balance(addresses, tuple(self._hold(ports))))
 
     async def remove(self) -> None:
         """Nothing of it stays on the host."""
-        await asyncio.to_thread(self._balancer.apply, NOTHING)
+        await asyncio.to_thread(self.balancer.change, NOTHING)
 
     def _name(self, lives: dict[str, LiveNetwork], services: Sequence[VirtualService]) -> None:
         names: dict[str, dict[str, IPv4Address]] = {network_id: {} for network_id in lives}

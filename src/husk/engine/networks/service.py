@@ -65,7 +65,7 @@ class Networks:
         self._connector = Connector(self._roster, self._firewall, self._ports, self._names, events, find)
         self.balancing = Balancing(self._roster, self._ports, config.nft_table + "-lb")
         self._changing = asyncio.Lock()
-        self._guardian = Guardian(self._firewall)
+        self._guardian = Guardian((self._firewall, self.balancing.balancer))
         self._tasks = Tasks()
         self._base = BridgeSettings(
             interface=config.bridge_name,
@@ -261,7 +261,7 @@ class Networks:
 
     def reload(self) -> None:
         """Write the firewall's rules again, in case somebody has removed some."""
-        self._tasks.spawn(asyncio.to_thread(self._firewall.apply), "write firewall rules")
+        self._tasks.spawn(self._guardian.restore(), "write firewall rules")
 
     async def close(self, remove: bool) -> None:
         """Leave the host; `remove` says that no container runs: then nothing of ours stays there."""
