@@ -52,6 +52,7 @@ from husk.engine.networks.service import Networks
 from husk.engine.services.cluster import Cluster
 from husk.engine.services.delivery import Deliveries
 from husk.engine.services.endpoints import Endpoints
+from husk.engine.services.networks import SwarmNetworks
 from husk.engine.services.objects import Objects
 from husk.engine.services.reconciler import Reconciler
 from husk.engine.services.runner import Runner
@@ -317,8 +318,8 @@ async def _open_services(
     """Go on keeping what was declared, from where the last daemon was."""
     store = EmbeddedStore(state)
     labels = dict(label.partition("=")[::2] for label in config.labels)
-    cluster = Cluster(state, labels, system.info().memory)
     sealer = Sealer(config.data_root / "swarm.key")
+    cluster = await asyncio.to_thread(Cluster, state, sealer, labels, system.info().memory)
     deliveries = Deliveries(config.exec_root / "secrets", store, sealer)
     await deliveries.sweep()
     runner = Runner(
@@ -330,18 +331,22 @@ async def _open_services(
     )
     stack.push_async_callback(runner.close)
     stack.push_async_callback(reconciler.close)
-    reconciler.start()
-    return Services(
+    swarm_networks = SwarmNetworks(store=store, cluster=cluster, networks=networks)
+    services = Services(
         store=store,
         cluster=cluster,
         reconciler=reconciler,
         runner=runner,
         endpoints=endpoints,
+        networks=swarm_networks,
         secrets=Objects("secret", store=store, cluster=cluster, sealer=sealer, events=events),
         configs=Objects("config", store=store, cluster=cluster, sealer=sealer, events=events),
         containers=containers,
         events=events,
     )
+    reconciler.start()
+    await services.open()
+    return services
 
 
 async def _leave_host(config: Config, networks: Networks, index: Index) -> None:

@@ -183,3 +183,15 @@ def test_rules_that_somebody_removes_come_back(swarm: Swarm, verb: str) -> None:
     until(lambda: ask(port), "it answers")
     subprocess.run(["nft", verb, "table", "ip", table], check=True)
     until(lambda: ask(port), "it answers again, though no task has changed")
+
+
+def test_sighup_writes_the_rules_again(swarm: Swarm) -> None:
+    daemon = swarm.daemon
+    table = daemon.config.nft_table + "-lb"
+    swarm.create("web", "--publish", f"{free_port()}:80", args=SERVER)
+    swarm.settles("web", 1)
+    listing = ["nft", "list", "set", "ip", table, "virtual"]
+    until(lambda: "elements" in subprocess.run(listing, capture_output=True, text=True).stdout, "it has its address")
+    subprocess.run(["nft", "flush", "set", "ip", table, "virtual"], check=True)
+    daemon.reload()
+    until(lambda: "elements" in subprocess.run(listing, capture_output=True, text=True).stdout, "it is back")

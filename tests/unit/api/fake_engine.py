@@ -333,10 +333,17 @@ class FakeExecs:
 
 class FakeCluster:
     active = False
+    locked = False
+
+
+class FakeSwarmNetworks:
+    def needed(self, network: object) -> bool:
+        return False
 
 
 class FakeServices:
     cluster = FakeCluster()
+    networks = FakeSwarmNetworks()
 
 
 class FakeVolumes:

@@ -15,7 +15,7 @@ from husk.api.types.networks import (
 from husk.api.versioning import Version
 from husk.api.views import networks as views
 from husk.engine.filters import Filters
-from husk.engine.networks.model import NetworkRequest
+from husk.engine.networks.model import Network, NetworkRequest
 from husk.engine.networks.requests import check_endpoint
 from husk.errors import InvalidParameter, NotFound
 from husk.gojson import Reader
@@ -37,10 +37,15 @@ async def listing(call: Call) -> web.StreamResponse:
         [
             views.network(network, containers)
             for network in call.engine.networks.listing()
-            if views.matches(network, filters)
-            # the networks that are always there are never dangling
-            and dangling in (None, not network.builtin and not call.engine.networks.members(network))
+            if views.matches(network, filters) and dangling in (None, _dangling(call, network))
         ]
+    )
+
+
+def _dangling(call: Call, network: Network) -> bool:
+    """Nobody is on it and nobody declares to be; the networks that are always there never are."""
+    return not (
+        network.builtin or call.engine.networks.members(network) or call.engine.services.networks.needed(network)
     )
 
 
@@ -60,23 +65,22 @@ async def create(call: Call) -> web.StreamResponse:
     if document is None:
         raise InvalidParameter("invalid JSON: got EOF while reading request body")
     request = _network.read(document)
-    if request.driver == "overlay":
-        # Raises where there is no swarm.
-        _ = call.engine.services.cluster.swarm
-    network = await call.engine.networks.create(request)
+    maker = call.engine.services.networks if request.driver == "overlay" else call.engine.networks
+    network = await maker.create(request)
     return call.json(NetworkCreated(id=network.id), status=201)
 
 
 async def remove(call: Call) -> web.StreamResponse:
     network = call.engine.networks.find(call.argument)
     if network.scope == "swarm":
-        await call.engine.services.let_go(network)
+        await call.engine.services.networks.let_go(network)
     await call.engine.networks.remove(network.id)
     return call.empty()
 
 
 async def prune(call: Call) -> web.StreamResponse:
-    removed = await call.engine.networks.prune(Filters.parse(call.text("filters"), PRUNE_FILTERS))
+    filters = Filters.parse(call.text("filters"), PRUNE_FILTERS)
+    removed = await call.engine.networks.prune(filters, call.engine.services.networks.needed)
     return call.json(NetworksPruned(networks_deleted=removed or None))
 
 

@@ -11,9 +11,10 @@ from husk.api.types.services import InitRequest, UnlockKey
 from husk.api.views import services as views
 from husk.engine.filters import Filters
 from husk.engine.services.cluster import NodeSpec, SwarmSpec
-from husk.errors import Conflict, InvalidParameter, NotImplementedYet
+from husk.errors import InvalidParameter, NotImplementedYet
 from husk.gojson import Reader
 
+DEFAULT_SUBNET_SIZE, NARROWEST_SUBNET = 24, 29
 NODE_FILTERS = ("id", "label", "membership", "name", "node.label", "role")
 
 _init = Reader(InitRequest)
@@ -29,14 +30,14 @@ async def inspect(call: Call) -> web.StreamResponse:
 async def init(call: Call) -> web.StreamResponse:
     request = await call.body(_init)
     for pool in request.default_addr_pool:
-        _check_network(pool)
+        _check_pool(pool, request.subnet_size or DEFAULT_SUBNET_SIZE)
     if request.auto_lock_managers:
         request.spec.encryption_config.auto_lock_managers = True
     address = _advertised(request.advertise_addr)
     node_id = await call.engine.services.cluster.init(
         request.spec, address, request.availability, request.default_addr_pool, request.subnet_size
     )
-    call.engine.services.started()
+    await call.engine.services.started()
     return call.json(node_id)
 
 
@@ -64,14 +65,14 @@ async def update(call: Call) -> web.StreamResponse:
 
 
 async def unlock_key(call: Call) -> web.StreamResponse:
-    swarm = call.engine.services.cluster.swarm
-    locked = swarm.spec.encryption_config.auto_lock_managers
-    return call.json(UnlockKey(unlock_key=swarm.unlock_key if locked else ""))
+    return call.json(UnlockKey(unlock_key=await call.engine.services.cluster.unlock_key()))
 
 
 async def unlock(call: Call) -> web.StreamResponse:
-    await call.body(_unlock)
-    raise Conflict("swarm is not locked")
+    request = await call.body(_unlock)
+    await call.engine.services.cluster.unlock(request.unlock_key)
+    await call.engine.services.started()
+    return call.empty(200)
 
 
 async def nodes(call: Call) -> web.StreamResponse:
@@ -97,7 +98,7 @@ async def node(call: Call) -> web.StreamResponse:
 
 async def update_node(call: Call) -> web.StreamResponse:
     await call.engine.services.cluster.update_node(call.argument, await call.body(_node_spec), call.object_version())
-    call.engine.services.started()
+    await call.engine.services.started()
     return call.empty(200)
 
 
@@ -109,18 +110,16 @@ async def remove_node(call: Call) -> web.StreamResponse:
     )
 
 
-def _version(call: Call) -> int:
-    number = call.integer("version")
-    if number is None:
-        raise InvalidParameter(f"invalid version '{call.text('version')}': a number is needed")
-    return number
-
-
-def _check_network(text: str) -> None:
+def _check_pool(text: str, size: int) -> None:
     try:
-        ipaddress.ip_network(text)
+        pool = ipaddress.IPv4Network(text)
     except ValueError as error:
         raise InvalidParameter(f"invalid default address pool: {error}") from error
+    if not pool.prefixlen <= size <= NARROWEST_SUBNET:
+        raise InvalidParameter(
+            f"invalid subnet size {size}: subnets of the address pool {pool} have /{pool.prefixlen} to "
+            f"/{NARROWEST_SUBNET}"
+        )
 
 
 def _advertised(text: str) -> str:

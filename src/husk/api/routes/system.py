@@ -27,7 +27,8 @@ _PING = {
 
 
 def _ping_headers(call: Call) -> dict[str, str]:
-    swarm = "active/manager" if call.engine.services.cluster.active else "inactive"
+    cluster = call.engine.services.cluster
+    swarm = "locked" if cluster.locked else "active/manager" if cluster.active else "inactive"
     return {**call.headers, **_PING, "Swarm": swarm}
 
 
@@ -56,7 +57,8 @@ async def info(call: Call) -> web.StreamResponse:
             images,
             engine.events.listeners,
             len(asyncio.all_tasks()),
-            engine.services.cluster.swarm if engine.services.cluster.active else None,
+            engine.services.cluster.record if engine.services.cluster.active else None,
+            locked=engine.services.cluster.locked,
         )
     )
 

@@ -106,7 +106,7 @@ def _ended(task: Task) -> str:
 
 
 def node_document(swarm: Swarm, facts: NodeFacts, version: str) -> NodeDocument:
-    plugins = [{"Type": "Network", "Name": name} for name in ("bridge", "host", "null")]
+    plugins = [{"Type": "Network", "Name": name} for name in ("bridge", "host", "ipvlan", "macvlan", "null", "overlay")]
     plugins += [{"Type": "Log", "Name": "json-file"}, {"Type": "Volume", "Name": "local"}]
     return NodeDocument(
         id=swarm.node_id,

@@ -29,7 +29,7 @@ from husk.engine.clock import now_ns, rfc3339
 from husk.engine.containers.model import Container
 from husk.engine.events import Event
 from husk.engine.logs.options import DRIVERS
-from husk.engine.services.cluster import Swarm
+from husk.engine.services.cluster import LOCKED, Swarm
 from husk.engine.system import CGROUP_DRIVER, STORAGE_DRIVER, Component, HostFacts
 
 WITHOUT_EVENT_REPEATS = Version(1, 52)
@@ -74,6 +74,8 @@ def info_document(
     listeners: int,
     tasks: int,
     swarm: Swarm | None = None,
+    *,
+    locked: bool = False,
 ) -> SystemInfo:
     states = Counter(container.state.status for container in containers)
     running = states["running"] + states["restarting"]
@@ -133,7 +135,7 @@ def info_document(
             for name, runtime in facts.runtimes.items()
         },
         default_runtime=facts.default_runtime,
-        swarm=_swarm_info(swarm),
+        swarm=_swarm_info(swarm, locked),
         live_restore_enabled=True,
         isolation="",
         init_binary=facts.init_binary,
@@ -147,9 +149,11 @@ def info_document(
     )
 
 
-def _swarm_info(swarm: Swarm | None) -> SwarmInfo:
+def _swarm_info(swarm: Swarm | None, locked: bool) -> SwarmInfo:
     if swarm is None:
         return SwarmInfo()
+    if locked:
+        return SwarmInfo(node_addr=swarm.advertise_address, local_node_state="locked", error=LOCKED)
     document: dict[str, object] = msgspec.to_builtins(swarm_document(swarm))
     return SwarmInfo(
         node_id=swarm.node_id,

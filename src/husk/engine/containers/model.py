@@ -329,6 +329,9 @@ class State(Struct, kw_only=True):
         return self.status in ("running", "paused", "restarting")
 
 
+TASK_LABEL = "com.docker.swarm.task.id"
+
+
 class Container(Struct, kw_only=True):
     """The record of one container: what the store holds and the engine works on."""
 
@@ -353,6 +356,11 @@ class Container(Struct, kw_only=True):
     monitor_started: int = 0
     has_been_manually_stopped: bool = False
     paused_for_commit: bool = False
+
+    @property
+    def is_task(self) -> bool:
+        """Does it belong to a service?"""
+        return TASK_LABEL in self.config.labels
 
     @property
     def used_layers(self) -> list[str]:

@@ -160,6 +160,7 @@ class Connector:
 
     async def _connect(self, record: Container, endpoint: Endpoint) -> None:
         live = self._live(endpoint)
+        check_attachable(live, record)
         endpoint.network_id = live.record.id
         live.members[record.id] = record
         if live.bridged and not record.config.network_disabled:
@@ -287,6 +288,16 @@ def _leading_to(ports: list[PublishedPort], endpoint: Endpoint | None) -> list[P
         return []
     at4, at6 = endpoint.ip_address, endpoint.ip6_address or endpoint.ip_address
     return [msgspec.structs.replace(port, container_ip=at6 if ":" in port.host_ip else at4) for port in ports]
+
+
+def check_attachable(live: LiveNetwork, record: Container) -> None:
+    """Networks of the swarm are for its tasks, unless they were made for others too."""
+    network = live.record
+    if network.scope == "swarm" and not network.attachable and not record.is_task:
+        raise Forbidden(
+            f"Could not attach to network {network.name}: rpc error: code = PermissionDenied desc = network "
+            f"{network.name} not manually attachable"
+        )
 
 
 def check_joinable(live: LiveNetwork, record: Container) -> None:

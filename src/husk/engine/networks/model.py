@@ -112,8 +112,8 @@ class Network(Struct, kw_only=True):
 
     @property
     def resolves_names(self) -> bool:
-        """Containers find each other by name on networks that somebody made."""
-        return not self.builtin
+        """Containers find each other by name on networks that somebody made; the ingress one only brings traffic."""
+        return not self.builtin and not self.ingress
 
     @property
     def bridge_name(self) -> str:

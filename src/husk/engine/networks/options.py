@@ -38,6 +38,8 @@ def check(request: NetworkRequest, existing: Iterable[Network]) -> None:
     others = list(existing)
     _check_name(request.name, others)
     _check_driver(request)
+    if request.ingress:
+        _check_ingress(request, others)
     _check_options(request, others)
     if request.driver in UPPER_DRIVERS:
         _check_upper(request, others)
@@ -68,6 +70,7 @@ def record(request: NetworkRequest, network_id: str, created: str) -> Network:
         ipam_options=request.ipam.options,
         internal=request.internal,
         attachable=request.attachable,
+        ingress=request.ingress,
         options=request.options,
         labels=request.labels,
     )
@@ -161,14 +164,22 @@ def _check_driver(request: NetworkRequest) -> None:
         raise NotImplementedYet(f"networks of scope {request.scope} are not implemented by Husk yet")
     if request.config_only or request.config_from.network:
         raise NotImplementedYet("ConfigOnly and ConfigFrom networks are not implemented by Husk yet")
-    if request.ingress:
-        raise NotImplementedYet("ingress networks are not implemented by Husk yet")
     if request.ipam.driver not in ("", "default"):
         raise InvalidParameter(f"there is no IPAM driver {request.ipam.driver!r}: 'default' is the only one")
     if not request.enable_ipv4 and request.enable_ipv6:
         raise NotImplementedYet("networks without IPv4 are not implemented by Husk yet")
     if not request.enable_ipv4:
         raise InvalidParameter("IPv4 or IPv6 must be enabled")
+
+
+def _check_ingress(request: NetworkRequest, others: Iterable[Network]) -> None:
+    if request.driver != "overlay":
+        raise Forbidden("Ingress network can only be global scope network")
+    if request.attachable:
+        raise InvalidParameter("rpc error: code = InvalidArgument desc = ingress network cannot be attachable")
+    for other in others:
+        if other.ingress:
+            raise Conflict(f"rpc error: code = AlreadyExists desc = ingress network ({other.id}) is already present")
 
 
 def _check_options(request: NetworkRequest, others: Iterable[Network]) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from husk.config import Config
+from husk.config import AddressPool, Config
 from husk.engine.clock import now_ns, parse_rfc3339, parse_timestamp, rfc3339
 from husk.engine.containers.model import Container, Endpoint, EndpointRequest
 from husk.engine.events import Events
@@ -117,11 +117,13 @@ class Networks:
 
     # --- making and removing
 
-    async def create(self, request: NetworkRequest) -> Network:
+    async def create(self, request: NetworkRequest, pools: tuple[AddressPool, ...] = ()) -> Network:
+        """`pools` are where a subnet comes from, if the request names none and it is not the usual ones."""
+        base = self._base._replace(pools=pools or self._base.pools)
         async with self._changing:
             options.check(request, self.listing())
             network = options.record(request, self._new_id(), rfc3339(now_ns()))
-            driver = await BridgeDriver.open(options.settings(network, self._base), None, (), self._firewall)
+            driver = await BridgeDriver.open(options.settings(network, base), None, (), self._firewall)
             _note(network, driver)
             try:
                 await self._state.commit(Change(KIND, network.id, msgspec.json.encode(network)))
@@ -151,8 +153,8 @@ class Networks:
             await live.driver.close(remove=True)
         self._publish("destroy", network)
 
-    async def prune(self, filters: Filters) -> list[str]:
-        """Remove the networks that no running container is on; their names."""
+    async def prune(self, filters: Filters, needed: Callable[[Network], bool] = lambda _: False) -> list[str]:
+        """Remove the networks that no running container is on and nobody else needs; their names."""
         until = filters.get("until")
         if len(until) > 1:
             raise InvalidParameter("more than one until filter specified")
@@ -160,7 +162,7 @@ class Networks:
         removed = []
         for live in list(self._roster.by_name.values()):
             network = live.record
-            in_use = live.members or network.service_addresses
+            in_use = live.members or needed(network)
             if network.builtin or in_use or not filters.matches_labels(network.labels):
                 continue
             if edge is not None and parse_rfc3339(network.created) > edge:

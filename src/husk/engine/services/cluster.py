@@ -1,5 +1,12 @@
-"""What is the swarm that this engine is? One node, manager and worker at once, and the settings all services share."""
+"""What is the swarm that this engine is? One node, manager and worker at once, and the settings all services share.
 
+A swarm with autolock is locked after each start of the daemon: what it declares can neither be seen nor changed, and no
+secret is read, until somebody brings the unlock key. Its services are kept going meanwhile, but for new tasks that need
+a secret or a config.
+"""
+
+import asyncio
+import base64
 import os
 import secrets
 import socket
@@ -7,10 +14,13 @@ import socket
 import msgspec
 from msgspec import Struct, field
 
+from husk.config import AddressPool
 from husk.engine.clock import now_ns, rfc3339
 from husk.engine.services.ids import new_id
 from husk.engine.services.placement import NodeFacts
-from husk.errors import InvalidParameter, NotFound, Unavailable
+from husk.errors import Conflict, InvalidParameter, NotFound, Unauthorized, Unavailable
+from husk.storage.locks import UNLOCK_KEY_BYTES
+from husk.storage.sealing import Sealer
 from husk.storage.state import Change, StateStore
 
 KIND = "swarm"
@@ -18,6 +28,11 @@ NOT_A_MANAGER = (
     'This node is not a swarm manager. Use "docker swarm init" or "docker swarm join" to connect this node to swarm '
     "and try again."
 )
+ALREADY_ONE = 'This node is already part of a swarm. Use "docker swarm leave" to leave this swarm and join another one.'
+LOCKED = (
+    'Swarm is encrypted and needs to be unlocked before it can be used. Please use "docker swarm unlock" to unlock it.'
+)
+KEY_PREFIX = "SWMKEY-1-"
 
 
 class Orchestration(Struct, kw_only=True, rename="pascal"):
@@ -61,34 +76,65 @@ class Swarm(Struct, kw_only=True):
     advertise_address: str
     worker_token: str
     manager_token: str
-    unlock_key: str
     default_address_pool: list[str] = []
     subnet_size: int = 24
     data_path_port: int = 4789
+    # An ingress network that somebody removes is not made again.
+    ingress_made: bool = False
+
+    @property
+    def autolock(self) -> bool:
+        return self.spec.encryption_config.auto_lock_managers
 
 
 class Cluster:
     """The swarm, if there is one."""
 
-    def __init__(self, state: StateStore, engine_labels: dict[str, str], memory: int) -> None:
+    def __init__(self, state: StateStore, sealer: Sealer, engine_labels: dict[str, str], memory: int) -> None:
         self._state = state
+        self._sealer = sealer
+        self._changing = asyncio.Lock()
         self._engine_labels = engine_labels
         self.memory = memory
         records = [msgspec.json.decode(body, type=Swarm) for body in state.load(KIND).values()]
         self._swarm: Swarm | None = records[0] if records else None
+        sealer.settle(self._swarm is not None and self._swarm.autolock)
 
     @property
     def active(self) -> bool:
         return self._swarm is not None
 
     @property
-    def swarm(self) -> Swarm:
+    def locked(self) -> bool:
+        return self._swarm is not None and self._sealer.locked
+
+    @property
+    def record(self) -> Swarm:
+        """For the engine itself, locked or not."""
         if self._swarm is None:
             raise Unavailable(NOT_A_MANAGER)
         return self._swarm
 
+    @property
+    def swarm(self) -> Swarm:
+        """For clients."""
+        if self.locked:
+            raise Unavailable(LOCKED)
+        return self.record
+
+    @property
+    def pools(self) -> tuple[AddressPool, ...]:
+        """Where the subnets of the swarm's networks come from."""
+        record = self.record
+        return tuple(AddressPool(base, record.subnet_size) for base in record.default_address_pool)
+
+    async def note_ingress(self) -> None:
+        async with self._changing:
+            self.record.ingress_made = True
+            await self._save(self.record)
+
     def node_facts(self) -> NodeFacts:
-        swarm = self.swarm
+        swarm = self.record
         return NodeFacts(
             id=swarm.node_id,
             hostname=socket.gethostname(),
@@ -104,11 +150,6 @@ class Cluster:
 
     async def init(self, spec: SwarmSpec, advertise: str, availability: str, pools: list[str], subnet_size: int) -> str:
         """Make this engine a swarm of one; the node's id."""
-        if self._swarm is not None:
-            raise Unavailable(
-                'This node is already part of a swarm. Use "docker swarm leave" to leave this swarm and join another '
-                "one."
-            )
         check_availability(availability)
         now = rfc3339(now_ns())
         swarm = Swarm(
@@ -124,45 +165,58 @@ class Cluster:
             advertise_address=advertise,
             worker_token=_token(),
             manager_token=_token(),
-            unlock_key="SWMKEY-1-" + secrets.token_urlsafe(32),
             default_address_pool=pools or ["10.0.0.0/8"],
             subnet_size=subnet_size or 24,
         )
-        await self._save(swarm)
+        async with self._changing:
+            if self._swarm is not None:
+                raise Unavailable(ALREADY_ONE)
+            await self._save_locked(swarm, was=False)
         return swarm.node_id
 
     async def update(
         self, spec: SwarmSpec, version: int, *, worker_token: bool, manager_token: bool, unlock_key: bool
     ) -> None:
-        swarm = self.swarm
-        if version != swarm.version:
-            raise InvalidParameter("rpc error: code = Unknown desc = update out of sequence")
-        swarm.spec = spec
-        swarm.version += 1
-        swarm.updated_at = rfc3339(now_ns())
-        if worker_token:
-            swarm.worker_token = _token()
-        if manager_token:
-            swarm.manager_token = _token()
-        if unlock_key:
-            swarm.unlock_key = "SWMKEY-1-" + secrets.token_urlsafe(32)
-        await self._save(swarm)
+        async with self._changing:
+            swarm = self.swarm
+            if version != swarm.version:
+                raise InvalidParameter("rpc error: code = Unknown desc = update out of sequence")
+            changed = msgspec.structs.replace(swarm, spec=spec, version=version + 1, updated_at=rfc3339(now_ns()))
+            if worker_token:
+                changed.worker_token = _token()
+            if manager_token:
+                changed.manager_token = _token()
+            await self._save_locked(changed, was=swarm.autolock, rotate=unlock_key)
+
+    async def unlock_key(self) -> str:
+        """What opens the swarm after a start of the daemon; empty where nothing is needed."""
+        async with self._changing:
+            return write_key(await asyncio.to_thread(self._sealer.unlock_key)) if self.swarm.autolock else ""
+
+    async def unlock(self, key: str) -> None:
+        async with self._changing:
+            if not self.locked:
+                _ = self.record
+                raise Conflict("swarm is not locked")
+            if not await asyncio.to_thread(self._sealer.unlock, read_key(key)):
+                raise Unauthorized("swarm could not be unlocked: invalid key provided")
 
     async def update_node(self, node_id: str, spec: NodeSpec, version: int) -> None:
-        swarm = self.find_node(node_id)
-        if version != swarm.node_version:
-            raise InvalidParameter("rpc error: code = Unknown desc = update out of sequence")
         check_availability(spec.availability)
-        if spec.role not in ("manager", ""):
-            raise InvalidParameter(
-                "rpc error: code = FailedPrecondition desc = can't demote the last manager of the swarm"
+        async with self._changing:
+            swarm = self.find_node(node_id)
+            if version != swarm.node_version:
+                raise InvalidParameter("rpc error: code = Unknown desc = update out of sequence")
+            if spec.role not in ("manager", ""):
+                raise InvalidParameter(
+                    "rpc error: code = FailedPrecondition desc = can't demote the last manager of the swarm"
+                )
+            swarm.node_spec = msgspec.structs.replace(
+                spec, role="manager", availability=spec.availability or swarm.node_spec.availability
             )
-        swarm.node_spec = msgspec.structs.replace(
-            spec, role="manager", availability=spec.availability or swarm.node_spec.availability
-        )
-        swarm.node_version += 1
-        swarm.node_updated_at = rfc3339(now_ns())
-        await self._save(swarm)
+            swarm.node_version += 1
+            swarm.node_updated_at = rfc3339(now_ns())
+            await self._save(swarm)
 
     def find_node(self, reference: str) -> Swarm:
         swarm = self.swarm
@@ -175,7 +229,11 @@ class Cluster:
         raise NotFound(f"node {reference} not found")
 
     async def leave(self, force: bool) -> None:
-        swarm = self.swarm
+        swarm = self.record
+        if not force and self.locked:
+            raise Unavailable(
+                "Swarm is encrypted and locked. Please unlock it first or use `--force` to ignore this message."
+            )
         if not force:
             raise Unavailable(
                 "You are attempting to leave the swarm on a node that is participating as a manager. Removing the last "
@@ -183,6 +241,25 @@ class Cluster:
             )
         self._swarm = None
         await self._state.commit(Change(KIND, swarm.id, None))
+
+    async def forget_keys(self) -> None:
+        """Nothing is left that they open."""
+        await asyncio.to_thread(self._sealer.forget)
+
+    async def _save_locked(self, swarm: Swarm, *, was: bool, rotate: bool = False) -> None:
+        """Save a record that may lock or unlock the swarm: the record decides, so each file is there before it."""
+        if swarm.autolock and not was:
+            await asyncio.to_thread(self._sealer.lock, _new_key())
+        elif swarm.autolock and rotate:
+            old = await asyncio.to_thread(self._sealer.unlock_key)
+            await asyncio.to_thread(self._sealer.lock, _new_key(), besides=old)
+        elif was and not swarm.autolock:
+            await asyncio.to_thread(self._sealer.keep_open)
+        await self._save(swarm)
+        if swarm.autolock:
+            await asyncio.to_thread(self._sealer.keep_locked)
+        elif was:
+            await asyncio.to_thread(self._sealer.drop_lock)
 
     async def _save(self, swarm: Swarm) -> None:
         await self._state.commit(Change(KIND, swarm.id, msgspec.json.encode(swarm)))
@@ -192,6 +269,25 @@ class Cluster:
 def check_availability(text: str) -> None:
     if text.lower() not in ("", "active", "pause", "drain"):
         raise InvalidParameter(f'invalid Availability: "{text}"')
+
+
+def write_key(key: bytes) -> str:
+    return KEY_PREFIX + base64.b64encode(key).decode().rstrip("=")
+
+
+def read_key(text: str) -> bytes:
+    """Docker's form of an unlock key: SWMKEY-1-<base64>."""
+    encoded = text.strip().removeprefix(KEY_PREFIX)
+    try:
+        if not text.strip().startswith(KEY_PREFIX) or not encoded:
+            raise ValueError
+        return base64.b64decode(encoded + "=" * (-len(encoded) % 4), validate=True)
+    except ValueError:
+        raise InvalidParameter("invalid key string") from None
+
+
+def _new_key() -> bytes:
+    return secrets.token_bytes(UNLOCK_KEY_BYTES)
 
 
 def _token() -> str:

@@ -3,11 +3,10 @@
 import re
 from collections.abc import Iterable
 
-from husk.engine.containers.model import Config, EndpointRequest, HostConfig, LogConfig, PortBinding
+from husk.engine.containers.model import TASK_LABEL, Config, EndpointRequest, HostConfig, LogConfig, PortBinding
 from husk.engine.services.model import ContainerSpec, NetworkAttachment, Privileges, Service, Task, TaskResources
 from husk.engine.services.placement import NodeFacts
 
-TASK_LABEL = "com.docker.swarm.task.id"
 SERVICE_LABEL = "com.docker.swarm.service.id"
 SECOND = 10**9
 _TEMPLATE = re.compile(r"\{\{\s*\.([A-Za-z.]+)\s*\}\}|\{\{\s*index\s+\.Service\.Labels\s+\"([^\"]*)\"\s*\}\}")
@@ -54,7 +53,7 @@ def container_config(
 def _host_config(task: Task, service: Service, spec: ContainerSpec) -> HostConfig:
     limits = task.spec.resources.limits if task.spec.resources else None
     reservations = task.spec.resources.reservations if task.spec.resources else None
-    networks = [attachment.target for attachment in attachments(service)]
+    networks = [attachment.target for attachment in (*attachments(service), *_ingress(service))]
     host = HostConfig(
         network_mode=networks[0] if networks else "default",
         mounts=list(spec.mounts) or None,
@@ -110,10 +109,16 @@ def attachments(service: Service) -> list[NetworkAttachment]:
     return service.spec.task_template.networks or service.spec.networks
 
 
+def _ingress(service: Service) -> list[NetworkAttachment]:
+    """The ingress network: where a service has an address without having asked to be there."""
+    own = {attachment.target for attachment in attachments(service)}
+    return [NetworkAttachment(target=v.network_id) for v in service.virtual_ips if v.network_id not in own]
+
+
 def _endpoints(service: Service) -> dict[str, EndpointRequest]:
     """A service's own names lead to its virtual address where it has one, else to its tasks in turn."""
     virtual = {address.network_id for address in service.virtual_ips}
-    return {
+    return {attachment.target: EndpointRequest() for attachment in _ingress(service)} | {
         attachment.target: EndpointRequest(
             aliases=_aliases((service.spec.name, *attachment.aliases), attachment.target in virtual),
             driver_opts=attachment.driver_opts,

@@ -9,7 +9,8 @@ from husk.engine.networks.endpoints import gateway_endpoint
 from husk.engine.networks.model import Network
 from husk.engine.networks.service import Networks
 from husk.engine.services.containers import attachments
-from husk.engine.services.model import Service, ServiceSpec, Task, VirtualIP
+from husk.engine.services.model import Service, VirtualIP
+from husk.engine.services.networks import any_ingress, ingress_of
 from husk.engine.services.store import ClusterStore
 from husk.errors import HuskError, NotFound
 from husk.network.balance import BalancedPort
@@ -22,12 +23,6 @@ class Endpoints:
         self._store = store
         self._networks = networks
         self._find_container = find_container
-
-    def resolve(self, spec: ServiceSpec) -> None:
-        """Replace names of networks by their ids; raises for those that do not exist."""
-        for attachment in (*spec.networks, *spec.task_template.networks):
-            network = self._networks.find(attachment.target)
-            attachment.target = network.name if network.builtin else network.id
 
     async def assign(self, service: Service) -> bool:
         """Give a service its virtual addresses; whether that changed its record. The caller saves it."""
@@ -59,29 +54,8 @@ class Endpoints:
         names = {network.id: network.name for network in self._networks.listing()}
         await self._networks.balancing.apply(
             [virtual for s in services for virtual in virtual_services(s, running.get(s.id, []), names)],
-            [port for s in services for port in balanced_ports(s, running.get(s.id, []))],
+            [port for s in services for port in balanced_ports(s, running.get(s.id, []), names)],
         )
-
-    async def leave(self) -> None:
-        """The swarm is gone, and its networks with it."""
-        for network in [network for network in self._networks.listing() if network.scope == "swarm"]:
-            try:
-                await self._networks.remove(network.id)
-            except HuskError as error:
-                log.warning("network %s outlives the swarm: %s", network.name, error.message)
-
-    def users(self, network: Network) -> list[Service]:
-        """The services that are declared to be on a network."""
-        return [
-            service
-            for service in self._store.services.values()
-            if any(attachment.target == network.id for attachment in attachments(service))
-        ]
-
-    def ending(self, network: Network) -> list[Task]:
-        """Tasks that still have a container on a network though no service wants them."""
-        members = {container.id for container in self._networks.members(network)}
-        return [task for task in self._store.tasks.values() if task.status.container_id in members]
 
     def _virtual_networks(self, service: Service) -> dict[str, Network]:
         if service.spec.endpoint_spec is not None and service.spec.endpoint_spec.mode == "dnsrr":
@@ -94,6 +68,8 @@ class Endpoints:
                 continue
             if network.bridged and network.resolves_names:
                 found[network.id] = network
+        if any_ingress(service.ports) and (ingress := ingress_of(self._networks.listing())) is not None:
+            found[ingress.id] = ingress
         return found
 
     async def _give_back(self) -> None:
@@ -123,9 +99,12 @@ def virtual_services(
         )
 
 
-def balanced_ports(service: Service, running: Iterable[Container]) -> Iterable[BalancedPort]:
-    """Pure. The ports in ingress mode, with the addresses that lead to the tasks from outside."""
-    leading = [endpoint.ip_address for container in running if (endpoint := gateway_endpoint(container)) is not None]
+def balanced_ports(service: Service, running: Iterable[Container], names: Mapping[str, str]) -> Iterable[BalancedPort]:
+    """Pure. The ports in ingress mode, with the tasks' addresses on the ingress network."""
+    own = {attachment.target for attachment in attachments(service)}
+    ingress = next((names.get(v.network_id, "") for v in service.virtual_ips if v.network_id not in own), "")
+    places = [container.endpoints.get(ingress) or gateway_endpoint(container) for container in running]
+    leading = [endpoint.ip_address for endpoint in places if endpoint is not None and endpoint.ip_address]
     for port in service.ports:
         if port.publish_mode == "ingress":
             yield BalancedPort(port.protocol, port.published_port, port.target_port, tuple(sorted(leading)))

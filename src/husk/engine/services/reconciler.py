@@ -10,13 +10,13 @@ import contextlib
 import logging
 
 from husk.engine.clock import now_ns, rfc3339
-from husk.engine.containers.model import Container
+from husk.engine.containers.model import TASK_LABEL, Container
 from husk.engine.containers.service import Containers
 from husk.engine.events import Event, Events, matches
 from husk.engine.filters import Filters
 from husk.engine.services import placement
 from husk.engine.services.cluster import Cluster
-from husk.engine.services.containers import TASK_LABEL
+from husk.engine.services.delivery import files_of
 from husk.engine.services.endpoints import Endpoints
 from husk.engine.services.ids import new_id
 from husk.engine.services.model import Amount, Service, Task, TaskStatus, UpdateStatus
@@ -105,7 +105,7 @@ class Reconciler:
 
     async def _tend(self, service: Service) -> int | None:
         node = self._cluster.node_facts()
-        retention = self._cluster.swarm.spec.orchestration.task_history_retention_limit
+        retention = self._cluster.record.spec.orchestration.task_history_retention_limit
         for _ in range(ROUNDS):
             if service.id not in self._store.services:
                 return None
@@ -214,7 +214,7 @@ class Reconciler:
                 service_id=service.id,
                 service_name=service.spec.name,
                 slot=slot,
-                node_id=self._cluster.swarm.node_id,
+                node_id=self._cluster.record.node_id,
                 spec=service.spec.task_template,
                 spec_version=service.spec_version,
                 status=TaskStatus(timestamp=stamp, state="pending", message="pending task scheduling", since_ns=now),
@@ -255,6 +255,8 @@ class Reconciler:
             others = [t for t in self._store.tasks.values() if t.id != task.id and self._takes_room(t)]
             here = sum(1 for t in others if t.service_id == service.id)
             reason = placement.refusal(task.spec, node, here, [_reserved(t) for t in others])
+            if self._cluster.locked and files_of(task.spec.container_spec):
+                reason = reason or "the swarm is locked: its secrets and configs cannot be read (docker swarm unlock)"
             if not reason:
                 self._runner.launch(task, service, node)
             elif task.status.err != reason:

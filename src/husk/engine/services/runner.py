@@ -7,7 +7,7 @@ it came, and `resume` goes on from there.
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine
 
 from husk.engine.clock import now_ns, rfc3339
 from husk.engine.containers.model import Container
@@ -25,7 +25,6 @@ from husk.tasks import Tasks
 log = logging.getLogger(__name__)
 
 PATIENCE = 1.0
-GRACE = 30.0
 
 
 class Runner:
@@ -87,17 +86,6 @@ class Runner:
     def refuse(self, task: Task, reason: str) -> None:
         """There is no place for it now."""
         self._work(task, self.move(task, "pending", "pending task scheduling", err=reason))
-
-    async def ended(self, tasks: Iterable[Task]) -> None:
-        """Wait for what is being done for tasks that nobody wants any more."""
-        self._wake()
-        for task in tasks:
-            deadline = asyncio.get_running_loop().time() + GRACE
-            while task.id in self._store.tasks and asyncio.get_running_loop().time() < deadline:
-                if (work := self._busy.get(task.id)) is not None:
-                    await asyncio.wait([work], timeout=GRACE)
-                else:
-                    await asyncio.sleep(0.01)
 
     async def forget_all(self) -> None:
         """Drop all tasks that belong to no service; returns when their containers are gone."""

@@ -10,7 +10,6 @@ from husk.engine.containers.names import random_name
 from husk.engine.containers.service import Containers
 from husk.engine.events import Events
 from husk.engine.filters import Filters
-from husk.engine.networks.model import Network
 from husk.engine.services import validate
 from husk.engine.services.cluster import Cluster
 from husk.engine.services.containers import container_name
@@ -26,6 +25,7 @@ from husk.engine.services.model import (
     Task,
     UpdateStatus,
 )
+from husk.engine.services.networks import SwarmNetworks, any_ingress
 from husk.engine.services.objects import Objects
 from husk.engine.services.reconciler import Reconciler
 from husk.engine.services.runner import Runner
@@ -47,6 +47,7 @@ class Services:
         reconciler: Reconciler,
         runner: Runner,
         endpoints: Endpoints,
+        networks: SwarmNetworks,
         secrets: Objects,
         configs: Objects,
         containers: Containers,
@@ -57,13 +58,15 @@ class Services:
         self._reconciler = reconciler
         self._runner = runner
         self._endpoints = endpoints
+        self.networks = networks
         self.secrets = secrets
         self.configs = configs
         self._containers = containers
         self._events = events
 
-    def started(self) -> None:
+    async def started(self) -> None:
         """The swarm or its node has changed."""
+        await self.networks.make_ingress()
         self._reconciler.wake()
 
     # --- services
@@ -146,20 +149,24 @@ class Services:
     async def leave(self, force: bool) -> None:
         """Give up the swarm: services, tasks and their containers go with it."""
         await self.cluster.leave(force)
+        await self.clear()
+
+    async def open(self) -> None:
+        """Go on from where the last daemon was, be it in the middle of leaving."""
+        if self.cluster.active:
+            await self.started()
+        elif self._store.services or self._store.tasks or self.networks.any():
+            await self.clear()
+
+    async def clear(self) -> None:
+        """Drop what belongs to a swarm that is gone."""
         await self._store.delete(*self._store.services.values())
         await self._runner.forget_all()
         await self.secrets.clear()
         await self.configs.clear()
+        await self.cluster.forget_keys()
         await self._endpoints.settle()
-        await self._endpoints.leave()
-
-    async def let_go(self, network: Network) -> None:
-        """A network is to be removed: wait for tasks of services that are gone to leave it; refuse it to others."""
-        if users := self._endpoints.users(network):
-            raise InvalidParameter(
-                f"rpc error: code = FailedPrecondition desc = network {network.id} is in use by service {users[0].id}"
-            )
-        await self._runner.ended(self._endpoints.ending(network))
+        await self.networks.leave()
 
     # --- tasks
 
@@ -197,7 +204,7 @@ class Services:
         validate.check(spec)
         self.secrets.check_references(spec.task_template.container_spec)
         self.configs.check_references(spec.task_template.container_spec)
-        self._endpoints.resolve(spec)
+        self.networks.resolve(spec)
 
     def _names(self) -> dict[str, str]:
         return {service.spec.name: service.id for service in self._store.services.values()}
@@ -236,6 +243,7 @@ class Services:
                     )
                 taken.add((port.protocol, port.published_port))
             result.append(port)
+        self.networks.check_ports(result)
         return result
 
 
@@ -266,7 +274,8 @@ def _runs(spec: ServiceSpec, ports: list[PortConfig]) -> bytes:
     """What makes tasks outdated when it changes."""
     host_ports = [port for port in ports if port.publish_mode == "host"]
     template = msgspec.structs.replace(spec.task_template, restart_policy=None, placement=None)
-    return msgspec.json.encode([template, spec.networks, host_ports, spec.mode if spec.mode.is_job else None])
+    job = spec.mode if spec.mode.is_job else None
+    return msgspec.json.encode([template, spec.networks, host_ports, any_ingress(ports), job])
 
 
 def _service_matches(service: Service, filters: Filters) -> bool:

@@ -1,0 +1,121 @@
+"""Which networks does a swarm have, and who needs them?
+
+The ingress network is made with the swarm, as in Docker. On one host it is a bridge like another: tasks of services
+with published ports in ingress mode are on it beside their own networks, and the ports lead to them there. So a service
+that is otherwise only on internal networks, or on none, is reached too. Nothing is resolved by name on it. Docker's
+`docker_gwbridge` has no counterpart: every bridge leads outside by itself.
+"""
+
+import asyncio
+import logging
+from collections.abc import Iterable, Sequence
+
+from husk.engine.networks.model import Network, NetworkRequest
+from husk.engine.networks.service import Networks
+from husk.engine.services.cluster import Cluster
+from husk.engine.services.containers import attachments
+from husk.engine.services.model import PortConfig, Service, ServiceSpec, Task
+from husk.engine.services.store import ClusterStore
+from husk.errors import Forbidden, HuskError, InvalidParameter
+
+log = logging.getLogger(__name__)
+
+INGRESS = "ingress"
+# How long the removal of a network waits for tasks to leave it.
+GRACE, INTERVAL = 30.0, 0.02
+_REFUSED = "rpc error: code = FailedPrecondition desc = "
+
+
+class SwarmNetworks:
+    def __init__(self, *, store: ClusterStore, cluster: Cluster, networks: Networks) -> None:
+        self._store = store
+        self._cluster = cluster
+        self._networks = networks
+
+    async def make_ingress(self) -> None:
+        """Make the ingress network of a swarm that never had one; whoever removes it has his reasons."""
+        if not self._cluster.active or self._cluster.record.ingress_made:
+            return
+        if ingress_of(self._networks.listing()) is None:
+            request = NetworkRequest(name=INGRESS, driver="overlay", ingress=True)
+            try:
+                await self._networks.create(request, self._cluster.pools)
+            except HuskError as error:
+                log.error("the swarm has no ingress network, ports in ingress mode are refused: %s", error.message)
+                return
+        await self._cluster.note_ingress()
+
+    def any(self) -> bool:
+        return any(network.scope == "swarm" for network in self._networks.listing())
+
+    async def create(self, request: NetworkRequest) -> Network:
+        """A network of the swarm; raises where there is none."""
+        _ = self._cluster.swarm
+        return await self._networks.create(request, self._cluster.pools)
+
+    def resolve(self, spec: ServiceSpec) -> None:
+        """Replace names of networks by their ids; raises for those that a service cannot be on."""
+        for attachment in (*spec.networks, *spec.task_template.networks):
+            network = self._networks.find(attachment.target)
+            if network.ingress:
+                raise InvalidParameter(
+                    "rpc error: code = InvalidArgument desc = Service cannot be explicitly attached to the ingress "
+                    f'network "{network.name}"'
+                )
+            if network.scope != "swarm" and not network.builtin:
+                raise Forbidden(
+                    f"The network {network.name} cannot be used with services. Only networks scoped to the swarm can "
+                    "be used, such as those created with the overlay driver."
+                )
+            attachment.target = network.name if network.builtin else network.id
+
+    def check_ports(self, ports: Iterable[PortConfig]) -> None:
+        if any_ingress(ports) and ingress_of(self._networks.listing()) is None:
+            raise InvalidParameter(_REFUSED + "service needs ingress network, but no ingress network is present")
+
+    def needed(self, network: Network) -> bool:
+        """Does it belong to the swarm's own, or to a service, whether that has tasks now or not?"""
+        return network.ingress or bool(self.users(network))
+
+    def users(self, network: Network) -> list[Service]:
+        """The services that are declared to be on a network."""
+        return [service for service in self._store.services.values() if network.id in _networks_of(service, network)]
+
+    async def let_go(self, network: Network) -> None:
+        """A network is to be removed: refuse it while services need it; wait for tasks that are about to leave it."""
+        if users := self.users(network):
+            raise InvalidParameter(
+                _REFUSED + f"ingress network cannot be removed because service {users[0].id} depends on it"
+                if network.ingress
+                else _REFUSED + f"network {network.id} is in use by service {users[0].id}"
+            )
+        for _ in range(int(GRACE / INTERVAL)):
+            if not self._leaving(network):
+                break
+            await asyncio.sleep(INTERVAL)
+
+    async def leave(self) -> None:
+        """The swarm is gone, and its networks with it."""
+        for network in [network for network in self._networks.listing() if network.scope == "swarm"]:
+            try:
+                await self._networks.remove(network.id)
+            except HuskError as error:
+                log.warning("network %s outlives the swarm: %s", network.name, error.message)
+
+    def _leaving(self, network: Network) -> list[Task]:
+        """Tasks that still have a container on a network though no service wants them there."""
+        members = {container.id for container in self._networks.members(network)}
+        return [task for task in self._store.tasks.values() if task.status.container_id in members]
+
+
+def ingress_of(networks: Sequence[Network]) -> Network | None:
+    return next((network for network in networks if network.ingress), None)
+
+
+def any_ingress(ports: Iterable[PortConfig]) -> bool:
+    return any(port.publish_mode == "ingress" for port in ports)
+
+
+def _networks_of(service: Service, asked: Network) -> set[str]:
+    found = {attachment.target for attachment in attachments(service)}
+    return found | {asked.id} if asked.ingress and any_ingress(service.ports) else found

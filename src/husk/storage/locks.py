@@ -1,0 +1,76 @@
+"""How is a key kept that only another key gives back? A lock file: the key, wrapped once for each key that opens it.
+
+Unlock keys are 32 random bytes, so what wraps is derived from them without stretching. The newest one is kept in the
+file too, sealed with the wrapped key: whoever has opened the lock may ask for it. Pure.
+"""
+
+import secrets
+
+import msgspec
+
+from husk.errors import SystemFault
+
+UNLOCK_KEY_BYTES = 32
+_NONCE_BYTES = 12
+_PURPOSE = b"husk: unlock the keys of a swarm"
+
+
+class _Lock(msgspec.Struct):
+    wrapped: list[bytes]
+    newest: bytes
+
+
+def make(key: bytes, unlock_keys: list[bytes]) -> bytes:
+    """A lock file that each of the unlock keys opens; the first is the newest."""
+    return msgspec.json.encode(
+        _Lock([_encrypt(_derived(unlock_key), key) for unlock_key in unlock_keys], _encrypt(key, unlock_keys[0]))
+    )
+
+
+def open_with(content: bytes, unlock_key: bytes) -> bytes | None:
+    """What is wrapped in a lock file; None when the key is not one of its keys."""
+    deriving = _derived(unlock_key)
+    return next((key for wrapped in _read(content).wrapped if (key := _decrypt(deriving, wrapped)) is not None), None)
+
+
+def newest_key(content: bytes, key: bytes) -> bytes:
+    found = _decrypt(key, _read(content).newest)
+    if found is None:
+        raise SystemFault("the lock file of the swarm does not belong to its key")
+    return found
+
+
+def has_others(content: bytes) -> bool:
+    """Does another key than the newest open it?"""
+    return len(_read(content).wrapped) > 1
+
+
+def _read(content: bytes) -> _Lock:
+    try:
+        return msgspec.json.decode(content, type=_Lock)
+    except msgspec.MsgspecError as error:
+        raise SystemFault(f"the lock file of the swarm is damaged: {error}") from error
+
+
+def _derived(unlock_key: bytes) -> bytes:
+    from cryptography.hazmat.primitives.hashes import SHA256
+    from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+    return HKDF(SHA256(), 32, None, _PURPOSE).derive(unlock_key)
+
+
+def _encrypt(key: bytes, value: bytes) -> bytes:
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+    nonce = secrets.token_bytes(_NONCE_BYTES)
+    return nonce + AESGCM(key).encrypt(nonce, value, _PURPOSE)
+
+
+def _decrypt(key: bytes, sealed: bytes) -> bytes | None:
+    from cryptography.exceptions import InvalidTag
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+    try:
+        return AESGCM(key).decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], _PURPOSE)
+    except InvalidTag:
+        return None
