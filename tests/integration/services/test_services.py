@@ -1,5 +1,6 @@
 """Services as the docker client makes, shows, changes and removes them."""
 
+import base64
 import json
 import subprocess
 import time
@@ -221,3 +222,28 @@ def test_events(swarm: Swarm) -> None:
         "events", "--since", since, "--until", str(int(time.time()) + 1), "--filter", "type=service"
     ).stdout
     assert "service create" in events and "service remove" in events
+
+
+def test_privileges(swarm: Swarm) -> None:
+    daemon = swarm.daemon
+    profile = {
+        "defaultAction": "SCMP_ACT_ALLOW",
+        "syscalls": [{"names": ["mkdir", "mkdirat"], "action": "SCMP_ACT_ERRNO"}],
+    }
+    wanted = {
+        "NoNewPrivileges": True,
+        "Seccomp": {"Mode": "custom", "Profile": base64.b64encode(json.dumps(profile).encode()).decode()},
+        "AppArmor": {"Mode": "disabled"},
+    }
+    container = {"Image": "busybox", "Command": ["sleep", "600"], "StopGracePeriod": 0, "Privileges": wanted}
+    body = {"Name": "web", "TaskTemplate": {"ContainerSpec": container}}
+    assert daemon.http("POST", "/services/create", body).status == 201
+    [task] = swarm.settles("web", 1)
+    assert swarm.inspect("web")["Spec"]["TaskTemplate"]["ContainerSpec"]["Privileges"] == wanted
+    refused = daemon.docker("exec", task, "mkdir", "/x", check=False)
+    assert refused.returncode != 0 and "Operation not permitted" in refused.stderr
+    assert "NoNewPrivs:\t1" in daemon.docker("exec", task, "cat", "/proc/self/status").stdout
+    container["Privileges"] = {"Seccomp": {"Mode": "custom", "Profile": "e30"}}
+    assert daemon.http("POST", "/services/create", {**body, "Name": "wrong"}).status == 400
+    container["Privileges"] = {"CredentialSpec": {"File": "x"}}
+    assert daemon.http("POST", "/services/create", {**body, "Name": "wrong"}).status == 501

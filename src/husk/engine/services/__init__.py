@@ -14,5 +14,5 @@ Modules: `model` (the types), `cluster` (the swarm, its one node, the versions o
 and tasks), `updates` (rolling update, pure part of the planner), `planner`, `placement` (constraints), `containers`
 (task → container configuration), `reconciler`, `runner` (work on single tasks that takes time), `endpoints` (virtual
 addresses, names, published ports), `objects` (secrets and configs, sealed), `delivery` (those as files in tasks),
-`validate`, `defaults`, `service` (what the edge calls).
+`networks` (ingress, who needs which), `privileges`, `validate`, `defaults`, `service` (what the edge calls).
 """

@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterable
 
 from husk.engine.containers.model import TASK_LABEL, Config, EndpointRequest, HostConfig, LogConfig, PortBinding
-from husk.engine.services.model import ContainerSpec, NetworkAttachment, Privileges, Service, Task, TaskResources
+from husk.engine.services import privileges
+from husk.engine.services.model import ContainerSpec, NetworkAttachment, Service, Task, TaskResources
 from husk.engine.services.placement import NodeFacts
 
 SERVICE_LABEL = "com.docker.swarm.service.id"
@@ -86,7 +87,7 @@ def _host_config(task: Task, service: Service, spec: ContainerSpec) -> HostConfi
     if task.spec.resources is not None:
         _swap(host, task.spec.resources)
     if spec.privileges is not None:
-        host.security_opt = _security(spec.privileges) or None
+        host.security_opt = privileges.options(spec.privileges) or None
     return host
 
 
@@ -95,13 +96,6 @@ def _swap(host: HostConfig, resources: TaskResources) -> None:
     host.memory_swappiness = resources.memory_swappiness
     if resources.swap_bytes is not None:
         host.memory_swap = -1 if resources.swap_bytes < 0 else host.memory + resources.swap_bytes
-
-
-def _security(privileges: Privileges) -> list[str]:
-    options = ["no-new-privileges"] if privileges.no_new_privileges else []
-    if privileges.seccomp and privileges.seccomp.get("Mode") == "unconfined":
-        options.append("seccomp=unconfined")
-    return options
 
 
 def attachments(service: Service) -> list[NetworkAttachment]:

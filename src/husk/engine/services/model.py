@@ -47,11 +47,30 @@ class DNSConfig(Struct, kw_only=True, rename="pascal", omit_defaults=True):
     options: list[str] = []
 
 
+class SELinuxContext(Struct, kw_only=True, rename="pascal", omit_defaults=True):
+    disable: bool = False
+    user: str = ""
+    role: str = ""
+    type: str = ""
+    level: str = ""
+
+
+class SeccompMode(Struct, kw_only=True, rename="pascal", omit_defaults=True):
+    """`profile` is the text of a profile, in base64."""
+
+    mode: str = ""
+    profile: str = ""
+
+
+class AppArmorMode(Struct, kw_only=True, rename="pascal", omit_defaults=True):
+    mode: str = ""
+
+
 class Privileges(Struct, kw_only=True, rename="pascal", omit_defaults=True):
     credential_spec: dict[str, object] | None = None
-    se_linux_context: dict[str, object] | None = field(default=None, name="SELinuxContext")
-    seccomp: dict[str, object] | None = None
-    app_armor: dict[str, object] | None = None
+    se_linux_context: SELinuxContext | None = field(default=None, name="SELinuxContext")
+    seccomp: SeccompMode | None = None
+    app_armor: AppArmorMode | None = None
     no_new_privileges: bool = False
 
 

@@ -1,7 +1,8 @@
 """May a service be declared like this? Says what is wrong in Docker's words and changes nothing. Pure."""
 
+from husk.engine.services import privileges
 from husk.engine.services.ids import check_service_name
-from husk.engine.services.model import ContainerSpec, Privileges, ServiceSpec, UpdateConfig
+from husk.engine.services.model import ContainerSpec, ServiceSpec, UpdateConfig
 from husk.engine.services.placement import parse_constraint
 from husk.errors import InvalidParameter, NotImplementedYet
 from husk.registry import reference
@@ -22,7 +23,7 @@ def check(spec: ServiceSpec) -> None:
         raise InvalidParameter(_PREFIX + "ContainerSpec: image reference must be provided")
     reference.parse(template.container_spec.image)
     _check_files(template.container_spec)
-    _check_privileges(template.container_spec.privileges)
+    privileges.check(template.container_spec.privileges)
     _check_mode(spec)
     policy = template.restart_policy
     if policy is not None:
@@ -57,18 +58,6 @@ def _check_files(spec: ContainerSpec) -> None:
                     f"'{file.name}'"
                 )
             targets[file.name] = name
-
-
-def _check_privileges(wanted: Privileges | None) -> None:
-    """What would be ignored is refused instead."""
-    if wanted is None:
-        return
-    if wanted.credential_spec or wanted.se_linux_context:
-        raise NotImplementedYet("credential specs and SELinux contexts of services are not implemented by Husk yet")
-    if wanted.app_armor and wanted.app_armor.get("Mode") not in ("", "default", None):
-        raise NotImplementedYet("AppArmor modes of services are not implemented by Husk yet")
-    if wanted.seccomp and wanted.seccomp.get("Mode") not in ("", "default", "unconfined", None):
-        raise NotImplementedYet("custom seccomp profiles of services are not implemented by Husk yet")
 
 
 def _check_mode(spec: ServiceSpec) -> None:
