@@ -221,6 +221,30 @@ async def _finish(child: Child, name: str, timeout: float) -> int:
     return returncode if returncode is not None else 0
 
 
+def _children(pid: int) -> list[int]:
+    """Descriptors of a process's children, for the caller to close."""
+    found = []
+    with suppress(OSError):
+        for number in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+            with suppress(ProcessLookupError):
+                found.append(pidfd_open(int(number)))
+    return found
+
+
+async def end_family(child: Child) -> None:
+    """Kill a child of ours and its children, and return when all have ended; their children are not meant."""
+    children = _children(child.pid)
+    try:
+        for pidfd in (child.pidfd, *children):
+            send_signal(pidfd, signal.SIGKILL)
+        for pidfd in (child.pidfd, *children):
+            await wait_exit(pidfd)
+    finally:
+        for pidfd in children:
+            os.close(pidfd)
+        child.close()
+
+
 def reap_later(child: Child) -> None:
     """Give up ownership: reap the child and close its descriptor whenever it ends."""
     loop = asyncio.get_running_loop()

@@ -18,7 +18,6 @@ What conmon 2.1.6 does that callers must know:
 import asyncio
 import contextlib
 import os
-import signal
 import socket
 from dataclasses import dataclass
 from pathlib import Path
@@ -109,9 +108,8 @@ class Monitor:
                 report = await read_report(reader)
         except BaseException as error:
             if child is not None:
-                # The runtime dies with its parent.
-                process.send_signal(child.pidfd, signal.SIGKILL)
-                process.reap_later(child)
+                # A runtime that is still at work would make things again that the caller removes.
+                await asyncio.shield(process.end_family(child))
             if isinstance(error, TimeoutError):
                 raise SystemFault(f"{runtime.name} create did not finish within {timeout:g} seconds") from None
             raise

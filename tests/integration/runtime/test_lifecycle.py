@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -14,7 +15,7 @@ from husk.runtime.limits import clamp, read_host_facts
 from husk.runtime.precompiled import CompiledFilters
 from husk.runtime.spec import Resources, Rlimit
 
-from .conftest import Workshop
+from .conftest import Box, Workshop
 
 
 async def test_a_container_runs_and_leaves_its_status_and_log(workshop: Workshop) -> None:
@@ -162,6 +163,25 @@ async def test_a_cancelled_create_leaves_nothing_running(workshop: Workshop) -> 
         await workshop.monitor.create(bundle, workshop.runtime, timeout=0.001)
     await workshop.runtime.delete(bundle.container_id, force=True)
     assert cgroups.processes(workshop.cgroup) == set()
+
+
+async def test_nothing_is_made_after_a_cancelled_create(workshop: Workshop) -> None:
+    """Cut off at another moment each time: what is removed then stays removed."""
+    for moment in range(20):
+        spec = workshop.spec("sleep", "100")
+        bundle = workshop.bundle(spec)
+        try:
+            created = await workshop.monitor.create(bundle, workshop.runtime, timeout=0.001 * moment)
+        except SystemFault:
+            pass
+        else:
+            pidfd = process.pidfd_open(created.monitor_pid)
+            workshop.boxes.append(Box(bundle, created, pidfd, workshop.runtime, workshop.monitor))
+        await workshop.runtime.delete(bundle.container_id, force=True)
+        cgroups.kill_all(spec.cgroup_path)
+        cgroups.remove(spec.cgroup_path)
+        await asyncio.sleep(0.02)
+        assert not list(Path("/sys/fs/cgroup").glob("*" + spec.cgroup_path))
 
 
 async def test_the_filter_holds_compiled_by_us_and_by_the_runtime(workshop: Workshop) -> None:
