@@ -127,3 +127,42 @@ def test_the_daemon_is_killed_while_it_works(fresh_swarm: Swarm, attempt: int) -
     swarm.daemon.kill9()
     swarm.daemon.start()
     until(lambda: not swarm.containers("web", all=True), "everything is gone with the service")
+
+
+def test_one_that_is_restarted_by_hand_is_not_one_too_many(swarm: Swarm) -> None:
+    swarm.create("web", "--replicas", "2")
+    before = swarm.settles("web", 2)
+    swarm.daemon.docker("restart", "-t", "0", before[0])
+    swarm.settles("web", 2)
+    # One that is history already is put back to rest.
+    swarm.daemon.docker("kill", before[1])
+    until(lambda: before[1] not in swarm.containers("web"), "it ends")
+    swarm.settles("web", 2)
+    swarm.daemon.docker("start", before[1])
+    until(lambda: before[1] not in swarm.containers("web"), "it ends again")
+    assert len(swarm.settles("web", 2)) == 2
+
+
+def test_another_name_or_a_pause_saves_no_container(swarm: Swarm) -> None:
+    swarm.create("web", "--replicas", "2")
+    renamed, paused = swarm.settles("web", 2)
+    swarm.daemon.docker("rename", renamed, "mine")
+    swarm.daemon.docker("pause", paused)
+    assert "mine" in swarm.daemon.docker("ps", "--format", "{{.Names}}").stdout
+    swarm.daemon.docker("service", "scale", "-d", "web=0")
+    until(lambda: not swarm.containers("web", all=True), "both are gone")
+
+
+def test_an_image_that_is_gone_and_comes_back(swarm: Swarm) -> None:
+    daemon = swarm.daemon
+    daemon.docker("tag", "busybox", "127.0.0.1:9/mine:1")
+    swarm.create("web", image="127.0.0.1:9/mine:1")
+    [container] = swarm.settles("web", 1)
+    daemon.docker("rmi", "-f", "127.0.0.1:9/mine:1")
+    assert swarm.settles("web", 1) == [container], "it runs on"
+    daemon.docker("kill", container)
+    until(lambda: "rejected" in swarm.states("web"), "there is nothing to make a new one of")
+    daemon.docker("tag", "busybox", "127.0.0.1:9/mine:1")
+    swarm.settles("web", 1)
+    swarm.remove_all()
+    daemon.docker("rmi", "127.0.0.1:9/mine:1")

@@ -5,6 +5,7 @@ import json
 import subprocess
 import time
 
+from tests.integration.services.test_endpoints import free_port
 from tests.support.swarm import FOREVER, QUICK, Swarm
 from tests.support.waiting import until
 
@@ -247,3 +248,48 @@ def test_privileges(swarm: Swarm) -> None:
     assert daemon.http("POST", "/services/create", {**body, "Name": "wrong"}).status == 400
     container["Privileges"] = {"CredentialSpec": {"File": "x"}}
     assert daemon.http("POST", "/services/create", {**body, "Name": "wrong"}).status == 501
+
+
+def test_tasks_leave_a_node_that_does_not_suit_them_any_more(swarm: Swarm) -> None:
+    daemon = swarm.daemon
+    daemon.docker("node", "update", "--label-add", "zone=north", "self")
+    swarm.create("web", "--replicas", "2", "--constraint", "node.labels.zone==north")
+    swarm.create("everywhere", "--mode", "global", "--constraint", "node.labels.zone==north")
+    swarm.settles("web", 2)
+    swarm.settles("everywhere", 1)
+    daemon.docker("node", "update", "--label-rm", "zone", "self")
+    until(lambda: not swarm.containers("web") and not swarm.containers("everywhere"), "they leave")
+    until(lambda: swarm.states("web").count("pending") == 2, "and wait for another node")
+    assert daemon.docker("service", "ls", "-f", "name=everywhere", "--format", "{{.Replicas}}").stdout.strip() == "0/0"
+    swarm.update("web", "--constraint-rm", "node.labels.zone==north")
+    swarm.settles("web", 2)
+
+
+def test_a_port_of_the_node_has_one_owner(swarm: Swarm) -> None:
+    port = free_port()
+    swarm.create("web", "--replicas", "2", "--publish", f"published={port},target=80,mode=host")
+    until(lambda: sorted(swarm.states("web")) == ["pending", "running"], "one has it, the other waits")
+    until(lambda: "host-mode port already in use" in str(swarm.tasks("web")), "it says why")
+    [owner] = swarm.containers("web")
+    swarm.daemon.docker("rm", "-f", owner)
+    until(lambda: swarm.containers("web") not in ([], [owner]), "the next one gets it")
+    until(lambda: swarm.states("web").count("running") == swarm.states("web").count("pending") == 1, "the other waits")
+
+
+def test_a_volume_for_each_task(swarm: Swarm) -> None:
+    swarm.create("db", "--replicas", "2", "--mount", "type=volume,source=data-{{.Task.Slot}},target=/data")
+    swarm.settles("db", 2)
+    assert swarm.daemon.docker("volume", "ls", "-q").stdout.split() == ["data-1", "data-2"]
+    swarm.remove_all()
+    swarm.daemon.docker("volume", "rm", "data-1", "data-2")
+
+
+def test_only_what_runs_is_desired_to(swarm: Swarm) -> None:
+    swarm.create("web", "--restart-delay", "1h")
+    [container] = swarm.settles("web", 1)
+    swarm.daemon.docker("kill", container)
+    until(lambda: swarm.states("web") == ["failed"], "its end is seen")
+    assert swarm.ps("web", "-f", "desired-state=running") == []
+    assert len(swarm.ps("web", "-f", "desired-state=shutdown")) == 1
+    node = swarm.ps("web")[0]["Node"]
+    assert len(swarm.ps("web", "-f", f"node={node}")) == 1 and swarm.ps("web", "-f", "node=other") == []

@@ -95,14 +95,9 @@ def task_document(task: Task) -> TaskDocument:
             err=status.err or UNSET,
             container_status=container,
         ),
-        # A task that was ended on purpose or has ended by itself is not wanted running any more.
-        desired_state=task.desired_state if task.alive or task.desired_state == "remove" else _ended(task),
+        desired_state=task.shown_desired_state,
         job_iteration=UNSET if task.job_iteration is None else ObjectVersion(index=task.job_iteration),
     )
-
-
-def _ended(task: Task) -> str:
-    return "complete" if task.desired_state == "complete" else "shutdown"
 
 
 def node_document(swarm: Swarm, facts: NodeFacts, version: str) -> NodeDocument:

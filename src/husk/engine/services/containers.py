@@ -3,6 +3,8 @@
 import re
 from collections.abc import Iterable
 
+import msgspec
+
 from husk.engine.containers.model import TASK_LABEL, Config, EndpointRequest, HostConfig, LogConfig, PortBinding
 from husk.engine.services import privileges
 from husk.engine.services.model import ContainerSpec, NetworkAttachment, Service, Task, TaskResources
@@ -48,16 +50,16 @@ def container_config(
         },
         exposed_ports={f"{port.target_port}/{port.protocol}": {} for port in service.ports} or None,
     )
-    return container_name(task), config, _host_config(task, service, spec), _endpoints(service)
+    return container_name(task), config, _host_config(task, service, spec, words), _endpoints(service)
 
 
-def _host_config(task: Task, service: Service, spec: ContainerSpec) -> HostConfig:
+def _host_config(task: Task, service: Service, spec: ContainerSpec, words: dict[str, str]) -> HostConfig:
     limits = task.spec.resources.limits if task.spec.resources else None
     reservations = task.spec.resources.reservations if task.spec.resources else None
     networks = [attachment.target for attachment in (*attachments(service), *_ingress(service))]
     host = HostConfig(
         network_mode=networks[0] if networks else "default",
-        mounts=list(spec.mounts) or None,
+        mounts=[msgspec.structs.replace(mount, source=fill(mount.source, words)) for mount in spec.mounts] or None,
         readonly_rootfs=spec.read_only,
         init=spec.init,
         extra_hosts=[_host_entry(entry) for entry in spec.hosts] or None,

@@ -294,6 +294,13 @@ class Task(Struct, kw_only=True):
     def wanted(self) -> bool:
         return self.desired_state in ("running", "complete", "ready")
 
+    @property
+    def shown_desired_state(self) -> str:
+        """A task that was ended on purpose or has ended by itself is not wanted running any more."""
+        if self.alive or self.desired_state in ("remove", "complete"):
+            return self.desired_state
+        return "shutdown"
+
 
 class ObjectSpec(Struct, kw_only=True, rename="pascal", omit_defaults=True):
     """A secret or a config as a client declares it; the value is in base64."""

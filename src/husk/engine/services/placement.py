@@ -1,14 +1,21 @@
 """May a task run on this node? Constraints, limits per node and room for reservations. Pure."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from husk.engine.services.model import Amount, TaskSpec
+from husk.engine.services.model import Amount, Placement, Platform, TaskSpec
 from husk.errors import InvalidParameter
 
 _CONSTRAINT = re.compile(r"\s*([a-z_][a-z0-9_.\-/]*)\s*(==|!=)\s*(.*\S)\s*", re.IGNORECASE)
 _KEYS = ("node.id", "node.hostname", "node.ip", "node.role", "node.platform.os", "node.platform.arch")
+
+
+# Names that others give to a kernel's word for its machine.
+_ARCHITECTURES = {"amd64": "x86_64", "arm64": "aarch64", "386": "i386"}
+
+# (protocol, number)
+Port = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,21 +71,49 @@ def parse_constraint(text: str) -> Constraint:
     return Constraint(key, match[2] == "==", match[3])
 
 
-def refusal(spec: TaskSpec, node: NodeFacts, here: int, reserved: Iterable[Amount]) -> str:
-    """Why a new task cannot be placed, empty if it can. `here` counts the service's tasks on the node already."""
+def suits(placement: Placement | None, node: NodeFacts) -> bool:
+    """Do the constraints hold? Tasks leave a node that they hold on no more."""
+    return placement is None or all(parse_constraint(text).holds(node) for text in placement.constraints)
+
+
+def refusal(
+    spec: TaskSpec,
+    node: NodeFacts,
+    here: int,
+    reserved: Iterable[Amount],
+    ports: Collection[Port] = (),
+    taken: Collection[Port] = (),
+) -> str:
+    """Why a new task cannot be placed, empty if it can. `here` counts the service's tasks on the node already.
+
+    `ports` of the node itself are wanted, `taken` are those that tasks have.
+    """
     if node.availability != "active":
         return "no suitable node (1 node not available for new tasks)"
     placement = spec.placement
+    if not suits(placement, node):
+        return "no suitable node (scheduling constraints not satisfied on 1 node)"
     if placement is not None:
-        if not all(parse_constraint(text).holds(node) for text in placement.constraints):
-            return "no suitable node (scheduling constraints not satisfied on 1 node)"
+        if placement.platforms and not any(_is_platform(wanted, node) for wanted in placement.platforms):
+            return "no suitable node (unsupported platform on 1 node)"
         if placement.max_replicas and here >= placement.max_replicas:
             return "no suitable node (max replicas per node limit exceed)"
+    if any(port in taken for port in ports):
+        return "no suitable node (host-mode port already in use on 1 node)"
     wanted = spec.resources.reservations if spec.resources else None
     if wanted is not None:
-        taken = list(reserved)
-        cpus = sum(amount.nano_cpus for amount in taken) + wanted.nano_cpus
-        memory = sum(amount.memory_bytes for amount in taken) + wanted.memory_bytes
+        others = list(reserved)
+        cpus = sum(amount.nano_cpus for amount in others) + wanted.nano_cpus
+        memory = sum(amount.memory_bytes for amount in others) + wanted.memory_bytes
         if cpus > node.nano_cpus or memory > node.memory:
             return "no suitable node (insufficient resources on 1 node)"
     return ""
+
+
+def _is_platform(wanted: Platform, node: NodeFacts) -> bool:
+    """What a platform leaves open, any node has."""
+    return wanted.os.lower() in ("", node.os) and _architecture(wanted.architecture) in ("", node.architecture)
+
+
+def _architecture(name: str) -> str:
+    return _ARCHITECTURES.get(name.lower(), name.lower())

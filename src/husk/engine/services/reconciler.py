@@ -9,6 +9,8 @@ import asyncio
 import contextlib
 import logging
 
+import msgspec
+
 from husk.engine.clock import now_ns, rfc3339
 from husk.engine.containers.model import TASK_LABEL, Container
 from husk.engine.containers.service import Containers
@@ -98,9 +100,13 @@ class Reconciler:
                 alarms.append(alarm)
         try:
             await self._endpoints.settle()
-        except HuskError as error:
-            log.warning("services are not reachable as they should be: %s", error.message)
+        except (HuskError, OSError) as error:
+            log.warning("services are not reachable as they should be: %s", error)
             alarms.append(now_ns() + RETRY_NS)
+        for task in list(self._store.tasks.values()):
+            # Only now: new connections lead to others already.
+            if task.alive and not task.wanted and not self._runner.ending(task):
+                self._runner.end(task)
         return min(alarms, default=None)
 
     async def _tend(self, service: Service) -> int | None:
@@ -112,7 +118,9 @@ class Reconciler:
             await self._observe(self._tasks_of(service))
             version = service.version
             tasks = self._tasks_of(service)
-            decided = plan(service, tasks, now_ns(), drained=node.availability == "drain", retention=retention)
+            suits = placement.suits(service.spec.task_template.placement, node)
+            drained = node.availability == "drain" or not suits
+            decided = plan(service, tasks, now_ns(), drained=drained, retention=retention)
             changed = await self._apply(service, version, decided)
             self._place(service, node)
             if not changed:
@@ -128,12 +136,19 @@ class Reconciler:
     async def _observe(self, tasks: list[Task]) -> None:
         """Bring task records up to what their containers are, and go on with what was cut off."""
         for task in tasks:
-            if not task.alive or self._runner.busy(task):
+            if self._runner.busy(task):
                 continue
-            if task.status.state in ("starting", "running"):
+            if task.alive and task.status.state in ("starting", "running"):
                 await self._observe_one(task)
-            if task.alive and not task.wanted:
+            elif not task.alive and self._runs(task):
+                # Somebody has started the container of a task that is history.
                 self._runner.end(task)
+
+    def _runs(self, task: Task) -> bool:
+        try:
+            return bool(task.status.container_id) and self._containers.find(task.status.container_id).state.running
+        except HuskError:
+            return False
 
     async def _observe_one(self, task: Task) -> None:
         try:
@@ -185,7 +200,6 @@ class Reconciler:
                     task = self._store.tasks[task_id]
                     task.desired_state = "remove" if remove else "shutdown"
                     await self._store.save(task)
-                    self._runner.end(task)
                 case Forget(task_id):
                     old = self._store.tasks.get(task_id)
                     if old is None or self._runner.busy(old):
@@ -254,13 +268,21 @@ class Reconciler:
                 continue
             others = [t for t in self._store.tasks.values() if t.id != task.id and self._takes_room(t)]
             here = sum(1 for t in others if t.service_id == service.id)
-            reason = placement.refusal(task.spec, node, here, [_reserved(t) for t in others])
+            taken = [port for t in others for port in self._host_ports(t)]
+            spec = msgspec.structs.replace(task.spec, placement=service.spec.task_template.placement)
+            reserved = [_reserved(t) for t in others]
+            reason = placement.refusal(spec, node, here, reserved, self._host_ports(task), taken)
             if self._cluster.locked and files_of(task.spec.container_spec):
                 reason = reason or "the swarm is locked: its secrets and configs cannot be read (docker swarm unlock)"
             if not reason:
                 self._runner.launch(task, service, node)
             elif task.status.err != reason:
                 self._runner.refuse(task, reason)
+
+    def _host_ports(self, task: Task) -> list[placement.Port]:
+        service = self._store.services.get(task.service_id)
+        ports = service.ports if service is not None else []
+        return [(p.protocol, p.published_port) for p in ports if p.publish_mode == "host" and p.published_port]
 
     def _takes_room(self, task: Task) -> bool:
         return task.alive and (task.status.state != "pending" or self._runner.launching(task))

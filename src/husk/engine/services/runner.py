@@ -45,6 +45,7 @@ class Runner:
         self._tasks = Tasks()
         self._busy: dict[str, asyncio.Task[None]] = {}
         self._launching: set[str] = set()
+        self._ending: set[str] = set()
         self._credentials: dict[str, Credentials] = {}
 
     def busy(self, task: Task) -> bool:
@@ -53,6 +54,9 @@ class Runner:
     def launching(self, task: Task) -> bool:
         """Has it been given its place, whatever its record says yet?"""
         return task.id in self._launching
+
+    def ending(self, task: Task) -> bool:
+        return task.id in self._ending
 
     def remember(self, service_id: str, credentials: Credentials | None) -> None:
         """For pulling the service's image; kept in memory only."""
@@ -75,10 +79,12 @@ class Runner:
     def end(self, task: Task) -> None:
         """Stop a task that is not wanted any more, whatever is being done for it now."""
         self._work(task, self._end(task, self._cut_off(task)))
+        self._ending.add(task.id)
 
     def forget(self, task: Task) -> None:
         """Drop a task with its container."""
         self._work(task, self._forget(task, self._cut_off(task)))
+        self._ending.add(task.id)
 
     def fail_unhealthy(self, task: Task) -> None:
         self._work(task, self._fail_unhealthy(task))
@@ -139,13 +145,13 @@ class Runner:
         await _ended(former)
         await self._stop(task)
         with contextlib.suppress(NotFound):
-            await self._containers.remove(container_name(task), True, True, False)
+            await self._containers.remove(_container_of(task), True, True, False)
         await self._deliveries.release(task)
         await self._store.delete(task)
 
     async def _stop(self, task: Task) -> None:
         with contextlib.suppress(NotFound, NotModified):
-            await self._containers.stop(container_name(task), None, "")
+            await self._containers.stop(_container_of(task), None, "")
 
     async def _fail_unhealthy(self, task: Task) -> None:
         await self._stop(task)
@@ -156,7 +162,7 @@ class Runner:
 
     def _exit_code(self, task: Task) -> int:
         try:
-            return self._containers.find(container_name(task)).state.exit_code
+            return self._containers.find(_container_of(task)).state.exit_code
         except NotFound:
             return 0
 
@@ -173,6 +179,7 @@ class Runner:
             if self._busy.get(task.id) is ended:
                 del self._busy[task.id]
                 self._launching.discard(task.id)
+                self._ending.discard(task.id)
             self._wake()
 
         running.add_done_callback(done)
@@ -223,6 +230,11 @@ async def _ended(former: asyncio.Task[None] | None) -> None:
     """What was cut off may still be making a container: nothing is decided before it is over."""
     if former is not None:
         await asyncio.wait([former])
+
+
+def _container_of(task: Task) -> str:
+    """Its id where that is known: somebody may have given the container another name."""
+    return task.status.container_id or container_name(task)
 
 
 def _reason(error: Exception) -> str:

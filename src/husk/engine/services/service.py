@@ -27,6 +27,7 @@ from husk.engine.services.model import (
 )
 from husk.engine.services.networks import SwarmNetworks, any_ingress
 from husk.engine.services.objects import Objects
+from husk.engine.services.placement import NodeFacts
 from husk.engine.services.reconciler import Reconciler
 from husk.engine.services.runner import Runner
 from husk.engine.services.store import ClusterStore, resolve
@@ -130,10 +131,11 @@ class Services:
             state = "rollback_started" if rollback else "updating"
             message = "manually requested rollback" if rollback else "update in progress"
             service.update_status = UpdateStatus(state=state, started_at=rfc3339(now_ns()), message=message)
-            if spec.mode.is_job:
-                service.job_iteration += 1
-                service.job_started_at = rfc3339(now_ns())
-                service.update_status = None
+        if spec.mode.is_job:
+            # To update a job is to run it again, whatever has changed.
+            service.job_iteration += 1
+            service.job_started_at = rfc3339(now_ns())
+            service.update_status = None
         self._runner.remember(service.id, credentials)
         await self._endpoints.assign(service)
         await self._store.save(service)
@@ -177,9 +179,9 @@ class Services:
     def tasks(self, filters: Filters) -> list[Task]:
         self._require_swarm()
         wanted = self._services_named(filters.get("service"))
-        node_id = self.cluster.swarm.node_id
+        node = self.cluster.node_facts()
         versions = {service.id: service.spec_version for service in self._store.services.values()}
-        return [t for t in self._store.tasks.values() if _task_matches(t, filters, wanted, node_id, versions)]
+        return [t for t in self._store.tasks.values() if _task_matches(t, filters, wanted, node, versions)]
 
     def tasks_of(self, service: Service) -> list[Task]:
         return [task for task in self._store.tasks.values() if task.service_id == service.id]
@@ -189,7 +191,7 @@ class Services:
         found = []
         for task in tasks:
             try:
-                found.append((task, self._containers.logs(container_name(task), query)))
+                found.append((task, self._containers.logs(task.status.container_id or container_name(task), query)))
             except NotFound:
                 continue
         return found
@@ -291,13 +293,13 @@ def _service_matches(service: Service, filters: Filters) -> bool:
 
 
 def _task_matches(
-    task: Task, filters: Filters, services: set[str] | None, node_id: str, versions: dict[str, int]
+    task: Task, filters: Filters, services: set[str] | None, node: NodeFacts, versions: dict[str, int]
 ) -> bool:
     tests: dict[str, Callable[[str], bool]] = {
         "id": task.id.startswith,
         "name": lambda value: container_name(task).startswith(value),
-        "desired-state": lambda value: value == ("running" if task.wanted else "shutdown"),
-        "node": lambda value: value == "self" or node_id.startswith(value),
+        "desired-state": lambda value: value == task.shown_desired_state,
+        "node": lambda value: value in ("self", node.hostname) or node.id.startswith(value),
         "_up-to-date": lambda value: (value == "true") == (versions.get(task.service_id) == task.spec_version),
     }
     labels = task.spec.container_spec.labels if task.spec.container_spec else {}

@@ -1,7 +1,7 @@
 """How does a service get from one template to the next? Rolling update and rollback. Pure; part of the planner.
 
 An update is under way while the service's status says so. Slots are replaced in order, `parallelism` at a time; one
-counts as done when its new task has run for `delay`. New tasks that fail within `monitor` of their start count against
+counts as done when its new task has run for `delay`. New tasks that never run, or fail within `monitor`, count against
 `max_failure_ratio`; beyond it the update pauses, goes on, or is rolled back, as `failure_action` says.
 """
 
@@ -84,7 +84,7 @@ def _failures(service: Service, slots: Mapping[int, list[Task]], begun: int, mon
         and task.created_ns >= begun
         and task.status.state in ("failed", "rejected")
         and task.wanted
-        and task.status.since_ns - (task.status.started_ns or task.created_ns) <= monitor
+        and (not task.status.started_ns or task.status.since_ns - task.status.started_ns <= monitor)
     ]
 
 

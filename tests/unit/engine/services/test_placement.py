@@ -2,7 +2,7 @@
 
 import pytest
 
-from husk.engine.services.model import Amount, Placement, TaskResources, TaskSpec
+from husk.engine.services.model import Amount, Placement, Platform, TaskResources, TaskSpec
 from husk.engine.services.placement import NodeFacts, parse_constraint, refusal
 from husk.errors import InvalidParameter
 
@@ -71,3 +71,19 @@ def test_as_many_per_node_as_allowed():
 def test_a_node_that_takes_no_tasks(availability: str):
     node = NodeFacts(id="n", hostname="h", availability=availability)
     assert "not available" in refusal(TaskSpec(), node, 0, [])
+
+
+def test_a_platform_must_be_the_nodes_own():
+    def placed(*platforms: Platform) -> str:
+        return refusal(TaskSpec(placement=Placement(platforms=list(platforms))), NODE, 0, [])
+
+    assert placed() == placed(Platform(architecture="amd64", os="linux")) == placed(Platform(os="linux")) == ""
+    assert placed(Platform(architecture="arm64", os="linux"), Platform(architecture="x86_64", os="linux")) == ""
+    assert "unsupported platform" in placed(Platform(architecture="arm64", os="linux"))
+    assert "unsupported platform" in placed(Platform(architecture="amd64", os="windows"))
+
+
+def test_a_port_of_the_node_is_given_once():
+    taken = [("tcp", 80)]
+    assert refusal(TaskSpec(), NODE, 0, [], [("tcp", 81), ("udp", 80)], taken) == ""
+    assert "host-mode port already in use" in refusal(TaskSpec(), NODE, 0, [], [("tcp", 80)], taken)
