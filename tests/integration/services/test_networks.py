@@ -16,6 +16,10 @@ def networks_of(daemon: Daemon, container: str) -> set[str]:
     return set(daemon.http("GET", f"/containers/{container}/json").json()["NetworkSettings"]["Networks"])
 
 
+def ingress_address(daemon: Daemon, container: str) -> str:
+    return str(shown(daemon, "ingress")["Containers"][container]["IPv4Address"])
+
+
 def test_a_swarm_comes_with_an_ingress_network(fresh_daemon: Daemon) -> None:
     daemon = fresh_daemon
     assert daemon.http("GET", "/networks/ingress").status == 404
@@ -50,6 +54,9 @@ def test_it_is_removed_and_made_as_docker_allows(fresh_swarm: Swarm) -> None:
     ingress = shown(daemon, "ingress")
     assert networks_of(daemon, container) == {"ingress"}
     assert [v["NetworkID"] for v in swarm.inspect("web")["Endpoint"]["VirtualIPs"]] == [ingress["Id"]]
+    [attachment] = swarm.tasks("web")[0]["NetworksAttachments"]
+    assert (attachment["Network"]["ID"], attachment["Network"]["Spec"]["Ingress"]) == (ingress["Id"], True)
+    assert attachment["Addresses"] == [ingress_address(daemon, container)]
     needed = daemon.http("DELETE", "/networks/ingress")
     assert needed.status == 400 and "ingress network cannot be removed because service" in needed.message
     swarm.update("web", "--publish-rm", "80")

@@ -213,6 +213,20 @@ def test_logs(swarm: Swarm) -> None:
         follower.kill()
 
 
+def test_whoever_follows_a_service_hears_its_next_tasks_too(swarm: Swarm) -> None:
+    daemon = swarm.daemon
+    swarm.create("talk", args=["sh", "-c", "echo I am $HOSTNAME; exec sleep 600"])
+    [first] = swarm.settles("talk", 1)
+    with daemon.docker_process("service", "logs", "-f", "--raw", "talk", stderr=subprocess.DEVNULL) as follower:
+        assert follower.stdout is not None and follower.stdout.readline() == f"I am {first[:12]}\n".encode()
+        daemon.docker("rm", "-f", first)
+        until(lambda: swarm.containers("talk") not in ([], [first]), "it is replaced")
+        [second] = swarm.settles("talk", 1)
+        assert follower.stdout.readline() == f"I am {second[:12]}\n".encode()
+        daemon.docker("service", "rm", "talk")
+        assert follower.stdout.read() == b"", "there is nothing to follow any more"
+
+
 def test_events(swarm: Swarm) -> None:
     daemon = swarm.daemon
     since = str(int(time.time()))

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 
+import msgspec
 from aiohttp import web
 
 from husk.api.call import Call
@@ -63,25 +64,36 @@ async def remove(call: Call) -> web.StreamResponse:
 
 async def tasks(call: Call) -> web.StreamResponse:
     filters = Filters.parse(call.text("filters"), (*TASK_FILTERS, "label!"))
-    return call.json([views.task_document(task) for task in call.engine.services.tasks(filters)])
+    services = call.engine.services
+    return call.json([views.task_document(task, services.places_of(task)) for task in services.tasks(filters)])
 
 
 async def task(call: Call) -> web.StreamResponse:
-    return call.json(views.task_document(call.engine.services.find_task(call.argument)))
+    services = call.engine.services
+    found = services.find_task(call.argument)
+    return call.json(views.task_document(found, services.places_of(found)))
 
 
 async def service_logs(call: Call) -> web.StreamResponse:
     services = call.engine.services
-    return await _logs(call, services.tasks_of(services.find(call.argument)))
+    service = services.find(call.argument)
+    with services.followers.following(service.id) as coming:
+        return await _logs(call, services.tasks_of(service), coming if call.flag("follow") else None)
 
 
 async def task_logs(call: Call) -> web.StreamResponse:
     return await _logs(call, [call.engine.services.find_task(call.argument)])
 
 
-async def _logs(call: Call, tasks: list[Task]) -> web.StreamResponse:
-    """The logs of several tasks as they come, each line with the task it is from where the client asks for details."""
-    sources = call.engine.services.logs_of(tasks, log_query(call))
+async def _logs(
+    call: Call, tasks: list[Task], coming: "asyncio.Queue[Task | None] | None" = None
+) -> web.StreamResponse:
+    """The logs of several tasks as they come, each line with the task it is from where the client asks for details.
+
+    `coming` are tasks that start later, whose logs belong to it too.
+    """
+    query = log_query(call)
+    sources = call.engine.services.logs_of(tasks, query)
     tty = any(t.spec.container_spec is not None and t.spec.container_spec.tty for t in tasks)
     plain = tty or call.version < WITH_MULTIPLEXED_TYPE
     response = await call.stream(RAW_STREAM if plain else MULTIPLEXED_STREAM)
@@ -99,10 +111,30 @@ async def _logs(call: Call, tasks: list[Task]) -> web.StreamResponse:
             await queue.put(None)
 
     carriers = Tasks()
+    known = {task.id for task, _ in sources}
+    left = len(sources)
+
+    async def join(coming: "asyncio.Queue[Task | None]") -> None:
+        """Each task that comes is one more to wait for, and so is whether another comes."""
+        nonlocal left
+        try:
+            while (task := await coming.get()) is not None:
+                if task.id in known:
+                    continue
+                known.add(task.id)
+                whole = msgspec.structs.replace(query, tail=None)
+                for found, batches in call.engine.services.logs_of([task], whole):
+                    left += 1
+                    carriers.spawn(carry(found, batches), f"log of task {task.id}")
+        finally:
+            await queue.put(None)
+
     try:
         for task, batches in sources:
             carriers.spawn(carry(task, batches), f"log of task {task.id}")
-        left = len(sources)
+        if coming is not None:
+            left += 1
+            carriers.spawn(join(coming), "tasks to come")
         while left:
             if (data := await queue.get()) is None:
                 left -= 1

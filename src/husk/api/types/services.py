@@ -72,6 +72,43 @@ class StatusDocument(Struct, kw_only=True, rename="pascal"):
     port_status: dict[str, object] = {}
 
 
+class NetworkSpecDocument(Struct, kw_only=True, rename="pascal"):
+    name: str
+    labels: dict[str, str]
+    driver_configuration: DriverSpec
+    internal: bool
+    attachable: bool
+    ingress: bool
+    scope: str
+
+
+class IpamPool(Struct, kw_only=True, rename="pascal"):
+    subnet: str
+    gateway: str
+
+
+class IpamOptions(Struct, kw_only=True, rename="pascal"):
+    driver: DriverSpec
+    configs: list[IpamPool]
+
+
+class NetworkDocument(Struct, kw_only=True, rename="pascal"):
+    """A network of the swarm as tasks refer to it."""
+
+    id: str = field(name="ID")
+    version: ObjectVersion
+    created_at: str
+    updated_at: str
+    spec: NetworkSpecDocument
+    driver_state: DriverSpec
+    ipam_options: IpamOptions = field(name="IPAMOptions")
+
+
+class NetworkAttachmentDocument(Struct, kw_only=True, rename="pascal"):
+    network: NetworkDocument
+    addresses: list[str]
+
+
 class TaskDocument(Struct, kw_only=True, rename="pascal"):
     id: str = field(name="ID")
     version: ObjectVersion
@@ -84,6 +121,7 @@ class TaskDocument(Struct, kw_only=True, rename="pascal"):
     node_id: str = field(name="NodeID")
     status: StatusDocument
     desired_state: str
+    networks_attachments: list[NetworkAttachmentDocument] | UnsetType = UNSET
     job_iteration: ObjectVersion | UnsetType = UNSET
 
 

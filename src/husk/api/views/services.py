@@ -1,15 +1,21 @@
 """How do swarm, nodes, services and tasks look on the wire? Pure: records in, documents out."""
 
 import base64
+from collections.abc import Sequence
 
 from msgspec import UNSET
 
 from husk.api.types.services import (
     ContainerStatus,
     Endpoint,
+    IpamOptions,
+    IpamPool,
     JobStatus,
     JoinTokens,
     ManagerStatus,
+    NetworkAttachmentDocument,
+    NetworkDocument,
+    NetworkSpecDocument,
     NodeDescription,
     NodeDocument,
     NodeEngine,
@@ -25,9 +31,10 @@ from husk.api.types.services import (
     SwarmDocument,
     TaskDocument,
 )
+from husk.engine.networks.model import Network
 from husk.engine.services.cluster import Swarm
 from husk.engine.services.defaults import with_defaults
-from husk.engine.services.model import ClusterObject, Service, Task
+from husk.engine.services.model import ClusterObject, DriverSpec, Service, Task
 from husk.engine.services.placement import NodeFacts
 
 MANAGER_PORT = 2377
@@ -72,7 +79,8 @@ def _status(service: Service, tasks: list[Task]) -> ServiceStatus:
     return ServiceStatus(running_tasks=running, desired_tasks=desired, completed_tasks=completed)
 
 
-def task_document(task: Task) -> TaskDocument:
+def task_document(task: Task, places: Sequence[tuple[Network, str]] = ()) -> TaskDocument:
+    """`places` are its networks, with its address on each."""
     status = task.status
     container = (
         ContainerStatus(container_id=status.container_id, pid=status.pid, exit_code=status.exit_code)
@@ -96,7 +104,35 @@ def task_document(task: Task) -> TaskDocument:
             container_status=container,
         ),
         desired_state=task.shown_desired_state,
+        networks_attachments=[_attachment(network, address) for network, address in places] or UNSET,
         job_iteration=UNSET if task.job_iteration is None else ObjectVersion(index=task.job_iteration),
+    )
+
+
+def _attachment(network: Network, address: str) -> NetworkAttachmentDocument:
+    driver = DriverSpec(name=network.driver)
+    return NetworkAttachmentDocument(
+        network=NetworkDocument(
+            id=network.id,
+            version=ObjectVersion(index=1),
+            created_at=network.created,
+            updated_at=network.created,
+            spec=NetworkSpecDocument(
+                name=network.name,
+                labels=network.labels,
+                driver_configuration=driver,
+                internal=network.internal,
+                attachable=network.attachable,
+                ingress=network.ingress,
+                scope=network.scope,
+            ),
+            driver_state=driver,
+            ipam_options=IpamOptions(
+                driver=DriverSpec(name="default"),
+                configs=[IpamPool(subnet=network.subnet, gateway=network.gateway)],
+            ),
+        ),
+        addresses=[address],
     )
 
 

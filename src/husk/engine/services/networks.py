@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Iterable, Sequence
 
+from husk.engine.containers.model import Container
 from husk.engine.networks.model import Network, NetworkRequest
 from husk.engine.networks.service import Networks
 from husk.engine.services.cluster import Cluster
@@ -72,6 +73,16 @@ class SwarmNetworks:
     def check_ports(self, ports: Iterable[PortConfig]) -> None:
         if any_ingress(ports) and ingress_of(self._networks.listing()) is None:
             raise InvalidParameter(_REFUSED + "service needs ingress network, but no ingress network is present")
+
+    def places_of(self, container: Container) -> list[tuple[Network, str]]:
+        """The swarm's networks that a container is on now, with its address there in the form 10.0.1.5/24."""
+        return [
+            (network, f"{endpoint.ip_address}/{endpoint.prefix_len}")
+            for network in self._networks.listing()
+            if network.scope == "swarm"
+            and (endpoint := container.endpoints.get(network.name)) is not None
+            and endpoint.ip_address
+        ]
 
     def needed(self, network: Network) -> bool:
         """Does it belong to the swarm's own, or to a service, whether that has tasks now or not?"""

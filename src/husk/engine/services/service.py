@@ -10,10 +10,12 @@ from husk.engine.containers.names import random_name
 from husk.engine.containers.service import Containers
 from husk.engine.events import Events
 from husk.engine.filters import Filters
+from husk.engine.networks.model import Network
 from husk.engine.services import validate
 from husk.engine.services.cluster import Cluster
 from husk.engine.services.containers import container_name
 from husk.engine.services.endpoints import Endpoints
+from husk.engine.services.following import Followers
 from husk.engine.services.ids import new_id
 from husk.engine.services.model import (
     Mode,
@@ -31,7 +33,7 @@ from husk.engine.services.placement import NodeFacts
 from husk.engine.services.reconciler import Reconciler
 from husk.engine.services.runner import Runner
 from husk.engine.services.store import ClusterStore, resolve
-from husk.errors import Conflict, InvalidParameter, NotFound
+from husk.errors import Conflict, HuskError, InvalidParameter, NotFound
 from husk.registry.auth import Credentials
 
 SERVICE_FILTERS = ("id", "label", "mode", "name", "runtime")
@@ -64,6 +66,7 @@ class Services:
         self.configs = configs
         self._containers = containers
         self._events = events
+        self.followers = Followers(store, events)
 
     async def started(self) -> None:
         """The swarm or its node has changed."""
@@ -185,6 +188,13 @@ class Services:
 
     def tasks_of(self, service: Service) -> list[Task]:
         return [task for task in self._store.tasks.values() if task.service_id == service.id]
+
+    def places_of(self, task: Task) -> list[tuple[Network, str]]:
+        """The networks of the swarm that a task is on, with its addresses there."""
+        try:
+            return self.networks.places_of(self._containers.find(task.status.container_id))
+        except HuskError:
+            return []
 
     def logs_of(self, tasks: list[Task], query: LogQuery) -> list[tuple[Task, AsyncIterator[list[LogRecord]]]]:
         """The log of each task that has a container."""

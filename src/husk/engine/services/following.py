@@ -1,0 +1,42 @@
+"""Which tasks does a service get from now on? For those who follow its logs."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from husk.engine.containers.model import TASK_LABEL
+from husk.engine.events import Event, Events
+from husk.engine.services.containers import SERVICE_LABEL
+from husk.engine.services.model import Task
+from husk.engine.services.store import ClusterStore
+
+
+class Followers:
+    def __init__(self, store: ClusterStore, events: Events) -> None:
+        self._store = store
+        self._queues: dict[str, set[asyncio.Queue[Task | None]]] = {}
+        events.observe(self._noticed)
+
+    @contextmanager
+    def following(self, service_id: str) -> Iterator["asyncio.Queue[Task | None]"]:
+        """A queue of the tasks whose containers start from now on; None when the service is gone."""
+        queue: asyncio.Queue[Task | None] = asyncio.Queue()
+        self._queues.setdefault(service_id, set()).add(queue)
+        try:
+            yield queue
+        finally:
+            self._queues[service_id].discard(queue)
+            if not self._queues[service_id]:
+                del self._queues[service_id]
+
+    def _noticed(self, event: Event) -> None:
+        if event.type == "service" and event.action == "remove":
+            self._tell(event.actor_id, None)
+        elif event.type == "container" and event.action == "start" and SERVICE_LABEL in event.attributes:
+            task = self._store.tasks.get(event.attributes.get(TASK_LABEL, ""))
+            if task is not None:
+                self._tell(task.service_id, task)
+
+    def _tell(self, service_id: str, task: Task | None) -> None:
+        for queue in self._queues.get(service_id, ()):
+            queue.put_nowait(task)
