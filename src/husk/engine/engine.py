@@ -54,6 +54,7 @@ from husk.engine.services.delivery import Deliveries
 from husk.engine.services.endpoints import Endpoints
 from husk.engine.services.networks import SwarmNetworks
 from husk.engine.services.objects import Objects
+from husk.engine.services.pulling import PullCredentials
 from husk.engine.services.reconciler import Reconciler
 from husk.engine.services.runner import Runner
 from husk.engine.services.service import Services
@@ -322,8 +323,14 @@ async def _open_services(
     cluster = await asyncio.to_thread(Cluster, state, sealer, labels, system.info().memory)
     deliveries = Deliveries(config.exec_root / "secrets", store, sealer)
     await deliveries.sweep()
+    credentials = PullCredentials(sealer)
     runner = Runner(
-        store=store, containers=containers, images=images, deliveries=deliveries, wake=lambda: reconciler.wake()
+        store=store,
+        containers=containers,
+        images=images,
+        deliveries=deliveries,
+        credentials=credentials,
+        wake=lambda: reconciler.wake(),
     )
     endpoints = Endpoints(store=store, networks=networks, find_container=containers.find)
     reconciler = Reconciler(
@@ -341,6 +348,7 @@ async def _open_services(
         networks=swarm_networks,
         secrets=Objects("secret", store=store, cluster=cluster, sealer=sealer, events=events),
         configs=Objects("config", store=store, cluster=cluster, sealer=sealer, events=events),
+        credentials=credentials,
         containers=containers,
         events=events,
     )

@@ -1,6 +1,8 @@
 """The swarm of one that an engine can be, and its node."""
 
 import json
+import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from tests.support.daemon import Daemon
@@ -128,3 +130,58 @@ def test_a_paused_node_keeps_its_tasks_and_gets_no_others(swarm: Swarm) -> None:
     finally:
         daemon.docker("node", "update", "--availability", "active", "self")
     swarm.settles("new", 1)
+
+
+def test_a_node_that_changes_tells(swarm: Swarm) -> None:
+    daemon = swarm.daemon
+    since = str(time.time())
+    daemon.docker("node", "update", "--availability", "pause", "self")
+    daemon.docker("node", "update", "--availability", "active", "self")
+    shown = daemon.docker("events", "--since", since, "--until", str(time.time() + 0.1), "--filter", "type=node").stdout
+    assert shown.count("node update") == 2
+    assert "availability.new=pause" in shown and "availability.old=pause" in shown
+
+
+def test_what_one_host_has_no_use_for(swarm: Swarm) -> None:
+    daemon = swarm.daemon
+    before = daemon.http("GET", "/swarm").json()
+    refused = daemon.docker("swarm", "ca", "--rotate", "--detach", check=False)
+    assert refused.returncode != 0 and "certificates" in refused.stderr
+    assert daemon.http("GET", "/swarm").json() == before
+    node_id = daemon.http("GET", "/info").json()["Swarm"]["NodeID"]
+    forced = daemon.http("POST", "/swarm/init", {"ListenAddr": "0.0.0.0:2377", "ForceNewCluster": True})
+    assert forced.json() == node_id and daemon.http("GET", "/swarm").json() == before
+
+
+def test_the_log_driver_of_the_swarm(swarm: Swarm) -> None:
+    daemon = swarm.daemon
+    shown = daemon.http("GET", "/swarm").json()
+    spec = {**shown["Spec"], "TaskDefaults": {"LogDriver": {"Name": "none"}}}
+    assert daemon.http("POST", f"/swarm/update?version={shown['Version']['Index']}", spec).status == 200
+    swarm.create("quiet")
+    swarm.create("own", "--log-driver", "local")
+    drivers = []
+    for name in ("quiet", "own"):
+        [container] = swarm.settles(name, 1)
+        drivers.append(daemon.http("GET", f"/containers/{container}/json").json()["HostConfig"]["LogConfig"]["Type"])
+    assert drivers == ["none", "local"]
+    shown = daemon.http("GET", "/swarm").json()
+    spec["TaskDefaults"] = {}
+    assert daemon.http("POST", f"/swarm/update?version={shown['Version']['Index']}", spec).status == 200
+
+
+def test_two_that_change_a_service_at_once(swarm: Swarm) -> None:
+    """One of them is told that it came too late; and of two of one name, one is made."""
+    daemon = swarm.daemon
+    body = {"Name": "web", "TaskTemplate": {"ContainerSpec": {"Image": "busybox", "Command": ["sleep", "600"]}}}
+    with ThreadPoolExecutor() as pool:
+        made = list(pool.map(lambda _: daemon.http("POST", "/services/create", body).status, range(4)))
+    assert sorted(made) == [201, 409, 409, 409]
+    swarm.settles("web", 1)
+    shown = swarm.inspect("web")
+    path = f"/services/web/update?version={shown['Version']['Index']}"
+    specs = [{**shown["Spec"], "Labels": {"n": str(number)}} for number in range(4)]
+    with ThreadPoolExecutor() as pool:
+        answers = list(pool.map(lambda spec: daemon.http("POST", path, spec), specs))
+    assert sorted(answer.status for answer in answers) == [200, 400, 400, 400]
+    assert all("update out of sequence" in answer.message for answer in answers if answer.status == 400)

@@ -1,5 +1,9 @@
 """How a service gets from one template to the next."""
 
+import threading
+import urllib.request
+
+from tests.integration.services.test_endpoints import free_port
 from tests.support.swarm import Swarm
 from tests.support.waiting import until
 
@@ -131,3 +135,35 @@ def test_an_unhealthy_task_is_replaced(swarm: Swarm) -> None:
     swarm.settles("web", 1)
     failed = next(task for task in swarm.tasks("web") if task["Status"]["State"] == "failed")
     assert "unhealthy" in failed["Status"]["Err"]
+
+
+def test_nobody_notices_an_update_that_starts_first(swarm: Swarm) -> None:
+    """Requests go on all the time while every task is replaced, twice: each is answered."""
+    port = free_port()
+    server = ("sh", "-c", "mkdir /www; echo fine > /www/page; exec httpd -f -p 80 -h /www")
+    health = ("--health-cmd", "wget -qO- http://127.0.0.1/page", "--health-interval", "100ms")
+    order = ("--update-order", "start-first", "--update-monitor", "100ms", "--stop-grace-period", "5s")
+    options = ("--replicas", "2", "--publish", f"{port}:80", *order, *health)
+    swarm.create("web", *options, args=server)
+    before = swarm.settles("web", 2)
+    stop, answers = threading.Event(), list[str]()
+
+    def ask() -> None:
+        while not stop.is_set():
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}/page", timeout=5) as answer:
+                    answers.append(answer.read().decode())
+            except OSError as error:
+                answers.append(repr(error))
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    try:
+        for number in range(2):
+            swarm.update("web", "--env-add", f"A={number}")
+            until(lambda: swarm.update_state("web") == "completed", "it completes")
+    finally:
+        stop.set()
+        asking.join()
+    assert not set(swarm.settles("web", 2)) & set(before)
+    assert len(answers) > 20 and set(answers) == {"fine\n"}

@@ -34,7 +34,11 @@ async def init(call: Call) -> web.StreamResponse:
     if request.auto_lock_managers:
         request.spec.encryption_config.auto_lock_managers = True
     address = _advertised(request.advertise_addr)
-    node_id = await call.engine.services.cluster.init(
+    cluster = call.engine.services.cluster
+    if request.force_new_cluster and cluster.active:
+        # A swarm of this one node is what it is already.
+        return call.json(cluster.swarm.node_id)
+    node_id = await cluster.init(
         request.spec, address, request.availability, request.default_addr_pool, request.subnet_size
     )
     await call.engine.services.started()
@@ -97,8 +101,7 @@ async def node(call: Call) -> web.StreamResponse:
 
 
 async def update_node(call: Call) -> web.StreamResponse:
-    await call.engine.services.cluster.update_node(call.argument, await call.body(_node_spec), call.object_version())
-    await call.engine.services.started()
+    await call.engine.services.update_node(call.argument, await call.body(_node_spec), call.object_version())
     return call.empty(200)
 
 

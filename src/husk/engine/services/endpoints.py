@@ -39,7 +39,7 @@ class Endpoints:
     async def settle(self) -> None:
         """Make networks and ports of the host lead to the tasks that run now."""
         for service in list(self._store.services.values()):
-            if await self.assign(service) and service.id in self._store.services:
+            if await self.assign(service) and self._store.services.get(service.id) is service:
                 await self._store.save(service)
         await self._give_back()
         running: dict[str, list[Container]] = {}

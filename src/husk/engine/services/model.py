@@ -251,7 +251,8 @@ class Service(Struct, kw_only=True):
     job_started_at: str = ""
     ports: list[PortConfig] = []
     virtual_ips: list[VirtualIP] = []
-    removing: bool = False
+    # For pulling its image, sealed.
+    credentials: bytes = b""
 
 
 class TaskStatus(Struct, kw_only=True):

@@ -21,7 +21,7 @@ from husk.engine.services.cluster import Cluster
 from husk.engine.services.delivery import files_of
 from husk.engine.services.endpoints import Endpoints
 from husk.engine.services.ids import new_id
-from husk.engine.services.model import Amount, Service, Task, TaskStatus, UpdateStatus
+from husk.engine.services.model import Amount, Service, Task, TaskSpec, TaskStatus, UpdateStatus
 from husk.engine.services.planner import Create, Forget, Plan, Stop, plan
 from husk.engine.services.runner import Runner, is_healthy, is_unhealthy
 from husk.engine.services.store import ClusterStore
@@ -113,8 +113,9 @@ class Reconciler:
         node = self._cluster.node_facts()
         retention = self._cluster.record.spec.orchestration.task_history_retention_limit
         for _ in range(ROUNDS):
-            if service.id not in self._store.services:
+            if (current := self._store.services.get(service.id)) is None:
                 return None
+            service = current
             await self._observe(self._tasks_of(service))
             version = service.version
             tasks = self._tasks_of(service)
@@ -229,7 +230,7 @@ class Reconciler:
                 service_name=service.spec.name,
                 slot=slot,
                 node_id=self._cluster.record.node_id,
-                spec=service.spec.task_template,
+                spec=self._with_defaults(service.spec.task_template),
                 spec_version=service.spec_version,
                 status=TaskStatus(timestamp=stamp, state="pending", message="pending task scheduling", since_ns=now),
                 desired_state="complete" if is_job else "running",
@@ -237,6 +238,13 @@ class Reconciler:
                 restarts=restarts,
             )
         )
+
+    def _with_defaults(self, template: TaskSpec) -> TaskSpec:
+        """What the swarm declares for tasks that say nothing themselves."""
+        driver = self._cluster.record.spec.task_defaults.log_driver
+        if template.log_driver is not None or driver is None:
+            return template
+        return msgspec.structs.replace(template, log_driver=driver)
 
     async def _conclude(self, service: Service, verdict: Verdict) -> None:
         now = rfc3339(now_ns())

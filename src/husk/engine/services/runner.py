@@ -17,9 +17,9 @@ from husk.engine.services.containers import container_config, container_name, wo
 from husk.engine.services.delivery import Deliveries
 from husk.engine.services.model import Service, Task, TaskState, TaskStatus
 from husk.engine.services.placement import NodeFacts
+from husk.engine.services.pulling import PullCredentials
 from husk.engine.services.store import ClusterStore
 from husk.errors import HuskError, NotFound, NotModified
-from husk.registry.auth import Credentials
 from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
@@ -35,10 +35,12 @@ class Runner:
         containers: Containers,
         images: Images,
         deliveries: Deliveries,
+        credentials: PullCredentials,
         wake: Callable[[], None],
     ) -> None:
         self._store = store
         self._deliveries = deliveries
+        self._credentials = credentials
         self._containers = containers
         self._images = images
         self._wake = wake
@@ -46,7 +48,6 @@ class Runner:
         self._busy: dict[str, asyncio.Task[None]] = {}
         self._launching: set[str] = set()
         self._ending: set[str] = set()
-        self._credentials: dict[str, Credentials] = {}
 
     def busy(self, task: Task) -> bool:
         return task.id in self._busy
@@ -57,11 +58,6 @@ class Runner:
 
     def ending(self, task: Task) -> bool:
         return task.id in self._ending
-
-    def remember(self, service_id: str, credentials: Credentials | None) -> None:
-        """For pulling the service's image; kept in memory only."""
-        if credentials:
-            self._credentials[service_id] = credentials
 
     async def close(self) -> None:
         await self._tasks.cancel_all()
@@ -122,7 +118,7 @@ class Runner:
         try:
             self._images.find(config.image)
         except NotFound:
-            await self._images.pull(config.image, "", "", self._credentials.get(service.id), lambda _: None)
+            await self._images.pull(config.image, "", "", await self._credentials.of(service), lambda _: None)
         if files := await self._deliveries.deliver(task, words_of(task, service, node)):
             host_config.mounts = [*(host_config.mounts or []), *files]
         created = await self._containers.create(name, config, host_config, endpoints, "")

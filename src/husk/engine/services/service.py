@@ -1,5 +1,6 @@
 """What can be done with services and tasks? The engine's answer to those operations of the edge."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 
 import msgspec
@@ -12,7 +13,7 @@ from husk.engine.events import Events
 from husk.engine.filters import Filters
 from husk.engine.networks.model import Network
 from husk.engine.services import validate
-from husk.engine.services.cluster import Cluster
+from husk.engine.services.cluster import Cluster, NodeSpec
 from husk.engine.services.containers import container_name
 from husk.engine.services.endpoints import Endpoints
 from husk.engine.services.following import Followers
@@ -30,6 +31,7 @@ from husk.engine.services.model import (
 from husk.engine.services.networks import SwarmNetworks, any_ingress
 from husk.engine.services.objects import Objects
 from husk.engine.services.placement import NodeFacts
+from husk.engine.services.pulling import PullCredentials
 from husk.engine.services.reconciler import Reconciler
 from husk.engine.services.runner import Runner
 from husk.engine.services.store import ClusterStore, resolve
@@ -38,6 +40,7 @@ from husk.registry.auth import Credentials
 
 SERVICE_FILTERS = ("id", "label", "mode", "name", "runtime")
 TASK_FILTERS = ("desired-state", "id", "label", "name", "node", "service", "_up-to-date", "runtime")
+OUT_OF_SEQUENCE = "rpc error: code = Unknown desc = update out of sequence"
 FIRST_PORT, LAST_PORT = 30000, 32767
 
 
@@ -53,10 +56,13 @@ class Services:
         networks: SwarmNetworks,
         secrets: Objects,
         configs: Objects,
+        credentials: PullCredentials,
         containers: Containers,
         events: Events,
     ) -> None:
         self.cluster = cluster
+        self._credentials = credentials
+        self._changing = asyncio.Lock()
         self._store = store
         self._reconciler = reconciler
         self._runner = runner
@@ -84,21 +90,22 @@ class Services:
         return [s for s in self._store.services.values() if _service_matches(s, filters)]
 
     async def create(self, spec: ServiceSpec, credentials: Credentials | None) -> Service:
-        self._require_swarm()
-        spec.name = spec.name or random_name(self._names())
-        self._check(spec)
-        if spec.name in self._names():
-            raise Conflict(
-                "rpc error: code = AlreadyExists desc = name conflicts with an existing object: "
-                f"service {spec.name} already exists"
-            )
-        _complete_mode(spec.mode)
-        now = rfc3339(now_ns())
-        service = Service(id=new_id(), version=0, created_at=now, updated_at=now, spec=spec, job_started_at=now)
-        service.ports = self._ports(service, spec)
-        await self._endpoints.assign(service)
-        await self._store.save(service)
-        self._runner.remember(service.id, credentials)
+        async with self._changing:
+            self._require_swarm()
+            spec.name = spec.name or random_name(self._names())
+            self._check(spec)
+            if spec.name in self._names():
+                raise Conflict(
+                    "rpc error: code = AlreadyExists desc = name conflicts with an existing object: "
+                    f"service {spec.name} already exists"
+                )
+            _complete_mode(spec.mode)
+            now = rfc3339(now_ns())
+            service = Service(id=new_id(), version=0, created_at=now, updated_at=now, spec=spec, job_started_at=now)
+            service.ports = self._ports(service, spec)
+            await self._endpoints.assign(service)
+            await self._credentials.keep(service, credentials)
+            await self._store.save(service)
         self._events.publish("service", "create", service.id, {"name": spec.name})
         self._reconciler.wake()
         return service
@@ -106,42 +113,29 @@ class Services:
     async def update(
         self, reference: str, version: int, spec: ServiceSpec, *, rollback: bool, credentials: Credentials | None
     ) -> None:
-        service = self.find(reference)
-        if version != service.version:
-            raise InvalidParameter("rpc error: code = Unknown desc = update out of sequence")
-        if rollback:
-            if service.previous_spec is None:
-                raise InvalidParameter(
-                    "rpc error: code = FailedPrecondition desc = service does not have a previous spec"
-                )
-            spec = service.previous_spec
-        self._check(spec)
-        if spec.name != service.spec.name:
-            raise InvalidParameter("rpc error: code = Unimplemented desc = renaming services is not supported")
-        _complete_mode(spec.mode)
-        if _kind(spec.mode) != _kind(service.spec.mode):
-            raise InvalidParameter("rpc error: code = Unimplemented desc = service mode change is not allowed")
-        ports = self._ports(service, spec)
-        changed = _runs(spec, ports) != _runs(service.spec, service.ports)
-        old_version, before = service.spec_version, service.previous_spec_version
-        service.previous_spec, service.spec = service.spec, spec
-        service.previous_ports, service.ports = service.ports, ports
-        service.previous_spec_version = old_version
-        service.update_status = None
-        if changed:
-            service.spec_versions += 1
-            service.spec_version = before if rollback else service.spec_versions
-            state = "rollback_started" if rollback else "updating"
-            message = "manually requested rollback" if rollback else "update in progress"
-            service.update_status = UpdateStatus(state=state, started_at=rfc3339(now_ns()), message=message)
-        if spec.mode.is_job:
-            # To update a job is to run it again, whatever has changed.
-            service.job_iteration += 1
-            service.job_started_at = rfc3339(now_ns())
-            service.update_status = None
-        self._runner.remember(service.id, credentials)
-        await self._endpoints.assign(service)
-        await self._store.save(service)
+        async with self._changing:
+            service = self.find(reference)
+            if version != service.version:
+                raise InvalidParameter(OUT_OF_SEQUENCE)
+            if rollback:
+                if service.previous_spec is None:
+                    raise InvalidParameter(
+                        "rpc error: code = FailedPrecondition desc = service does not have a previous spec"
+                    )
+                spec = service.previous_spec
+            self._check(spec)
+            if spec.name != service.spec.name:
+                raise InvalidParameter("rpc error: code = Unimplemented desc = renaming services is not supported")
+            _complete_mode(spec.mode)
+            if _kind(spec.mode) != _kind(service.spec.mode):
+                raise InvalidParameter("rpc error: code = Unimplemented desc = service mode change is not allowed")
+            changed = _changed(service, spec, self._ports(service, spec), rollback)
+            await self._endpoints.assign(changed)
+            await self._credentials.keep(changed, credentials)
+            if self._store.services.get(service.id) is not service or service.version != version:
+                # The reconciler has come to a conclusion, or the service is gone.
+                raise InvalidParameter(OUT_OF_SEQUENCE)
+            await self._store.save(changed)
         self._events.publish("service", "update", service.id, {"name": spec.name})
         self._reconciler.wake()
 
@@ -153,8 +147,9 @@ class Services:
 
     async def leave(self, force: bool) -> None:
         """Give up the swarm: services, tasks and their containers go with it."""
-        await self.cluster.leave(force)
-        await self.clear()
+        async with self._changing:
+            await self.cluster.leave(force)
+            await self.clear()
 
     async def open(self) -> None:
         """Go on from where the last daemon was, be it in the middle of leaving."""
@@ -172,6 +167,16 @@ class Services:
         await self.cluster.forget_keys()
         await self._endpoints.settle()
         await self.networks.leave()
+
+    async def update_node(self, reference: str, spec: NodeSpec, version: int) -> None:
+        before = self.cluster.swarm.node_spec.availability
+        await self.cluster.update_node(reference, spec, version)
+        node = self.cluster.node_facts()
+        attributes = {"name": node.hostname}
+        if node.availability != before:
+            attributes |= {"availability.old": before, "availability.new": node.availability}
+        self._events.publish("node", "update", node.id, attributes)
+        self._reconciler.wake()
 
     # --- tasks
 
@@ -257,6 +262,32 @@ class Services:
             result.append(port)
         self.networks.check_ports(result)
         return result
+
+
+def _changed(service: Service, spec: ServiceSpec, ports: list[PortConfig], rollback: bool) -> Service:
+    """The service with another specification. Pure."""
+    now = rfc3339(now_ns())
+    changed = msgspec.structs.replace(
+        service,
+        spec=spec,
+        ports=ports,
+        previous_spec=service.spec,
+        previous_ports=service.ports,
+        previous_spec_version=service.spec_version,
+        update_status=None,
+    )
+    if _runs(spec, ports) != _runs(service.spec, service.ports):
+        changed.spec_versions += 1
+        changed.spec_version = service.previous_spec_version if rollback else changed.spec_versions
+        state = "rollback_started" if rollback else "updating"
+        message = "manually requested rollback" if rollback else "update in progress"
+        changed.update_status = UpdateStatus(state=state, started_at=now, message=message)
+    if spec.mode.is_job:
+        # To update a job is to run it again, whatever has changed.
+        changed.job_iteration += 1
+        changed.job_started_at = now
+        changed.update_status = None
+    return changed
 
 
 def _free_port(protocol: str, taken: set[tuple[str, int]]) -> int:

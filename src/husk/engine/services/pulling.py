@@ -1,0 +1,35 @@
+"""Who may pull a service's image? Credentials that came with it, sealed in its record: its next task may need them."""
+
+import asyncio
+
+import msgspec
+
+from husk.engine.services.model import Service
+from husk.errors import HuskError
+from husk.registry.auth import Credentials
+from husk.storage.sealing import Sealer
+
+
+class PullCredentials:
+    def __init__(self, sealer: Sealer) -> None:
+        self._sealer = sealer
+
+    async def keep(self, service: Service, credentials: Credentials | None) -> None:
+        """For the caller to save; without new ones those that it has stay."""
+        if credentials:
+            value = msgspec.json.encode(credentials)
+            service.credentials = await asyncio.to_thread(self._sealer.seal, value, _context(service))
+
+    async def of(self, service: Service) -> Credentials | None:
+        """None where there are none, or none that can be read now: the registry then says what it misses."""
+        if not service.credentials:
+            return None
+        try:
+            value = await asyncio.to_thread(self._sealer.unseal, service.credentials, _context(service))
+        except HuskError:
+            return None
+        return msgspec.json.decode(value, type=Credentials)
+
+
+def _context(service: Service) -> str:
+    return f"credentials of service {service.id}"
