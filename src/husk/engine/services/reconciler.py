@@ -21,11 +21,11 @@ from husk.engine.services.cluster import Cluster
 from husk.engine.services.delivery import files_of
 from husk.engine.services.endpoints import Endpoints
 from husk.engine.services.ids import new_id
-from husk.engine.services.model import Amount, Service, Task, TaskSpec, TaskStatus, UpdateStatus
+from husk.engine.services.model import Amount, Service, Task, TaskSpec, TaskStatus
 from husk.engine.services.planner import Create, Forget, Plan, Stop, plan
 from husk.engine.services.runner import Runner, is_healthy, is_unhealthy
 from husk.engine.services.store import ClusterStore
-from husk.engine.services.updates import Verdict
+from husk.engine.services.updates import Verdict, conclude
 from husk.errors import HuskError
 from husk.tasks import Tasks
 
@@ -247,23 +247,14 @@ class Reconciler:
         return msgspec.structs.replace(template, log_driver=driver)
 
     async def _conclude(self, service: Service, verdict: Verdict) -> None:
-        now = rfc3339(now_ns())
-        status = service.update_status or UpdateStatus(started_at=now)
-        if verdict.state == "rollback" and service.previous_spec is not None:
-            service.spec, service.previous_spec = service.previous_spec, None
-            service.ports = service.previous_ports
-            # What still runs as before the update is as it should be again.
-            service.spec_version = service.previous_spec_version
-            service.update_status = UpdateStatus(state="rollback_started", started_at=now, message=verdict.message)
-        else:
-            rolled_back = verdict.state == "completed" and status.state == "rollback_started"
-            status.state = "rollback_completed" if rolled_back else verdict.state
-            status.message = verdict.message
-            if verdict.state == "completed":
-                status.completed_at = now
-            service.update_status = status
+        before = service.update_status.state if service.update_status else ""
+        service.update_status = conclude(service, verdict, rfc3339(now_ns()))
         await self._store.save(service)
-        attributes = {"name": service.spec.name, "updatestate.new": service.update_status.state}
+        attributes = {
+            "name": service.spec.name,
+            "updatestate.old": before,
+            "updatestate.new": service.update_status.state,
+        }
         self._events.publish("service", "update", service.id, attributes)
 
     # --- run tasks

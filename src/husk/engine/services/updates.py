@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from husk.engine.clock import parse_rfc3339
-from husk.engine.services.model import SECOND, Service, Task, UpdateConfig
+from husk.engine.services.model import SECOND, Service, Task, UpdateConfig, UpdateStatus
 
 DEFAULT_MONITOR = 5 * SECOND
 UPDATING = ("updating", "rollback_started")
@@ -22,6 +22,25 @@ class Verdict:
 
     state: str
     message: str
+
+
+def conclude(service: Service, verdict: Verdict, now: str) -> UpdateStatus:
+    """Let a service be what its update has come to; the state of the update from now on."""
+    if verdict.state == "rollback" and service.previous_spec is not None:
+        service.spec, service.previous_spec = service.previous_spec, None
+        service.ports = service.previous_ports
+        # What still runs as before the update is as it should be again.
+        service.spec_version = service.previous_spec_version
+        return UpdateStatus(state="rollback_started", started_at=now, message=verdict.message)
+    status = service.update_status or UpdateStatus(started_at=now)
+    completed = verdict.state == "completed"
+    rolled_back = completed and status.state == "rollback_started"
+    return UpdateStatus(
+        state="rollback_completed" if rolled_back else verdict.state,
+        started_at=status.started_at,
+        completed_at=now if completed else status.completed_at,
+        message=verdict.message,
+    )
 
 
 def settings(service: Service) -> UpdateConfig:

@@ -1,12 +1,9 @@
 """The planner alone: what it wants done for a service, in single pictures and in whole simulated lives."""
 
-import itertools
 import random
 
 import msgspec
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from husk.engine.clock import rfc3339
 from husk.engine.services.model import (
@@ -206,88 +203,3 @@ def test_an_update_is_complete_when_all_new_tasks_have_proved_themselves():
     assert plan(service, tasks, START + SECOND).verdict is None
     verdict = plan(service, tasks, START + 6 * SECOND).verdict
     assert verdict is not None and verdict.state == "completed"
-
-
-class World:
-    """Carries plans out, with tasks that start, fail and end at random; time is a number."""
-
-    def __init__(self, service: Service, seed: int) -> None:
-        self.service = service
-        self.tasks: list[Task] = []
-        self.now = START
-        self.random = random.Random(seed)
-        self.ids = itertools.count()
-
-    def act(self) -> bool:
-        decided = plan(self.service, self.tasks, self.now)
-        for action in decided.actions:
-            match action:
-                case Create(slot, restarts):
-                    task = make_task(slot, "pending", created_ns=self.now, restarts=restarts, id=f"t{next(self.ids)}")
-                    task.spec_version = self.service.spec_version
-                    self.tasks.append(task)
-                case Stop(task_id, remove):
-                    self.find(task_id).desired_state = "remove" if remove else "shutdown"
-                case Forget(task_id):
-                    self.tasks.remove(self.find(task_id))
-            self.now += 1
-        if decided.verdict is not None:
-            assert self.service.update_status is not None
-            self.service.update_status.state = decided.verdict.state
-        return bool(decided.actions)
-
-    def find(self, task_id: str) -> Task:
-        return next(task for task in self.tasks if task.id == task_id)
-
-    def live(self, failing: bool) -> None:
-        """A second passes."""
-        self.now += SECOND
-        for task in self.tasks:
-            if not task.alive:
-                continue
-            if not task.wanted:
-                self.move(task, "shutdown")
-            elif task.status.state == "pending":
-                self.move(task, "running")
-            elif failing and self.random.random() < 0.2:
-                self.move(task, self.random.choice(["failed", "complete"]))
-
-    def move(self, task: Task, state: TaskState) -> None:
-        started = self.now if state == "running" else task.status.started_ns
-        task.status = TaskStatus(timestamp="", state=state, since_ns=self.now, started_ns=started)
-
-    def running(self) -> list[Task]:
-        return [task for task in self.tasks if task.status.state == "running" and task.wanted]
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    seed=st.integers(0, 10**6),
-    replicas=st.integers(0, 6),
-    scaled_to=st.integers(0, 6),
-    order=st.sampled_from(["stop-first", "start-first"]),
-    parallelism=st.integers(0, 3),
-)
-def test_whatever_happens_a_service_comes_back_to_its_declared_state(
-    seed: int, replicas: int, scaled_to: int, order: str, parallelism: int
-):
-    service = with_policy(make_service(replicas), TaskRestartPolicy(delay=SECOND))
-    service.spec.update_config = UpdateConfig(order=order, parallelism=parallelism, failure_action="continue")
-    world = World(service, seed)
-    for second in range(60):
-        if second == 10:
-            service.spec.mode.replicated = Replicated(replicas=scaled_to)
-        if second == 20:
-            service.spec_version += 1
-            service.update_status = UpdateStatus(state="updating", started_at=rfc3339(world.now))
-        world.act()
-        for slot in {task.slot for task in world.tasks}:
-            alive = [t for t in world.tasks if t.slot == slot and t.alive and t.wanted]
-            assert len(alive) <= (2 if order == "start-first" else 1)
-        world.live(failing=second < 30)
-    for _ in range(20):
-        world.act()
-        world.live(failing=False)
-    assert not world.act(), "it has settled"
-    assert sorted(task.slot for task in world.running()) == list(range(1, scaled_to + 1))
-    assert all(task.spec_version == service.spec_version for task in world.running())
