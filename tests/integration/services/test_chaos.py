@@ -1,22 +1,24 @@
 """Tasks, monitors and the daemon are killed at random; every time the service comes back to what was declared.
 
-HUSK_CHAOS_SECONDS=300 makes it longer; HUSK_CHAOS_SEED repeats a run.
+It takes a minute; HUSK_CHAOS_SECONDS=300 makes it longer, HUSK_CHAOS_SEED repeats a run.
 """
 
 import contextlib
 import os
 import random
 import signal
+import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
+from tests.integration.services.test_endpoints import SERVER, ask, free_port
 from tests.integration.test_crash import monitor_of, nothing_without_an_owner
 from tests.support.swarm import Swarm
 from tests.support.waiting import until
 
-SECONDS = float(os.environ.get("HUSK_CHAOS_SECONDS", "15"))
+SECONDS = float(os.environ.get("HUSK_CHAOS_SECONDS", "60"))
 SEED = int(os.environ.get("HUSK_CHAOS_SEED", str(random.randrange(10**6))))
 # How long a service may take from any disturbance to its declared state.
 BOUND = 15.0
@@ -33,7 +35,18 @@ class Chaos:
     def disturb(self) -> None:
         """Do one to three bad things, one right after the other."""
         for _ in range(self.random.randint(1, 3)):
-            deed = self.random.choice([self.kill_task, self.kill_monitor, self.remove, self.kill_daemon, self.change])
+            deed = self.random.choice(
+                [
+                    self.kill_task,
+                    self.kill_monitor,
+                    self.remove,
+                    self.restart,
+                    self.start_old,
+                    self.flush_rules,
+                    self.kill_daemon,
+                    self.change,
+                ]
+            )
             self.done.append(deed.__name__)
             deed()
 
@@ -64,6 +77,20 @@ class Chaos:
     def remove(self) -> None:
         if container := self.victim():
             self.swarm.daemon.http("DELETE", f"/containers/{container}?force=1")
+
+    def restart(self) -> None:
+        if container := self.victim():
+            self.swarm.daemon.http("POST", f"/containers/{container}/restart?t=0")
+
+    def start_old(self) -> None:
+        """Bring one back that was replaced."""
+        live = set(self.swarm.containers("web"))
+        if old := [container for container in self.swarm.containers("web", all=True) if container not in live]:
+            self.swarm.daemon.http("POST", f"/containers/{self.random.choice(old)}/start")
+
+    def flush_rules(self) -> None:
+        table = self.swarm.daemon.config.nft_table + self.random.choice(["", "-lb"])
+        subprocess.run(["nft", "flush", "table", "ip", table], capture_output=True)
 
     def kill_daemon(self) -> None:
         container = self.victim()
@@ -97,7 +124,9 @@ class Chaos:
 @pytest.mark.timeout(SECONDS * 4 + 90)
 def test_a_service_survives_everything(fresh_swarm: Swarm) -> None:
     swarm = fresh_swarm
-    swarm.create("web", "--replicas", str(REPLICAS), "--update-monitor", "100ms", "--update-failure-action", "continue")
+    port = free_port()
+    options = ("--update-monitor", "100ms", "--update-failure-action", "continue", "--publish", f"{port}:80")
+    swarm.create("web", "--replicas", str(REPLICAS), *options, args=SERVER)
     swarm.settles("web", REPLICAS)
     chaos = Chaos(swarm, SEED)
     worst = 0.0
@@ -118,5 +147,13 @@ def test_a_service_survives_everything(fresh_swarm: Swarm) -> None:
           "every task runs or is history")  # fmt: skip
     stable = swarm.settles("web", chaos.replicas)
     assert len(stable) == chaos.replicas
+    names = {container[:12] for container in stable}
+    seen: set[str] = set()
+
+    def all_answer() -> bool:
+        seen.add(ask(port))
+        return names <= seen
+
+    until(all_answer, "each is reached")
     nothing_without_an_owner(swarm.daemon)
     print(f"seed {SEED}: {len(chaos.done)} disturbances, back after {worst:.1f} s at most")
