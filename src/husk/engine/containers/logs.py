@@ -8,7 +8,7 @@ A log may be several files (`engine/logs/files.py`); a line may begin in one and
 import asyncio
 import os
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from functools import partial
 from pathlib import Path
@@ -23,6 +23,8 @@ from husk.kernel.inotify import FileWatch
 T = TypeVar("T")
 
 CHUNK = 1 << 18
+# How far apart in the log the pieces of one line are put together again for `tail`.
+LOOK_BACK = 1 << 20
 # The time of a file is that of the kernel's last tick.
 _COARSE = 10**9
 STDOUT, STDERR = 1, 2
@@ -87,20 +89,37 @@ class _Selection:
 
 
 class _Tail:
-    """Looks for the beginning of the last lines, from the end backwards through one file after the other.
+    """Looks for the last lines, from the end backwards through one file after the other.
 
-    Pieces of one line count together; a stream's unfinished last line counts as one.
+    Pieces of one line count together; a stream's unfinished last line counts as one. The last lines lie behind one
+    place, except for pieces of theirs that were written before another stream ended a line that is not among them.
     """
 
     def __init__(self, lines: int) -> None:
         self._lines = lines
         self._found = 0
         self._seen: set[bytes] = set()
+        # Streams whose first line here may have begun before the place, and how far back that is looked for.
+        self._open: set[bytes] | None = None
+        self._patience = LOOK_BACK
+        self._pieces: list[bytes] = []
+
+    @property
+    def done(self) -> bool:
+        return self._open is not None and (not self._open or self._patience <= 0)
+
+    @property
+    def pieces(self) -> bytes:
+        """What of the last lines lies before the place that `search` found."""
+        return b"".join(reversed(self._pieces))
 
     def search(self, fd: int) -> int | None:
-        """Where the last lines begin in this file: behind the end of the line before them. None: further back."""
-        position, carry = os.fstat(fd).st_size, b""
-        while position > 0:
+        """Where the last lines begin in this file: behind the end of the line before them. None: in another one.
+
+        Call it for the files from the last to the first until `done`.
+        """
+        place, position, carry = None, os.fstat(fd).st_size, b""
+        while position > 0 and not self.done:
             step = min(CHUNK, position)
             position -= step
             block = os.pread(fd, step, position) + carry
@@ -111,36 +130,59 @@ class _Tail:
             pieces = block[cut:].split(b"\n")
             end = position + len(block) - len(pieces.pop())
             for line in reversed(pieces):
-                if head := _HEAD.match(line):
-                    _, source, tag = head.groups()
-                    self._found += tag == b"F" or source not in self._seen
-                    if self._found > self._lines:
-                        return end
-                    self._seen.add(source)
+                if (head := _HEAD.match(line)) and self._takes_back(line, *head.group(2, 3)):
+                    place = end
+                if self.done:
+                    break
                 end -= len(line) + 1
             carry = block[:cut]
-        return None
+        return place
+
+    def _takes_back(self, line: bytes, source: bytes, tag: bytes) -> bool:
+        """Go one record back. True for the first that is none of the last lines."""
+        if self._open is not None:
+            self._patience -= len(line)
+            if tag == b"F":
+                self._open.discard(source)
+            elif source in self._open:
+                self._pieces.append(line + b"\n")
+            return False
+        self._found += tag == b"F" or source not in self._seen
+        if self._found > self._lines:
+            self._open = self._seen - {source}
+            return True
+        self._seen.add(source)
+        return False
 
 
-def tail_offset(fd: int, lines: int) -> int:
-    """Where the last lines of a log that is one file begin."""
-    return _Tail(lines).search(fd) or 0
+class _Place(NamedTuple):
+    """Where to begin: in which of the files, at which offset, and with which records from before it."""
+
+    file: int
+    offset: int
+    pieces: bytes = b""
 
 
-def _start(opened: list[OpenFile], query: LogQuery) -> tuple[int, int]:
-    """(which of the files, offset in it) to begin with."""
+def tail(files: Sequence[Callable[[], int]], lines: int) -> _Place:
+    """Where the last lines of a log begin. Its files, the oldest first, are opened as far back as needed."""
+    search, place = _Tail(lines), _Place(0, 0)
+    for n in range(len(files) - 1, -1, -1):
+        if (offset := search.search(files[n]())) is not None:
+            place = _Place(n, offset)
+        if search.done:
+            break
+    return place._replace(pieces=search.pieces)
+
+
+def _start(opened: list[OpenFile], query: LogQuery) -> _Place:
     if not opened:
-        return 0, 0
+        return _Place(0, 0)
     if query.tail is None:
         # What was last written before the moment in question need not be read, nor unpacked.
         since = (query.since_ns or 0) - _COARSE
         older = [n for n, file in enumerate(opened[:-1]) if file.modified_ns < since]
-        return (older[-1] + 1 if older else 0), 0
-    tail = _Tail(query.tail)
-    for n in range(len(opened) - 1, -1, -1):
-        if (offset := tail.search(opened[n].plain())) is not None:
-            return n, offset
-    return 0, 0
+        return _Place(older[-1] + 1 if older else 0, 0)
+    return tail([file.plain for file in opened], query.tail)
 
 
 class Part(NamedTuple):
@@ -161,9 +203,11 @@ async def read_log(
     files = LogFiles(path)
     opened = files.open_all()
     try:
-        first, position = await asyncio.to_thread(_start, opened, query)
-        reader = _Reader(files, opened, _Selection(query), query.until_ns)
-        async with aclosing(reader.read(first, position, ended if query.follow else None, exit)) as parts:
+        place, selection = await asyncio.to_thread(_start, opened, query), _Selection(query)
+        if pieces := selection.select(parse(place.pieces)):
+            yield pieces
+        reader = _Reader(files, opened, selection, query.until_ns)
+        async with aclosing(reader.read(place.file, place.offset, ended if query.follow else None, exit)) as parts:
             async for part in parts:
                 if part.records:
                     yield part.records

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from husk.engine.clock import rfc3339
 from husk.engine.containers import logs
-from husk.engine.containers.logs import STDERR, STDOUT, LogQuery, LogRecord, parse, read_log, tail_offset
+from husk.engine.containers.logs import STDERR, STDOUT, LogQuery, LogRecord, parse, read_log
 
 # What conmon reads from a pipe at once: a longer line becomes several records.
 CONMON_READS = 8192
@@ -48,7 +48,8 @@ def tail(log: bytes, lines: int) -> bytes:
     with tempfile.TemporaryFile() as file:
         file.write(log)
         file.flush()
-        return log[tail_offset(file.fileno(), lines) :]
+        place = logs.tail([file.fileno], lines)
+        return place.pieces + log[place.offset :]
 
 
 # Lines of any bytes, some longer than conmon reads at once.
@@ -78,18 +79,45 @@ def test_the_tail_of_a_stream_is_exactly_its_last_lines(happened: list[bytes], l
         assert joined(parse(tail(log_of([(STDOUT, data) for data in happened]), lines))) == expected
 
 
-@given(writes, st.integers(0, 8))
-def test_with_two_streams_the_tail_has_as_many_line_ends_as_asked(
-    happened: list[tuple[int, bytes]], lines: int
+@given(writes, st.integers(0, 8), st.sampled_from([64, 1000, 1 << 18]))
+def test_the_tail_of_two_streams_is_their_last_lines_from_the_first_piece_on(
+    happened: list[tuple[int, bytes]], lines: int, chunk: int
 ) -> None:
     log = log_of(happened)
-    records, kept = parse(log), parse(tail(log, lines))
+    records = parse(log)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(logs, "CHUNK", chunk)
+        assert parse(tail(log, lines)) == last_lines(records, lines)
+
+
+def last_lines(records: list[LogRecord], lines: int) -> list[LogRecord]:
+    """The records of the lines that end last; one that has not ended ends with its last record."""
     ends = [index for index, record in enumerate(records) if not record.partial or last_of_its_stream(records, index)]
-    assert kept == (records[ends[-lines - 1] + 1 :] if len(ends) > lines else records if lines else [])
+    kept = []
+    for end in ends[-lines:] if lines else []:
+        kept.append(end)
+        for index in range(end - 1, -1, -1):
+            if records[index].stream == records[end].stream:
+                if not records[index].partial:
+                    break
+                kept.append(index)
+    return [records[index] for index in sorted(kept)]
 
 
 def last_of_its_stream(records: list[LogRecord], index: int) -> bool:
     return all(record.stream != records[index].stream for record in records[index + 1 :])
+
+
+def test_a_long_line_keeps_its_start_when_the_other_stream_wrote_in_between() -> None:
+    log = log_of([(STDOUT, b"old\n"), (STDOUT, b"first "), (STDERR, b"noise\n"), (STDOUT, b"second\n")])
+    assert joined(parse(tail(log, 1))) == b"first second\n"
+    assert joined(parse(tail(log, 2))) == b"first noise\nsecond\n"
+
+
+def test_the_start_of_a_line_is_not_looked_for_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logs, "LOOK_BACK", 1000)
+    log = log_of([(STDOUT, b"first "), *[(STDERR, b"noise\n")] * 100, (STDOUT, b"second\n")])
+    assert joined(parse(tail(log, 1))) == b"second\n"
 
 
 def test_a_tail_of_nothing_begins_behind_the_last_whole_record() -> None:
