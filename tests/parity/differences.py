@@ -22,6 +22,7 @@ NOT_PRIVILEGED = (
     Difference("*.MaskedPaths(*)", ANY, ANY, "dockerd 28 also masks /proc/interrupts and powercap, and sorts them"),
 )
 DEFAULT_NETWORK = (Difference("*.NetworkMode", "default", "bridge", "dockerd 26 writes down what `default` means"),)
+NO_POLICY = (Difference("*.RestartPolicy.Name", "", "no", NEWER),)
 GRAPH = (
     Difference("*.GraphDriver.Data.ID", ABSENT, ANY, NEWER),
     Difference("*.GraphDriver.Data.*Dir", ANY, ANY, OWN),

@@ -63,16 +63,17 @@ def test_statuses_of_a_life(pair: Pair) -> None:
         step("exec nobody", "POST", "/containers/nobody/exec")
         return told
 
-    remove = 'cannot remove container "/box": container is '
+    remove = 'cannot remove container "box": container is '
     pair.same(
         script,
         refused("$.?? unpause *.status", 500, 409),
         refused("$.12 signal 99.status", 500, 400),
-        refused("$.12 signal 99.body.message", "*the linux daemon does not support signal 99", "invalid signal: 99"),
+        Difference("$.1? *signal*.body.message", "invalid signal: *", "cannot kill container: box: invalid *", NEWER),
+        refused("$.12 signal 99.body.message", "*not support signal 99", "*invalid signal: 99"),
         refused("$.32 stop, bad time.status", 500, 400),
         refused("$.32 stop, bad time.body.message", "strconv.atoi: *", "invalid value 'x' for t: not a number"),
-        refused("$.?? update nobody.status", 500, 400),
-        refused("$.*.message", "*eof*", "invalid json: got eof while reading request body"),
+        Difference("$.?? update nobody.status", 500, 404, NEWER),
+        Difference("$.*.message", "*eof*", "no *", "an empty body is an empty object to dockerd 28"),
         refused("$.35 wait, odd condition.*", ANY, ANY),
         Difference("$.08 remove running.body.message", "you cannot remove *", f"{remove}running: *", NEWER),
         Difference("$.16 remove paused.body.message", "you cannot remove *", f"{remove}paused and *", NEWER),

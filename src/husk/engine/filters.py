@@ -13,7 +13,7 @@ from husk.errors import InvalidParameter
 _TRUE = frozenset({"1", "true"})
 _FALSE = frozenset({"0", "false"})
 
-_decoder = msgspec.json.Decoder(dict[str, list[str] | dict[str, bool]])
+_decoder = msgspec.json.Decoder(dict[str, list[str] | dict[str, bool] | None] | None)
 
 
 class Filters:
@@ -30,13 +30,13 @@ class Filters:
         if not text:
             return cls()
         try:
-            raw = _decoder.decode(text)
+            raw = _decoder.decode(text) or {}
         except (msgspec.MsgspecError, UnicodeEncodeError) as error:
             raise InvalidParameter(f"invalid filter: {error}") from error
         for key in raw:
             if key not in accepted:
                 raise InvalidParameter(f"invalid filter '{key}'")
-        return cls({key: list(dict.fromkeys(values)) for key, values in raw.items()})
+        return cls({key: list(dict.fromkeys(values or ())) for key, values in raw.items()})
 
     def get(self, key: str) -> list[str]:
         """The values of a key, each once, in the client's order."""

@@ -301,10 +301,10 @@ def test_it_starts_once(daemon: Daemon, box: str):
     running, ended = create(daemon, "sleep", "1000"), create(daemon, "true")
     assert detached(daemon, running).status == detached(daemon, ended).status == 200
     answer = detached(daemon, running)
-    assert (answer.status, answer.message) == (409, f"Error: Exec command {running} is already running")
+    assert (answer.status, answer.message) == (409, f"exec command {running} is already running")
     until(lambda: inspect(daemon, ended)["ExitCode"] == 0, "the exec has ended")
     answer = detached(daemon, ended)
-    assert (answer.status, answer.message) == (409, f"Error: Exec command {ended} has already run")
+    assert (answer.status, answer.message) == (409, f"exec command {ended} has already run")
 
 
 def test_what_does_not_exist(daemon: Daemon):

@@ -435,7 +435,7 @@ def test_remove_what_runs_is_409(daemon: Daemon, how: str, advice: str):
     answer = daemon.http("DELETE", f"/containers/{container}")
     assert (answer.status, answer.message) == (
         409,
-        f'cannot remove container "/runs": container is {how}{advice}',
+        f'cannot remove container "runs": container is {how}{advice}',
     )
     assert status(daemon, container) == how
 

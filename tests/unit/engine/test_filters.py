@@ -46,7 +46,12 @@ def test_an_unknown_key_is_named() -> None:
     assert caught.value.message == "invalid filter 'colour'"
 
 
-@pytest.mark.parametrize("text", ["x", "[]", '{"label": "a"}', '{"label": [1]}', '{"label": null}', '"a"', "\ud800"])
+@pytest.mark.parametrize("text", ["null", "{}", '{"label": null}', '{"label": []}'])
+def test_null_is_no_filter(text: str) -> None:
+    assert Filters.parse(text, ("label",)).get("label") == []
+
+
+@pytest.mark.parametrize("text", ["x", "[]", '{"label": "a"}', '{"label": [1]}', '"a"', "\ud800"])
 def test_what_is_not_a_filter_is_refused(text: str) -> None:
     with pytest.raises(InvalidParameter, match=r"^invalid filter"):
         Filters.parse(text, KEYS)

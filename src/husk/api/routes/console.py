@@ -26,6 +26,11 @@ def content_type(tty: bool, version: Version) -> str:
     return RAW_STREAM if tty or version < WITH_MULTIPLEXED_TYPE else MULTIPLEXED_STREAM
 
 
+def hijacked_type(call: Call, tty: bool) -> str:
+    """dockerd tells only clients that ask to upgrade whether there will be frames."""
+    return content_type(tty, call.version) if "Upgrade" in call.request.headers else RAW_STREAM
+
+
 def log_query(call: Call) -> LogQuery:
     stdout, stderr = call.flag("stdout"), call.flag("stderr")
     if not (stdout or stderr):
@@ -77,7 +82,7 @@ async def attach(call: Call) -> web.StreamResponse:
 async def talk(call: Call, attachment: "Attachment", detach: DetachMatcher | None) -> web.StreamResponse:
     """Answer, then be the container's line on the client's connection until one of them is done."""
     try:
-        connection = hijack(call.request, content_type(attachment.tty, call.version), call.headers)
+        connection = hijack(call.request, hijacked_type(call, attachment.tty), call.headers)
         try:
             await converse(connection, attachment, detach)
             await connection.finish()

@@ -6,12 +6,16 @@ from husk.api.call import Call
 from husk.api.router import change, read, stream
 from husk.api.streams import closing
 from husk.api.types.container_operations import PruneResponse, TopResponse, UpdateResponse
+from husk.api.versioning import Version
 from husk.api.views.container_stats import container_stats
 from husk.engine.containers.model import HostConfig
 from husk.engine.containers.stats import Mode
 from husk.engine.filters import Filters
 from husk.errors import InvalidParameter
 from husk.gojson import Reader, encode
+
+WITH_PIDS_UPDATE = Version(1, 40)
+WITH_ONE_SHOT = Version(1, 41)
 
 _limits = Reader(HostConfig)
 
@@ -22,7 +26,9 @@ async def top(call: Call) -> web.StreamResponse:
 
 
 async def stats(call: Call) -> web.StreamResponse:
-    streaming, one_shot = call.flag("stream", default=True), call.flag("one-shot")
+    call.engine.containers.find(call.argument)
+    streaming = call.flag("stream", default=True)
+    one_shot = call.flag("one-shot") and call.version >= WITH_ONE_SHOT
     if streaming and one_shot:
         raise InvalidParameter("cannot have stream=true and one-shot=true")
     mode: Mode = "stream" if streaming else "one-shot" if one_shot else "once"
@@ -38,10 +44,10 @@ async def stats(call: Call) -> web.StreamResponse:
 
 
 async def update(call: Call) -> web.StreamResponse:
-    document = await call.document()
-    if document is None:
-        raise InvalidParameter("invalid JSON: got EOF while reading request body")
-    warnings = await call.engine.updater.update(call.argument, _limits.read(document))
+    request = await call.body(_limits)
+    if call.version < WITH_PIDS_UPDATE:
+        request.pids_limit = None
+    warnings = await call.engine.updater.update(call.argument, request)
     return call.json(UpdateResponse(warnings=warnings or None))
 
 

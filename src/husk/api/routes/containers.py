@@ -1,24 +1,24 @@
 """Containers: make them, list them, look at them, move them through their life."""
 
 from aiohttp import web
+from msgspec import UNSET
 
+from husk.api import adapting
 from husk.api.call import Call
 from husk.api.router import change, read, stream
 from husk.api.types.containers import CreateExtras, CreateResponse, WaitError, WaitResponse
 from husk.api.versioning import Version
 from husk.api.views import containers as views
-from husk.engine.containers.model import BindOptions, Config, Container, HostConfig
+from husk.engine.containers.index import Exit
+from husk.engine.containers.listing import FILTERS
+from husk.engine.containers.model import Config, Container
 from husk.engine.containers.places import Places
 from husk.engine.filters import Filters
 from husk.errors import HuskError, InvalidParameter
 from husk.gojson import Reader, encode
 
-FILTERS = (
-    "ancestor", "before", "exited", "expose", "health", "id", "isolation", "is-task", "label", "label!", "name",
-    "network", "publish", "since", "status", "volume",
-)  # fmt: skip
-
-WITH_RECURSIVE_READ_ONLY = Version(1, 44)
+WITH_CONDITIONS = Version(1, 30)
+WITH_STOP_SIGNAL = Version(1, 42)
 
 _config = Reader(Config)
 _extras = Reader(CreateExtras)
@@ -31,26 +31,16 @@ async def create(call: Call) -> web.StreamResponse:
     if not _config.mentioned(document):
         raise InvalidParameter("config cannot be empty in order to create a container")
     config, extras = _config.read(document), _extras.read(document)
-    if call.version < WITH_RECURSIVE_READ_ONLY:
-        _keep_shallow(extras.host_config)
+    endpoints = extras.networking_config.endpoints_config
+    warnings = adapting.adapt(config, extras.host_config, endpoints, call.version)
     created = await call.engine.containers.create(
         call.text("name"),
         config,
         extras.host_config,
-        extras.networking_config.endpoints_config,
-        call.text("platform"),
+        endpoints,
+        call.text("platform") if call.version >= adapting.WITH_PLATFORM else "",
     )
-    return call.json(CreateResponse(id=created.container.id, warnings=list(created.warnings)), status=201)
-
-
-def _keep_shallow(host_config: HostConfig) -> None:
-    """Older clients know read-only mounts only as the kernel made them then: what is mounted inside stays writable."""
-    for mount in host_config.mounts or []:
-        if mount.type == "bind" and mount.read_only:
-            options = mount.bind_options = mount.bind_options or BindOptions()
-            if options.read_only_force_recursive:
-                raise InvalidParameter("BindOptions.ReadOnlyForceRecursive needs API v1.44 or newer")
-            options.read_only_non_recursive = True
+    return call.json(CreateResponse(id=created.container.id, warnings=[*created.warnings, *warnings]), status=201)
 
 
 async def listing(call: Call) -> web.StreamResponse:
@@ -103,13 +93,17 @@ async def start(call: Call) -> web.StreamResponse:
 
 
 async def stop(call: Call) -> web.StreamResponse:
-    await call.engine.containers.stop(call.argument, call.integer("t"), call.text("signal"))
+    await call.engine.containers.stop(call.argument, call.integer("t"), _stop_signal(call))
     return call.empty()
 
 
 async def restart(call: Call) -> web.StreamResponse:
-    await call.engine.containers.restart(call.argument, call.integer("t"), call.text("signal"))
+    await call.engine.containers.restart(call.argument, call.integer("t"), _stop_signal(call))
     return call.empty()
+
+
+def _stop_signal(call: Call) -> str:
+    return call.text("signal") if call.version >= WITH_STOP_SIGNAL else ""
 
 
 async def kill(call: Call) -> web.StreamResponse:
@@ -152,16 +146,18 @@ def dimension(call: Call, name: str) -> int:
 
 
 async def wait(call: Call) -> web.StreamResponse:
+    if call.version < WITH_CONDITIONS:
+        return call.json(_wait_response(await call.engine.containers.watch(call.argument, "")))
     # The docker command starts the container only after it has our headers: they go out before the waiting begins.
     ended = call.engine.containers.watch(call.argument, call.text("condition"))
     response = await call.stream("application/json")
-    exit = await ended
-    answer = WaitResponse(status_code=exit.code)
-    if exit.error:
-        answer.error = WaitError(message=exit.error)
-    await response.write(encode(answer) + b"\n")
+    await response.write(encode(_wait_response(await ended)) + b"\n")
     await response.write_eof()
     return response
+
+
+def _wait_response(exit: Exit) -> WaitResponse:
+    return WaitResponse(status_code=exit.code, error=WaitError(message=exit.error) if exit.error else UNSET)
 
 
 ROUTES = (

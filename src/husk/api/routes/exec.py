@@ -3,18 +3,18 @@
 from aiohttp import web
 from msgspec import UNSET
 
+from husk.api.adapting import WITH_CONSOLE_SIZE
 from husk.api.call import Call
 from husk.api.detach import DetachMatcher, parse_keys
 from husk.api.framing import frame
 from husk.api.router import change, read, stream
-from husk.api.routes.console import content_type, talk
+from husk.api.routes.console import hijacked_type, talk
 from husk.api.routes.containers import dimension
 from husk.api.streams import Unanswered, hijack
 from husk.api.types.exec import ExecCreated, ExecInspect, ExecStart, ProcessConfig
 from husk.engine.containers.exec import CannotRun
 from husk.engine.containers.logs import STDOUT
 from husk.engine.containers.model import ExecConfig
-from husk.errors import InvalidParameter
 from husk.gojson import Reader
 
 _config = Reader(ExecConfig)
@@ -22,10 +22,7 @@ _start = Reader(ExecStart)
 
 
 async def create(call: Call) -> web.StreamResponse:
-    document = await call.document()
-    if document is None:
-        raise InvalidParameter("invalid JSON: got EOF while reading request body")
-    config = _config.read(document)
+    config = await call.body(_config)
     parse_keys(config.detach_keys)
     return call.json(ExecCreated(id=call.engine.execs.create(call.argument, config)), status=201)
 
@@ -36,7 +33,7 @@ async def start(call: Call) -> web.StreamResponse:
     if request.detach:
         await execs.start(exec_id, attach=False)
         return call.empty(200)
-    size = request.console_size if request.tty else None
+    size = request.console_size if request.tty and call.version >= WITH_CONSOLE_SIZE else None
     try:
         attachment = await execs.start(exec_id, attach=True, tty=request.tty, size=size)
     except CannotRun as error:
@@ -47,7 +44,7 @@ async def start(call: Call) -> web.StreamResponse:
 
 async def _say(call: Call, text: str, tty: bool) -> web.StreamResponse:
     """dockerd has taken the connection before it knows that there is no process: the reason is all the output."""
-    connection = hijack(call.request, content_type(tty, call.version), call.headers)
+    connection = hijack(call.request, hijacked_type(call, tty), call.headers)
     data = text.encode()
     try:
         await connection.write(data if tty else frame(STDOUT, data))

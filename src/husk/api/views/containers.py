@@ -23,6 +23,7 @@ from husk.engine.clock import human_duration, parse_rfc3339
 from husk.engine.containers import model
 from husk.engine.containers.model import ZERO_TIME, Container, State
 from husk.engine.containers.places import Places
+from husk.engine.networks.endpoints import in_order
 from husk.engine.system import STORAGE_DRIVER
 
 # Fields that dockerd leaves out when they are empty.
@@ -162,9 +163,20 @@ def inspect(
         size_rw=sizes[0] if sizes else UNSET,
         size_root_fs=sizes[1] if sizes else UNSET,
         mounts=[_mount_point(point) for point in container.mounts],
-        config=without_empty(container.config, _OPTIONAL_CONFIG),
+        config=_config(container, version),
         network_settings=_network_settings(container, version),
     )
+
+
+def _config(container: Container, version: Version) -> dict[str, object]:
+    """Until 1.52 with the hardware address that was asked for on the container's main network."""
+    document = without_empty(container.config, _OPTIONAL_CONFIG)
+    main = next(iter(in_order(container)), None)
+    if version >= WITHOUT_DEFAULT_BRIDGE:
+        document.pop("MacAddress", None)
+    elif main is not None and main.request.mac_address:
+        document["MacAddress"] = main.request.mac_address
+    return document
 
 
 def _state(state: State) -> ContainerState:

@@ -70,6 +70,7 @@ def complete_host_config(request: HostConfig, host: Host, log_default: LogConfig
     config.ipc_mode = config.ipc_mode or "private"
     config.cgroupns_mode = config.cgroupns_mode or ("private" if host.cgroup_v2 else "host")
     config.log_config = inherit_logging(config.log_config, log_default)
+    config.restart_policy.name = config.restart_policy.name or "no"
     config.shm_size = config.shm_size or DEFAULT_SHM
     config.runtime = config.runtime or host.default_runtime
     config.cpu_percent = 0

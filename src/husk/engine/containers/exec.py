@@ -157,9 +157,9 @@ class Execs(Companion):
         instance = self._index.find(record.container_id)
         _active(instance, instance.record.name)
         if record.exit_code is not None:
-            raise Conflict(f"Error: Exec command {exec_id} has already run")
+            raise Conflict(f"exec command {exec_id} has already run")
         if record.running:
-            raise Conflict(f"Error: Exec command {exec_id} is already running")
+            raise Conflict(f"exec command {exec_id} is already running")
         record.running = True
         # A client that leaves while the process is being made must not leave half of one.
         making = self._tasks.spawn(self._start(found, instance, attach, tty, size), "start exec", awaited=True)

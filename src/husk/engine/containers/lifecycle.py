@@ -335,7 +335,7 @@ class Lifecycle:
                     paused = record.state.status == "paused"
                     advice = " and must be unpaused first" if paused else _STOP_FIRST
                     raise Conflict(
-                        f'cannot remove container "/{record.name}": container is {record.state.status}{advice}'
+                        f'cannot remove container "{record.name}": container is {record.state.status}{advice}'
                     )
                 await self._end_for_removal(instance)
             async with instance.lock:

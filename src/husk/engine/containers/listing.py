@@ -27,7 +27,8 @@ def select(
 ) -> list[Container]:
     """`find` resolves a container reference, `ancestors` an image reference to the ids of images built on it."""
     everything = all or limit > 0 or bool(filters.get("status"))
-    tests = _tests(filters, find, ancestors)
+    records = list(records)
+    tests = _tests(filters, {c.id for c in records}, find, ancestors)
     chosen = sorted(records, key=lambda c: c.created_ns, reverse=True)
     chosen = [c for c in chosen if (everything or c.state.running) and _passes(c, tests)]
     return chosen[:limit] if limit > 0 else chosen
@@ -40,18 +41,21 @@ def _passes(container: Container, tests: list[Test]) -> bool:
     return builtins.all(test(container) for test in tests)
 
 
-def _tests(filters: Filters, find: Callable[[str], Container], ancestors: Callable[[str], set[str]]) -> list[Test]:
+def _tests(
+    filters: Filters, ids: set[str], find: Callable[[str], Container], ancestors: Callable[[str], set[str]]
+) -> list[Test]:
     tests: list[Test] = []
     if values := filters.get("id"):
-        tests.append(lambda c, v=values: any(c.id.startswith(i) for i in v))  # type: ignore[misc]
+        chosen = {match for v in values if (match := _only_id(ids, v))}
+        tests.append(lambda c: c.id in chosen)
     if values := filters.get("name"):
         patterns = [_pattern(v) for v in values]
         tests.append(lambda c: any(p.search(c.name) or p.search("/" + c.name) for p in patterns))
     if values := filters.get("status"):
-        _known("status", values, STATUSES)
+        _known("status", "state", values, STATUSES)
         tests.append(lambda c, v=values: c.state.status in v)  # type: ignore[misc]
     if values := filters.get("health"):
-        _known("health", values, HEALTH)
+        _known("health", "health", values, HEALTH)
         tests.append(lambda c, v=values: (c.state.health.status if c.state.health else "none") in v)  # type: ignore[misc]
     if values := filters.get("exited"):
         codes = [_number("exited", v) for v in values]
@@ -75,7 +79,7 @@ def _tests(filters: Filters, find: Callable[[str], Container], ancestors: Callab
     if values := filters.get("ancestor"):
         images = {i for v in values for i in ancestors(v)}
         tests.append(lambda c: c.image_id in images)
-    if filters.get("is-task"):
+    if "is-task" in filters:
         wanted = filters.boolean("is-task", False)
         tests.append(lambda c: ("com.docker.swarm.task.id" in c.config.labels) == wanted)
     if values := filters.get("before"):
@@ -94,10 +98,19 @@ def _pattern(text: str) -> re.Pattern[str]:
         return re.compile(re.escape(text))
 
 
-def _known(key: str, values: list[str], accepted: tuple[str, ...]) -> None:
+def _only_id(ids: Iterable[str], prefix: str) -> str | None:
+    """The one id that begins so."""
+    found = [each for each in ids if prefix and each.startswith(prefix)]
+    return found[0] if len(found) == 1 else None
+
+
+def _known(key: str, what: str, values: list[str], accepted: tuple[str, ...]) -> None:
     for value in values:
         if value not in accepted:
-            raise InvalidParameter(f"invalid filter '{key}={value}'")
+            raise InvalidParameter(
+                f"invalid filter '{key}={value}': invalid value for {what} ({value}): "
+                f"must be one of {', '.join(accepted)}"
+            )
 
 
 def _number(key: str, value: str) -> int:

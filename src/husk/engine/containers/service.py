@@ -222,7 +222,7 @@ class Containers:
     async def kill(self, reference: str, signal: str) -> None:
         try:
             await self._lifecycle.kill(self._index.find(reference), signal)
-        except (Conflict, NotFound) as error:
+        except (Conflict, InvalidParameter, NotFound) as error:
             raise type(error)(f"cannot kill container: {reference}: {error.message}") from None
 
     async def pause(self, reference: str) -> None:

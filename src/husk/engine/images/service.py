@@ -93,7 +93,7 @@ class Images:
         """Ids of the image and of all images made from it; empty if there is no such image."""
         try:
             return self._index.descendants(self._index.find(reference))
-        except NotFound:
+        except (NotFound, InvalidParameter):
             return set()
 
     def size_of_layers(self, chain_ids: Iterable[str]) -> int:

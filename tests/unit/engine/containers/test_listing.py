@@ -57,6 +57,8 @@ def test_a_limit_means_the_newest_of_all() -> None:
         ({"name": ["^/web$", "job"]}, ["job", "web"]),
         ({"name": ["*"]}, []),
         ({"id": [WEB.id[:12], DB.id]}, ["db", "web"]),
+        ({"id": [""]}, []),
+        ({"id": ["nobody"]}, []),
         ({"status": ["exited", "created"]}, ["webcache", "job"]),
         ({"exited": ["3"]}, ["job"]),
         ({"exited": ["0"]}, []),
@@ -86,6 +88,17 @@ def test_a_filter_takes_what_dockerd_takes(fields: dict[str, list[str]], expecte
     assert names(fields) == expected
 
 
+def test_an_id_that_is_not_unique_is_nobodys() -> None:
+    one, two = (container(name) for name in ("one", "two"))
+    one.id, two.id = "ab1", "ab2"
+
+    def found(prefix: str) -> list[str]:
+        filters = Filters({"id": [prefix]})
+        return [c.id for c in listing.select([one, two], True, 0, filters, find, lambda _: set())]
+
+    assert (found("ab1"), found("ab")) == (["ab1"], [])
+
+
 def test_a_status_asks_for_all_by_itself() -> None:
     assert names({"status": ["exited"]}, all=False) == ["job"]
     assert names({"exited": ["3"]}, all=False) == []
@@ -94,8 +107,17 @@ def test_a_status_asks_for_all_by_itself() -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"status": ["asleep"]}, "invalid filter 'status=asleep'"),
-        ({"health": ["fine"]}, "invalid filter 'health=fine'"),
+        (
+            {"status": ["asleep"]},
+            "invalid filter 'status=asleep': invalid value for state (asleep): must be one of created, running, "
+            "paused, restarting, removing, exited, dead",
+        ),
+        (
+            {"health": ["fine"]},
+            "invalid filter 'health=fine': invalid value for health (fine): must be one of none, starting, healthy, "
+            "unhealthy",
+        ),
+        ({"is-task": []}, "invalid filter 'is-task'"),
         ({"exited": ["x"]}, "invalid filter 'exited=x'"),
         ({"publish": ["1:2"]}, "filter for 'publish' should not contain ':': 1:2"),
         ({"expose": ["5-4"]}, "error while looking up for expose 5-4: invalid port range"),
