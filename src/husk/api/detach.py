@@ -8,19 +8,19 @@ from husk.errors import InvalidParameter
 DEFAULT_KEYS = b"\x10\x11"  # ctrl-p, ctrl-q
 
 _CONTROL = {**{chr(ord("a") + i): i + 1 for i in range(26)}, "@": 0, "[": 27, "\\": 28, "]": 29, "^": 30, "_": 31}
-_KEY = re.compile(r"(?:ctrl-(.)|([A-Za-z]))", re.DOTALL | re.ASCII)
+_KEY = re.compile(r"(?:ctrl-(.)|([\x00-\x7f])|(DEL))", re.DOTALL)
 
 
-def parse_keys(text: str) -> bytes:
-    """`ctrl-p,ctrl-q` or `ctrl-a,x` as bytes; empty means the default."""
+def parse_keys(text: str, what: str = "detach") -> bytes:
+    """`ctrl-p,ctrl-q` or `ctrl-a,x` as bytes; empty means the default. `what` is what an error calls them."""
     if not text:
         return DEFAULT_KEYS
     keys = bytearray()
     for word in text.split(","):
         match = _KEY.fullmatch(word)
         if match is None or (match[1] is not None and match[1] not in _CONTROL):
-            raise InvalidParameter(f"Invalid detach keys ({text}) provided")
-        keys.append(_CONTROL[match[1]] if match[1] is not None else ord(match[2]))
+            raise InvalidParameter(f"Invalid {what} keys ({text}) provided")
+        keys.append(_CONTROL[match[1]] if match[1] is not None else ord(match[2] or "\x7f"))
     return bytes(keys)
 
 

@@ -318,7 +318,7 @@ def test_bad_requests(daemon: Daemon, box: str):
     answer = daemon.http("POST", "/containers/box/exec", {"Cmd": []})
     assert (answer.status, answer.message) == (400, "No exec command specified")
     answer = daemon.http("POST", "/containers/box/exec", {"Cmd": ["true"], "DetachKeys": "ctrl-"})
-    assert (answer.status, answer.message) == (400, "Invalid detach keys (ctrl-) provided")
+    assert (answer.status, answer.message) == (400, "Invalid escape keys (ctrl-) provided")
     assert daemon.http("POST", "/containers/box/exec", {"Cmd": ["true"], "WorkingDir": "relative"}).status == 400
 
 

@@ -36,6 +36,19 @@ def cgroup(daemon: Daemon, container: str, controller: str, file: str, parent: s
     return (v1 if v1.exists() else Path("/sys/fs/cgroup", path)).read_text()
 
 
+def test_the_terminal_has_its_size_when_the_program_starts(daemon: Daemon) -> None:
+    def size(path: str, console: list[int]) -> str:
+        body = {"Image": "busybox", "Cmd": ["stty", "size"], "Tty": True, "HostConfig": {"ConsoleSize": console}}
+        made = daemon.http("POST", f"{path}/containers/create", body).json()["Id"]
+        daemon.docker("start", made)
+        daemon.docker("wait", made)
+        return daemon.docker("logs", made).stdout
+
+    assert size("", [21, 43]) == "21 43\n"
+    assert "21 43" not in size("/v1.41", [21, 43]), "a client that old cannot have meant it"
+    assert size("", [21]) == size("", []), "as Go reads too short a list"
+
+
 @pytest.fixture(scope="module")
 def block_device() -> str:
     for name in sorted(os.listdir("/sys/block")):

@@ -16,13 +16,14 @@ from husk.errors import InvalidParameter
         ("ctrl-a", b"\x01"),
         ("ctrl-@,ctrl-[,ctrl-\\,ctrl-],ctrl-^,ctrl-_", b"\x00\x1b\x1c\x1d\x1e\x1f"),
         ("a,Z", b"aZ"),
+        ("@,1,DEL", b"@1\x7f"),
     ],
 )
 def test_keys_are_read(text: str, keys: bytes) -> None:
     assert parse_keys(text) == keys
 
 
-@pytest.mark.parametrize("text", ["ctrl-", "ctrl-1", "ctrl-A", "abc", ",", "a,", "é", "ctrl-é", "1"])
+@pytest.mark.parametrize("text", ["ctrl-", "ctrl-1", "ctrl-A", "abc", ",", "a,", "é", "ctrl-é", "DELETE", "del"])
 def test_what_is_no_key_is_refused(text: str) -> None:
     with pytest.raises(InvalidParameter) as caught:
         parse_keys(text)

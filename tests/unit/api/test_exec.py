@@ -36,7 +36,7 @@ async def test_create_takes_gos_json_and_answers_the_id(client: TestClient, engi
 async def test_bad_detach_keys_are_refused_at_once(client: TestClient) -> None:
     response = await client.post("/containers/web/exec", json={"Cmd": ["x"], "DetachKeys": "ctrl-?"})
     assert response.status == 400
-    assert (await response.json())["message"] == "Invalid detach keys (ctrl-?) provided"
+    assert (await response.json())["message"] == "Invalid escape keys (ctrl-?) provided"
 
 
 async def test_inspect(client: TestClient, engine: FakeEngine, made: str) -> None:

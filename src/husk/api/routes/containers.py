@@ -1,5 +1,7 @@
 """Containers: make them, list them, look at them, move them through their life."""
 
+import re
+
 from aiohttp import web
 from msgspec import UNSET
 
@@ -139,10 +141,13 @@ async def resize(call: Call) -> web.StreamResponse:
 
 
 def dimension(call: Call, name: str) -> int:
-    value = call.integer(name)
-    if value is None or not 0 <= value <= 0xFFFF:
-        raise InvalidParameter(f"invalid resize {'height' if name == 'h' else 'width'} {call.text(name)!r}")
-    return value
+    text = call.text(name)
+    what = f'invalid resize {"height" if name == "h" else "width"} "{text}"'
+    if re.fullmatch(r"[+-]?\d+", text, re.ASCII) is None:
+        raise InvalidParameter(f"{what}: invalid syntax")
+    if len(text) > 20 or not 0 <= int(text) <= 0xFFFF:
+        raise InvalidParameter(f"{what}: value out of range")
+    return int(text)
 
 
 async def wait(call: Call) -> web.StreamResponse:

@@ -23,7 +23,7 @@ _start = Reader(ExecStart)
 
 async def create(call: Call) -> web.StreamResponse:
     config = await call.body(_config)
-    parse_keys(config.detach_keys)
+    parse_keys(config.detach_keys, "escape")
     return call.json(ExecCreated(id=call.engine.execs.create(call.argument, config)), status=201)
 
 

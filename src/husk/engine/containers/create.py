@@ -74,6 +74,7 @@ def complete_host_config(request: HostConfig, host: Host, log_default: LogConfig
     config.shm_size = config.shm_size or DEFAULT_SHM
     config.runtime = config.runtime or host.default_runtime
     config.cpu_percent = 0
+    config.console_size = [*config.console_size, 0, 0][:2]
     if config.oom_kill_disable is None and not host.cgroup_v2:
         config.oom_kill_disable = False
     if (config.privileged or "host" in (config.pid_mode, config.ipc_mode)) and not _names_label(config):

@@ -65,6 +65,7 @@ def plan(
         cwd=config.working_dir or "/",
         user=user,
         terminal=config.tty,
+        console_size=_console_size(host_config),
         hostname=config.hostname,
         domainname=config.domainname,
         read_only_rootfs=host_config.readonly_rootfs,
@@ -91,6 +92,12 @@ def plan(
         rootfs_propagation=rootfs_propagation(container),
     )
     return clamp(wanted, host.limits)
+
+
+def _console_size(host_config: HostConfig) -> tuple[int, int] | None:
+    """(height, width) that the terminal has when the program starts."""
+    height, width = [*host_config.console_size, 0, 0][:2]
+    return (height, width) if height and width else None
 
 
 def seccomp_profile(host_config: HostConfig, host: Host) -> dict[str, object] | None:

@@ -36,6 +36,8 @@ def check(config: Config, host: HostConfig, endpoints: dict[str, EndpointRequest
     security.check(host.security_opt)
     sysctls.check(host)
     _check_storage(host)
+    if any(not 0 <= value <= 0xFFFF for value in host.console_size):
+        raise InvalidParameter(f"invalid ConsoleSize {host.console_size}: height and width are between 0 and 65535")
     if "" in (host.annotations or {}):
         raise InvalidParameter("invalid Annotations: the empty string is not permitted as an annotation key")
     if config.hostname and host.uts_mode == "host":

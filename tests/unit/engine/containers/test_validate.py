@@ -103,6 +103,10 @@ def test_a_configuration_is_refused(config: Config, message: str) -> None:
         (HostConfig(cpu_quota=999), "CPU cfs quota can not be less than 1ms (i.e. 1000)"),
         (HostConfig(blkio_weight=9), "Range of blkio weight is from 10 to 1000"),
         (HostConfig(shm_size=-1), "SHM size can not be less than 0"),
+        (
+            HostConfig(console_size=[-1, 5]),
+            "invalid ConsoleSize [-1, 5]: height and width are between 0 and 65535",
+        ),
         (HostConfig(oom_score_adj=1001), "Invalid value 1001, range for oom score adj is [-1000, 1000]"),
         (HostConfig(cpuset_cpus="1-0"), "Invalid value 1-0 for cpuset cpus: invalid format: 1-0"),
         (HostConfig(cpuset_cpus="a"), "Invalid value a for cpuset cpus: invalid format: a"),
