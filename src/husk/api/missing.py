@@ -15,14 +15,8 @@ GET    /images/{name}/attestations
 PUT    /volumes/{name}
 GET    /plugins/privileges
 POST   /plugins/pull
-GET    /plugins/{name}/json
-DELETE /plugins/{name}
-POST   /plugins/{name}/enable
-POST   /plugins/{name}/disable
 POST   /plugins/{name}/upgrade
 POST   /plugins/create
-POST   /plugins/{name}/push
-POST   /plugins/{name}/set
 POST   /session
 """
 

@@ -28,6 +28,7 @@ from husk.api.routes import (
     images,
     networks,
     objects,
+    plugins,
     services,
     swarm,
     system,
@@ -64,6 +65,7 @@ ROUTES: tuple[Route, ...] = (
     *swarm.ROUTES,
     *services.ROUTES,
     *objects.ROUTES,
+    *plugins.ROUTES,
     *missing.ROUTES,
 )
 

@@ -422,3 +422,9 @@ def test_a_container_id_is_never_a_path(daemon: Daemon):
 def test_the_socket_is_not_for_everybody(daemon: Daemon):
     assert daemon.socket_path.stat().st_mode & 0o777 == 0o660
     assert isinstance(daemon.raw(), socket.socket)
+
+
+def test_docker_inspect_of_nothing(daemon: Daemon):
+    done = daemon.docker("inspect", "nobody", check=False)
+    assert (done.returncode, done.stdout.strip()) == (1, "[]")
+    assert done.stderr.strip().lower() == "error: no such object: nobody"

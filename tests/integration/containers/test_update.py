@@ -101,4 +101,4 @@ def test_a_container_that_goes_away_by_itself_cannot_restart(daemon: Daemon):
     answer = update(daemon, "box", RestartPolicy={"Name": "always"})
     assert answer.status == 409 and "AutoRemove is enabled" in answer.message
     assert update(daemon, "nobody").status == 404
-    assert daemon.http("POST", "/containers/box/update").status == 400
+    assert daemon.http("POST", "/containers/box/update").status == 200, "nothing to do, as with dockerd 28"

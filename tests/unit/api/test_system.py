@@ -113,4 +113,6 @@ async def test_networks_can_be_filtered(client: TestClient, filters: dict[str, l
 
 async def test_what_clients_ask_for_and_is_empty(client: TestClient) -> None:
     assert await (await client.get("/plugins")).json() == []
+    named = await client.get("/plugins/a/b:1/json")
+    assert (named.status, await named.json()) == (404, {"message": 'plugin "a/b:1" not found'})
     assert await (await client.get("/volumes")).json() == {"Volumes": [], "Warnings": None}

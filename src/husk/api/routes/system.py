@@ -91,15 +91,10 @@ def _event_format(call: Call) -> tuple[str, bytes]:
     return "application/json", b""
 
 
-async def plugins(call: Call) -> web.StreamResponse:
-    return call.json([])
-
-
 ROUTES = (
     read("/_ping", ping),
     read("/_ping", ping_head, method="HEAD"),
     read("/version", version),
     read("/info", info),
     stream("GET", "/events", events),
-    read("/plugins", plugins),
 )

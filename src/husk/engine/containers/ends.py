@@ -15,7 +15,7 @@ def conflict_if_ended(instance: Instance) -> Iterator[None]:
     try:
         yield
     except SystemFault as fault:
-        if process.has_ended(instance.init_pidfd):
+        if instance.init_pidfd < 0 or process.has_ended(instance.init_pidfd):
             raise Conflict(f"container {instance.id} is not running") from fault
         raise
 

@@ -38,12 +38,22 @@ class Instance:
         self.restart_delay = 0.0
         self.root_users = 0  # copies under way, which need the root mounted though nothing runs
         self.pending_restart: asyncio.Task[None] | None = None
+        self.keepers = 0  # who needs it after the end of its process, though it would go with that
         self._exits: set[asyncio.Future[Exit]] = set()
         self._removals: set[asyncio.Future[Exit]] = set()
 
     @property
     def id(self) -> str:
         return self.record.id
+
+    @contextlib.contextmanager
+    def kept(self) -> Iterator[None]:
+        """Meanwhile it does not go with its process, as one with `--rm` else does."""
+        self.keepers += 1
+        try:
+            yield
+        finally:
+            self.keepers -= 1
 
     def next_exit(self) -> asyncio.Future[Exit]:
         return _register(self._exits)

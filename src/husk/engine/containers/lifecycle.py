@@ -198,7 +198,7 @@ class Lifecycle:
         if again:
             instance.restart_delay = restart.next_delay(instance.restart_delay, duration)
             self.schedule_restart(instance, instance.restart_delay)
-        elif record.host_config.auto_remove:
+        elif record.host_config.auto_remove and not instance.keepers:
             await self._remove(instance, volumes=True)
 
     def schedule_restart(self, instance: Instance, delay: float) -> None:

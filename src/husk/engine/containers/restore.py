@@ -61,6 +61,10 @@ class Restorer:
                 await self._lifecycle.remove(instance, force=False)
         if not self._index.present(instance) or instance.pending_restart is not None:
             return
+        if record.state.status == "exited" and record.host_config.auto_remove:
+            # The former daemon was cut off before it could remove it, or in a restart.
+            await self._lifecycle.remove(instance, force=False)
+            return
         if record.state.status == "restarting" or (
             record.state.status == "exited"
             and restart.should_start_with_daemon(

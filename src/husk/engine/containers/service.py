@@ -10,6 +10,7 @@ from typing import NamedTuple
 from husk.engine.clock import now_ns, rfc3339
 from husk.engine.containers import create, joining, listing, validate
 from husk.engine.containers.attach import Attachment
+from husk.engine.containers.ends import conflict_if_ended
 from husk.engine.containers.index import Exit, Index, Instance
 from husk.engine.containers.lifecycle import Lifecycle
 from husk.engine.containers.logs import STDERR, STDOUT, LogQuery, LogRecord, read_log
@@ -214,9 +215,11 @@ class Containers:
 
     async def restart(self, reference: str, timeout: int | None, signal: str) -> None:
         instance = self._index.find(reference)
-        with contextlib.suppress(NotModified):
-            await self._lifecycle.stop(instance, timeout, signal)
-        await self._lifecycle.start(instance)
+        with instance.kept():
+            with contextlib.suppress(NotModified):
+                await self._lifecycle.stop(instance, timeout, signal)
+            with contextlib.suppress(NotModified):  # somebody else was faster
+                await self._lifecycle.start(instance)
         self._lifecycle.publish(instance.record, "restart")
 
     async def kill(self, reference: str, signal: str) -> None:
@@ -323,7 +326,8 @@ class Containers:
         record = instance.record
         if record.state.status not in ("running", "paused"):
             raise Conflict(f"Container {record.id} is not running")
-        await self._monitor.resize(self._places.bundle(record), height, width)
+        with conflict_if_ended(instance):
+            await self._monitor.resize(self._places.bundle(record), height, width)
         self._lifecycle.publish(record, "resize", height=str(height), width=str(width))
 
     # --- for others in the engine

@@ -1,0 +1,29 @@
+"""Plugins: there are none, and clients are told so in Docker's words.
+
+`docker inspect x` asks for a plugin of that name last of all: it takes "not found" for an answer, and nothing else.
+"""
+
+from aiohttp import web
+
+from husk.api.call import Call
+from husk.api.router import change, read
+from husk.errors import NotFound
+
+
+async def listing(call: Call) -> web.StreamResponse:
+    return call.json([])
+
+
+async def nobody(call: Call) -> web.StreamResponse:
+    raise NotFound(f'plugin "{call.argument}" not found')
+
+
+ROUTES = (
+    read("/plugins", listing),
+    read("/plugins/{name}/json", nobody),
+    change("DELETE", "/plugins/{name}", nobody),
+    change("POST", "/plugins/{name}/enable", nobody),
+    change("POST", "/plugins/{name}/disable", nobody),
+    change("POST", "/plugins/{name}/push", nobody),
+    change("POST", "/plugins/{name}/set", nobody),
+)

@@ -1,0 +1,102 @@
+"""Everything at once, on one container: it ends in a legal state, and nobody waits for ever."""
+
+import json
+import random
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+from tests.support.daemon import Daemon
+from tests.support.lifecycle import (
+    IGNORES_TERM,
+    create,
+    ended,
+    logs,
+    post,
+    ready,
+    started,
+)
+from tests.support.waiting import until
+from tests.support.wire import RawClient
+
+LEGAL = {"created", "running", "paused", "exited", "restarting", "removing"}
+
+
+def test_starts_at_once_start_it_once(daemon: Daemon):
+    container = create(daemon, "sh", "-c", "echo up; sleep 1000")
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: post(daemon, container, "start").status, range(8)))
+    assert sorted(answers) == [204] + [304] * 7
+    until(lambda: b"up" in logs(daemon, container), "it runs")
+    assert logs(daemon, container).count(b"up") == 1
+
+
+def test_removals_at_once(daemon: Daemon):
+    container = started(daemon)
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: daemon.http("DELETE", f"/containers/{container}?force=1").status, range(8)))
+    assert set(answers) <= {204, 404, 409} and 204 in answers
+
+
+def test_creations_with_one_name_at_once(daemon: Daemon):
+    def attempt(_: int) -> int:
+        return daemon.http("POST", "/containers/create?name=only-one", {"Image": "busybox"}).status
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sorted(pool.map(attempt, range(8))) == [201] + [409] * 7
+
+
+def test_a_forced_removal_wins_against_a_start(daemon: Daemon):
+    for _ in range(5):
+        container = create(daemon)
+        starting = threading.Thread(target=post, args=(daemon, container, "start"))
+        starting.start()
+        assert daemon.http("DELETE", f"/containers/{container}?force=1").status == 204
+        starting.join()
+        assert daemon.http("GET", f"/containers/{container}/json").status == 404
+
+
+def test_a_storm_of_verbs_ends_in_a_legal_state(daemon: Daemon):
+    names = [f"storm{n}" for n in range(3)]
+    for name in names:
+        create(daemon, "sh", "-c", "exec sleep 1000", name=name)
+    bad: list[tuple[str, int, bytes]] = []
+
+    def client(seed: int) -> None:
+        choose = random.Random(seed)
+        for _ in range(12):
+            name = choose.choice(names)
+            verb = choose.choice(
+                ["start", "start", "stop?t=0", "kill", "pause", "unpause", "restart?t=0", "remove", "create"]
+            )
+            if verb == "remove":
+                answer = daemon.http("DELETE", f"/containers/{name}?force={choose.choice([0, 1])}")
+            elif verb == "create":
+                body = {"Image": "busybox", "Cmd": ["sleep", "1000"]}
+                answer = daemon.http("POST", f"/containers/create?name={name}", body)
+            else:
+                answer = post(daemon, name, verb)
+            if answer.status not in (201, 204, 304, 404, 409):
+                bad.append((verb, answer.status, answer.body))
+
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(client, range(6)))
+    assert bad == []
+    for found in daemon.http("GET", "/containers/json?all=1").json():
+        assert found["State"] in LEGAL
+        assert daemon.http("DELETE", f"/containers/{found['Id']}?force=1").status == 204
+    assert daemon.http("GET", "/containers/json?all=1").json() == []
+    assert list((daemon.config.data_root / "containers").iterdir()) == []
+
+
+def test_a_client_that_leaves_does_not_stop_the_change(daemon: Daemon):
+    container = ready(daemon, IGNORES_TERM)
+    with RawClient(daemon.raw()) as client:
+        client.request("POST", f"/containers/{container}/stop?t=1")
+    assert ended(daemon, container) == 137
+
+
+def test_docker_inspect_shows_both_times(daemon: Daemon):
+    container = started(daemon, "true")
+    ended(daemon, container)
+    found = json.loads(daemon.docker("inspect", container).stdout)[0]["State"]
+    assert found["FinishedAt"] >= found["StartedAt"] > "2020"
