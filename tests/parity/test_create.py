@@ -165,6 +165,7 @@ HOST_CONFIGS_DIFFER = {
     "group": ("201 500 unable to find group *", "201 400 unable to find group *", CLIENTS_FAULT),
     "runtime": ("400 unknown runtime specified nosuch", "400 unknown or invalid runtime name: nosuch", NEWER),
     "restart policy": ("400 invalid restart policy *", "400 invalid restart policy: unknown policy *", NEWER),
+    "host network with a hostname": ("201 404 no such *", "201 400 joining network namespace of *", NEWER),
     "restart count": ("400 maximum retry count *", "400 invalid restart policy: maximum retry count *", NEWER),
     "negative restart count": ("400 maximum retry count *", "400 invalid restart policy: maximum retry count *", NEWER),
 }

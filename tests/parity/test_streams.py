@@ -26,6 +26,7 @@ def test_logs(pair: Pair) -> None:
         {"stdout": 1, "tail": 0},
         {"stdout": 1, "tail": "all"},
         {"stdout": 1, "tail": "x"},
+        {"stdout": 1, "tail": "+1"},
         {"stdout": 1, "tail": -1},
         {"stdout": 1, "timestamps": 1},
         {"stdout": 1, "since": 1},

@@ -77,8 +77,8 @@ def test_networks_tell_too(daemon: Daemon):
         ("container", "attach"),
         ("network", "connect"),
         ("container", "start"),
-        ("container", "die"),
         ("network", "disconnect"),
+        ("container", "die"),
         ("container", "destroy"),
     ]
 

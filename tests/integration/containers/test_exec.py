@@ -85,12 +85,24 @@ FAILED = "OCI runtime exec failed: exec failed: unable to start container proces
         (("box", "/etc/passwd"), 126, FAILED + 'exec: "/etc/passwd": permission denied: unknown\n'),
         (("-w", "/nosuch", "box", "true"), 127, FAILED + 'chdir to cwd ("/nosuch") set in config.json failed: no such '
                                                          "file or directory: unknown\n"),
-        (("-u", "nosuch", "box", "true"), 126, "unable to find user nosuch: no matching entries in passwd file\n"),
     ],
 )  # fmt: skip
 def test_what_cannot_run_says_why(daemon: Daemon, box: str, arguments: tuple[str, ...], code: int, output: str):
     assert ran(daemon, *arguments) == (code, output, "")
     assert directories(daemon) == []
+
+
+@pytest.mark.parametrize(
+    "config, words",
+    [
+        ({"User": "nosuch"}, "unable to find user nosuch: no matching entries in passwd file"),
+        ({"User": "5:nosuch"}, "unable to find group nosuch: no matching entries in group file"),
+        ({"WorkingDir": "here"}, "the working directory 'here' is invalid: it must be an absolute path"),
+    ],
+)
+def test_what_can_never_run_is_refused(daemon: Daemon, box: str, config: dict[str, str], words: str):
+    answer = daemon.http("POST", f"/containers/{box}/exec", {"Cmd": ["true"], **config})
+    assert (answer.status, answer.message) == (400, words)
 
 
 def test_what_cannot_run_detached_is_a_bad_request(daemon: Daemon, box: str):

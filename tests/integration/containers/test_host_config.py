@@ -229,6 +229,32 @@ def test_the_memory_of_another_container(daemon: Daemon) -> None:
     assert daemon.docker("exec", "one", "ls", "/dev/shm").stdout == ""
 
 
+@pytest.mark.parametrize(
+    "mode, joining", [("pid", "failed to join PID"), ("ipc", "failed to join IPC"), ("network", "joining network")]
+)
+def test_who_was_joined_must_be_there(daemon: Daemon, mode: str, joining: str) -> None:
+    """It is the other one that is not found or does not run, and the container's last exit stays known."""
+    daemon.docker("run", "-d", "--name", "one", "--ipc", "shareable", "busybox", "sleep", "600")
+    daemon.docker("run", "--name", "two", f"--{mode}=container:one", "busybox", "sh", "-c", "exit 7", check=False)
+    daemon.docker("kill", "one")
+    answer = daemon.http("POST", "/containers/two/start")
+    assert (answer.status, "one is exited" in answer.message or "is not running" in answer.message) == (409, True)
+    daemon.docker("rm", "one")
+    answer = daemon.http("POST", "/containers/two/start")
+    assert (answer.status, answer.message.startswith(f"{joining} namespace")) == (400, True), answer.message
+    assert "No such container: " in answer.message
+    state = inspect(daemon, "two")["State"]
+    assert (state["Status"], state["ExitCode"], state["Error"]) == ("exited", 7, answer.message)
+
+
+def test_devices_that_no_driver_has(daemon: Daemon) -> None:
+    asked = [{"Driver": "", "Count": -1, "Capabilities": [["gpu"]]}]
+    made = create(daemon, DeviceRequests=asked).json()["Id"]
+    answer = daemon.http("POST", f"/containers/{made}/start")
+    assert (answer.status, answer.message) == (400, 'could not select device driver "" with capabilities: [[gpu]]')
+    assert inspect(daemon, made)["HostConfig"]["DeviceRequests"] == [{**asked[0], "DeviceIDs": None, "Options": None}]
+
+
 def test_a_container_that_shares_no_memory(daemon: Daemon) -> None:
     daemon.docker("run", "-d", "--name", "one", "busybox", "sleep", "600")
     done = daemon.docker("run", "--ipc", "container:one", "busybox", "true", check=False)

@@ -2,8 +2,12 @@
 
 import json
 import random
+import socket
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
+
+import pytest
 
 from tests.support.daemon import Daemon
 from tests.support.lifecycle import (
@@ -100,3 +104,29 @@ def test_docker_inspect_shows_both_times(daemon: Daemon):
     ended(daemon, container)
     found = json.loads(daemon.docker("inspect", container).stdout)[0]["State"]
     assert found["FinishedAt"] >= found["StartedAt"] > "2020"
+
+
+def free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("0.0.0.0", 0))
+        return int(taken.getsockname()[1])
+
+
+@pytest.mark.parametrize("end", ["stop?t=0", "kill", "wait"])
+def test_who_heard_of_the_end_may_have_its_port(daemon: Daemon, end: str):
+    """One after the other on one port: none is refused because the one before it is not quite gone."""
+    command = ("true",) if end == "wait" else ("sleep", "1000")
+    host = {"PortBindings": {"80/tcp": [{"HostPort": str(free_port())}]}}
+    containers = [create(daemon, *command, host=host) for _ in range(6)]
+    for container in containers:
+        answer = post(daemon, container, "start")
+        assert answer.status == 204, answer.body
+        post(daemon, container, end)
+
+
+def test_the_network_is_left_before_the_end_is_told(daemon: Daemon):
+    since = f"{time.time():.6f}"
+    ended(daemon, started(daemon, "true"))
+    lines = daemon.http("GET", f"/events?since={since}&until={time.time():.6f}").body.splitlines()
+    actions = [json.loads(line)["Action"] for line in lines]
+    assert actions.index("disconnect") < actions.index("die")

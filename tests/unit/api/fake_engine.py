@@ -309,6 +309,9 @@ class FakeExecs:
         self.records: dict[str, ExecRecord] = {}
         self.attachment: object = None
 
+    async def check_user(self, reference: str, user: str) -> None:
+        await self._recorder.note("exec user", reference, user)
+
     def create(self, reference: str, config: ExecConfig) -> str:
         record = ExecRecord(id=f"{len(self.records):064x}", container_id=reference, config=config)
         self.records[record.id] = record

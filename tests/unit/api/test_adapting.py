@@ -67,7 +67,7 @@ def test_the_start_interval_of_a_health_check_came_with_1_44() -> None:
 
 def test_options_of_bind_mounts() -> None:
     def bind(version: Version, **options: bool) -> BindOptions | None:
-        return mount(version, type="bind", source="/a", target="/b", bind_options=BindOptions(**options)).bind_options
+        return mount(version, type="bind", source="/a", target="/b", bind_options=BindOptions(**options)).bind_options  # type: ignore[arg-type]
 
     assert bind(Version(1, 39), non_recursive=True) == BindOptions()
     assert bind(Version(1, 40), non_recursive=True) == BindOptions(non_recursive=True)

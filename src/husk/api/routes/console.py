@@ -63,7 +63,8 @@ async def logs(call: Call) -> web.StreamResponse:
 
 def _tail(text: str) -> int | None:
     """How many lines; what is no number means all, as dockerd has it."""
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None
+    digits = text.removeprefix("+")
+    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) <= 18 else None
 
 
 async def attach(call: Call) -> web.StreamResponse:

@@ -22,7 +22,7 @@ _limits = Reader(HostConfig)
 
 async def top(call: Call) -> web.StreamResponse:
     table = await call.engine.top.top(call.argument, call.text("ps_args"))
-    return call.json(TopResponse(processes=table.processes, titles=table.titles))
+    return call.json(TopResponse(processes=table.processes or None, titles=table.titles))
 
 
 async def stats(call: Call) -> web.StreamResponse:

@@ -24,6 +24,8 @@ _start = Reader(ExecStart)
 async def create(call: Call) -> web.StreamResponse:
     config = await call.body(_config)
     parse_keys(config.detach_keys, "escape")
+    if config.user and config.cmd:
+        await call.engine.execs.check_user(call.argument, config.user)
     return call.json(ExecCreated(id=call.engine.execs.create(call.argument, config)), status=201)
 
 

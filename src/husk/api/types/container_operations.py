@@ -4,7 +4,7 @@ from msgspec import Struct
 
 
 class TopResponse(Struct, kw_only=True, rename="pascal"):
-    processes: list[list[str]]
+    processes: list[list[str]] | None
     titles: list[str]
 
 

@@ -130,6 +130,12 @@ class Execs(Companion):
             raise InvalidParameter("No exec command specified")
         return self._create(_active(self._index.find(reference), reference), config, probe=False).record.id
 
+    async def check_user(self, reference: str, user: str) -> None:
+        """Raise if nobody in the container is called so. A number needs no name."""
+        container = _active(self._index.find(reference), reference)
+        if user and not user.isdigit():
+            await asyncio.to_thread(exec_plan.find_user, self._places.place(container.id).rootfs, container, user)
+
     def _create(self, container: Container, config: ExecConfig, probe: bool) -> Exec:
         # Most are started at once.
         self._monitor.expect()

@@ -31,6 +31,8 @@ def complete(config: ExecConfig, container: Container) -> ExecConfig:
             raise InvalidParameter(f"invalid environment variable: {entry}")
     if any("\0" in text for text in (*config.cmd, *config.env, config.user, config.working_dir)):
         raise InvalidParameter("an exec's value contains a NUL character")
+    if config.working_dir and not config.working_dir.startswith("/"):
+        raise InvalidParameter(f"the working directory '{config.working_dir}' is invalid: it must be an absolute path")
     own = container.config
     return msgspec.structs.replace(
         config, user=config.user or own.user, working_dir=config.working_dir or own.working_dir or "/"
@@ -80,12 +82,17 @@ def read_and_plan(
 ) -> Json:
     """`process` of a running container, with what has to be looked up in its files. Blocking."""
     first = msgspec.json.decode(bundle_config.read_bytes(), type=_Bundle).process
-    user = None
-    if config.user != container.config.user:
-        user = resolve_user(
-            config.user,
-            rooted.read_text(rootfs, "/etc/passwd"),
-            rooted.read_text(rootfs, "/etc/group"),
-            container.host_config.group_add or [],
-        )
+    user = find_user(rootfs, container, config.user)
     return process(first, container, config, user, size, available)
+
+
+def find_user(rootfs: Path, container: Container, user: str) -> User | None:
+    """Who `user` is in the container, None for whom its first process runs as. Raises for a stranger. Blocking."""
+    if user == container.config.user:
+        return None
+    return resolve_user(
+        user,
+        rooted.read_text(rootfs, "/etc/passwd"),
+        rooted.read_text(rootfs, "/etc/group"),
+        container.host_config.group_add or [],
+    )

@@ -38,6 +38,7 @@ class Instance:
         self.restart_delay = 0.0
         self.root_users = 0  # copies under way, which need the root mounted though nothing runs
         self.pending_restart: asyncio.Task[None] | None = None
+        self.untold = False
         self.keepers = 0  # who needs it after the end of its process, though it would go with that
         self._exits: set[asyncio.Future[Exit]] = set()
         self._removals: set[asyncio.Future[Exit]] = set()
@@ -45,6 +46,15 @@ class Instance:
     @property
     def id(self) -> str:
         return self.record.id
+
+    @contextlib.contextmanager
+    def until_told(self) -> Iterator[None]:
+        """Its process has ended, but it still holds ports and the like: nobody may take it for ended yet."""
+        self.untold = True
+        try:
+            yield
+        finally:
+            self.untold = False
 
     @contextlib.contextmanager
     def kept(self) -> Iterator[None]:

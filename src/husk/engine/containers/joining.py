@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from husk.engine.containers.model import Container, HostConfig
 from husk.engine.containers.places import Places
-from husk.errors import Conflict, SystemFault
+from husk.errors import Conflict, InvalidParameter, NotFound, SystemFault
 from husk.kernel.mount import MS_NODEV, MS_NOEXEC, MS_NOSUID, mount, mounts_below, unmount
 
 Finder = Callable[[str], Container]
@@ -38,19 +38,18 @@ def join(record: Container, places: Places, find: Finder) -> Joined:
     """What a container that starts now shares; the others must run. Makes its own /dev/shm if it is to be shared."""
     namespaces = {}
     shm = ""
-    if (donor := _donor(record.host_config.pid_mode, find)) is not None:
-        namespaces["pid"] = f"/proc/{_running(donor)}/ns/pid"
+    if (donor := _donor("PID", record.host_config.pid_mode, find)) is not None:
+        namespaces["pid"] = f"/proc/{donor.state.pid}/ns/pid"
     mode = record.host_config.ipc_mode
-    if (donor := _donor(mode, find)) is not None:
-        problem = f"can't join IPC of container {donor.id}"
-        try:
-            namespaces["ipc"] = f"/proc/{_running(donor)}/ns/ipc"
-        except Conflict as error:
-            raise Conflict(f"{problem}: {error.message}") from None
+    if (donor := _donor("IPC", mode, find)) is not None:
+        namespaces["ipc"] = f"/proc/{donor.state.pid}/ns/ipc"
         if donor.host_config.ipc_mode == "host":
             shm = "/dev/shm"
         elif donor.host_config.ipc_mode != "shareable":
-            raise Conflict(f"{problem}: non-shareable IPC (hint: use IpcMode:shareable for the donor container)")
+            raise InvalidParameter(
+                f"failed to join IPC namespace: container {donor.id}: non-shareable IPC "
+                "(hint: use IpcMode:shareable for the donor container)"
+            )
         else:
             shm = str(places.shm(donor.id))
     elif mode == "shareable":
@@ -86,11 +85,15 @@ def _make_shm(record: Container, places: Places) -> str:
     return str(directory)
 
 
-def _donor(mode: str, find: Finder) -> Container | None:
-    return find(mode.removeprefix(_PREFIX)) if mode.startswith(_PREFIX) else None
-
-
-def _running(container: Container) -> int:
-    if container.state.status not in ("running", "paused") or not container.state.pid:
-        raise Conflict(f"container {container.id} is not running")
-    return container.state.pid
+def _donor(kind: str, mode: str, find: Finder) -> Container | None:
+    """The container whose namespace is joined, which must run; None where none is."""
+    if not mode.startswith(_PREFIX):
+        return None
+    try:
+        donor = find(mode.removeprefix(_PREFIX))
+    except NotFound as error:
+        # Not as "not found": that would be said of the container that is to start.
+        raise InvalidParameter(f"failed to join {kind} namespace: {error.message}") from None
+    if donor.state.status not in ("running", "paused") or not donor.state.pid:
+        raise Conflict(f"failed to join {kind} namespace: container {donor.id} is not running")
+    return donor

@@ -119,7 +119,9 @@ class Lifecycle:
         """Leave no litter of a failed start; the record keeps the reason."""
         record = instance.record
         reason = error.message if isinstance(error, HuskError) else str(error)
-        code = oci.exit_code(reason) if isinstance(error, SystemFault) else oci.CANNOT_START
+        # What the runtime was never asked to do leaves the code of the last run, if that was none of success.
+        before = record.state.exit_code or oci.CANNOT_START
+        code = oci.exit_code(reason) if isinstance(error, SystemFault) else before
         await self.release(instance)
         record.state = State(
             status="created" if record.state.status != "exited" else "exited",
@@ -152,10 +154,14 @@ class Lifecycle:
             os.close(pidfd)
         async with instance.lock:
             if self._index.present(instance) and instance.record.state.status in ("running", "paused"):
-                await self.ended(instance)
+                with instance.until_told():
+                    await self.ended(instance)
 
     async def ended(self, instance: Instance, finished_ns: int | None = None) -> None:
-        """Record the end of the process, tell everybody, release what it held, then apply the container's policy."""
+        """Record the end of the process, release what it held, tell everybody, then apply the container's policy.
+
+        In this order, as with dockerd: who hears of the end may count on its ports and addresses being free.
+        """
         record = instance.record
         for companion in self._companions:
             companion.ended(instance)
@@ -192,9 +198,9 @@ class Lifecycle:
         if record.state.oom_killed and not told_of_oom:
             self.publish(record, "oom")
         duration = max(0, finished - started) // 10**9
+        await self.release(instance)
         self.publish(record, "die", exitCode=str(code), execDuration=str(duration))
         instance.announce_exit(Exit(code, error))
-        await self.release(instance)
         if again:
             instance.restart_delay = restart.next_delay(instance.restart_delay, duration)
             self.schedule_restart(instance, instance.restart_delay)
@@ -228,6 +234,9 @@ class Lifecycle:
         record = instance.record
         wanted = parse_signal(signal or record.config.stop_signal or "SIGTERM")
         if not record.state.running:
+            if instance.untold:
+                async with instance.lock:
+                    pass
             raise NotModified("container is already stopped")
         if timeout is None:
             timeout = DEFAULT_STOP_TIMEOUT if record.config.stop_timeout is None else record.config.stop_timeout

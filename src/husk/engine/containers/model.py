@@ -112,9 +112,9 @@ class DeviceMapping(Struct, kw_only=True, rename="pascal"):
 class DeviceRequest(Struct, kw_only=True, rename="pascal"):
     driver: str = ""
     count: int = 0
-    device_ids: list[str] = field(default_factory=list, name="DeviceIDs")
-    capabilities: list[list[str]] = []
-    options: dict[str, str] = {}
+    device_ids: list[str] | None = field(default=None, name="DeviceIDs")
+    capabilities: list[list[str]] | None = None
+    options: dict[str, str] | None = None
 
 
 class ThrottleDevice(Struct, kw_only=True, rename="pascal"):

@@ -80,7 +80,7 @@ def _make_working_dir(record: Container, place: Place) -> None:
 def wanted_devices(host_config: HostConfig) -> tuple[tuple[Device, ...], tuple[DeviceRule, ...]]:
     """The nodes of the host that the container gets, and what it may do with them."""
     for request in host_config.device_requests or ():
-        words = " ".join(f"[{' '.join(group)}]" for group in request.capabilities)
+        words = " ".join(f"[{' '.join(group)}]" for group in request.capabilities or ())
         raise InvalidParameter(f'could not select device driver "{request.driver}" with capabilities: [{words}]')
     devices = {device.path: device for device in (host_devices() if host_config.privileged else ())}
     rules = []

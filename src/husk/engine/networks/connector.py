@@ -220,13 +220,17 @@ class Connector:
                     yield other.id, link(alias, other.name, record, endpoint.ip_address)
 
     def _share(self, record: Container, reference: str, host_gateway: str) -> Connected:
-        other = self._find_container(reference)
+        try:
+            other = self._find_container(reference)
+        except NotFound as error:
+            raise InvalidParameter(f"joining network namespace of container: {error.message}") from None
         if other.id == record.id:
             raise InvalidParameter("cannot join own network")
         if other.state.status == "restarting":
             raise Conflict(f"cannot join network namespace of a restarting container: {other.id}")
         if not other.state.running:
-            raise Conflict(f"cannot join network namespace of a non running container: {other.id}")
+            what = f"container {other.name} is {other.state.status}"
+            raise Conflict(f"cannot join network namespace of a non running container: {what}")
         record.sandbox_path = other.sandbox_path or f"/proc/{other.state.pid}/ns/net"
         record.config.hostname, record.config.domainname = other.config.hostname, other.config.domainname
         # The files lie with the one that has the network, if the other is a guest itself.
