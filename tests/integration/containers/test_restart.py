@@ -99,6 +99,14 @@ def test_a_restarting_container_can_be_stopped_removed_and_waited_for(daemon: Da
     assert daemon.http("DELETE", f"/containers/{container}").status == 204
 
 
+def test_a_restarting_container_is_neither_started_nor_paused(daemon: Daemon):
+    container = started(daemon, "false", host={"RestartPolicy": {"Name": "always"}})
+    until(lambda: inspect(daemon, container)["RestartCount"] > 3 and status(daemon, container) == "restarting", "rests")
+    assert post(daemon, container, "start").status == 304
+    answer = post(daemon, container, "pause")
+    assert (answer.status, "is restarting, wait until the container is running" in answer.message) == (409, True)
+
+
 def test_a_restarting_container_can_be_killed(daemon: Daemon):
     container = started(daemon, "sh", "-c", "exit 1", host={"RestartPolicy": {"Name": "always"}})
     until(lambda: inspect(daemon, container)["RestartCount"] >= 3, "its pauses are long")

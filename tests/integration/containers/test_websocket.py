@@ -10,11 +10,13 @@ from tests.support.daemon import Daemon
 
 
 @asynccontextmanager
-async def socket(daemon: Daemon, name: str, query: str) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
+async def socket(
+    daemon: Daemon, name: str, query: str, version: str = "1.44"
+) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
     connector = aiohttp.UnixConnector(str(daemon.socket_path))
     async with (
         aiohttp.ClientSession(connector=connector) as session,
-        session.ws_connect(f"http://d/v1.44/containers/{name}/attach/ws?{query}") as connection,
+        session.ws_connect(f"http://d/v{version}/containers/{name}/attach/ws?{query}") as connection,
     ):
         yield connection
 
@@ -64,3 +66,11 @@ def test_without_a_websocket_it_is_an_error(daemon: Daemon):
     daemon.docker("run", "-d", "--name", "box", "busybox", "sleep", "1000")
     assert daemon.http("GET", "/containers/box/attach/ws?stream=1").status == 400
     assert daemon.http("GET", "/containers/nobody/attach/ws?stream=1").status == 404
+
+
+async def test_a_client_from_before_1_28_gets_text(daemon: Daemon):
+    daemon.docker("run", "-di", "--name", "box", "busybox", "cat")
+    async with socket(daemon, "box", "stream=1", "1.27") as connection:
+        await connection.send_str("old\n")
+        message = await connection.receive(20)
+        assert (message.type, message.data) == (aiohttp.WSMsgType.TEXT, "old\n")

@@ -4,6 +4,8 @@ The container's output comes as binary messages, as it is: both streams in one, 
 """
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from aiohttp import WSMsgType, web
@@ -19,8 +21,12 @@ from husk.tasks import Tasks
 if TYPE_CHECKING:
     from husk.engine.containers.attach import Attachment
 
+Send = Callable[[bytes], Awaitable[None]]
+
 # Before, a WebSocket was attached to everything whatever the query said.
 WITH_CHOICE = Version(1, 42)
+# Before, output came as text, whatever it was.
+WITH_BYTES = Version(1, 28)
 
 
 async def attach(call: Call) -> web.StreamResponse:
@@ -40,17 +46,20 @@ async def attach(call: Call) -> web.StreamResponse:
     )
     try:
         await socket.prepare(call.request)
-        await _converse(socket, attachment, DetachMatcher(keys) if attachment.tty else None)
+        send = socket.send_bytes if call.version >= WITH_BYTES else partial(_send_text, socket)
+        await _converse(socket, attachment, send, DetachMatcher(keys) if attachment.tty else None)
         await socket.close()
     finally:
         await attachment.close()
     return socket
 
 
-async def _converse(socket: web.WebSocketResponse, attachment: "Attachment", detach: DetachMatcher | None) -> None:
+async def _converse(
+    socket: web.WebSocketResponse, attachment: "Attachment", send: Send, detach: DetachMatcher | None
+) -> None:
     """Carry bytes both ways until the output ends, the client closes, or the user detaches."""
     tasks = Tasks()
-    output = tasks.spawn(_send(socket, attachment), "websocket output", awaited=True)
+    output = tasks.spawn(_send(attachment, send), "websocket output", awaited=True)
     input = tasks.spawn(_receive(socket, attachment, detach), "websocket input", awaited=True)
     try:
         done, _ = await asyncio.wait({output, input}, return_when=asyncio.FIRST_COMPLETED)
@@ -62,10 +71,14 @@ async def _converse(socket: web.WebSocketResponse, attachment: "Attachment", det
         await tasks.cancel_all()
 
 
-async def _send(socket: web.WebSocketResponse, attachment: "Attachment") -> None:
+async def _send(attachment: "Attachment", send: Send) -> None:
     async with closing(attachment.output()) as output:
         async for _, data in output:
-            await socket.send_bytes(data)
+            await send(data)
+
+
+async def _send_text(socket: web.WebSocketResponse, data: bytes) -> None:
+    await socket.send_str(data.decode(errors="replace"))
 
 
 async def _receive(socket: web.WebSocketResponse, attachment: "Attachment", detach: DetachMatcher | None) -> None:

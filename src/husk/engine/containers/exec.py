@@ -350,7 +350,7 @@ def _active(instance: Instance, reference: str) -> Container:
         case "paused":
             raise Conflict(f"Container {reference} is paused, unpause the container before exec")
         case "restarting":
-            raise Conflict(f"Container {reference} is restarting, wait until the container is running")
+            raise Conflict(f"Container {record.id} is restarting, wait until the container is running")
         case _:
             raise Conflict(f"container {record.id} is not running")
 

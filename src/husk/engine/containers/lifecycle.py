@@ -86,9 +86,8 @@ class Lifecycle:
             status = instance.record.state.status
             if status == "paused":
                 raise Conflict("cannot start a paused container, try unpause instead")
-            if status == "running":
+            if status in ("running", "restarting"):
                 raise NotModified("container is already running")
-            self._cancel_restart(instance)
             instance.record.has_been_manually_stopped = False
             instance.record.restart_count = 0
             await self._start(instance)
@@ -397,6 +396,8 @@ class Lifecycle:
 
     def _require_running(self, instance: Instance) -> Container:
         record = instance.record
+        if record.state.status == "restarting":
+            raise Conflict(f"Container {record.id} is restarting, wait until the container is running")
         if record.state.status not in ("running", "paused"):
             raise Conflict(f"container {record.id} is not running")
         return record
