@@ -35,16 +35,11 @@ from husk.engine.events import Events
 from husk.engine.host import Host
 from husk.engine.images.bootstrap import make_busybox
 from husk.engine.images.commit import Committer
-from husk.engine.images.importer import Importer
 from husk.engine.images.index import ImageIndex
-from husk.engine.images.load import Loader
 from husk.engine.images.model import CommitOptions
-from husk.engine.images.prune import Pruner
-from husk.engine.images.pull import Pins, Puller
 from husk.engine.images.push import Pusher
-from husk.engine.images.remove import Remover
-from husk.engine.images.save import Saver
 from husk.engine.images.service import Images
+from husk.engine.images.store import ImageStore
 from husk.engine.logs import options as log_options
 from husk.engine.logs.forwarding import Forwarder
 from husk.engine.logs.rotation import Rotator
@@ -175,49 +170,9 @@ async def _open(config: Config, stack: AsyncExitStack, open_files: int) -> Engin
     stack.push_async_callback(volumes.close)
     moves = Moves()
     monitor = Monitor(host.conmon_path, moves)
-    image_index, pins = ImageIndex(state), Pins()
-    remover = Remover(index=image_index, blobs=blobs, layers=layers, pins=pins, containers=records, events=events)
-    puller = Puller(
-        registry=registry,
-        blobs=blobs,
-        layers=layers,
-        index=image_index,
-        pins=pins,
-        release=remover.release,
-        events=events,
-    )
-    pusher = Pusher(
-        registry=registry,
-        blobs=blobs,
-        layers=layers,
-        index=image_index,
-        pins=pins,
-        state=state,
-        release=remover.release,
-        events=events,
-    )
-    images = Images(
-        index=image_index,
-        layers=layers,
-        puller=puller,
-        remover=remover,
-        pusher=pusher,
-        saver=Saver(index=image_index, blobs=blobs, layers=layers, pins=pins, release=remover.release, events=events),
-        loader=Loader(index=image_index, blobs=blobs, layers=layers, pins=pins, release=remover.release, events=events),
-        importer=Importer(
-            registry=registry,
-            index=image_index,
-            blobs=blobs,
-            layers=layers,
-            pins=pins,
-            release=remover.release,
-            events=events,
-        ),
-        pruner=Pruner(index=image_index, layers=layers, remover=remover, containers=records, events=events),
-        registry=registry,
-        events=events,
-        containers=records,
-    )
+    image_store = ImageStore(ImageIndex(state), blobs, layers, records, events)
+    pusher = Pusher(image_store, registry, state)
+    images = Images(image_store, registry, pusher)
     lifecycle = Lifecycle(
         index=index,
         places=places,
@@ -229,7 +184,7 @@ async def _open(config: Config, stack: AsyncExitStack, open_files: int) -> Engin
         events=events,
         host=host,
         tasks=tasks,
-        release_layers=remover.release,
+        release_layers=image_store.release,
     )
     roots = Roots(index, places, layers, Stager(places, layers, volumes))
     execs = Execs(
@@ -256,16 +211,16 @@ async def _open(config: Config, stack: AsyncExitStack, open_files: int) -> Engin
     await restorer.restore()
     forwarder.resume(index)
     await volumes.restored()
-    await remover.collect()
+    await image_store.collect()
     await pusher.collect()
-    if not len(image_index) and await make_busybox(image_index, blobs, layers):
+    if not len(images) and await make_busybox(image_store):
         log.info("made the image busybox:latest from this host's busybox")
     containers = Containers(
         index=index,
         lifecycle=lifecycle,
         places=places,
         images=images,
-        pins=pins,
+        pins=image_store.pins,
         networks=networks,
         volumes=volumes,
         storing=Storing(index, places, roots, volumes, images),
@@ -292,16 +247,7 @@ async def _open(config: Config, stack: AsyncExitStack, open_files: int) -> Engin
         connections=Connections(index, networks, places),
         system=system,
         services=await _open_services(stack, config, state, system, containers, images, networks, events),
-        committer=Committer(
-            index=index,
-            lifecycle=lifecycle,
-            places=places,
-            images=image_index,
-            blobs=blobs,
-            layers=layers,
-            pins=pins,
-            events=events,
-        ),
+        committer=Committer(image_store, index, lifecycle, places),
         registry=registry,
     )
 

@@ -21,9 +21,8 @@ from husk.engine.images.check import pulled_names, users_of
 from husk.engine.images.index import IMAGE, NAME, ImageIndex
 from husk.engine.images.make import compose_manifest
 from husk.engine.images.model import Image
-from husk.engine.images.pull import Pins
 from husk.engine.images.push import PACKED
-from husk.engine.images.remove import Remover
+from husk.engine.images.store import ImageStore
 from husk.engine.volumes.model import Volume
 from husk.engine.volumes.service import KIND as VOLUME
 from husk.errors import HuskError, NotFound
@@ -117,14 +116,8 @@ class _Mender:
             if (image := self._index.get(image_id)) is not None:
                 told.append(await self._remove(image, why))
         leftovers = [problem for problem in found.problems if not problem.damage and problem.fixable]
-        await Remover(
-            index=self._index,
-            blobs=self._blobs,
-            layers=self._layers,
-            pins=Pins(),
-            containers=lambda: self._containers,
-            events=Events(),
-        ).collect()
+        store = ImageStore(self._index, self._blobs, self._layers, lambda: self._containers, Events())
+        await store.collect()
         return told + ([f"removed {len(leftovers)} things that nothing uses"] if leftovers else [])
 
     def _from_the_base(self, chain: Iterable[str]) -> list[Layer]:

@@ -20,8 +20,8 @@ from husk.engine.containers.plan import Extras, block_paths, plan
 from husk.engine.containers.storing import Storing
 from husk.engine.filters import Filters
 from husk.engine.host import Host
-from husk.engine.images.pull import Pins
 from husk.engine.images.service import Images
+from husk.engine.images.store import Pins
 from husk.engine.logs import drivers as log_drivers
 from husk.engine.logs import options as log_options
 from husk.engine.networks.endpoints import parse_links

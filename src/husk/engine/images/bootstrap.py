@@ -7,14 +7,12 @@ import tarfile
 
 from husk.engine.clock import now_ns, rfc3339
 from husk.engine.containers.model import Config
-from husk.engine.images.index import ImageIndex
 from husk.engine.images.make import make_image
 from husk.engine.images.model import History, ImageDocument, RootFS
+from husk.engine.images.store import ImageStore
 from husk.kernel import process
 from husk.registry import reference as references
 from husk.registry.manifest import host_platform
-from husk.storage.blobs import BlobStore
-from husk.storage.layers import LayerStore
 
 NAME = "busybox:latest"
 MEDIA_TYPE = "application/vnd.docker.image.rootfs.diff.tar"
@@ -27,7 +25,7 @@ _FILES = {
 }
 
 
-async def make_busybox(index: ImageIndex, blobs: BlobStore, layers: LayerStore) -> bool:
+async def make_busybox(store: ImageStore) -> bool:
     """Make the image if the host has a static busybox; whether it did."""
     program = shutil.which("busybox")
     if program is None:
@@ -35,9 +33,9 @@ async def make_busybox(index: ImageIndex, blobs: BlobStore, layers: LayerStore) 
     listed = await process.run([program, "--list"])
     applets = [name for name in listed.stdout.decode().split() if name.isascii() and "/" not in name]
     created = now_ns()
-    async with layers.ingest(None, MEDIA_TYPE) as ingest:
+    async with store.layers.ingest(None, MEDIA_TYPE) as ingest:
         await ingest.write(archive(program, applets))
-        layer = await layers.commit(await ingest.finish(), "")
+        layer = await store.layers.commit(await ingest.finish(), "")
     platform = host_platform()
     document = ImageDocument(
         architecture=platform.architecture,
@@ -47,9 +45,9 @@ async def make_busybox(index: ImageIndex, blobs: BlobStore, layers: LayerStore) 
         rootfs=RootFS(diff_ids=[layer.diff_id]),
         history=[History(created=rfc3339(created), created_by="husk: the host's static busybox")],
     )
-    image = await make_image(blobs, document, [layer])
+    image = await make_image(store.blobs, document, [layer])
     image.last_tagged = rfc3339(created)
-    await index.add(image, references.parse(NAME))
+    await store.index.add(image, references.parse(NAME))
     return True
 
 

@@ -9,41 +9,23 @@ from husk.engine.containers.index import Index, Instance
 from husk.engine.containers.lifecycle import Lifecycle
 from husk.engine.containers.model import Config
 from husk.engine.containers.places import Places
-from husk.engine.events import Events
 from husk.engine.images.changes import apply_changes
-from husk.engine.images.index import ImageIndex
 from husk.engine.images.make import make_image
 from husk.engine.images.model import CommitOptions, History, ImageDocument, RootFS
-from husk.engine.images.pull import Pins
+from husk.engine.images.store import ImageStore
 from husk.errors import Conflict, InvalidParameter, NotFound
 from husk.registry import reference as references
 from husk.registry.manifest import host_platform
 from husk.registry.reference import Reference
-from husk.storage.blobs import BlobStore
-from husk.storage.layers import Layer, LayerStore
+from husk.storage.layers import Layer
 
 
 class Committer:
-    def __init__(
-        self,
-        *,
-        index: Index,
-        lifecycle: Lifecycle,
-        places: Places,
-        images: ImageIndex,
-        blobs: BlobStore,
-        layers: LayerStore,
-        pins: Pins,
-        events: Events,
-    ) -> None:
+    def __init__(self, store: ImageStore, index: Index, lifecycle: Lifecycle, places: Places) -> None:
+        self._store = store
         self._index = index
         self._lifecycle = lifecycle
         self._places = places
-        self._images = images
-        self._blobs = blobs
-        self._layers = layers
-        self._pins = pins
-        self._events = events
 
     async def commit(self, reference: str, options: CommitOptions) -> str:
         """The new image's id."""
@@ -68,11 +50,11 @@ class Committer:
 
     async def _commit(self, instance: Instance, config: Config, name: Reference | None, options: CommitOptions) -> str:
         record = instance.record
-        base = self._images.get(record.image_id)
-        async with self._pins.hold(record.layers), instance.lock:
+        base = self._store.index.get(record.image_id)
+        async with self._store.pins.hold(record.layers), instance.lock:
             if not self._index.present(instance):
                 raise Conflict(f"container {record.id} was removed")
-            layers = [layer for chain_id in record.layers if (layer := self._layers.get(chain_id))]
+            layers = [layer for chain_id in record.layers if (layer := self._store.layers.get(chain_id))]
             if len(layers) != len(record.layers):
                 raise NotFound(f"a layer of the image of container {record.id} is missing")
             added = await self._writable_layer(instance, record.layers[-1] if record.layers else "")
@@ -98,21 +80,21 @@ class Committer:
                 rootfs=RootFS(diff_ids=[layer.diff_id for layer in layers]),
                 history=[*(base.history if base else []), step],
             )
-            async with self._pins.hold([layer.chain_id for layer in layers]):
-                image = await make_image(self._blobs, document, layers, parent=record.image_id if base else "")
+            async with self._store.pins.hold([layer.chain_id for layer in layers]):
+                image = await make_image(self._store.blobs, document, layers, parent=record.image_id if base else "")
                 if name is not None:
                     image.last_tagged = created
-                await self._images.add(image, *([name] if name else []))
-        self._events.publish("image", "create", image.id, {"name": name.familiar if name else image.id})
+                await self._store.index.add(image, *([name] if name else []))
+        self._store.events.publish("image", "create", image.id, {"name": name.familiar if name else image.id})
         if name is not None:
-            self._events.publish("image", "tag", image.id, {"name": name.familiar})
+            self._store.events.publish("image", "tag", image.id, {"name": name.familiar})
         return image.id
 
     async def _writable_layer(self, instance: Instance, parent: str) -> Layer | None:
         upper = self._places.root(instance.id).upper
         if not os.listdir(upper):
             return None
-        return await self._layers.commit(await self._layers.ingest_diff(upper), parent)
+        return await self._store.layers.commit(await self._store.layers.ingest_diff(upper), parent)
 
 
 def parse_target(repo: str, tag: str) -> Reference | None:

@@ -1,46 +1,28 @@
 """How does a file system in a tar become an image? As its only layer; the instructions make the configuration."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import aclosing
 
 from husk.engine.clock import now_ns, rfc3339
 from husk.engine.containers.model import Config
-from husk.engine.events import Events
 from husk.engine.images.changes import apply_changes
 from husk.engine.images.commit import parse_target
-from husk.engine.images.index import ImageIndex
 from husk.engine.images.make import make_image
 from husk.engine.images.model import History, ImageDocument, ImportOptions, Progress, RootFS
-from husk.engine.images.pull import Pins
 from husk.engine.images.shared import Report
+from husk.engine.images.store import ImageStore
 from husk.errors import InvalidParameter
 from husk.registry.client import RegistryClient
 from husk.registry.manifest import DOCKER_LAYER, parse_platform
-from husk.storage.blobs import BlobStore
 from husk.storage.inflate import compression_of, inflate, peek
-from husk.storage.layers import Layer, LayerStore
+from husk.storage.layers import Layer
 
 
 class Importer:
-    def __init__(
-        self,
-        *,
-        registry: RegistryClient,
-        index: ImageIndex,
-        blobs: BlobStore,
-        layers: LayerStore,
-        pins: Pins,
-        release: Callable[[list[str], list[str]], Awaitable[object]],
-        events: Events,
-    ) -> None:
+    def __init__(self, store: ImageStore, registry: RegistryClient) -> None:
+        self._store = store
         self._registry = registry
-        self._index = index
-        self._blobs = blobs
-        self._layers = layers
-        self._pins = pins
-        self._release = release
-        self._events = events
 
     async def import_url(self, url: str, options: ImportOptions, report: Report) -> str:
         """As `import_stream`, from an address of the web."""
@@ -71,7 +53,7 @@ class Importer:
         config = apply_changes(Config(), options.changes)
         layer = await self._take_in(chunks)
         try:
-            async with self._pins.hold([layer.chain_id]):
+            async with self._store.pins.hold([layer.chain_id]):
                 created = rfc3339(now_ns())
                 comment = options.message or f"Imported from {source}"
                 document = ImageDocument(
@@ -84,15 +66,15 @@ class Importer:
                     rootfs=RootFS(diff_ids=[layer.diff_id]),
                     history=[History(created=created, comment=comment)],
                 )
-                image = await make_image(self._blobs, document, [layer])
+                image = await make_image(self._store.blobs, document, [layer])
                 if name is not None:
                     image.last_tagged = created
-                await self._index.add(image, *([name] if name else []))
+                await self._store.index.add(image, *([name] if name else []))
         except BaseException:
-            await asyncio.shield(self._release([layer.chain_id], []))
+            await asyncio.shield(self._store.release([layer.chain_id], []))
             raise
         report(Progress(status=image.id))
-        self._events.publish("image", "import", image.id, {"name": name.familiar if name else image.id})
+        self._store.events.publish("image", "import", image.id, {"name": name.familiar if name else image.id})
         return image.id
 
     def _check(self, options: ImportOptions) -> None:
@@ -115,7 +97,7 @@ class Importer:
         # gzip is a layer's usual form and stays as it is; the others not every registry and engine would take back.
         packed = compression_of(head) == "gzip"
         pieces = whole() if packed else inflate(whole())
-        async with self._layers.ingest(None, f"{DOCKER_LAYER}.gzip" if packed else DOCKER_LAYER) as ingest:
+        async with self._store.layers.ingest(None, f"{DOCKER_LAYER}.gzip" if packed else DOCKER_LAYER) as ingest:
             async for piece in pieces:
                 await ingest.write(piece)
-            return await self._layers.commit(await ingest.finish(), "")
+            return await self._store.layers.commit(await ingest.finish(), "")

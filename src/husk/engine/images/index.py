@@ -87,6 +87,10 @@ class ImageIndex:
                     edge.append(child)
         return found
 
+    def content(self) -> set[str]:
+        """The digests of all blobs that records name; layers own theirs themselves."""
+        return {digest for image in self._images.values() for digest in (image.id, image.manifest, image.index)} - {""}
+
     async def add(self, image: Image, *names: Reference) -> None:
         """Write an image and point names to it, at once."""
         changes = [Change(IMAGE, image.id, msgspec.json.encode(image))]

@@ -6,22 +6,19 @@ order. What no image turns out to need is dropped again.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, aclosing
 
-from husk.engine.events import Events
 from husk.engine.images.archive import Member, digest_at, link_target, read_archive
-from husk.engine.images.index import ImageIndex
 from husk.engine.images.make import chain_ids, image_over, read_document
 from husk.engine.images.model import Image, Progress
-from husk.engine.images.pull import Pins
 from husk.engine.images.shared import Report
+from husk.engine.images.store import ImageStore
 from husk.errors import InvalidParameter, NotFound
 from husk.registry.manifest import DOCKER_LAYER, OCI_LAYER, Platform
 from husk.registry.reference import Reference, digest_of
-from husk.storage.blobs import BlobStore
 from husk.storage.inflate import compression_of, inflate
-from husk.storage.layers import Ingest, Layer, LayerStore, Unpacked
+from husk.storage.layers import Ingest, Layer, Unpacked
 from husk.storage.sources import read_pieces
 from husk.storage.tar import BLOCK, HARD_LINK, REGULAR, SYMLINK, Entry, TarError, clean_name, parse_header
 from husk.storage.tarflow import TarFlow
@@ -36,26 +33,12 @@ _MEDIA_TYPES = {"": DOCKER_LAYER, "gzip": f"{DOCKER_LAYER}.gzip", "zstd": f"{OCI
 
 
 class Loader:
-    def __init__(
-        self,
-        *,
-        index: ImageIndex,
-        blobs: BlobStore,
-        layers: LayerStore,
-        pins: Pins,
-        release: Callable[[list[str], list[str]], Awaitable[object]],
-        events: Events,
-    ) -> None:
-        self._index = index
-        self._blobs = blobs
-        self._layers = layers
-        self._pins = pins
-        self._release = release
-        self._events = events
+    def __init__(self, store: ImageStore) -> None:
+        self._store = store
 
     async def load(self, chunks: AsyncIterator[bytes], platform: Platform, quiet: bool, report: Report) -> None:
         """Load all images of an archive, compressed or not."""
-        reading = _Reading(self._layers, self._pins, (lambda progress: None) if quiet else report)
+        reading = _Reading(self._store, (lambda progress: None) if quiet else report)
         try:
             async with aclosing(inflate(chunks)) as plain:
                 try:
@@ -67,7 +50,7 @@ class Loader:
                 await self._add(member, reading, report)
         finally:
             await asyncio.shield(reading.close())
-            await asyncio.shield(self._release(reading.relied_on, []))
+            await asyncio.shield(self._store.release(reading.relied_on, []))
 
     async def _add(self, member: Member, reading: "_Reading", report: Report) -> None:
         config = reading.documents.get(reading.resolve(member.config))
@@ -82,28 +65,28 @@ class Loader:
         chain = chain_ids(diff_ids)
         content = [digest_of(config), *([digest_of(member.manifest[0])] if member.manifest else [])]
         try:
-            async with self._pins.hold([*chain, *content]):
+            async with self._store.pins.hold([*chain, *content]):
                 layers: list[Layer] = []
                 for path, chain_id, diff_id in zip(member.layers, chain, diff_ids, strict=True):
                     parent = layers[-1].chain_id if layers else ""
-                    layers.append(self._layers.get(chain_id) or await self._put(reading, path, diff_id, parent))
+                    layers.append(self._store.layers.get(chain_id) or await self._put(reading, path, diff_id, parent))
                 # An image that is here already stays as it is: a registry may know it by its present manifest.
-                image = self._index.get(content[0]) or await image_over(
-                    self._blobs, config, document, layers, manifest=member.manifest
+                image = self._store.index.get(content[0]) or await image_over(
+                    self._store.blobs, config, document, layers, manifest=member.manifest
                 )
                 await self._name(image, member.names, report)
         except BaseException:
-            await asyncio.shield(self._release(chain, content))
+            await asyncio.shield(self._store.release(chain, content))
             raise
         for name in member.names:
             report(Progress(stream=f"Loaded image: {name.familiar}\n"))
         if not member.names:
             report(Progress(stream=f"Loaded image ID: {image.id}\n"))
-        self._events.publish("image", "load", image.id, {"name": image.id})
+        self._store.events.publish("image", "load", image.id, {"name": image.id})
 
     async def _name(self, image: Image, names: list[Reference], report: Report) -> None:
         for name in names:
-            former = self._index.by_name(name)
+            former = self._store.index.by_name(name)
             if former is not None and former.id != image.id:
                 report(
                     Progress(
@@ -111,7 +94,7 @@ class Loader:
                         "to empty string\n"
                     )
                 )
-        await self._index.add(image, *names)
+        await self._store.index.add(image, *names)
 
     async def _put(self, reading: "_Reading", path: str, diff_id: str, parent: str) -> Layer:
         """Put the layer that came as `path` on top of `parent`."""
@@ -119,19 +102,19 @@ class Loader:
         if unpacked is None:
             unpacked = await self._unpack_again(reading.resolve(path), diff_id)
         if unpacked.diff_id != diff_id:
-            await self._layers.discard(unpacked)
+            await self._store.layers.discard(unpacked)
             raise InvalidParameter(f"invalid diffID for layer {path}: expected {diff_id!r}, got {unpacked.diff_id!r}")
-        return await self._layers.commit(unpacked, parent)
+        return await self._store.layers.commit(unpacked, parent)
 
     async def _unpack_again(self, path: str, diff_id: str) -> Unpacked:
         """A layer that the store has on top of another parent is made anew from its blob."""
         digest = digest_at(path)
-        known = next((la for la in self._layers.all() if la.diff_id == diff_id or la.blob == digest), None)
+        known = next((la for la in self._store.layers.all() if la.diff_id == diff_id or la.blob == digest), None)
         if known is None:
             raise NotFound(f"the archive does not have the layer {path}")
         async with (
-            self._layers.ingest(known.blob, known.media_type) as ingest,
-            aclosing(read_pieces(self._blobs.path(known.blob))) as pieces,
+            self._store.layers.ingest(known.blob, known.media_type) as ingest,
+            aclosing(read_pieces(self._store.blobs.path(known.blob))) as pieces,
         ):
             async for piece in pieces:
                 await ingest.write(piece)
@@ -141,11 +124,10 @@ class Loader:
 class _Reading:
     """An archive that streams by: its documents, its links, and its layers on their way into the store."""
 
-    def __init__(self, layers: LayerStore, pins: Pins, report: Report) -> None:
+    def __init__(self, store: ImageStore, report: Report) -> None:
         self.documents: dict[str, bytes] = {}
         self.relied_on: list[str] = []
-        self._layers = layers
-        self._pins = pins
+        self._store = store
         self._held = AsyncExitStack()
         self._report = report
         self._links: dict[str, str] = {}
@@ -155,7 +137,7 @@ class _Reading:
         self._size = 0
 
     async def read(self, flow: TarFlow) -> None:
-        known = self._layers.blobs()
+        known = self._store.layers.blobs()
         while (entry := await flow.next()) is not None:
             path = clean_name(entry.name).decode("utf-8", "replace")
             if entry.kind in (SYMLINK, HARD_LINK):
@@ -168,8 +150,8 @@ class _Reading:
 
     async def _rely_on(self, blob: str | None) -> None:
         """The store has this layer already; it must not go before the images that it is for are there."""
-        chain = [layer.chain_id for layer in self._layers.all() if layer.blob == blob]
-        await self._held.enter_async_context(self._pins.hold(chain))
+        chain = [layer.chain_id for layer in self._store.layers.all() if layer.blob == blob]
+        await self._held.enter_async_context(self._store.pins.hold(chain))
         self.relied_on += chain
 
     def resolve(self, path: str) -> str:
@@ -190,7 +172,7 @@ class _Reading:
         await self._tasks.cancel_all()
         for task in self._unpacking.values():
             if not task.cancelled() and task.exception() is None:
-                await self._layers.discard(task.result())
+                await self._store.layers.discard(task.result())
 
     async def _file(self, path: str, entry: Entry, flow: TarFlow) -> None:
         head = await flow.read(BLOCK)
@@ -208,7 +190,7 @@ class _Reading:
         await self._slots.acquire()
         try:
             async with AsyncExitStack() as stack:
-                ingest = await stack.enter_async_context(self._layers.ingest(digest_at(path), media_type))
+                ingest = await stack.enter_async_context(self._store.layers.ingest(digest_at(path), media_type))
                 await ingest.write(head)
                 received = len(head)
                 async for piece in flow.pieces():

@@ -1,19 +1,15 @@
 """Which images does nobody need, and how much comes free when they go?"""
 
 import logging
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from husk.engine.clock import parse_timestamp
-from husk.engine.containers.model import Container
-from husk.engine.events import Events
 from husk.engine.filters import Filters
-from husk.engine.images.index import ImageIndex
 from husk.engine.images.listing import created_ns
 from husk.engine.images.model import Image, Removal
 from husk.engine.images.remove import Remover
+from husk.engine.images.store import ImageStore
 from husk.errors import HuskError
-from husk.storage.layers import LayerStore
 
 FILTERS = ("dangling", "label", "label!", "until")
 
@@ -27,44 +23,33 @@ class Pruned:
 
 
 class Pruner:
-    def __init__(
-        self,
-        *,
-        index: ImageIndex,
-        layers: LayerStore,
-        remover: Remover,
-        containers: Callable[[], Iterable[Container]],
-        events: Events,
-    ) -> None:
-        self._index = index
-        self._layers = layers
+    def __init__(self, store: ImageStore, remover: Remover) -> None:
+        self._store = store
         self._remover = remover
-        self._containers = containers
-        self._events = events
 
     async def prune(self, filters: Filters) -> Pruned:
         """Remove what no container uses: images without a tag, or with `dangling=false` all of them."""
         dangling = filters.boolean("dangling", True)
         untils = [moment for text in filters.get("until") if (moment := parse_timestamp(text)) is not None]
         result = Pruned()
-        for image in list(self._index):
+        for image in list(self._store.index):
             if (
-                self._index.get(image.id) is not None
+                self._store.index.get(image.id) is not None
                 and self._is_unused(image, dangling)
                 and not any(created_ns(image) > moment for moment in untils)
                 and filters.matches_labels(image.config.labels)
             ):
                 await self._remove(image, result)
-        self._events.publish("image", "prune", "", {"reclaimed": str(result.reclaimed)})
+        self._store.events.publish("image", "prune", "", {"reclaimed": str(result.reclaimed)})
         return result
 
     def _is_unused(self, image: Image, dangling: bool) -> bool:
-        if self._index.children(image) or any(c.image_id == image.id for c in self._containers()):
+        if self._store.index.children(image) or any(c.image_id == image.id for c in self._store.containers()):
             return False
-        return not dangling or all(name.digest for name in self._index.names(image))
+        return not dangling or all(name.digest for name in self._store.index.names(image))
 
     async def _remove(self, image: Image, result: Pruned) -> None:
-        sizes = {layer.chain_id: layer.size for layer in self._layers.all()}
+        sizes = {layer.chain_id: layer.size for layer in self._store.layers.all()}
         try:
             # By its id and with force: an image that is not used goes with all its names.
             removals = await self._remover.remove(image.id, force=True, noprune=False)

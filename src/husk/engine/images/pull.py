@@ -7,17 +7,14 @@ same layer share one download, which ends when the last of them has gone.
 """
 
 import asyncio
-from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing
 
 from msgspec import structs
 
-from husk.engine.events import Events
-from husk.engine.images.index import ImageIndex
 from husk.engine.images.make import chain_ids, image_record, read_document
 from husk.engine.images.model import Image, ImageDocument, Progress
 from husk.engine.images.shared import Report, SharedWork
+from husk.engine.images.store import ImageStore
 from husk.errors import InvalidParameter, NotFound
 from husk.registry import reference as references
 from husk.registry.auth import Credentials
@@ -33,51 +30,15 @@ from husk.registry.manifest import (
     parse_platform,
 )
 from husk.registry.reference import Reference
-from husk.storage.blobs import BlobStore
-from husk.storage.layers import LayerStore, Unpacked
+from husk.storage.layers import Unpacked
 
 CONCURRENT_DOWNLOADS = 3
 
 
-class Pins:
-    """Layers (by chain id) and blobs that work under way relies on: they must stay although no image names them yet."""
-
-    def __init__(self) -> None:
-        self._pins: Counter[str] = Counter()
-
-    @asynccontextmanager
-    async def hold(self, names: Iterable[str]) -> AsyncIterator[None]:
-        held = list(names)
-        self._pins.update(held)
-        try:
-            yield
-        finally:
-            self._pins.subtract(held)
-            self._pins += Counter()
-
-    def __contains__(self, name: str) -> bool:
-        return self._pins[name] > 0
-
-
 class Puller:
-    def __init__(
-        self,
-        *,
-        registry: RegistryClient,
-        blobs: BlobStore,
-        layers: LayerStore,
-        index: ImageIndex,
-        pins: Pins,
-        release: Callable[[list[str], list[str]], Awaitable[object]],
-        events: Events,
-    ) -> None:
+    def __init__(self, store: ImageStore, registry: RegistryClient) -> None:
+        self._store = store
         self._registry = registry
-        self._blobs = blobs
-        self._layers = layers
-        self._index = index
-        self._pins = pins
-        self._release = release
-        self._events = events
         self._downloads = SharedWork()
 
     async def pull(self, reference: Reference, platform: str, auth: Credentials | None, report: Report) -> None:
@@ -103,16 +64,16 @@ class Puller:
         chain = chain_ids(document.rootfs.diff_ids)
         content = [manifest.config.digest, resolved.descriptor.digest, fetched.descriptor.digest]
         try:
-            async with self._pins.hold([*chain, *content]):
+            async with self._store.pins.hold([*chain, *content]):
                 await self._fetch_layers(reference, manifest, document, auth, report)
-                new = await self._store(reference, fetched, resolved, manifest, config, document)
+                new = await self._record(reference, fetched, resolved, manifest, config, document)
         except BaseException:
-            await asyncio.shield(self._release(chain, content))
+            await asyncio.shield(self._store.release(chain, content))
             raise
         report(Progress(status=f"Digest: {fetched.descriptor.digest}"))
         if platform:
             _warn_of_other_platform(reference, platform, document, report)
-        self._events.publish("image", "pull", reference.familiar, {"name": reference.familiar_name})
+        self._store.events.publish("image", "pull", reference.familiar, {"name": reference.familiar_name})
         return new
 
     async def _resolve(
@@ -143,7 +104,7 @@ class Puller:
         slots = asyncio.Semaphore(CONCURRENT_DOWNLOADS)
         missing = []
         for position, (descriptor, chain_id) in enumerate(zip(manifest.layers, chain, strict=True)):
-            known = self._layers.get(chain_id) is not None
+            known = self._store.layers.get(chain_id) is not None
             report(Progress(status="Already exists" if known else "Pulling fs layer", id=_short(descriptor)))
             if not known:
                 missing.append((descriptor, chain_id, parents[position], document.rootfs.diff_ids[position]))
@@ -152,7 +113,7 @@ class Puller:
             name = _short(descriptor)
 
             async def work(tell: Report) -> None:
-                if self._layers.get(chain_id) is None:
+                if self._store.layers.get(chain_id) is None:
                     await self._add_layer(reference, descriptor, parent, diff_id, auth, slots, tell)
 
             # Another client's blob of the same layer may have another digest, hence another name.
@@ -187,10 +148,10 @@ class Puller:
             if below is not None:
                 await asyncio.wait({below})
         except BaseException:
-            await self._layers.discard(unpacked)
+            await self._store.layers.discard(unpacked)
             raise
         report(_extracting(descriptor))
-        await self._layers.commit(unpacked, parent)
+        await self._store.layers.commit(unpacked, parent)
 
     async def _fetch_layer(
         self, reference: Reference, descriptor: Descriptor, auth: Credentials | None, report: Report
@@ -200,7 +161,7 @@ class Puller:
         def again(tries: int, seconds: float, why: str) -> None:
             report(Progress(status=f"Retrying in {max(1, round(seconds))} seconds", id=name))
 
-        async with self._layers.ingest(descriptor.digest, descriptor.media_type) as ingest:
+        async with self._store.layers.ingest(descriptor.digest, descriptor.media_type) as ingest:
             received = 0
             async with aclosing(self._registry.blob(reference, descriptor, auth, again)) as chunks:
                 async for chunk in chunks:
@@ -212,7 +173,7 @@ class Puller:
         report(Progress(status="Download complete", id=name))
         return unpacked
 
-    async def _store(
+    async def _record(
         self,
         reference: Reference,
         fetched: FetchedManifest,
@@ -222,18 +183,18 @@ class Puller:
         document: ImageDocument,
     ) -> bool:
         """Write the image and its names; whether that changed anything."""
-        await self._blobs.put(config)
-        await self._blobs.put(resolved.body)
+        await self._store.blobs.put(config)
+        await self._store.blobs.put(resolved.body)
         index_digest = ""
         if fetched.descriptor.digest != resolved.descriptor.digest:
-            index_digest = await self._blobs.put(fetched.body)
+            index_digest = await self._store.blobs.put(fetched.body)
         names = [Reference(reference.domain, reference.path, digest=fetched.descriptor.digest)]
         if reference.tag:
             names.insert(0, Reference(reference.domain, reference.path, tag=reference.tag))
-        layers = [self._layers.get(chain_id) for chain_id in chain_ids(document.rootfs.diff_ids)]
+        layers = [self._store.layers.get(chain_id) for chain_id in chain_ids(document.rootfs.diff_ids)]
         if None in layers:
             raise NotFound(f"a layer of {reference.familiar} was removed while it was pulled")
-        before = self._index.by_name(names[0])
+        before = self._store.index.by_name(names[0])
         image = image_record(
             manifest.config.digest,
             document,
@@ -241,8 +202,8 @@ class Puller:
             manifest=resolved.descriptor,
             index=index_digest,
         )
-        _keep_local_facts(image, self._index.get(image.id))
-        await self._index.add(image, *names)
+        _keep_local_facts(image, self._store.index.get(image.id))
+        await self._store.index.add(image, *names)
         return before is None or before.id != image.id
 
 

@@ -6,18 +6,16 @@ next push can ask for them first.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import msgspec
 
-from husk.engine.events import Events
 from husk.engine.images.content import Content, content_of, descriptors_of
-from husk.engine.images.index import ImageIndex
 from husk.engine.images.make import compose_manifest
 from husk.engine.images.model import Image, Progress, Pushed
-from husk.engine.images.pull import Pins
 from husk.engine.images.shared import Report
+from husk.engine.images.store import ImageStore
 from husk.errors import InvalidParameter, NotFound
 from husk.registry import reference as references
 from husk.registry.auth import Credentials
@@ -25,8 +23,7 @@ from husk.registry.client import RegistryClient
 from husk.registry.manifest import DOCKER_LAYER, Descriptor
 from husk.registry.reference import Reference
 from husk.registry.upload import Target
-from husk.storage.blobs import BlobStore
-from husk.storage.layers import Layer, LayerStore
+from husk.storage.layers import Layer
 from husk.storage.sources import FileSource, GzipSource
 from husk.storage.state import Change, StateStore
 
@@ -53,31 +50,15 @@ class _Push:
 
 
 class Pusher:
-    def __init__(
-        self,
-        *,
-        registry: RegistryClient,
-        blobs: BlobStore,
-        layers: LayerStore,
-        index: ImageIndex,
-        pins: Pins,
-        state: StateStore,
-        release: Callable[[list[str], list[str]], Awaitable[object]],
-        events: Events,
-    ) -> None:
+    def __init__(self, store: ImageStore, registry: RegistryClient, state: StateStore) -> None:
+        self._store = store
         self._registry = registry
-        self._blobs = blobs
-        self._layers = layers
-        self._index = index
-        self._pins = pins
         self._state = state
-        self._release = release
-        self._events = events
         self._packed = {k: msgspec.json.decode(body, type=Packed) for k, body in state.load(PACKED).items()}
 
     async def collect(self) -> None:
         """At start: forget what became of layers that are gone."""
-        gone = self._packed.keys() - self._layers.blobs()
+        gone = self._packed.keys() - self._store.layers.blobs()
         await self._state.commit(*(Change(PACKED, blob, None) for blob in gone))
         for blob in gone:
             del self._packed[blob]
@@ -90,31 +71,31 @@ class Pusher:
         repository = Reference(named.domain, named.path)
         wanted = repository.with_tag(tag) if tag else None
         report(Progress(status=f"The push refers to repository [{repository.name}]"))
-        present = [own for own in self._index.tags_of(repository) if wanted in (None, own)]
+        present = [own for own in self._store.index.tags_of(repository) if wanted in (None, own)]
         if not present:
-            if wanted is not None and self._index.tags_of(repository):
+            if wanted is not None and self._store.index.tags_of(repository):
                 raise NotFound(f"tag does not exist: {wanted.familiar}")
             raise NotFound(f"An image does not exist locally with the tag: {repository.familiar_name}")
         target = await self._registry.target(repository, auth)
         push = _Push(repository, target, report, asyncio.Semaphore(CONCURRENT_UPLOADS))
         for reference in present:
             await self._push(reference, push)
-            self._events.publish("image", "push", reference.familiar, {"name": repository.familiar_name})
+            self._store.events.publish("image", "push", reference.familiar, {"name": repository.familiar_name})
 
     async def _push(self, reference: Reference, push: _Push) -> None:
-        image = self._index.by_name(reference)
+        image = self._store.index.by_name(reference)
         if image is None:
             raise NotFound(f"tag does not exist: {reference.familiar}")
         held = [image.id, image.manifest]
         try:
-            async with self._pins.hold([*image.chain_ids, *held]):
-                content = await content_of(image, self._blobs, self._layers)
+            async with self._store.pins.hold([*image.chain_ids, *held]):
+                content = await content_of(image, self._store.blobs, self._store.layers)
                 manifest, media_type = await self._send(content, push)
                 await push.target.put_manifest(reference.tag, manifest, media_type)
                 digest = await self._remember(image, reference, manifest)
         finally:
             # Somebody may have removed the image meanwhile.
-            await asyncio.shield(self._release(image.chain_ids, held))
+            await asyncio.shield(self._store.release(image.chain_ids, held))
         push.report(Progress(status=f"{reference.tag}: digest: {digest} size: {len(manifest)}"))
         push.report(Progress(aux=Pushed(tag=reference.tag, digest=digest, size=len(manifest))))
 
@@ -131,7 +112,7 @@ class Pusher:
                     )
                     for blob, layer in reversed(distinct.items())
                 }
-                config = FileSource(self._blobs.path(content.image.id), content.image.id, len(content.config))
+                config = FileSource(self._store.blobs.path(content.image.id), content.image.id, len(content.config))
                 group.create_task(self._send_config(config, push.target), name=f"push {content.image.id}")
         except BaseExceptionGroup as failures:
             # One layer's failure cancels its siblings; the client wants that one failure.
@@ -176,7 +157,7 @@ class Pusher:
         return Descriptor(media_type=f"{DOCKER_LAYER}.gzip", digest=source.digest, size=source.size)
 
     def _source(self, layer: Layer, packing: bool) -> FileSource | GzipSource:
-        path = self._blobs.path(layer.blob)
+        path = self._store.blobs.path(layer.blob)
         if not packing:
             return FileSource(path, layer.blob, layer.blob_size)
         packed = self._packed.get(layer.blob)
@@ -192,19 +173,19 @@ class Pusher:
         paths = dict.fromkeys(
             name.path
             for image in self._with_layer(layer)
-            for name in self._index.names(image)
+            for name in self._store.index.names(image)
             if name.digest and name.domain == here.domain and name.path != here.path
         )
         return list(paths)[:MOST_MOUNT_SOURCES]
 
     def _with_layer(self, layer: Layer) -> Iterable[Image]:
-        return (image for image in self._index if layer.chain_id in image.chain_ids)
+        return (image for image in self._store.index if layer.chain_id in image.chain_ids)
 
     async def _remember(self, image: Image, reference: Reference, manifest: bytes) -> str:
         """The image is from now on also known by the digest that the registry has it under."""
         digest = references.digest_of(manifest)
         name = Reference(reference.domain, reference.path, digest=digest)
-        current = self._index.get(image.id)
-        if current is not None and self._index.by_name(name) is not current:
-            await self._index.add(current, name)
+        current = self._store.index.get(image.id)
+        if current is not None and self._store.index.by_name(name) is not current:
+            await self._store.index.add(current, name)
         return digest

@@ -1,40 +1,20 @@
 """When may an image go, and what goes with it? Docker's rules of conflict, then names, record, blobs and layers."""
 
-from collections.abc import Callable, Iterable
-
 from husk.engine.containers.model import Container
-from husk.engine.events import Events
-from husk.engine.images.index import ImageIndex
 from husk.engine.images.model import Image, Removal
-from husk.engine.images.pull import Pins
+from husk.engine.images.store import ImageStore
 from husk.errors import Conflict, InvalidParameter
 from husk.registry import reference as references
 from husk.registry.reference import Reference
-from husk.storage.blobs import BlobStore
-from husk.storage.layers import LayerStore
 
 
 class Remover:
-    def __init__(
-        self,
-        *,
-        index: ImageIndex,
-        blobs: BlobStore,
-        layers: LayerStore,
-        pins: Pins,
-        containers: Callable[[], Iterable[Container]],
-        events: Events,
-    ) -> None:
-        self._index = index
-        self._blobs = blobs
-        self._layers = layers
-        self._pins = pins
-        self._containers = containers
-        self._events = events
+    def __init__(self, store: ImageStore) -> None:
+        self._store = store
 
     async def remove(self, text: str, force: bool, noprune: bool) -> list[Removal]:
-        image = self._index.find(text)
-        names = self._index.names(image)
+        image = self._store.index.find(text)
+        names = self._store.index.names(image)
         if not _is_id(text, image, names):
             return await self._remove_name(text, image, names, force, noprune)
         self._refuse(image, names, force)
@@ -64,15 +44,15 @@ class Remover:
     def _may_go_unnamed(self, image: Image, force: bool) -> bool:
         """With its last name an image goes, unless others need it; force overrides containers that do not run."""
         user = self._user_of(image, running=force)
-        return user is None and not self._index.children(image)
+        return user is None and not self._store.index.children(image)
 
     def _refuse(self, image: Image, names: list[Reference], force: bool) -> None:
         """Raise if the image must not go by its id."""
-        if self._index.children(image):
+        if self._store.index.children(image):
             raise Conflict(
                 f"conflict: unable to delete {_short(image)} (cannot be forced) - image has dependent child images"
             )
-        users = [c for c in self._containers() if c.image_id == image.id]
+        users = [c for c in self._store.containers() if c.image_id == image.id]
         for user in users:
             if user.state.running:
                 raise Conflict(
@@ -92,54 +72,28 @@ class Remover:
 
     def _user_of(self, image: Image, running: bool = False) -> Container | None:
         """A container of the image; with `running`, only one that runs counts."""
-        users = (c for c in self._containers() if c.image_id == image.id)
+        users = (c for c in self._store.containers() if c.image_id == image.id)
         return next((c for c in users if c.state.running or not running), None)
 
     async def _untag(self, image: Image, names: list[Reference]) -> list[Removal]:
-        await self._index.forget_names(*names)
+        await self._store.index.forget_names(*names)
         for _ in names:
-            self._events.publish("image", "untag", image.id, {"name": image.id})
+            self._store.events.publish("image", "untag", image.id, {"name": image.id})
         return [Removal(untagged=name.familiar) for name in names]
 
     async def _delete(self, image: Image, noprune: bool) -> list[Removal]:
-        await self._index.delete(image)
-        self._events.publish("image", "delete", image.id, {"name": image.id})
+        await self._store.index.delete(image)
+        self._store.events.publish("image", "delete", image.id, {"name": image.id})
         removals = [Removal(deleted=image.id)]
-        layers = await self.release(image.chain_ids, (image.id, image.manifest, image.index))
+        layers = await self._store.release(image.chain_ids, (image.id, image.manifest, image.index))
         removals += [Removal(deleted=chain_id) for chain_id in layers]
-        parent = self._index.get(image.parent) if image.parent else None
+        parent = self._store.index.get(image.parent) if image.parent else None
         if not noprune and parent is not None and self._is_loose(parent):
             removals += await self._delete(parent, noprune)
         return removals
 
     def _is_loose(self, image: Image) -> bool:
-        return not (self._index.names(image) or self._index.children(image) or self._user_of(image))
-
-    async def release(self, chain: list[str], content: Iterable[str] = ()) -> list[str]:
-        """Remove those of these layers and blobs that nothing uses; the chain ids of the layers that went."""
-        for digest in set(content) - {""}:
-            if digest not in self._pins and not any(digest in (i.id, i.manifest, i.index) for i in self._index):
-                await self._blobs.remove(digest)
-        used = self.layers_in_use()
-        return [
-            chain_id
-            for chain_id in reversed(chain)
-            if chain_id not in used and chain_id not in self._pins and await self._layers.remove(chain_id)
-        ]
-
-    def layers_in_use(self) -> set[str]:
-        used = {chain_id for image in self._index for chain_id in image.chain_ids}
-        return used | {chain_id for container in self._containers() for chain_id in container.used_layers}
-
-    async def collect(self) -> None:
-        """At start: drop what a pull, commit or removal that was cut off has left behind."""
-        used = self.layers_in_use()
-        for layer in self._layers.all():
-            if layer.chain_id not in used:
-                await self._layers.remove(layer.chain_id)
-        named = {digest for image in self._index for digest in (image.id, image.manifest, image.index)}
-        named |= {layer.blob for layer in self._layers.all()}
-        await self._blobs.sweep(named)
+        return not (self._store.index.names(image) or self._store.index.children(image) or self._user_of(image))
 
 
 def _is_id(text: str, image: Image, names: list[Reference]) -> bool:

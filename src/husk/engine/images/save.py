@@ -9,23 +9,19 @@ The small documents come first, so that whoever reads the stream knows what the 
 
 import asyncio
 import tarfile
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
-from husk.engine.events import Events
 from husk.engine.images.content import Content, content_of
-from husk.engine.images.index import ImageIndex
 from husk.engine.images.make import compose_manifest
 from husk.engine.images.model import Image
-from husk.engine.images.pull import Pins
+from husk.engine.images.store import ImageStore
 from husk.errors import HuskError, InvalidParameter
 from husk.gojson import encode
 from husk.registry import reference as references
 from husk.registry.manifest import OCI_INDEX
 from husk.registry.reference import Reference
-from husk.storage.blobs import BlobStore
-from husk.storage.layers import LayerStore
 from husk.storage.sources import read_pieces
 
 _BLOBS = "blobs/sha256/"
@@ -41,22 +37,8 @@ class _Wanted:
 
 
 class Saver:
-    def __init__(
-        self,
-        *,
-        index: ImageIndex,
-        blobs: BlobStore,
-        layers: LayerStore,
-        pins: Pins,
-        release: Callable[[list[str], list[str]], Awaitable[object]],
-        events: Events,
-    ) -> None:
-        self._index = index
-        self._blobs = blobs
-        self._layers = layers
-        self._pins = pins
-        self._release = release
-        self._events = events
+    def __init__(self, store: ImageStore) -> None:
+        self._store = store
 
     async def save(self, names: Sequence[str]) -> AsyncGenerator[bytes, None]:
         """The archive in pieces; what is wrong with `names` is raised before the first one. Use `aclosing`."""
@@ -69,19 +51,21 @@ class Saver:
                     yield piece
         finally:
             # Somebody may have removed an image meanwhile.
-            await asyncio.shield(self._release(chain, held))
+            await asyncio.shield(self._store.release(chain, held))
         for each in wanted:
-            self._events.publish("image", "save", each.image.id, {"name": each.image.id})
+            self._store.events.publish("image", "save", each.image.id, {"name": each.image.id})
 
     async def _write(self, wanted: Sequence[_Wanted], held: list[str]) -> AsyncGenerator[bytes, None]:
-        async with self._pins.hold(held):
-            contents = [(await content_of(each.image, self._blobs, self._layers), each.names) for each in wanted]
+        async with self._store.pins.hold(held):
+            contents = [
+                (await content_of(each.image, self._store.blobs, self._store.layers), each.names) for each in wanted
+            ]
             for name, body in _documents(contents).items():
                 yield _header(name, len(body)) + body + _padding(len(body))
             layers = {layer.blob: layer.blob_size for content, _ in contents for layer in content.layers}
             for blob, size in layers.items():
                 yield _header(_path(blob), size)
-                async with aclosing(read_pieces(self._blobs.path(blob))) as pieces:
+                async with aclosing(read_pieces(self._store.blobs.path(blob))) as pieces:
                     async for piece in pieces:
                         yield piece
                 yield _padding(size)
@@ -103,12 +87,12 @@ class Saver:
         try:
             reference = references.parse(text)
         except HuskError:
-            return [(self._index.find(text), None)]
+            return [(self._store.index.find(text), None)]
         if reference.digest:
-            return [(self._index.find(text), None)]
-        tags = [reference] if reference.tag else self._index.tags_of(reference)
-        named = [(image, tag) for tag in tags if (image := self._index.by_name(tag))]
-        return list(named) or [(self._index.find(text), None)]
+            return [(self._store.index.find(text), None)]
+        tags = [reference] if reference.tag else self._store.index.tags_of(reference)
+        named = [(image, tag) for tag in tags if (image := self._store.index.by_name(tag))]
+        return list(named) or [(self._store.index.find(text), None)]
 
 
 def _documents(contents: Sequence[tuple[Content, list[Reference]]]) -> dict[str, bytes]:

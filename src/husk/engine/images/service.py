@@ -1,14 +1,11 @@
 """What can be done with images? The engine's answer to every image operation of the edge."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
 
 from husk.engine.clock import now_ns, parse_rfc3339, rfc3339
-from husk.engine.containers.model import Container
-from husk.engine.events import Events
 from husk.engine.filters import Filters
 from husk.engine.images.history import history_of
 from husk.engine.images.importer import Importer
-from husk.engine.images.index import ImageIndex
 from husk.engine.images.listing import matches, select
 from husk.engine.images.load import Loader
 from husk.engine.images.model import HistoryStep, Image, ImportOptions, Removal
@@ -19,6 +16,7 @@ from husk.engine.images.remote import Distribution, distribution, search
 from husk.engine.images.remove import Remover
 from husk.engine.images.save import Saver
 from husk.engine.images.shared import Report
+from husk.engine.images.store import ImageStore
 from husk.errors import InvalidParameter, NotFound
 from husk.registry import reference as references
 from husk.registry.auth import Credentials
@@ -26,49 +24,30 @@ from husk.registry.client import RegistryClient
 from husk.registry.manifest import Platform, host_platform, normalize, parse_platform
 from husk.registry.reference import Reference
 from husk.registry.search import SearchResult
-from husk.storage.layers import LayerStore
 
 
 class Images:
-    def __init__(
-        self,
-        *,
-        index: ImageIndex,
-        layers: LayerStore,
-        puller: Puller,
-        remover: Remover,
-        pusher: Pusher,
-        saver: Saver,
-        loader: Loader,
-        importer: Importer,
-        pruner: Pruner,
-        registry: RegistryClient,
-        events: Events,
-        containers: Callable[[], Iterable[Container]],
-    ) -> None:
-        self._index = index
-        self._layers = layers
-        self._puller = puller
-        self._remover = remover
-        self._pusher = pusher
-        self._saver = saver
-        self._loader = loader
-        self._importer = importer
-        self._pruner = pruner
+    def __init__(self, store: ImageStore, registry: RegistryClient, pusher: Pusher) -> None:
+        self._store = store
         self._registry = registry
-        self._events = events
-        self._containers = containers
+        self._pusher = pusher
+        self._puller = Puller(store, registry)
+        self._remover = Remover(store)
+        self._saver = Saver(store)
+        self._loader = Loader(store)
+        self._importer = Importer(store, registry)
+        self._pruner = Pruner(store, self._remover)
 
     def __len__(self) -> int:
-        return len(self._index)
+        return len(self._store.index)
 
     # --- looking
 
     def find(self, reference: str) -> Image:
-        return self._index.find(reference)
+        return self._store.index.find(reference)
 
     def find_for_container(self, reference: str, platform: str) -> Image:
-        image = self._index.find(reference)
+        image = self._store.index.find(reference)
         if platform:
             _require_platform(image, reference, parse_platform(platform))
         return image
@@ -81,54 +60,56 @@ class Images:
         return [name.familiar for name in self._names(image, patterns) if name.digest]
 
     def _names(self, image: Image, patterns: Sequence[str]) -> list[Reference]:
-        return [name for name in self._index.names(image) if not patterns or any(matches(name, p) for p in patterns)]
+        return [
+            name for name in self._store.index.names(image) if not patterns or any(matches(name, p) for p in patterns)
+        ]
 
     def listing(self, all: bool, filters: Filters) -> list[Image]:
-        return select(self._index, all, filters)
+        return select(self._store.index, all, filters)
 
     def containers_of(self, image: Image) -> int:
-        return sum(1 for container in self._containers() if container.image_id == image.id)
+        return sum(1 for container in self._store.containers() if container.image_id == image.id)
 
     def descendants(self, reference: str) -> set[str]:
         """Ids of the image and of all images made from it; empty if there is no such image."""
         try:
-            return self._index.descendants(self._index.find(reference))
+            return self._store.index.descendants(self._store.index.find(reference))
         except (NotFound, InvalidParameter):
             return set()
 
     def size_of_layers(self, chain_ids: Iterable[str]) -> int:
-        return sum(layer.size for chain_id in chain_ids if (layer := self._layers.get(chain_id)))
+        return sum(layer.size for chain_id in chain_ids if (layer := self._store.layers.get(chain_id)))
 
     def directories(self, chain_ids: Sequence[str]) -> list[str]:
         """Where the layers lie on the host, topmost first; empty when one is no longer here."""
         try:
-            return self._layers.lower(chain_ids)
+            return self._store.layers.lower(chain_ids)
         except NotFound:
             return []
 
     def shared_size(self, image: Image) -> int:
         """Bytes of the image's layers that other images use too."""
-        others = {chain_id for other in self._index if other.id != image.id for chain_id in other.chain_ids}
+        others = {chain_id for other in self._store.index if other.id != image.id for chain_id in other.chain_ids}
         return self.size_of_layers(chain_id for chain_id in image.chain_ids if chain_id in others)
 
     def content_size(self, image: Image) -> int:
         """Bytes of the image's layers as registries and archives have them."""
-        return sum(layer.blob_size for chain_id in image.chain_ids if (layer := self._layers.get(chain_id)))
+        return sum(layer.blob_size for chain_id in image.chain_ids if (layer := self._store.layers.get(chain_id)))
 
     def layers_size(self) -> int:
         """Bytes of all layers, each once."""
-        return sum(layer.size for layer in self._layers.all())
+        return sum(layer.size for layer in self._store.layers.all())
 
     def reclaimable(self) -> int:
         """Bytes of the layers that no container's image needs."""
-        needed = {chain_id for container in self._containers() for chain_id in container.layers}
-        return sum(layer.size for layer in self._layers.all() if layer.chain_id not in needed)
+        needed = {chain_id for container in self._store.containers() for chain_id in container.layers}
+        return sum(layer.size for layer in self._store.layers.all() if layer.chain_id not in needed)
 
     def history(self, reference: str, platform: Platform | None = None) -> list[HistoryStep]:
-        image = self._index.find(reference)
+        image = self._store.index.find(reference)
         if platform is not None:
             _require_platform(image, reference, platform)
-        return history_of(image, self._index, self._layers.get)
+        return history_of(image, self._store.index, self._store.layers.get)
 
     # --- elsewhere
 
@@ -145,14 +126,14 @@ class Images:
     ) -> None:
         if platform is not None:
             reference = f"{name}:{tag}" if tag else name
-            _require_platform(self._index.find(reference), reference, platform)
+            _require_platform(self._store.index.find(reference), reference, platform)
         await self._pusher.push(name, tag, auth, progress)
 
     def save(self, names: Sequence[str], platforms: Sequence[Platform] = ()) -> AsyncGenerator[bytes, None]:
         """An archive of these images, in pieces; iterate inside `contextlib.aclosing`."""
         for name in names:
             for platform in platforms:
-                _require_platform(self._index.find(name), name, platform)
+                _require_platform(self._store.index.find(name), name, platform)
         return self._saver.save(names)
 
     async def load(
@@ -178,7 +159,7 @@ class Images:
         await self._puller.pull(reference, platform, auth, progress)
 
     async def tag(self, reference: str, repo: str, tag: str) -> None:
-        image = self._index.find(reference)
+        image = self._store.index.find(reference)
         if not repo:
             raise InvalidParameter("invalid reference format: repository name is empty")
         name = references.parse(repo)
@@ -186,8 +167,8 @@ class Images:
             raise InvalidParameter("refusing to create a tag with a digest reference")
         name = (name.with_tag(tag) if tag else name).tagged()
         image.last_tagged = rfc3339(now_ns())
-        await self._index.add(image, name)
-        self._events.publish("image", "tag", image.id, {"name": name.familiar})
+        await self._store.index.add(image, name)
+        self._store.events.publish("image", "tag", image.id, {"name": name.familiar})
 
     async def remove(self, reference: str, force: bool, noprune: bool) -> list[Removal]:
         return await self._remover.remove(reference, force, noprune)

@@ -2,7 +2,8 @@
 
 import pytest
 
-from husk.engine.images.pull import Pins, parse_pull_reference
+from husk.engine.images.pull import parse_pull_reference
+from husk.engine.images.store import Pins
 from husk.errors import InvalidParameter
 from tests.unit.engine.records import digest
 

@@ -8,8 +8,8 @@ from husk.engine.containers.model import Container
 from husk.engine.events import Events
 from husk.engine.images.index import ImageIndex
 from husk.engine.images.model import Image
-from husk.engine.images.pull import Pins
 from husk.engine.images.remove import Remover
+from husk.engine.images.store import ImageStore, Pins
 from husk.errors import Conflict, NotFound
 from husk.registry.reference import parse
 from husk.storage.blobs import BlobStore
@@ -33,14 +33,16 @@ class Shelf:
         self.index = index
         self.containers: list[Container] = []
         self.blobs, self.layers, self.pins = FakeStore(), FakeStore(), Pins()
-        self.remover = Remover(
-            index=index,
-            blobs=cast(BlobStore, self.blobs),
-            layers=cast(LayerStore, self.layers),
-            pins=self.pins,
+        store = ImageStore(
+            index,
+            cast(BlobStore, self.blobs),
+            cast(LayerStore, self.layers),
             containers=lambda: self.containers,
             events=Events(),
+            pins=self.pins,
         )
+        self.events = store.events
+        self.remover = Remover(store)
 
     async def put(self, name: str, *names: str, parent: str = "") -> Image:
         one = image(name, parent=parent)
@@ -193,5 +195,5 @@ async def test_a_name_that_looks_like_an_id_is_a_name(shelf: Shelf) -> None:
 async def test_what_went_is_an_event(shelf: Shelf) -> None:
     box = await shelf.put("box", "box:1")
     await shelf.remover.remove("box:1", False, False)
-    told = [(e.action, e.actor_id) for e in shelf.remover._events._history]
+    told = [(e.action, e.actor_id) for e in shelf.events._history]
     assert told == [("untag", box.id), ("delete", box.id)]

@@ -1,0 +1,73 @@
+"""What do all who work with images share? Records, blobs and layers, and the one judgement of what nobody needs.
+
+Pull, load, commit and the others each take an `ImageStore` and add to it or remove from it. Whatever work relies on
+before a record names it is pinned; whoever lets go of something calls `release`, which removes what is then nobody's.
+"""
+
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from husk.engine.containers.model import Container
+from husk.engine.events import Events
+from husk.engine.images.index import ImageIndex
+from husk.storage.blobs import BlobStore
+from husk.storage.layers import LayerStore
+
+
+class Pins:
+    """Layers (by chain id) and blobs that work under way relies on: they must stay although no image names them yet."""
+
+    def __init__(self) -> None:
+        self._pins: Counter[str] = Counter()
+
+    @asynccontextmanager
+    async def hold(self, names: Iterable[str]) -> AsyncIterator[None]:
+        held = list(names)
+        self._pins.update(held)
+        try:
+            yield
+        finally:
+            self._pins.subtract(held)
+            self._pins += Counter()
+
+    def __contains__(self, name: str) -> bool:
+        return self._pins[name] > 0
+
+
+@dataclass(frozen=True, slots=True)
+class ImageStore:
+    """Everything that images consist of, and who uses it."""
+
+    index: ImageIndex
+    blobs: BlobStore
+    layers: LayerStore
+    containers: Callable[[], Iterable[Container]]
+    events: Events
+    pins: Pins = field(default_factory=Pins)
+
+    async def release(self, chain: Iterable[str], content: Iterable[str] = ()) -> list[str]:
+        """Remove those of these layers and blobs that nothing uses; the chain ids of the layers that went."""
+        named = self.index.content()
+        for digest in set(content) - {""}:
+            if digest not in self.pins and digest not in named:
+                await self.blobs.remove(digest)
+        used = self.layers_in_use()
+        return [
+            chain_id
+            for chain_id in reversed(list(dict.fromkeys(chain)))
+            if chain_id not in used and chain_id not in self.pins and await self.layers.remove(chain_id)
+        ]
+
+    def layers_in_use(self) -> set[str]:
+        used = {chain_id for image in self.index for chain_id in image.chain_ids}
+        return used | {chain_id for container in self.containers() for chain_id in container.used_layers}
+
+    async def collect(self) -> None:
+        """At start: drop what a pull, commit or removal that was cut off has left behind."""
+        used = self.layers_in_use()
+        for layer in self.layers.all():
+            if layer.chain_id not in used:
+                await self.layers.remove(layer.chain_id)
+        await self.blobs.sweep(self.index.content() | self.layers.blobs())
