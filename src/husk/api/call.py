@@ -114,6 +114,11 @@ def platform_parameter(text: str) -> Platform | None:
         raise InvalidParameter(f"invalid platform {text!r}: expected JSON with os and architecture: {error}") from error
 
 
+def platform_parameters(call: Call, name: str) -> list[Platform]:
+    """All platforms that a query names, one each time."""
+    return [platform for text in call.query.getall(name, []) if (platform := platform_parameter(text)) is not None]
+
+
 def common_headers(server_version: str) -> dict[str, str]:
     """What dockerd sends with every response."""
     return {

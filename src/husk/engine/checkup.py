@@ -15,7 +15,8 @@ import msgspec
 from husk.engine.containers.index import KIND as CONTAINER
 from husk.engine.containers.model import Container
 from husk.engine.images.check import BY_FIX, Records, Verdict, judge
-from husk.engine.images.index import IMAGE, NAME
+from husk.engine.images.family import Family
+from husk.engine.images.index import FAMILY, IMAGE, NAME
 from husk.engine.images.model import Image
 from husk.engine.images.push import PACKED, Packed
 from husk.engine.networks.model import Network
@@ -37,6 +38,7 @@ T = TypeVar("T")
 _TYPES: dict[str, type[msgspec.Struct]] = {
     CONTAINER: Container,
     IMAGE: Image,
+    FAMILY: Family,
     NETWORK: Network,
     VOLUME: Volume,
     PACKED: Packed,
@@ -46,7 +48,7 @@ _TYPES: dict[str, type[msgspec.Struct]] = {
     "secret": ClusterObject,
     "config": ClusterObject,
 }
-_DISPOSABLE = (IMAGE, PACKED)
+_DISPOSABLE = (IMAGE, FAMILY, PACKED)
 """Kinds whose records `repair` drops when they cannot be read: nothing but an image is lost with them."""
 
 
@@ -138,6 +140,7 @@ def _read(documents: Mapping[str, Mapping[str, bytes]], found: Examination) -> R
         images=_of(readable[IMAGE], Image),
         names={key: body.decode(errors="replace") for key, body in documents.get(NAME, {}).items()},
         containers=list(_of(readable[CONTAINER], Container).values()),
+        families=_of(readable[FAMILY], Family),
     )
 
 

@@ -18,7 +18,7 @@ from husk.engine.containers.index import KIND as CONTAINER
 from husk.engine.containers.model import Container
 from husk.engine.events import Events
 from husk.engine.images.check import pulled_names, users_of
-from husk.engine.images.index import IMAGE, NAME, ImageIndex
+from husk.engine.images.index import FAMILY, IMAGE, NAME, ImageIndex
 from husk.engine.images.make import compose_manifest
 from husk.engine.images.model import Image
 from husk.engine.images.push import PACKED
@@ -59,7 +59,7 @@ async def _mend_records(data_root: Path, state: StateStore, found: Examination) 
     """Drop or put aside what would keep the stores from opening."""
     told, changes = [], []
     for kind, key in found.unreadable:
-        if kind in (IMAGE, PACKED):
+        if kind in (IMAGE, FAMILY, PACKED):
             changes.append(Change(kind, key, None))
             told.append(f"forgot the {kind} {key}")
             continue
@@ -109,6 +109,13 @@ class _Mender:
             told.append(await self._unpack(layer))
         for layer in self._from_the_base(verdict.pack):
             told += await self._pack(layer)
+        if verdict.lost_members:
+            await self._index.delete_all(verdict.lost_members)
+            told += [f"forgot {image_id}, the image of one platform" for image_id in verdict.lost_members]
+        for digest in verdict.dissolve:
+            if (family := self._index.family(digest)) is not None:
+                await self._index.dissolve(family)
+                told.append(f"made single images of the image index {digest}")
         for image_id in dict.fromkeys(verdict.recompose):
             if (image := self._index.get(image_id)) is not None:
                 told.append(await self._recompose(image, verdict.damaged_blobs))
@@ -156,7 +163,7 @@ class _Mender:
         told = []
         for image in users_of(layer, self._index):
             used = any(layer.chain_id in container.used_layers for container in self._containers)
-            if pulled_names(image, self._names) and not used:
+            if self._pulled(image) and not used:
                 told.append(await self._remove(image, f"the blob of its layer {layer.chain_id} is damaged"))
             else:
                 why = "a container needs it" if used else "no registry is known to have it"
@@ -171,21 +178,23 @@ class _Mender:
         try:
             if len(layers) != len(image.chain_ids):
                 raise NotFound("a layer is missing")
-            for digest in {image.manifest, image.index}.intersection(damaged):
-                await self._blobs.remove(digest)
+            if image.manifest in damaged:
+                await self._blobs.remove(image.manifest)
             if not self._blobs.has(image.manifest):
                 body, image.manifest_media_type = compose_manifest(image.id, self._blobs.size(image.id), layers)
                 image.manifest, image.manifest_size = await self._blobs.put(body), len(body)
         except HuskError as error:
             return f"could not compose the manifest of image {image.id} again: {error.message}"
-        image.index = ""  # where it came from; nothing is composed in its place
         await self._index.add(image)
         return f"composed the manifest of image {image.id} again"
+
+    def _pulled(self, image: Image) -> list[str]:
+        return pulled_names(image, self._names, [family.digest for family in self._index.families_of(image)])
 
     async def _remove(self, image: Image, why: str) -> str:
         """Its layers and blobs go with the garbage, unless somebody else needs them."""
         names = sorted(name for name, owner in self._names.items() if owner == image.id)
-        pulled = pulled_names(image, self._names)
+        pulled = self._pulled(image)
         await self._index.delete(image)
         bring = f"docker pull {pulled[0]} brings it back" if pulled else "load, import or commit it again"
         return f"removed the broken image {image.id} ({', '.join(names) or 'without a name'}), for {why}: {bring}"

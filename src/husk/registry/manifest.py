@@ -33,24 +33,27 @@ SCHEMA1_TYPES: Final = (
 _CONFIG_TYPES = (OCI_CONFIG, DOCKER_CONFIG, "application/octet-stream", "text/plain", "text/html", "")
 
 
-class Platform(msgspec.Struct, frozen=True):
+class Platform(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a program needs to run: `linux/arm/v7`."""
 
     architecture: str = ""
     os: str = ""
     variant: str = ""
+    os_version: str = msgspec.field(default="", name="os.version")
+    os_features: tuple[str, ...] = msgspec.field(default=(), name="os.features")
 
     def __str__(self) -> str:
         return "/".join(part for part in (self.os, self.architecture, self.variant) if part)
 
 
-class Descriptor(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+class Descriptor(msgspec.Struct, frozen=True, rename="camel", kw_only=True, omit_defaults=True):
     """A pointer to content: its digest, its exact size, what it is, and (in an index) what it runs on."""
 
     media_type: str = ""
     digest: str
     size: int
     platform: Platform | None = None
+    annotations: dict[str, str] | None = None
 
 
 class ImageManifest(msgspec.Struct, frozen=True):
@@ -137,12 +140,23 @@ def _schema1() -> SystemFault:
     )
 
 
+def referenced(body: bytes) -> list[Descriptor]:
+    """What any manifest names, also one that is no container image; empty if it cannot be read."""
+    try:
+        document = msgspec.json.decode(body, type=_Document)
+        found = [*([document.config] if document.config else []), *(document.layers or [])]
+        _check(found)
+    except (msgspec.DecodeError, UnicodeDecodeError, SystemFault):
+        return []
+    return found
+
+
 def choose_platform(index: Index, wanted: Platform) -> Descriptor:
     """The entry that runs best on `wanted`: the exact platform, else the nearest one that it can execute."""
     wanted = normalize(wanted)
-    for runnable in _runnable(wanted):
+    for candidate in runnable(wanted):
         for entry in index.manifests:
-            if entry.platform is not None and normalize(entry.platform) == runnable:
+            if entry.platform is not None and normalize(entry.platform) == candidate:
                 return entry
     for entry in index.manifests:
         if entry.platform is None:
@@ -153,7 +167,7 @@ def choose_platform(index: Index, wanted: Platform) -> Descriptor:
 _ARM_VARIANTS = ("v8", "v7", "v6", "v5")
 
 
-def _runnable(wanted: Platform) -> list[Platform]:
+def runnable(wanted: Platform) -> list[Platform]:
     """What a host of this (normalised) platform executes, best first."""
     variants = [(wanted.architecture, wanted.variant)]
     if wanted.architecture == "arm" and wanted.variant in _ARM_VARIANTS:

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import time
+import urllib.parse
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -137,7 +138,8 @@ def test_the_platform_is_chosen_out_of_an_index(daemon: Daemon, registry: Regist
     assert f"Digest: {index}" in daemon.docker("pull", name).stdout
     assert json.loads(daemon.docker("inspect", name).stdout)[0]["Id"] == images[1].config_digest
     daemon.docker("pull", "--platform", "linux/arm64", name)
-    (shown,) = json.loads(daemon.docker("inspect", name).stdout)
+    arm = urllib.parse.quote('{"os": "linux", "architecture": "arm64"}')
+    shown = daemon.http("GET", f"/v1.49/images/{name}/json?platform={arm}").json()
     assert (shown["Id"], shown["Architecture"], shown["Variant"]) == (images[0].config_digest, "arm64", "v8")
     assert shown["RepoDigests"] == [f"{registry.host}/many-{media}@{index}"]
 

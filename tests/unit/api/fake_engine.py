@@ -14,10 +14,12 @@ from husk.engine.containers.logs import LogQuery, LogRecord
 from husk.engine.containers.model import Config, Container, EndpointRequest, ExecConfig, HostConfig, State
 from husk.engine.events import Events
 from husk.engine.filters import Filters
+from husk.engine.images.index import Found
 from husk.engine.images.model import CommitOptions, Image, Progress, Removal
 from husk.engine.networks.model import Network
 from husk.engine.system import Component, HostFacts
 from husk.errors import NotFound
+from husk.registry.manifest import Descriptor, Platform
 
 BUSYBOX = "sha256:" + "ab" * 32
 NOW = "2026-01-02T03:04:05.000000006Z"
@@ -205,6 +207,18 @@ class FakeImages:
                 return record
         raise NotFound(f"No such image: {ref}")
 
+    def select(self, ref: str, platform: Platform | None) -> Found:
+        return Found(self.find(ref), None)
+
+    def meant_by(self, ref: str) -> set[str]:
+        return {self.find(ref).id}
+
+    def target(self, record: Image) -> Descriptor:
+        return Descriptor(media_type="manifest", digest=record.manifest, size=record.manifest_size)
+
+    def size(self, record: Image) -> int:
+        return record.size
+
     def tags(self, record: Image, patterns: Sequence[str] = ()) -> list[str]:
         return [f"{name}:latest" for name, other in self.records.items() if other is record]
 
@@ -230,7 +244,7 @@ class FakeImages:
         if self.pulling is not None:
             await self.pulling(progress)
 
-    async def remove(self, ref: str, force: bool, noprune: bool) -> list[Removal]:
+    async def remove(self, ref: str, force: bool, noprune: bool, platforms: Sequence[Platform] = ()) -> list[Removal]:
         await self.recorder.note("rmi", ref, force, noprune)
         return [Removal(untagged="busybox:latest"), Removal(deleted=BUSYBOX)]
 

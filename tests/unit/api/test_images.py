@@ -120,6 +120,7 @@ async def test_the_list_shows_what_images_prints(client: TestClient) -> None:
         "SharedSize": 7,
         "Labels": None,
         "Containers": -1,
+        "Descriptor": {"mediaType": "manifest", "digest": "", "size": 0},
     }
 
 

@@ -33,7 +33,7 @@ def entry(text: str | None, mark: str = "a") -> Descriptor:
     platform = None
     if text is not None:
         os, architecture, *variant = text.split("/")
-        platform = Platform(architecture, os, *variant)
+        platform = Platform(architecture, os, "".join(variant))
     return Descriptor(media_type=OCI_MANIFEST, digest="sha256:" + mark * 64, size=1, platform=platform)
 
 

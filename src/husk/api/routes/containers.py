@@ -65,16 +65,16 @@ class ImageNames:
 
     def __init__(self, call: Call) -> None:
         self._images = call.engine.images
-        self._ids: dict[str, str] = {}
+        self._ids: dict[str, set[str]] = {}
 
     def of(self, container: Container) -> str:
         name = container.config.image
         if name not in self._ids:
             try:
-                self._ids[name] = self._images.find(name).id
+                self._ids[name] = self._images.meant_by(name)
             except HuskError:
-                self._ids[name] = ""
-        return name if self._ids[name] == container.image_id else container.image_id
+                self._ids[name] = set()
+        return name if container.image_id in self._ids[name] else container.image_id
 
 
 async def inspect(call: Call) -> web.StreamResponse:

@@ -53,6 +53,7 @@ def _images(call: Call) -> list[ImageSummary]:
             images.tags(image),
             images.digests(image),
             call.version,
+            size=images.size(image),
             shared_size=images.shared_size(image),
             containers=images.containers_of(image),
         )

@@ -2,7 +2,7 @@
 
 from aiohttp import web
 
-from husk.api.call import Call, platform_parameter
+from husk.api.call import Call, platform_parameter, platform_parameters
 from husk.api.router import change, read
 from husk.api.types.images import AuthRequest, AuthResponse, CommitResponse, ImagePrune, ImageRemoval, ImageSummary
 from husk.api.versioning import Version
@@ -11,11 +11,15 @@ from husk.engine.containers.model import Config
 from husk.engine.filters import Filters
 from husk.engine.images.model import CommitOptions, Image, Removal
 from husk.engine.images.prune import FILTERS as PRUNE_FILTERS
+from husk.errors import InvalidParameter
 from husk.gojson import Reader
 from husk.registry.auth import Credentials
 
 FILTERS = ("before", "dangling", "label", "label!", "reference", "since", "until")
 WITH_MANIFESTS = Version(1, 47)
+WITH_DESCRIPTOR = Version(1, 48)
+INSPECT_PLATFORM = Version(1, 49)
+REMOVE_PLATFORMS = Version(1, 50)
 
 _config = Reader(Config)
 _credentials = Reader(AuthRequest)
@@ -33,11 +37,13 @@ async def listing(call: Call) -> web.StreamResponse:
             images.tags(image, patterns),
             images.digests(image, patterns),
             call.version,
+            size=images.size(image),
             shared_size=images.shared_size(image) if shared else -1,
         )
+        if call.version >= WITH_DESCRIPTOR:
+            summary.descriptor = images.target(image)
         if manifests:
-            users = [c.id for c in call.engine.containers.listing(True, 0, Filters()) if c.image_id == image.id]
-            summary.manifests = [views.manifest(image, images.content_size(image), users)]
+            summary.manifests = [views.manifest(facts) for facts in images.manifests(image)]
         return summary
 
     return call.json([shown(image) for image in images.listing(call.flag("all"), filters)])
@@ -45,9 +51,18 @@ async def listing(call: Call) -> web.StreamResponse:
 
 async def inspect(call: Call) -> web.StreamResponse:
     images = call.engine.images
-    image = images.find(call.argument)
+    platform = platform_parameter(call.text("platform")) if call.version >= INSPECT_PLATFORM else None
+    manifests = call.flag("manifests") and call.version >= WITH_DESCRIPTOR
+    if platform is not None and manifests:
+        raise InvalidParameter("conflicting options: manifests and platform options cannot both be set")
+    shown, image = images.find(call.argument), images.select(call.argument, platform).image
     directories = images.directories(image.chain_ids)
-    return call.json(views.inspect(image, images.tags(image), images.digests(image), call.version, directories))
+    answer = views.inspect(image, images.tags(shown), images.digests(shown), call.version, directories)
+    if call.version >= WITH_DESCRIPTOR:
+        answer.descriptor = images.target(shown)
+    if manifests:
+        answer.manifests = [views.manifest(facts) for facts in images.manifests(shown)]
+    return call.json(answer)
 
 
 async def history(call: Call) -> web.StreamResponse:
@@ -61,7 +76,8 @@ async def tag(call: Call) -> web.StreamResponse:
 
 
 async def remove(call: Call) -> web.StreamResponse:
-    removals = await call.engine.images.remove(call.argument, force=call.flag("force"), noprune=call.flag("noprune"))
+    platforms = platform_parameters(call, "platforms") if call.version >= REMOVE_PLATFORMS else []
+    removals = await call.engine.images.remove(call.argument, call.flag("force"), call.flag("noprune"), platforms)
     return call.json([_removal(removal) for removal in removals])
 
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable
 import msgspec
 from aiohttp import web
 
-from husk.api.call import Call, platform_parameter
+from husk.api.call import Call, platform_parameter, platform_parameters
 from husk.api.feed import stream_progress
 from husk.api.router import read, stream
 from husk.api.streams import closing
@@ -75,7 +75,7 @@ async def save(call: Call) -> web.StreamResponse:
 
 
 async def _save(call: Call, names: list[str]) -> web.StreamResponse:
-    platforms = [platform for text in call.query.getall("platform", []) if (platform := platform_parameter(text))]
+    platforms = platform_parameters(call, "platform")
     async with closing(call.engine.images.save(names, platforms)) as archive:
         first = await anext(archive)  # an error gets its status here
         response = await call.stream(TAR)
@@ -87,12 +87,10 @@ async def _save(call: Call, names: list[str]) -> web.StreamResponse:
 
 
 async def load(call: Call) -> web.StreamResponse:
-    platforms = [platform_parameter(text) for text in call.query.getall("platform", [])]
-    if len(platforms) > 1:
-        raise InvalidParameter("Husk keeps one platform of an image: name at most one to load")
+    platforms = platform_parameters(call, "platform")
 
     async def work(report: Report) -> None:
-        await call.engine.images.load(_body(call), platforms[0] if platforms else None, call.flag("quiet"), report)
+        await call.engine.images.load(_body(call), platforms, call.flag("quiet"), report)
 
     return await stream_progress(call, work, "load")
 
@@ -117,9 +115,9 @@ async def distribution(call: Call) -> web.StreamResponse:
     )
 
 
-def _filled(platform: Platform) -> dict[str, str]:
-    fields: dict[str, str] = msgspec.to_builtins(platform)
-    return {name: value for name, value in fields.items() if value or name != "variant"}
+def _filled(platform: Platform) -> dict[str, object]:
+    fields: dict[str, object] = msgspec.to_builtins(platform)
+    return {"architecture": platform.architecture, "os": platform.os} | fields
 
 
 def credentials_of(call: Call) -> Credentials | None:

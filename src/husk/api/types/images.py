@@ -3,6 +3,7 @@
 from msgspec import UNSET, Struct, UnsetType, field
 
 from husk.api.types.containers import DriverData
+from husk.registry.manifest import Descriptor, Platform
 
 
 class ManifestSize(Struct, kw_only=True, rename="pascal"):
@@ -15,27 +16,25 @@ class UnpackedSize(Struct, kw_only=True, rename="pascal"):
 
 
 class ManifestImageData(Struct, kw_only=True, rename="pascal"):
-    platform: dict[str, str]
+    platform: Platform
     containers: list[str]
     size: UnpackedSize
 
 
-class ManifestDescriptor(Struct, kw_only=True, rename="camel"):
-    media_type: str
-    digest: str
-    size: int
-    platform: dict[str, str]
+class ManifestAttestationData(Struct, kw_only=True, rename="pascal"):
+    about: str = field(name="For")
 
 
 class ManifestSummary(Struct, kw_only=True, rename="pascal"):
-    """One platform of an image; Husk keeps one of each."""
+    """One manifest of an image: a platform of it, or what somebody attests of one."""
 
     id: str = field(name="ID")
-    descriptor: ManifestDescriptor
+    descriptor: Descriptor
     available: bool
     size: ManifestSize
     kind: str
-    image_data: ManifestImageData
+    image_data: ManifestImageData | UnsetType = UNSET
+    attestation_data: ManifestAttestationData | UnsetType = UNSET
 
 
 class ImageSummary(Struct, kw_only=True, rename="pascal"):
@@ -52,6 +51,7 @@ class ImageSummary(Struct, kw_only=True, rename="pascal"):
     labels: dict[str, str] | None
     containers: int = -1
     manifests: list[ManifestSummary] | UnsetType = UNSET
+    descriptor: Descriptor | UnsetType = UNSET
 
 
 class ImageRootFS(Struct, kw_only=True, rename="pascal"):
@@ -85,6 +85,8 @@ class ImageInspect(Struct, kw_only=True, rename="pascal"):
     graph_driver: DriverData
     root_fs: ImageRootFS = field(name="RootFS")
     metadata: ImageMetadata
+    descriptor: Descriptor | UnsetType = UNSET
+    manifests: list[ManifestSummary] | UnsetType = UNSET
 
 
 class ImageRemoval(Struct, kw_only=True, rename="pascal"):
@@ -116,7 +118,7 @@ class DistributionInspect(Struct, kw_only=True, rename="pascal"):
     """What a registry has under a name."""
 
     descriptor: DistributionDescriptor
-    platforms: list[dict[str, str]]
+    platforms: list[dict[str, object]]
 
 
 class CommitResponse(Struct, kw_only=True, rename="pascal"):

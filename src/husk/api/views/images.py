@@ -11,7 +11,7 @@ from husk.api.types.images import (
     ImageMetadata,
     ImageRootFS,
     ImageSummary,
-    ManifestDescriptor,
+    ManifestAttestationData,
     ManifestImageData,
     ManifestSize,
     ManifestSummary,
@@ -21,6 +21,8 @@ from husk.api.versioning import Version
 from husk.api.views.containers import without_empty
 from husk.engine.clock import parse_rfc3339
 from husk.engine.containers.model import ZERO_TIME, Config
+from husk.engine.images.family import ATTESTATION, IMAGE_KIND
+from husk.engine.images.manifests import ManifestFacts
 from husk.engine.images.model import HistoryStep, Image
 from husk.engine.system import STORAGE_DRIVER
 from husk.errors import InvalidParameter
@@ -44,8 +46,16 @@ WITHOUT_NONE_TAGS = Version(1, 43)
 
 
 def summary(
-    image: Image, tags: list[str], digests: list[str], version: Version, *, shared_size: int = -1, containers: int = -1
+    image: Image,
+    tags: list[str],
+    digests: list[str],
+    version: Version,
+    *,
+    size: int | None = None,
+    shared_size: int = -1,
+    containers: int = -1,
 ) -> ImageSummary:
+    size = image.size if size is None else size
     if version < WITHOUT_NONE_TAGS and not tags and not digests:
         tags, digests = ["<none>:<none>"], ["<none>@<none>"]
     return ImageSummary(
@@ -54,29 +64,30 @@ def summary(
         repo_tags=tags,
         repo_digests=digests,
         created=_seconds(image.created),
-        size=image.size,
+        size=size,
         shared_size=shared_size,
-        virtual_size=image.size if version < WITHOUT_VIRTUAL_SIZE else UNSET,
+        virtual_size=size if version < WITHOUT_VIRTUAL_SIZE else UNSET,
         labels=image.config.labels or None,
         containers=containers,
     )
 
 
-def manifest(image: Image, content: int, containers: list[str]) -> ManifestSummary:
-    """The one platform of an image that is here; `content` counts the bytes of its layers' blobs."""
-    platform = {"architecture": image.architecture, "os": image.os}
-    if image.variant:
-        platform["variant"] = image.variant
-    return ManifestSummary(
-        id=image.manifest,
-        descriptor=ManifestDescriptor(
-            media_type=image.manifest_media_type, digest=image.manifest, size=image.manifest_size, platform=platform
-        ),
-        available=True,
-        size=ManifestSize(total=content + image.size, content=content),
-        kind="image",
-        image_data=ManifestImageData(platform=platform, containers=containers, size=UnpackedSize(unpacked=image.size)),
+def manifest(facts: ManifestFacts) -> ManifestSummary:
+    """One manifest of an image; platforms whose content is not here are known by reference."""
+    summary = ManifestSummary(
+        id=facts.descriptor.digest,
+        descriptor=facts.descriptor,
+        available=facts.available,
+        size=ManifestSize(total=facts.content + facts.unpacked, content=facts.content),
+        kind=facts.kind,
     )
+    if facts.kind == IMAGE_KIND:
+        summary.image_data = ManifestImageData(
+            platform=facts.platform, containers=facts.containers, size=UnpackedSize(unpacked=facts.unpacked)
+        )
+    elif facts.kind == ATTESTATION:
+        summary.attestation_data = ManifestAttestationData(about=facts.about)
+    return summary
 
 
 def history_item(step: HistoryStep) -> HistoryItem:

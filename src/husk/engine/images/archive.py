@@ -5,11 +5,14 @@ both: then Docker's part tells the names, and the layout gives the manifests, wh
 """
 
 import posixpath
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
 
+from husk.engine.images.family import IMAGE_KIND, Family, family_of, suits
+from husk.engine.images.family import Member as FamilyMember
+from husk.engine.images.make import read_document
 from husk.errors import HuskError, InvalidParameter, NotFound
 from husk.registry import reference as references
 from husk.registry.manifest import (
@@ -18,13 +21,15 @@ from husk.registry.manifest import (
     ImageManifest,
     Index,
     Platform,
-    choose_platform,
+    normalize,
     parse_manifest,
+    referenced,
 )
 from husk.registry.reference import Reference
 
 DOCKER_LIST = "manifest.json"
 OCI_LIST = "index.json"
+LEGACY_LIST = "repositories"
 _BLOBS = "blobs/sha256/"
 
 
@@ -36,6 +41,26 @@ class Member:
     layers: list[str]
     names: list[Reference] = field(default_factory=list)
     manifest: tuple[bytes, str] | None = None
+
+
+@dataclass(slots=True)
+class Group:
+    """An image for several platforms: its index, and by their digests the manifests of which all is in the archive."""
+
+    index: bytes
+    family: Family
+    members: dict[str, Member] = field(default_factory=dict)
+    attached: dict[str, dict[str, bytes]] = field(default_factory=dict)
+    names: list[Reference] = field(default_factory=list)
+
+    @property
+    def content(self) -> list[str]:
+        """The digests of all documents that are to be kept, but for the images' configurations."""
+        return [self.family.digest, *self.members, *(digest for blobs in self.attached.values() for digest in blobs)]
+
+    @property
+    def configs(self) -> set[str]:
+        return {member.config for member in self.members.values()}
 
 
 class _DockerEntry(msgspec.Struct, rename="pascal"):
@@ -56,12 +81,22 @@ class _OCIList(msgspec.Struct):
     manifests: list[_OCIEntry] = []
 
 
-def read_archive(documents: Mapping[str, bytes], platform: Platform) -> list[Member]:
-    """The images that these files (by their names in the archive) describe."""
+def read_archive(
+    documents: Mapping[str, bytes], has: Callable[[str], bool], platforms: Sequence[Platform] = ()
+) -> list[Member | Group]:
+    """The images that these files (by their names in the archive) describe; `has` tells which others came.
+
+    With `platforms`, only those of an index are meant.
+    """
     if DOCKER_LIST in documents:
-        return _docker_members(documents)
+        return _docker_members(documents, has, platforms)
     if OCI_LIST in documents:
-        return _oci_members(documents, platform)
+        return _oci_members(documents, has, platforms)
+    if LEGACY_LIST in documents:
+        raise InvalidParameter(
+            f"this archive was made before Docker 1.10: it has {LEGACY_LIST} but no {DOCKER_LIST}. "
+            "Load it with an old Docker and save it again"
+        )
     raise InvalidParameter(f"this is no archive of images: it has neither {DOCKER_LIST} nor {OCI_LIST}")
 
 
@@ -82,21 +117,41 @@ def link_target(path: str, link: str, hard: bool) -> str:
     return posixpath.normpath(link if hard else posixpath.join(posixpath.dirname(path), link)).lstrip("/")
 
 
-def _docker_members(documents: Mapping[str, bytes]) -> list[Member]:
+def _docker_members(
+    documents: Mapping[str, bytes], has: Callable[[str], bool], platforms: Sequence[Platform]
+) -> list[Member | Group]:
     try:
         entries = msgspec.json.decode(documents[DOCKER_LIST], type=list[_DockerEntry])
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InvalidParameter(f"invalid {DOCKER_LIST}: {error}") from error
-    manifests = _manifests_by_config(documents)
-    return [
-        Member(
-            config=posixpath.normpath(entry.config),
-            layers=[posixpath.normpath(layer) for layer in entry.layers or []],
-            names=[_tagged(text) for text in entry.repo_tags or []],
-            manifest=manifests.get(posixpath.normpath(entry.config)),
-        )
-        for entry in entries
-    ]
+    described = _layout_beside(documents, has, platforms)
+    manifests = {each.config: each.manifest for each in described if isinstance(each, Member)}
+    groups = [each for each in described if isinstance(each, Group)]
+    members: list[Member | Group] = []
+    for entry in entries:
+        config, names = posixpath.normpath(entry.config), [_tagged(text) for text in entry.repo_tags or []]
+        # Docker's part tells of one platform of an index; the layout has them all.
+        whole = next((g for g in groups if config in g.configs and (not g.names or {*names} & {*g.names})), None)
+        if whole is None:
+            layers = [posixpath.normpath(layer) for layer in entry.layers or []]
+            members.append(Member(config, layers, names, manifests.get(config)))
+        else:
+            whole.names.extend(name for name in names if name not in whole.names)
+    return members + groups
+
+
+def _layout_beside(
+    documents: Mapping[str, bytes], has: Callable[[str], bool], platforms: Sequence[Platform]
+) -> list[Member | Group]:
+    """What the layout that is in a Docker archive too says; Docker's part alone is enough."""
+    try:
+        return _oci_members(documents, has, platforms) if OCI_LIST in documents else []
+    except NotFound:
+        if platforms:
+            raise
+        return []
+    except HuskError:
+        return []
 
 
 def _tagged(text: str) -> Reference:
@@ -106,70 +161,77 @@ def _tagged(text: str) -> Reference:
     return name.tagged()
 
 
-def _manifests_by_config(documents: Mapping[str, bytes]) -> dict[str, tuple[bytes, str]]:
-    """The image manifests of the layout that is in the archive too, by the path of the configuration they name."""
-    found: dict[str, tuple[bytes, str]] = {}
-    if OCI_LIST not in documents:
-        return found
-    try:
-        for entry in msgspec.json.decode(documents[OCI_LIST], type=_OCIList).manifests:
-            body = documents.get(path_of(entry.digest))
-            parsed = parse_manifest(body, entry.media_type) if body is not None else None
-            if body is not None and isinstance(parsed, ImageManifest):
-                found[path_of(parsed.config.digest)] = (body, parsed.media_type)
-    except (msgspec.DecodeError, UnicodeDecodeError, HuskError):
-        return {}  # Docker's part alone is enough
-    return found
-
-
-def _oci_members(documents: Mapping[str, bytes], platform: Platform) -> list[Member]:
+def _oci_members(
+    documents: Mapping[str, bytes], has: Callable[[str], bool], platforms: Sequence[Platform]
+) -> list[Member | Group]:
     try:
         entries = msgspec.json.decode(documents[OCI_LIST], type=_OCIList).manifests
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InvalidParameter(f"invalid {OCI_LIST}: {error}") from error
     if not entries:
         raise InvalidParameter(f"there is no image in this archive: its {OCI_LIST} is empty")
-    members: dict[str, Member] = {}
+    members: dict[str, Member | Group] = {}
     for entry in entries:
-        body, manifest = _resolve(documents, entry.digest, entry.media_type, platform)
-        member = members.setdefault(
-            manifest.config.digest,
-            Member(
-                config=path_of(manifest.config.digest),
-                layers=[path_of(layer.digest) for layer in manifest.layers],
-                manifest=(body, manifest.media_type),
-            ),
-        )
-        if (name := _annotated(entry.annotations or {})) is not None and name not in member.names:
-            member.names.append(name)
+        if entry.digest not in members:
+            body = documents.get(path_of(entry.digest))
+            if body is None:
+                raise NotFound(f"the archive does not have the manifest {entry.digest}")
+            parsed = parse_manifest(body, entry.media_type)
+            members[entry.digest] = (
+                _member(body, parsed)
+                if isinstance(parsed, ImageManifest)
+                else _group(documents, has, body, parsed, platforms)
+            )
+        names = members[entry.digest].names
+        if (name := _annotated(entry.annotations or {})) is not None and name not in names:
+            names.append(name)
     return list(members.values())
 
 
-def _resolve(
-    documents: Mapping[str, bytes], digest: str, media_type: str, platform: Platform
-) -> tuple[bytes, ImageManifest]:
-    body = documents.get(path_of(digest))
-    if body is None:
-        raise NotFound(f"the archive does not have the manifest {digest}")
-    parsed = parse_manifest(body, media_type)
-    if isinstance(parsed, ImageManifest):
-        return body, parsed
-    present = [entry for entry in parsed.manifests if path_of(entry.digest) in documents]
-    chosen = _choose(Index(present, parsed.media_type), platform)
-    if chosen.media_type in INDEX_TYPES:
-        raise InvalidParameter("an image index inside an image index is not supported")
-    return _resolve(documents, chosen.digest, chosen.media_type, platform)
+def _member(body: bytes, manifest: ImageManifest) -> Member:
+    layers = [path_of(layer.digest) for layer in manifest.layers]
+    return Member(path_of(manifest.config.digest), layers, manifest=(body, manifest.media_type))
 
 
-def _choose(index: Index, platform: Platform) -> Descriptor:
-    """The entry for this platform; the only one that is there, if there is but one."""
-    try:
-        return choose_platform(index, platform)
-    except NotFound:
-        images = [e for e in index.manifests if e.platform is None or e.platform.os != "unknown"]
-        if len(images) != 1:
-            raise
-        return images[0]
+def _group(
+    documents: Mapping[str, bytes], has: Callable[[str], bool], body: bytes, index: Index, platforms: Sequence[Platform]
+) -> Group:
+    """An index with all that is in the archive of what it names, or with what is for some platforms."""
+    descriptor = Descriptor(media_type=index.media_type, digest=references.digest_of(body), size=len(body))
+    group = Group(body, family_of(descriptor, index))
+    for entry in group.family.members:
+        manifest = documents.get(path_of(entry.digest))
+        if manifest is None or entry.media_type in INDEX_TYPES:
+            continue
+        if entry.kind != IMAGE_KIND:
+            named = [descriptor.digest for descriptor in referenced(manifest)]
+            blobs = {digest: found for digest in named if (found := documents.get(path_of(digest))) is not None}
+            if named and blobs.keys() == set(named) and not platforms:
+                group.attached[entry.digest] = blobs | {entry.digest: manifest}
+            continue
+        parsed = parse_manifest(manifest, entry.media_type)
+        member = _member(manifest, parsed) if isinstance(parsed, ImageManifest) else None
+        if member is None or not all(has(path) for path in (member.config, *member.layers)):
+            continue
+        if _is_meant(documents, entry, member, platforms):
+            group.members[entry.digest] = member
+    if not group.members:
+        wanted = ", ".join(str(normalize(platform)) for platform in platforms)
+        raise NotFound(
+            f"requested platform ({wanted}) not found" if platforms
+            else f"the archive has no image of the index {descriptor.digest} complete"
+        )  # fmt: skip
+    return group
+
+
+def _is_meant(
+    documents: Mapping[str, bytes], entry: FamilyMember, member: Member, platforms: Sequence[Platform]
+) -> bool:
+    if not platforms:
+        return True
+    document = read_document(documents[member.config]) if entry.platform is None else None
+    own = Platform(document.architecture, document.os, document.variant) if document else entry.platform
+    return any(suits(own, wanted) for wanted in platforms if own is not None)
 
 
 def _annotated(annotations: Mapping[str, str]) -> Reference | None:

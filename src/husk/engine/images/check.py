@@ -5,15 +5,17 @@ All of it is pure: `judge` takes records and facts and returns a verdict, which 
     layer, directory damaged, blob whole       unpacked again
     layer, blob damaged, directory whole       packed again, if that gives the same bytes; else its images can still run
     layer, both damaged, or no record          its images are broken
-    manifest or index damaged                  composed again, as for images that were made here
+    manifest damaged                           composed again, as for images that were made here
+    index damaged, or a document of it         its images go on as single ones
     configuration damaged, or layers broken    the image is broken: nothing but a pull or load brings it back
     name without an image                      dropped
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from husk.engine.containers.model import Container
+from husk.engine.images.family import Family
 from husk.engine.images.make import chain_ids
 from husk.engine.images.model import Image
 from husk.errors import HuskError
@@ -31,6 +33,11 @@ class Records:
     images: Mapping[str, Image]
     names: Mapping[str, str]
     containers: Sequence[Container]
+    families: Mapping[str, Family] = field(default_factory=dict)
+
+    def targets(self, image: Image) -> set[str]:
+        """What a name can point to that is this image, or one for several platforms that it is among."""
+        return {image.id, *(family.digest for family in self.families.values() if image.id in family.images)}
 
 
 @dataclass(slots=True)
@@ -44,6 +51,8 @@ class Verdict:
     unpack: list[str] = field(default_factory=list)
     pack: list[str] = field(default_factory=list)
     recompose: list[str] = field(default_factory=list)
+    dissolve: list[str] = field(default_factory=list)
+    lost_members: list[str] = field(default_factory=list)
     broken_images: dict[str, str] = field(default_factory=dict)
     broken_layers: set[str] = field(default_factory=set)
 
@@ -54,6 +63,8 @@ def judge(records: Records, blobs: BlobFacts, layers: LayerFacts, busy: Callable
     _judge_layers(verdict, records, blobs, layers, busy)
     for image in records.images.values():
         _judge_image(verdict, records, blobs, layers, image)
+    for family in records.families.values():
+        _judge_family(verdict, records, blobs, family)
     _judge_names(verdict, records)
     _judge_containers(verdict, records, layers)
     _find_leftovers(verdict, records, blobs, layers)
@@ -92,7 +103,7 @@ def _judge_layers(
 
 
 def _judge_image(verdict: Verdict, records: Records, blobs: BlobFacts, layers: LayerFacts, image: Image) -> None:
-    subject = _image(image, records.names)
+    subject = _image(image, records)
     gone = [key for key in image.chain_ids if key not in layers.layers or key in verdict.broken_layers]
     why = ""
     if image.chain_ids != chain_ids(image.diff_ids):
@@ -103,21 +114,35 @@ def _judge_image(verdict: Verdict, records: Records, blobs: BlobFacts, layers: L
         why = f"its configuration {fault}"
     if why:
         verdict.broken_images[image.id] = why
-        pulled = pulled_names(image, records.names)
+        pulled = pulled_names(image, records.names, records.targets(image))
         bring = f"docker pull {pulled[0]}" if pulled else "a load, import or commit"
         cure = f"{BY_FIX} removes its names and its record; {bring} brings it back"
         verdict.problems.append(Problem(subject, why, cure, fixable=True))
         return
-    for what, digest in (("manifest", image.manifest), ("index", image.index)):
-        if digest and (fault := _blob_fault(digest, blobs)):
-            verdict.recompose.append(image.id)
-            cure = f"{BY_FIX} composes a manifest again (its digest may be another one)"
-            verdict.problems.append(Problem(subject, f"its {what} {fault}", cure, fixable=True))
+    if image.manifest and (fault := _blob_fault(image.manifest, blobs)):
+        verdict.recompose.append(image.id)
+        cure = f"{BY_FIX} composes a manifest again (its digest may be another one)"
+        verdict.problems.append(Problem(subject, f"its manifest {fault}", cure, fixable=True))
+
+
+def _judge_family(verdict: Verdict, records: Records, blobs: BlobFacts, family: Family) -> None:
+    tags = sorted(name for name, target in records.names.items() if target == family.digest and "@" not in name)
+    subject = f"image index {family.digest}" + (f" ({', '.join(tags)})" if tags else "")
+    for image_id in family.images:
+        if image_id not in records.images:
+            verdict.lost_members.append(image_id)
+            cure = f"{BY_FIX} forgets it; docker pull --platform brings it back"
+            verdict.problems.append(Problem(subject, f"there is no image {image_id}", cure, fixable=True))
+    if fault := next((fault for digest in family.content if (fault := _blob_fault(digest, blobs))), ""):
+        verdict.dissolve.append(family.digest)
+        cure = f"{BY_FIX} makes single images of it; docker pull brings it back"
+        verdict.problems.append(Problem(subject, f"its document {fault}", cure, fixable=True))
 
 
 def _judge_names(verdict: Verdict, records: Records) -> None:
     for name, owner in records.names.items():
-        why = "" if owner in records.images else f"there is no image {owner}"
+        known = owner in records.images or owner in records.families
+        why = "" if known else f"there is no image {owner}"
         try:
             references.parse(name)
         except HuskError:
@@ -141,7 +166,8 @@ def _find_leftovers(verdict: Verdict, records: Records, blobs: BlobFacts, layers
     """What a daemon that was killed has left; its next start removes it, and so do we."""
     used = {key for image in records.images.values() for key in image.chain_ids}
     used |= {key for container in records.containers for key in container.used_layers}
-    named = {digest for image in records.images.values() for digest in (image.id, image.manifest, image.index)}
+    named = {digest for image in records.images.values() for digest in (image.id, image.manifest)}
+    named |= {digest for family in records.families.values() for digest in family.content}
     named |= {layer.blob for layer in layers.layers.values()}
     found = [f"layer {key}" for key in layers.layers if key not in used]
     found += [f"blob {digest}" for digest in sorted((blobs.whole.keys() | blobs.damaged.keys()) - named)]
@@ -159,9 +185,12 @@ def _blob_fault(digest: str, blobs: BlobFacts, size: int | None = None) -> str:
     return "" if size in (None, blobs.whole[digest]) else f"{digest} does not have the recorded size of {size} bytes"
 
 
-def pulled_names(image: Image, names: Mapping[str, str]) -> list[str]:
-    """The names under which a registry should have the image: it was pulled or pushed there. Tags come first."""
-    own = sorted(name for name, owner in names.items() if owner == image.id)
+def pulled_names(image: Image, names: Mapping[str, str], targets: Collection[str] = ()) -> list[str]:
+    """The names under which a registry should have the image: it was pulled or pushed there. Tags come first.
+
+    `targets` are the families that it is in.
+    """
+    own = sorted(name for name, owner in names.items() if owner == image.id or owner in targets)
     repositories = {name.partition("@")[0] for name in own if "@" in name}
     tagged = [name for name in own if "@" not in name and name.rpartition(":")[0] in repositories]
     return tagged + [name for name in own if "@" in name]
@@ -171,8 +200,9 @@ def users_of(layer: Layer, images: Iterable[Image]) -> list[Image]:
     return [image for image in images if layer.chain_id in image.chain_ids]
 
 
-def _image(image: Image, names: Mapping[str, str]) -> str:
-    tags = sorted(name for name, owner in names.items() if owner == image.id and "@" not in name)
+def _image(image: Image, records: Records) -> str:
+    targets = records.targets(image)
+    tags = sorted(name for name, owner in records.names.items() if owner in targets and "@" not in name)
     return f"image {image.id.removeprefix('sha256:')[:12]}" + (f" ({', '.join(tags)})" if tags else "")
 
 

@@ -6,12 +6,13 @@ came earlier in another compression; then an equal manifest is made over the blo
 
 from dataclasses import dataclass
 
+from husk.engine.images.family import Family, Member
 from husk.engine.images.make import compose_manifest
 from husk.engine.images.model import Image
+from husk.engine.images.store import ImageStore
 from husk.errors import HuskError, NotFound
 from husk.registry.manifest import Descriptor, ImageManifest, parse_manifest
-from husk.storage.blobs import BlobStore
-from husk.storage.layers import Layer, LayerStore
+from husk.storage.layers import Layer
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,22 +28,65 @@ class Content:
     """Whether the manifest is one that Husk made, so that nobody is bound to its digest."""
 
 
-async def content_of(image: Image, blobs: BlobStore, store: LayerStore) -> Content:
-    layers = [layer for chain_id in image.chain_ids if (layer := store.get(chain_id))]
-    if len(layers) != len(image.chain_ids):
-        raise NotFound(f"a layer of image {image.id} is missing")
-    config = await blobs.read(image.id)
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """A member of a family that is no image: its manifest and what that names, by digest."""
+
+    member: Member
+    manifest: bytes
+    blobs: dict[str, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyContent:
+    """An image index and what is here of it, all as it came."""
+
+    family: Family
+    index: bytes
+    images: list[tuple[Member, Content]]
+    attached: list[Attached]
+
+
+async def content_of(image: Image, store: ImageStore) -> Content:
+    """The content of one image; the manifest is its own, or composed if that is not here."""
+    layers = _layers(image, store)
+    config = await store.blobs.read(image.id)
     composed, media_type = compose_manifest(image.id, len(config), layers)
     try:
-        stored = await blobs.read(image.manifest)
-        manifest = parse_manifest(stored, image.manifest_media_type)
+        stored = await store.blobs.read(image.manifest)
+        whole = _type_if_whole(stored, image.manifest_media_type, layers)
     except HuskError:
         return Content(image, config, composed, media_type, layers, own=True)
-    whole = isinstance(manifest, ImageManifest) and [d.digest for d in manifest.layers] == [la.blob for la in layers]
     in_oci = compose_manifest(image.id, len(config), layers, oci=True)[0]  # as `save` writes it
     if not whole or stored in (composed, in_oci):
         return Content(image, config, composed, media_type, layers, own=True)
     return Content(image, config, stored, image.manifest_media_type, layers, own=False)
+
+
+async def member_content(image: Image, member: Member, store: ImageStore) -> Content | None:
+    """The content of one image exactly as its index names it; None if it is here in another form only."""
+    try:
+        layers = _layers(image, store)
+        config, stored = await store.blobs.read(image.id), await store.blobs.read(member.digest)
+        media_type = _type_if_whole(stored, member.media_type, layers)
+    except HuskError:
+        return None
+    return Content(image, config, stored, media_type, layers, own=False) if media_type else None
+
+
+async def family_content(family: Family, store: ImageStore) -> FamilyContent | None:
+    """All that is here of a family; None if some of it is not here as its index names it."""
+    images, attached = [], []
+    for member in family.members:
+        if (image := store.index.get(member.image)) is not None:
+            content = await member_content(image, member, store)
+            if content is None:
+                return None
+            images.append((member, content))
+        elif member.blobs:
+            blobs = {digest: await store.blobs.read(digest) for digest in member.blobs}
+            attached.append(Attached(member, await store.blobs.read(member.digest), blobs))
+    return FamilyContent(family, await store.blobs.read(family.digest), images, attached)
 
 
 def descriptors_of(content: Content) -> list[Descriptor]:
@@ -50,3 +94,24 @@ def descriptors_of(content: Content) -> list[Descriptor]:
     manifest = parse_manifest(content.manifest, content.media_type)
     assert isinstance(manifest, ImageManifest)
     return manifest.layers
+
+
+def held_by(image: Image, family: Family | None, store: ImageStore) -> tuple[list[str], list[str]]:
+    """The chain ids and the blobs that must stay while somebody reads an image or all of its family."""
+    images = [image, *(store.index.members(family) if family is not None else [])]
+    content = [digest for each in images for digest in (each.id, each.manifest)]
+    return [chain_id for each in images for chain_id in each.chain_ids], content + (family.content if family else [])
+
+
+def _layers(image: Image, store: ImageStore) -> list[Layer]:
+    layers = [layer for chain_id in image.chain_ids if (layer := store.layers.get(chain_id))]
+    if len(layers) != len(image.chain_ids):
+        raise NotFound(f"a layer of image {image.id} is missing")
+    return layers
+
+
+def _type_if_whole(manifest: bytes, media_type: str, layers: list[Layer]) -> str:
+    """The manifest's media type, if the blobs of `layers` are what it names; else nothing."""
+    parsed = parse_manifest(manifest, media_type)
+    same = isinstance(parsed, ImageManifest) and [d.digest for d in parsed.layers] == [la.blob for la in layers]
+    return parsed.media_type if same else ""

@@ -12,7 +12,7 @@ FILTERS = ("before", "dangling", "label", "reference", "since", "until")
 
 
 def select(index: ImageIndex, all: bool, filters: Filters) -> list[Image]:
-    chosen = sorted(index, key=created_ns, reverse=True)
+    chosen = sorted(index.shown(), key=created_ns, reverse=True)
     befores = [created_ns(index.find(text)) for text in filters.get("before")]
     sinces = [created_ns(index.find(text)) for text in filters.get("since")]
     untils = [moment for text in filters.get("until") if (moment := parse_timestamp(text)) is not None]

@@ -6,16 +6,18 @@ order. What no image turns out to need is dropped again.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, aclosing
+from dataclasses import dataclass
 
-from husk.engine.images.archive import Member, digest_at, link_target, read_archive
+from husk.engine.images.archive import Group, Member, digest_at, link_target, read_archive
+from husk.engine.images.family import Family, face_of, suits
 from husk.engine.images.make import chain_ids, image_over, read_document
-from husk.engine.images.model import Image, Progress
+from husk.engine.images.model import Image, ImageDocument, Progress
 from husk.engine.images.shared import Report
 from husk.engine.images.store import ImageStore
 from husk.errors import InvalidParameter, NotFound
-from husk.registry.manifest import DOCKER_LAYER, OCI_LAYER, Platform
+from husk.registry.manifest import DOCKER_LAYER, OCI_LAYER, Platform, normalize
 from husk.registry.reference import Reference, digest_of
 from husk.storage.inflate import compression_of, inflate
 from husk.storage.layers import Ingest, Layer, Unpacked
@@ -36,8 +38,10 @@ class Loader:
     def __init__(self, store: ImageStore) -> None:
         self._store = store
 
-    async def load(self, chunks: AsyncIterator[bytes], platform: Platform, quiet: bool, report: Report) -> None:
-        """Load all images of an archive, compressed or not."""
+    async def load(
+        self, chunks: AsyncIterator[bytes], platforms: Sequence[Platform], quiet: bool, report: Report
+    ) -> None:
+        """Load all images of an archive, compressed or not; with `platforms` only those of them."""
         reading = _Reading(self._store, (lambda progress: None) if quiet else report)
         try:
             async with aclosing(inflate(chunks)) as plain:
@@ -45,56 +49,90 @@ class Loader:
                     await reading.read(TarFlow(plain))
                 except TarError as error:
                     raise InvalidParameter(f"Error processing tar file: {error}") from error
-            members = read_archive(reading.documents, platform)
-            for member in members:
-                await self._add(member, reading, report)
+            for described in read_archive(reading.documents, reading.has, platforms):
+                await self._add(described, platforms, reading, report)
         finally:
             await asyncio.shield(reading.close())
             await asyncio.shield(self._store.release(reading.relied_on, []))
 
-    async def _add(self, member: Member, reading: "_Reading", report: Report) -> None:
+    async def _add(
+        self, described: Member | Group, platforms: Sequence[Platform], reading: "_Reading", report: Report
+    ) -> None:
+        """Add one image, or all platforms of one, and name it."""
+        group = described if isinstance(described, Group) else None
+        members = [described] if isinstance(described, Member) else list(described.members.values())
+        names = described.names
+        read = [self._read(member, platforms, reading) for member in members]
+        chain = [chain_id for each in read for chain_id in chain_ids(each.document.rootfs.diff_ids)]
+        content = [digest_of(each.config) for each in read]
+        content += [digest_of(each.member.manifest[0]) for each in read if each.member.manifest]
+        content += group.content if group is not None else []
+        try:
+            async with self._store.pins.hold([*chain, *content]):
+                images = [await self._make(each, reading) for each in read]
+                family = await self._family(group, members, images) if group is not None else None
+                self._tell_of_former(family.digest if family is not None else images[0].id, names, report)
+                await self._store.index.add_all(images, names, family)
+        except BaseException:
+            await asyncio.shield(self._store.release(chain, content))
+            raise
+        shown = face_of(images) or images[0]
+        for name in names:
+            report(Progress(stream=f"Loaded image: {name.familiar}\n"))
+        if not names:
+            report(Progress(stream=f"Loaded image ID: {shown.id}\n"))
+        self._store.events.publish("image", "load", shown.id, {"name": shown.id})
+
+    def _read(self, member: Member, platforms: Sequence[Platform], reading: "_Reading") -> "_Read":
         config = reading.documents.get(reading.resolve(member.config))
         if config is None:
             raise NotFound(f"the archive does not have the configuration {member.config}")
         document = read_document(config)
-        diff_ids = document.rootfs.diff_ids
-        if len(diff_ids) != len(member.layers):
-            raise InvalidParameter(
-                f"invalid manifest, layers length mismatch: expected {len(diff_ids)}, got {len(member.layers)}"
-            )
-        chain = chain_ids(diff_ids)
-        content = [digest_of(config), *([digest_of(member.manifest[0])] if member.manifest else [])]
-        try:
-            async with self._store.pins.hold([*chain, *content]):
-                layers: list[Layer] = []
-                for path, chain_id, diff_id in zip(member.layers, chain, diff_ids, strict=True):
-                    parent = layers[-1].chain_id if layers else ""
-                    layers.append(self._store.layers.get(chain_id) or await self._put(reading, path, diff_id, parent))
-                # An image that is here already stays as it is: a registry may know it by its present manifest.
-                image = self._store.index.get(content[0]) or await image_over(
-                    self._store.blobs, config, document, layers, manifest=member.manifest
-                )
-                await self._name(image, member.names, report)
-        except BaseException:
-            await asyncio.shield(self._store.release(chain, content))
-            raise
-        for name in member.names:
-            report(Progress(stream=f"Loaded image: {name.familiar}\n"))
-        if not member.names:
-            report(Progress(stream=f"Loaded image ID: {image.id}\n"))
-        self._store.events.publish("image", "load", image.id, {"name": image.id})
+        own = Platform(document.architecture, document.os, document.variant)
+        if platforms and not any(suits(own, wanted) for wanted in platforms):
+            wanted = ", ".join(str(normalize(platform)) for platform in platforms)
+            raise NotFound(f"requested platform ({wanted}) not found: the image is for {normalize(own)}")
+        expected, given = len(document.rootfs.diff_ids), len(member.layers)
+        if expected != given:
+            raise InvalidParameter(f"invalid manifest, layers length mismatch: expected {expected}, got {given}")
+        return _Read(member, config, document)
 
-    async def _name(self, image: Image, names: list[Reference], report: Report) -> None:
+    async def _make(self, read: "_Read", reading: "_Reading") -> Image:
+        diff_ids = read.document.rootfs.diff_ids
+        layers: list[Layer] = []
+        for path, chain_id, diff_id in zip(read.member.layers, chain_ids(diff_ids), diff_ids, strict=True):
+            parent = layers[-1].chain_id if layers else ""
+            layers.append(self._store.layers.get(chain_id) or await self._put(reading, path, diff_id, parent))
+        # An image that is here already stays as it is: a registry may know it by its present manifest.
+        return self._store.index.get(digest_of(read.config)) or await image_over(
+            self._store.blobs, read.config, read.document, layers, manifest=read.member.manifest
+        )
+
+    async def _family(self, group: Group, members: Sequence[Member], images: Sequence[Image]) -> Family:
+        """Keep the documents of an index; its record, with all images and attachments that came."""
+        ids = {member.config: image.id for member, image in zip(members, images, strict=True)}
+        await self._store.blobs.put(group.index)
+        for entry in group.family.members:
+            if (member := group.members.get(entry.digest)) is not None:
+                entry.image = ids[member.config]
+                if member.manifest is not None:
+                    await self._store.blobs.put(member.manifest[0])
+            elif (attached := group.attached.get(entry.digest)) is not None:
+                for body in attached.values():
+                    await self._store.blobs.put(body)
+                entry.blobs = [digest for digest in attached if digest != entry.digest]
+        return group.family
+
+    def _tell_of_former(self, target: str, names: list[Reference], report: Report) -> None:
         for name in names:
             former = self._store.index.by_name(name)
-            if former is not None and former.id != image.id:
+            if former is not None and self._store.index.target(name) != target:
                 report(
                     Progress(
                         stream=f"The image {name.familiar} already exists, renaming the old one with ID {former.id} "
                         "to empty string\n"
                     )
                 )
-        await self._store.index.add(image, *names)
 
     async def _put(self, reading: "_Reading", path: str, diff_id: str, parent: str) -> Layer:
         """Put the layer that came as `path` on top of `parent`."""
@@ -121,6 +159,15 @@ class Loader:
             return await ingest.finish()
 
 
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """An image of the archive whose configuration was read."""
+
+    member: Member
+    config: bytes
+    document: ImageDocument
+
+
 class _Reading:
     """An archive that streams by: its documents, its links, and its layers on their way into the store."""
 
@@ -131,6 +178,7 @@ class _Reading:
         self._held = AsyncExitStack()
         self._report = report
         self._links: dict[str, str] = {}
+        self._known: set[str] = set()
         self._unpacking: dict[str, asyncio.Task[Unpacked]] = {}
         self._slots = asyncio.Semaphore(CONCURRENT_LAYERS)
         self._tasks = Tasks()
@@ -143,6 +191,7 @@ class _Reading:
             if entry.kind in (SYMLINK, HARD_LINK):
                 self._links[path] = link_target(path, entry.link.decode("utf-8", "replace"), entry.kind == HARD_LINK)
             elif entry.kind == REGULAR and digest_at(path) in known:
+                self._known.add(path)
                 await self._rely_on(digest_at(path))
             elif entry.kind == REGULAR:
                 await self._file(path, entry, flow)
@@ -153,6 +202,11 @@ class _Reading:
         chain = [layer.chain_id for layer in self._store.layers.all() if layer.blob == blob]
         await self._held.enter_async_context(self._store.pins.hold(chain))
         self.relied_on += chain
+
+    def has(self, path: str) -> bool:
+        """Whether a file came with the archive, or the store has had it as a layer."""
+        path = self.resolve(path)
+        return path in self.documents or path in self._unpacking or path in self._known
 
     def resolve(self, path: str) -> str:
         for _ in range(8):

@@ -39,7 +39,7 @@ def chain_ids(diff_ids: list[str]) -> list[str]:
 
 
 def image_record(
-    image_id: str, document: ImageDocument, *, size: int, parent: str = "", manifest: Descriptor | None, index: str = ""
+    image_id: str, document: ImageDocument, *, size: int, parent: str = "", manifest: Descriptor | None
 ) -> Image:
     if document.created:
         parse_rfc3339(document.created)  # refused here, not in every listing from then on
@@ -63,7 +63,6 @@ def image_record(
         manifest=manifest.digest if manifest else "",
         manifest_media_type=manifest.media_type if manifest else "",
         manifest_size=manifest.size if manifest else 0,
-        index=index,
     )
 
 

@@ -7,6 +7,7 @@ use one; nothing branches on where it came from.
 from msgspec import Struct, field
 
 from husk.engine.containers.model import Config
+from husk.registry.manifest import Descriptor
 
 
 class History(Struct, kw_only=True, omit_defaults=True):
@@ -60,7 +61,6 @@ class Image(Struct, kw_only=True):
     manifest: str = ""
     manifest_media_type: str = ""
     manifest_size: int = 0
-    index: str = ""
     last_tagged: str = ""
 
 
@@ -72,6 +72,14 @@ class Pushed(Struct, kw_only=True, rename="pascal"):
     size: int
 
 
+class PushedInsteadOfIndex(Struct, kw_only=True, rename="camel"):
+    """Said before the end of a push that left other platforms out, because they are not here."""
+
+    manifest_pushed_instead_of_index: bool = True
+    original_index: Descriptor
+    selected_manifest: Descriptor
+
+
 class Progress(Struct, kw_only=True):
     """One record of the progress of a pull, push, load or import; `stream` is a line of text instead of a status."""
 
@@ -80,7 +88,7 @@ class Progress(Struct, kw_only=True):
     current: int = 0
     total: int = 0
     stream: str = ""
-    aux: Pushed | None = None
+    aux: Pushed | PushedInsteadOfIndex | None = None
 
 
 class Removal(Struct, kw_only=True):

@@ -1,7 +1,9 @@
 """Which images does nobody need, and how much comes free when they go?"""
 
 import logging
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from husk.engine.clock import parse_timestamp
 from husk.engine.filters import Filters
@@ -32,29 +34,36 @@ class Pruner:
         dangling = filters.boolean("dangling", True)
         untils = [moment for text in filters.get("until") if (moment := parse_timestamp(text)) is not None]
         result = Pruned()
-        for image in list(self._store.index):
-            if (
-                self._store.index.get(image.id) is not None
-                and self._is_unused(image, dangling)
-                and not any(created_ns(image) > moment for moment in untils)
-                and filters.matches_labels(image.config.labels)
-            ):
-                await self._remove(image, result)
+
+        def meant(image: Image) -> bool:
+            old = not any(created_ns(image) > moment for moment in untils)
+            return old and filters.matches_labels(image.config.labels)
+
+        for image in self._store.index.shown():
+            if self._store.index.get(image.id) is not None and self._is_unused(image, dangling) and meant(image):
+                # By its id and with force: an image that is not used goes with all its names.
+                await self._remove(partial(self._remover.remove, image.id, force=True, noprune=False), result)
+        for family in self._store.index.nameless():
+            if (face := self._store.index.face(family)) is not None and self._store.index.names(face) and meant(face):
+                # Its face has other names; what only the family needs can go.
+                await self._remove(partial(self._remover.remove_family, family), result)
         self._store.events.publish("image", "prune", "", {"reclaimed": str(result.reclaimed)})
         return result
 
     def _is_unused(self, image: Image, dangling: bool) -> bool:
-        if self._store.index.children(image) or any(c.image_id == image.id for c in self._store.containers()):
+        together = {each.id for each in self._store.index.together(image)}
+        if any(other.parent in together for other in self._store.index):
+            return False
+        if any(container.image_id in together for container in self._store.containers()):
             return False
         return not dangling or all(name.digest for name in self._store.index.names(image))
 
-    async def _remove(self, image: Image, result: Pruned) -> None:
+    async def _remove(self, work: Callable[[], Awaitable[list[Removal]]], result: Pruned) -> None:
         sizes = {layer.chain_id: layer.size for layer in self._store.layers.all()}
         try:
-            # By its id and with force: an image that is not used goes with all its names.
-            removals = await self._remover.remove(image.id, force=True, noprune=False)
+            removals = await work()
         except HuskError as error:
-            log.info("image %s is not pruned: %s", image.id, error.message)
+            log.info("an image is not pruned: %s", error.message)
             return
         result.removals += removals
         result.reclaimed += sum(sizes.get(removal.deleted, 0) for removal in removals)

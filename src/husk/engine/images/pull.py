@@ -11,6 +11,7 @@ from contextlib import aclosing
 
 from msgspec import structs
 
+from husk.engine.images.family import Family, family_of
 from husk.engine.images.make import chain_ids, image_record, read_document
 from husk.engine.images.model import Image, ImageDocument, Progress
 from husk.engine.images.shared import Report, SharedWork
@@ -22,6 +23,7 @@ from husk.registry.client import FetchedManifest, RegistryClient
 from husk.registry.manifest import (
     Descriptor,
     ImageManifest,
+    Index,
     Platform,
     choose_platform,
     host_platform,
@@ -54,7 +56,7 @@ class Puller:
         """Pull one image; whether that changed anything here."""
         fetched = await self._registry.manifest(reference, auth)
         report(Progress(status=f"Pulling from {_short_name(reference)}", id=reference.digest or reference.tag))
-        resolved, manifest = await self._resolve(reference, fetched, platform, auth)
+        resolved, manifest, index = await self._resolve(reference, fetched, platform, auth)
         config = await self._registry.blob_bytes(reference, manifest.config, auth)
         document = read_document(config)
         if len(document.rootfs.diff_ids) != len(manifest.layers):
@@ -66,7 +68,8 @@ class Puller:
         try:
             async with self._store.pins.hold([*chain, *content]):
                 await self._fetch_layers(reference, manifest, document, auth, report)
-                new = await self._record(reference, fetched, resolved, manifest, config, document)
+                family = _family(fetched, index, resolved, manifest) if index is not None else None
+                new = await self._record(reference, fetched, resolved, family, config, document)
         except BaseException:
             await asyncio.shield(self._store.release(chain, content))
             raise
@@ -78,18 +81,18 @@ class Puller:
 
     async def _resolve(
         self, reference: Reference, fetched: FetchedManifest, platform: str, auth: Credentials | None
-    ) -> tuple[FetchedManifest, ImageManifest]:
-        """The manifest for one platform: the fetched one, or the one that the fetched index names."""
+    ) -> tuple[FetchedManifest, ImageManifest, Index | None]:
+        """The manifest for one platform: the fetched one, or the one that the fetched index (returned too) names."""
         parsed = parse_manifest(fetched.body, fetched.descriptor.media_type)
         if isinstance(parsed, ImageManifest):
-            return fetched, parsed
+            return fetched, parsed, None
         wanted = parse_platform(platform) if platform else host_platform()
         chosen = choose_platform(parsed, wanted)
         inner = await self._registry.manifest(reference.with_digest(chosen.digest), auth)
         manifest = parse_manifest(inner.body, inner.descriptor.media_type)
         if not isinstance(manifest, ImageManifest):
             raise InvalidParameter("an image index inside an image index is not supported")
-        return inner, manifest
+        return inner, manifest, parsed
 
     async def _fetch_layers(
         self,
@@ -178,39 +181,44 @@ class Puller:
         reference: Reference,
         fetched: FetchedManifest,
         resolved: FetchedManifest,
-        manifest: ImageManifest,
+        family: Family | None,
         config: bytes,
         document: ImageDocument,
     ) -> bool:
-        """Write the image and its names; whether that changed anything."""
-        await self._store.blobs.put(config)
+        """Write the image, its family and their names; whether that changed anything."""
+        image_id = await self._store.blobs.put(config)
         await self._store.blobs.put(resolved.body)
-        index_digest = ""
-        if fetched.descriptor.digest != resolved.descriptor.digest:
-            index_digest = await self._store.blobs.put(fetched.body)
+        await self._store.blobs.put(fetched.body)
         names = [Reference(reference.domain, reference.path, digest=fetched.descriptor.digest)]
         if reference.tag:
             names.insert(0, Reference(reference.domain, reference.path, tag=reference.tag))
         layers = [self._store.layers.get(chain_id) for chain_id in chain_ids(document.rootfs.diff_ids)]
         if None in layers:
             raise NotFound(f"a layer of {reference.familiar} was removed while it was pulled")
-        before = self._store.index.by_name(names[0])
+        known, before = self._store.index.get(image_id), self._store.index.target(names[0])
         image = image_record(
-            manifest.config.digest,
-            document,
-            size=sum(layer.size for layer in layers if layer),
-            manifest=resolved.descriptor,
-            index=index_digest,
+            image_id, document, size=sum(layer.size for layer in layers if layer), manifest=resolved.descriptor
         )
-        _keep_local_facts(image, self._store.index.get(image.id))
-        await self._store.index.add(image, *names)
-        return before is None or before.id != image.id
+        _keep_local_facts(image, known)
+        await self._store.index.add(image, *names, family=family)
+        if known is not None:
+            await self._store.release([], [known.manifest])  # a registry may have the image under another one
+        return known is None or before != self._store.index.target(names[0])
 
 
 def parse_pull_reference(image: str, tag: str) -> Reference:
     """What to pull: `image` may carry its own tag or digest; `tag` may be a digest. Without either: not one image."""
     reference = references.parse(image.removesuffix(":"))
     return reference.with_tag_or_digest(tag) if tag else reference
+
+
+def _family(fetched: FetchedManifest, index: Index, resolved: FetchedManifest, manifest: ImageManifest) -> Family:
+    """The record of an index of which one image is here."""
+    family = family_of(fetched.descriptor, index)
+    for member in family.members:
+        if member.digest == resolved.descriptor.digest:
+            member.image = manifest.config.digest
+    return family
 
 
 def _keep_local_facts(image: Image, known: Image | None) -> None:

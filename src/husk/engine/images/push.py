@@ -11,16 +11,26 @@ from dataclasses import dataclass
 
 import msgspec
 
-from husk.engine.images.content import Content, content_of, descriptors_of
+from husk.engine.images.content import (
+    Content,
+    FamilyContent,
+    content_of,
+    descriptors_of,
+    family_content,
+    held_by,
+    member_content,
+)
+from husk.engine.images.family import Family, choose_image, platform_of
+from husk.engine.images.index import ImageIndex
 from husk.engine.images.make import compose_manifest
-from husk.engine.images.model import Image, Progress, Pushed
+from husk.engine.images.model import Image, Progress, Pushed, PushedInsteadOfIndex
 from husk.engine.images.shared import Report
 from husk.engine.images.store import ImageStore
-from husk.errors import InvalidParameter, NotFound
+from husk.errors import Conflict, InvalidParameter, NotFound
 from husk.registry import reference as references
 from husk.registry.auth import Credentials
 from husk.registry.client import RegistryClient
-from husk.registry.manifest import DOCKER_LAYER, Descriptor
+from husk.registry.manifest import DOCKER_LAYER, Descriptor, Platform, host_platform, normalize
 from husk.registry.reference import Reference
 from husk.registry.upload import Target
 from husk.storage.layers import Layer
@@ -63,8 +73,13 @@ class Pusher:
         for blob in gone:
             del self._packed[blob]
 
-    async def push(self, name: str, tag: str, auth: Credentials | None, report: Report) -> None:
-        """Push one tag of a repository, or all that are here."""
+    async def push(
+        self, name: str, tag: str, platform: Platform | None, auth: Credentials | None, report: Report
+    ) -> None:
+        """Push one tag of a repository, or all that are here; of several platforms all, or only the one that is named.
+
+        An index goes out as a whole or not at all: if a platform of it is not here, one manifest goes instead.
+        """
         named = references.parse(name)
         if named.digest:
             raise InvalidParameter("cannot push a digest reference")
@@ -79,25 +94,54 @@ class Pusher:
         target = await self._registry.target(repository, auth)
         push = _Push(repository, target, report, asyncio.Semaphore(CONCURRENT_UPLOADS))
         for reference in present:
-            await self._push(reference, push)
+            await self._push(reference, platform, push)
             self._store.events.publish("image", "push", reference.familiar, {"name": repository.familiar_name})
 
-    async def _push(self, reference: Reference, push: _Push) -> None:
-        image = self._store.index.by_name(reference)
+    async def _push(self, reference: Reference, platform: Platform | None, push: _Push) -> None:
+        image, family = self._store.index.by_name(reference), self._store.index.family_by_name(reference)
         if image is None:
             raise NotFound(f"tag does not exist: {reference.familiar}")
-        held = [image.id, image.manifest]
+        chain, held = held_by(image, family, self._store)
         try:
-            async with self._store.pins.hold([*image.chain_ids, *held]):
-                content = await content_of(image, self._store.blobs, self._store.layers)
-                manifest, media_type = await self._send(content, push)
-                await push.target.put_manifest(reference.tag, manifest, media_type)
-                digest = await self._remember(image, reference, manifest)
+            async with self._store.pins.hold([*chain, *held]):
+                whole = family if platform is None and family is not None and family.complete else None
+                everything = await family_content(whole, self._store) if whole is not None else None
+                if everything is not None:
+                    pushed = await self._push_family(everything, reference, push)
+                else:
+                    chosen = choose_to_push(image, family, platform, reference, self._store.index)
+                    pushed = await self._push_image(chosen, family, reference, push)
+                    if family is not None and platform is None:
+                        push.report(Progress(aux=_instead_of(family, pushed)))
         finally:
             # Somebody may have removed the image meanwhile.
-            await asyncio.shield(self._store.release(image.chain_ids, held))
-        push.report(Progress(status=f"{reference.tag}: digest: {digest} size: {len(manifest)}"))
-        push.report(Progress(aux=Pushed(tag=reference.tag, digest=digest, size=len(manifest))))
+            await asyncio.shield(self._store.release(chain, held))
+        push.report(Progress(status=f"{reference.tag}: digest: {pushed.digest} size: {pushed.size}"))
+        push.report(Progress(aux=Pushed(tag=reference.tag, digest=pushed.digest, size=pushed.size)))
+
+    async def _push_image(self, image: Image, family: Family | None, reference: Reference, push: _Push) -> Descriptor:
+        """Push one manifest under the tag; that of its index if its content is here as the index names it."""
+        member = next((m for m in family.members if m.image == image.id), None) if family is not None else None
+        exact = await member_content(image, member, self._store) if member is not None else None
+        manifest, media_type = await self._send(exact or await content_of(image, self._store), push)
+        await push.target.put_manifest(reference.tag, manifest, media_type)
+        digest = references.digest_of(manifest)
+        await self._remember(image, None, reference, digest)
+        return Descriptor(media_type=media_type, digest=digest, size=len(manifest), platform=platform_of(image))
+
+    async def _push_family(self, content: FamilyContent, reference: Reference, push: _Push) -> Descriptor:
+        """Push all manifests by their digests, then the index under the tag."""
+        for member, image in content.images:
+            await self._send(image, push)
+            await push.target.put_manifest(member.digest, image.manifest, image.media_type)
+        for attached in content.attached:
+            for digest, body in attached.blobs.items():
+                await self._send_blob(FileSource(self._store.blobs.path(digest), digest, len(body)), push.target)
+            await push.target.put_manifest(attached.member.digest, attached.manifest, attached.member.media_type)
+        family = content.family
+        await push.target.put_manifest(reference.tag, content.index, family.media_type)
+        await self._remember(content.images[0][1].image, family, reference, family.digest)
+        return Descriptor(media_type=family.media_type, digest=family.digest, size=len(content.index))
 
     async def _send(self, content: Content, push: _Push) -> tuple[bytes, str]:
         """Send the layers and the configuration; the manifest over what the registry now has."""
@@ -113,7 +157,7 @@ class Pusher:
                     for blob, layer in reversed(distinct.items())
                 }
                 config = FileSource(self._store.blobs.path(content.image.id), content.image.id, len(content.config))
-                group.create_task(self._send_config(config, push.target), name=f"push {content.image.id}")
+                group.create_task(self._send_blob(config, push.target), name=f"push {content.image.id}")
         except BaseExceptionGroup as failures:
             # One layer's failure cancels its siblings; the client wants that one failure.
             raise failures.exceptions[0] from None
@@ -122,9 +166,9 @@ class Pusher:
         sent = [sending[layer.blob].result() for layer in content.layers]
         return compose_manifest(content.image.id, len(content.config), sent)
 
-    async def _send_config(self, config: FileSource, target: Target) -> None:
-        if not await target.has(config.digest):
-            await target.upload(config)
+    async def _send_blob(self, blob: FileSource, target: Target) -> None:
+        if not await target.has(blob.digest):
+            await target.upload(blob)
 
     async def _send_layer(self, layer: Layer, described: Descriptor, own: bool, push: _Push) -> Descriptor:
         name, report = layer.diff_id.removeprefix("sha256:")[:12], push.report
@@ -173,7 +217,7 @@ class Pusher:
         paths = dict.fromkeys(
             name.path
             for image in self._with_layer(layer)
-            for name in self._store.index.names(image)
+            for name in self._store.index.known_as(image)
             if name.digest and name.domain == here.domain and name.path != here.path
         )
         return list(paths)[:MOST_MOUNT_SOURCES]
@@ -181,11 +225,33 @@ class Pusher:
     def _with_layer(self, layer: Layer) -> Iterable[Image]:
         return (image for image in self._store.index if layer.chain_id in image.chain_ids)
 
-    async def _remember(self, image: Image, reference: Reference, manifest: bytes) -> str:
-        """The image is from now on also known by the digest that the registry has it under."""
-        digest = references.digest_of(manifest)
-        name = Reference(reference.domain, reference.path, digest=digest)
-        current = self._store.index.get(image.id)
-        if current is not None and self._store.index.by_name(name) is not current:
-            await self._store.index.add(current, name)
-        return digest
+    async def _remember(self, image: Image, family: Family | None, reference: Reference, digest: str) -> None:
+        """The image or family is from now on also known by the digest that the registry has it under."""
+        index, name = self._store.index, Reference(reference.domain, reference.path, digest=digest)
+        current = index.get(image.id)
+        still_there = current is not None and (family is None or index.family(family.digest) is not None)
+        if current is not None and still_there and index.target(name) != (family.digest if family else image.id):
+            await index.add(current, name, family=family)
+
+
+def choose_to_push(
+    image: Image, family: Family | None, platform: Platform | None, reference: Reference, index: ImageIndex
+) -> Image:
+    """The one image that goes out when it is not all platforms; Docker's rules."""
+    here = index.members(family) if family is not None else [image]
+    if platform is not None:
+        chosen = choose_image(here, platform)
+        if chosen is None:
+            raise NotFound(
+                f"image with reference {reference.familiar} was found but does not provide the specified platform "
+                f"({normalize(platform)})"
+            )
+        return chosen
+    if len(here) > 1 and choose_image(here, host_platform()) is None:
+        raise Conflict("multiple matching manifests found but no specific platform requested")
+    return image
+
+
+def _instead_of(family: Family, pushed: Descriptor) -> PushedInsteadOfIndex:
+    index = Descriptor(media_type=family.media_type, digest=family.digest, size=family.size)
+    return PushedInsteadOfIndex(original_index=index, selected_manifest=pushed)

@@ -1,10 +1,19 @@
-"""When may an image go, and what goes with it? Docker's rules of conflict, then names, record, blobs and layers."""
+"""When may an image go, and what goes with it? Docker's rules of conflict, then names, records, blobs and layers.
+
+An image that stands for a family goes with it, all platforms at once. One platform alone goes by its own id, or when
+the client names it.
+"""
+
+from collections.abc import Sequence
 
 from husk.engine.containers.model import Container
+from husk.engine.images.family import Family, choose_image
+from husk.engine.images.index import Found
 from husk.engine.images.model import Image, Removal
 from husk.engine.images.store import ImageStore
-from husk.errors import Conflict, InvalidParameter
+from husk.errors import Conflict, InvalidParameter, NotFound
 from husk.registry import reference as references
+from husk.registry.manifest import Platform
 from husk.registry.reference import Reference
 
 
@@ -12,14 +21,31 @@ class Remover:
     def __init__(self, store: ImageStore) -> None:
         self._store = store
 
-    async def remove(self, text: str, force: bool, noprune: bool) -> list[Removal]:
-        image = self._store.index.find(text)
+    async def remove(self, text: str, force: bool, noprune: bool, platforms: Sequence[Platform] = ()) -> list[Removal]:
+        found = self._store.index.look_up(text)
+        image = found.image
+        if platforms and (going := self._some(text, found, platforms)):
+            self._refuse(going, [], force)
+            return await self._delete(going, [], noprune)
         names = self._store.index.names(image)
         if not _is_id(text, image, names):
             return await self._remove_name(text, image, names, force, noprune)
-        self._refuse(image, names, force)
+        together = self._store.index.together(image)
+        self._refuse(together, names, force)
         removals = await self._untag(image, names)
-        return removals + await self._delete(image, noprune)
+        faced = self._store.index.faced(image)
+        return removals + await self._delete(self._unneeded(together, faced) if faced else together, faced, noprune)
+
+    def _some(self, text: str, found: Found, platforms: Sequence[Platform]) -> list[Image]:
+        """The images of these platforms; none of them if that is all that is here, so that the whole goes."""
+        here = self._store.index.members(found.family) if found.family is not None else [found.image]
+        going: dict[str, Image] = {}
+        for platform in platforms:
+            image = choose_image(here, platform)
+            if image is None:
+                raise NotFound(f"image {text} is not here for the platform {platform}")
+            going[image.id] = image
+        return [] if len(going) == len(here) else list(going.values())
 
     async def _remove_name(
         self, text: str, image: Image, names: list[Reference], force: bool, noprune: bool
@@ -31,48 +57,58 @@ class Remover:
         # The last tag of a repository takes the repository's digests along.
         if not wanted.digest and not [n for n in same_repository if not n.digest and n != wanted]:
             going = list(same_repository)
-        if _is_single(names) and not force and (user := self._user_of(image)) is not None:
+        together = self._store.index.together(image)
+        if _is_single(names) and not force and (user := self._user_of(together)) is not None:
             raise Conflict(
                 f'conflict: unable to remove repository reference "{text}" (must force) - container {user.id[:12]} '
                 f"is using its referenced image {_short(image)}"
             )
         removals = await self._untag(image, going)
-        if len(going) == len(names) and self._may_go_unnamed(image, force):
-            removals += await self._delete(image, noprune)
+        faced = self._store.index.faced(image)
+        if len(going) == len(names) and self._may_go_unnamed(together, force):
+            return removals + await self._delete(self._unneeded(together, faced), faced, noprune)
+        if len(going) < len(names):
+            # The image has other names; a family that was named by these alone goes without it.
+            nameless = [family for family in faced if not self._store.index.names_of_family(family)]
+            for family in nameless:
+                removals += await self.remove_family(family)
         return removals
 
-    def _may_go_unnamed(self, image: Image, force: bool) -> bool:
-        """With its last name an image goes, unless others need it; force overrides containers that do not run."""
-        user = self._user_of(image, running=force)
-        return user is None and not self._store.index.children(image)
+    async def remove_family(self, family: Family) -> list[Removal]:
+        """Forget a family that no name points to, with those of its images that nobody else needs."""
+        members = self._store.index.members(family)
+        going = [image for image in members if self._may_go_unnamed([image], force=False)]
+        return await self._delete(self._unneeded(going, [family]), [family], noprune=True)
 
-    def _refuse(self, image: Image, names: list[Reference], force: bool) -> None:
-        """Raise if the image must not go by its id."""
-        if self._store.index.children(image):
+    def _may_go_unnamed(self, images: list[Image], force: bool) -> bool:
+        """With its last name an image goes, unless others need it; force overrides containers that do not run."""
+        user = self._user_of(images, running=force)
+        return user is None and not any(self._store.index.children(image) for image in images)
+
+    def _refuse(self, images: list[Image], names: list[Reference], force: bool) -> None:
+        """Raise if images must not go by the id of the first."""
+        short = _short(images[0])
+        if any(self._store.index.children(image) for image in images):
+            raise Conflict(f"conflict: unable to delete {short} (cannot be forced) - image has dependent child images")
+        if (user := self._user_of(images, running=True)) is not None:
             raise Conflict(
-                f"conflict: unable to delete {_short(image)} (cannot be forced) - image has dependent child images"
+                f"conflict: unable to delete {short} (cannot be forced) - image is being used by running "
+                f"container {user.id[:12]}"
             )
-        users = [c for c in self._store.containers() if c.image_id == image.id]
-        for user in users:
-            if user.state.running:
-                raise Conflict(
-                    f"conflict: unable to delete {_short(image)} (cannot be forced) - image is being used by running "
-                    f"container {user.id[:12]}"
-                )
         if names and not _is_single(names) and not force:
             raise Conflict(
-                f"conflict: unable to delete {_short(image)} (must be forced) - "
-                "image is referenced in multiple repositories"
+                f"conflict: unable to delete {short} (must be forced) - image is referenced in multiple repositories"
             )
-        if users and not force:
+        if not force and (user := self._user_of(images)) is not None:
             raise Conflict(
-                f"conflict: unable to delete {_short(image)} (must be forced) - image is being used by stopped "
-                f"container {users[0].id[:12]}"
+                f"conflict: unable to delete {short} (must be forced) - image is being used by stopped "
+                f"container {user.id[:12]}"
             )
 
-    def _user_of(self, image: Image, running: bool = False) -> Container | None:
-        """A container of the image; with `running`, only one that runs counts."""
-        users = (c for c in self._store.containers() if c.image_id == image.id)
+    def _user_of(self, images: list[Image], running: bool = False) -> Container | None:
+        """A container of one of the images; with `running`, only one that runs counts."""
+        ids = {image.id for image in images}
+        users = (c for c in self._store.containers() if c.image_id in ids)
         return next((c for c in users if c.state.running or not running), None)
 
     async def _untag(self, image: Image, names: list[Reference]) -> list[Removal]:
@@ -81,19 +117,36 @@ class Remover:
             self._store.events.publish("image", "untag", image.id, {"name": image.id})
         return [Removal(untagged=name.familiar) for name in names]
 
-    async def _delete(self, image: Image, noprune: bool) -> list[Removal]:
-        await self._store.index.delete(image)
-        self._store.events.publish("image", "delete", image.id, {"name": image.id})
-        removals = [Removal(deleted=image.id)]
-        layers = await self._store.release(image.chain_ids, (image.id, image.manifest, image.index))
-        removals += [Removal(deleted=chain_id) for chain_id in layers]
-        parent = self._store.index.get(image.parent) if image.parent else None
-        if not noprune and parent is not None and self._is_loose(parent):
-            removals += await self._delete(parent, noprune)
+    async def _delete(self, images: list[Image], families: list[Family], noprune: bool) -> list[Removal]:
+        index = self._store.index
+        content = [digest for image in images for family in index.families_of(image) for digest in family.content]
+        content += [digest for family in families for digest in family.content]
+        await index.delete_all([image.id for image in images], families)
+        removals: list[Removal] = []
+        for image in images:
+            self._store.events.publish("image", "delete", image.id, {"name": image.id})
+            removals.append(Removal(deleted=image.id))
+            content += [image.id, image.manifest]
+        chain = [chain_id for image in reversed(images) for chain_id in image.chain_ids]
+        removals += [Removal(deleted=chain_id) for chain_id in await self._store.release(chain, content)]
+        for image in images:
+            parent = index.get(image.parent) if image.parent else None
+            if not noprune and parent is not None and self._is_loose(parent):
+                removals += await self._delete([parent], [], noprune)
         return removals
 
+    def _unneeded(self, images: list[Image], families: list[Family]) -> list[Image]:
+        """Those images that no name of their own and no other family keeps when these families go."""
+        index = self._store.index
+
+        def kept(image: Image) -> bool:
+            return index.is_named(image) or any(family not in families for family in index.families_of(image))
+
+        return [image for image in images if not kept(image)]
+
     def _is_loose(self, image: Image) -> bool:
-        return not (self._store.index.names(image) or self._store.index.children(image) or self._user_of(image))
+        index = self._store.index
+        return not (index.names(image) or index.children(image) or index.families_of(image) or self._user_of([image]))
 
 
 def _is_id(text: str, image: Image, names: list[Reference]) -> bool:

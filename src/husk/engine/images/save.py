@@ -2,9 +2,10 @@
 
     oci-layout, index.json              the OCI layout's own
     manifest.json, repositories         the same for `docker load`, old and new
-    blobs/sha256/<hex>                  manifests, configurations and layers, each once, as the store has them
+    blobs/sha256/<hex>                  indexes, manifests, configurations and layers, each once, as the store has them
 
-The small documents come first, so that whoever reads the stream knows what the blobs are when they come.
+The small documents come first, so that whoever reads the stream knows what the blobs are when they come. An image for
+several platforms is there with all that are here; Docker's own part can tell of one alone, and tells of this host's.
 """
 
 import asyncio
@@ -13,15 +14,18 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
-from husk.engine.images.content import Content, content_of
+from husk.engine.images.content import Content, FamilyContent, content_of, family_content, held_by, member_content
+from husk.engine.images.family import Family, choose_image
+from husk.engine.images.index import Found
 from husk.engine.images.make import compose_manifest
 from husk.engine.images.model import Image
 from husk.engine.images.store import ImageStore
-from husk.errors import HuskError, InvalidParameter
+from husk.errors import HuskError, InvalidParameter, NotFound
 from husk.gojson import encode
 from husk.registry import reference as references
-from husk.registry.manifest import OCI_INDEX
+from husk.registry.manifest import OCI_INDEX, Platform, normalize
 from husk.registry.reference import Reference
+from husk.storage.layers import Layer
 from husk.storage.sources import read_pieces
 
 _BLOBS = "blobs/sha256/"
@@ -30,23 +34,29 @@ _END = bytes(1024)
 
 @dataclass(slots=True)
 class _Wanted:
-    """One image and the names under which it is to be saved."""
+    """One image or family, the names under which it is to be saved, and for which platforms."""
 
     image: Image
+    family: Family | None
     names: list[Reference] = field(default_factory=list)
+    images: list[Image] = field(default_factory=list)
 
 
 class Saver:
     def __init__(self, store: ImageStore) -> None:
         self._store = store
 
-    async def save(self, names: Sequence[str]) -> AsyncGenerator[bytes, None]:
-        """The archive in pieces; what is wrong with `names` is raised before the first one. Use `aclosing`."""
+    async def save(self, names: Sequence[str], platforms: Sequence[Platform] = ()) -> AsyncGenerator[bytes, None]:
+        """The archive in pieces; what is wrong with the request is raised before the first one. Use `aclosing`."""
         wanted = self._resolve(names)
-        chain = [chain_id for each in wanted for chain_id in each.image.chain_ids]
-        held = [digest for each in wanted for digest in (each.image.id, each.image.manifest)]
+        chain: list[str] = []
+        held: list[str] = []
+        for each in wanted:
+            each.images = self._choose(each, platforms)
+            chain_ids, content = held_by(each.image, each.family, self._store)
+            chain, held = chain + chain_ids, held + content
         try:
-            async with aclosing(self._write(wanted, [*chain, *held])) as pieces:
+            async with aclosing(self._write(wanted, len(platforms) != 1, [*chain, *held])) as pieces:
                 async for piece in pieces:
                     yield piece
         finally:
@@ -55,15 +65,29 @@ class Saver:
         for each in wanted:
             self._store.events.publish("image", "save", each.image.id, {"name": each.image.id})
 
-    async def _write(self, wanted: Sequence[_Wanted], held: list[str]) -> AsyncGenerator[bytes, None]:
+    def _choose(self, wanted: _Wanted, platforms: Sequence[Platform]) -> list[Image]:
+        """The images of these platforms; of all that are here, if none is named."""
+        here = self._store.index.members(wanted.family) if wanted.family is not None else [wanted.image]
+        chosen: dict[str, Image] = {}
+        for platform in platforms:
+            image = choose_image(here, platform)
+            if image is None:
+                name = wanted.names[0].familiar if wanted.names else wanted.image.id
+                raise NotFound(
+                    f"no suitable export target found: image with reference {name} was found but does not provide "
+                    f"the specified platform ({normalize(platform)})"
+                )
+            chosen[image.id] = image
+        return list(chosen.values()) if platforms else here
+
+    async def _write(self, wanted: Sequence[_Wanted], with_index: bool, held: list[str]) -> AsyncGenerator[bytes, None]:
         async with self._store.pins.hold(held):
-            contents = [
-                (await content_of(each.image, self._store.blobs, self._store.layers), each.names) for each in wanted
-            ]
-            for name, body in _documents(contents).items():
+            documents = _Documents()
+            for each in wanted:
+                await self._describe(each, with_index, documents)
+            for name, body in documents.all().items():
                 yield _header(name, len(body)) + body + _padding(len(body))
-            layers = {layer.blob: layer.blob_size for content, _ in contents for layer in content.layers}
-            for blob, size in layers.items():
+            for blob, size in documents.layers.items():
                 yield _header(_path(blob), size)
                 async with aclosing(read_pieces(self._store.blobs.path(blob))) as pieces:
                     async for piece in pieces:
@@ -71,68 +95,124 @@ class Saver:
                 yield _padding(size)
             yield _END
 
+    async def _describe(self, wanted: _Wanted, with_index: bool, documents: "_Documents") -> None:
+        """Add what describes one image: its index and its manifests, or a manifest alone."""
+        family, images = wanted.family, wanted.images
+        whole = await family_content(family, self._store) if family is not None and with_index else None
+        face = wanted.image if wanted.image in images else images[0]
+        if whole is not None:
+            documents.add_family(whole, images, face, wanted.names)
+            return
+        for image in sorted(images, key=lambda each: each is not face):
+            member = next((m for m in family.members if m.image == image.id), None) if family else None
+            exact = await member_content(image, member, self._store) if member else None
+            documents.add_image(exact or await content_of(image, self._store), wanted.names if image is face else [])
+
     def _resolve(self, names: Sequence[str]) -> list[_Wanted]:
         if not names:
             raise InvalidParameter("no image was named to be saved")
         found: dict[str, _Wanted] = {}
         for text in names:
-            for image, name in self._meant(text):
-                wanted = found.setdefault(image.id, _Wanted(image))
+            for (image, family), name in self._meant(text):
+                wanted = found.setdefault(family.digest if family else image.id, _Wanted(image, family))
                 if name is not None and name not in wanted.names:
                     wanted.names.append(name)
         return list(found.values())
 
-    def _meant(self, text: str) -> list[tuple[Image, Reference | None]]:
+    def _meant(self, text: str) -> list[tuple[Found, Reference | None]]:
         """A repository's name alone means all its tags; an id or digest means the image without a name."""
+        index = self._store.index
         try:
             reference = references.parse(text)
         except HuskError:
-            return [(self._store.index.find(text), None)]
+            return [(index.look_up(text), None)]
         if reference.digest:
-            return [(self._store.index.find(text), None)]
-        tags = [reference] if reference.tag else self._store.index.tags_of(reference)
-        named = [(image, tag) for tag in tags if (image := self._store.index.by_name(tag))]
-        return list(named) or [(self._store.index.find(text), None)]
+            return [(index.look_up(text), None)]
+        tags = [reference] if reference.tag else index.tags_of(reference)
+        named = [(Found(image, index.family_by_name(tag)), tag) for tag in tags if (image := index.by_name(tag))]
+        return list(named) or [(index.look_up(text), None)]
 
 
-def _documents(contents: Sequence[tuple[Content, list[Reference]]]) -> dict[str, bytes]:
-    """Every small file of the archive by its name."""
-    blobs: dict[str, bytes] = {}
-    index: list[dict[str, object]] = []
-    docker: list[dict[str, object]] = []
-    repositories: dict[str, dict[str, str]] = {}
-    for content, names in contents:
+class _Documents:
+    """Every small file of the archive, and the layers that are to follow."""
+
+    def __init__(self) -> None:
+        self.layers: dict[str, int] = {}
+        self._blobs: dict[str, bytes] = {}
+        self._index: list[dict[str, object]] = []
+        self._docker: list[dict[str, object]] = []
+        self._repositories: dict[str, dict[str, str]] = {}
+
+    def add_image(self, content: Content, names: list[Reference]) -> None:
         manifest, media_type = content.manifest, content.media_type
         if content.own:
             manifest, media_type = compose_manifest(content.image.id, len(content.config), content.layers, oci=True)
-        digest = references.digest_of(manifest)
-        blobs[_path(digest)] = manifest
-        blobs[_path(content.image.id)] = content.config
-        described = {"mediaType": media_type, "digest": digest, "size": len(manifest), "platform": _platform(content)}
-        index += [described | {"annotations": _annotations(name)} for name in names] or [described]
-        docker.append(
+        self._add_content(content, manifest)
+        self._list(manifest, media_type, names, platform=_platform(content.image))
+        self._add_for_docker(content, names)
+
+    def add_family(self, whole: FamilyContent, images: list[Image], face: Image, names: list[Reference]) -> None:
+        """An index with these images; what else belongs to it goes along if nothing was left out."""
+        self._put(whole.index)
+        for _, content in whole.images:
+            if content.image in images:
+                self._add_content(content, content.manifest)
+        digests = {member.digest for member, content in whole.images if content.image in images}
+        for attached in whole.attached:
+            if (
+                len(images) == len({content.image.id for _, content in whole.images})
+                or attached.member.about in digests
+            ):
+                self._put(attached.manifest)
+                for body in attached.blobs.values():
+                    self._put(body)
+        self._list(whole.index, whole.family.media_type, names)
+        self._add_for_docker(next(content for _, content in whole.images if content.image is face), names)
+
+    def all(self) -> dict[str, bytes]:
+        documents = {
+            "oci-layout": encode({"imageLayoutVersion": "1.0.0"}),
+            "index.json": encode({"schemaVersion": 2, "mediaType": OCI_INDEX, "manifests": self._index}),
+            "manifest.json": encode(self._docker),
+        }
+        if self._repositories:
+            documents["repositories"] = encode(self._repositories)
+        return documents | self._blobs
+
+    def _put(self, body: bytes) -> None:
+        self._blobs[_path(references.digest_of(body))] = body
+
+    def _add_content(self, content: Content, manifest: bytes) -> None:
+        self._put(manifest)
+        self._put(content.config)
+        self.layers |= {layer.blob: layer.blob_size for layer in content.layers}
+
+    def _list(
+        self, body: bytes, media_type: str, names: list[Reference], platform: dict[str, str] | None = None
+    ) -> None:
+        described: dict[str, object] = {
+            "mediaType": media_type, "digest": references.digest_of(body), "size": len(body)
+        }  # fmt: skip
+        if platform:
+            described["platform"] = platform
+        self._index += [described | {"annotations": _annotations(name)} for name in names] or [described]
+
+    def _add_for_docker(self, content: Content, names: list[Reference]) -> None:
+        layers: list[Layer] = content.layers
+        self._docker.append(
             {
                 "Config": _path(content.image.id),
                 "RepoTags": [name.familiar for name in names] or None,
-                "Layers": [_path(layer.blob) for layer in content.layers],
+                "Layers": [_path(layer.blob) for layer in layers],
             }
         )
         for name in names:
-            if content.layers:
-                top = content.layers[-1].blob.removeprefix("sha256:")
-                repositories.setdefault(name.familiar_name, {})[name.tag] = top
-    documents = {
-        "oci-layout": encode({"imageLayoutVersion": "1.0.0"}),
-        "index.json": encode({"schemaVersion": 2, "mediaType": OCI_INDEX, "manifests": index}),
-        "manifest.json": encode(docker),
-    }
-    if repositories:
-        documents["repositories"] = encode(repositories)
-    return documents | blobs
+            if layers:
+                top = layers[-1].blob.removeprefix("sha256:")
+                self._repositories.setdefault(name.familiar_name, {})[name.tag] = top
 
 
-def _platform(content: Content) -> dict[str, str]:
-    image = content.image
+def _platform(image: Image) -> dict[str, str]:
     platform = {"architecture": image.architecture, "os": image.os, "variant": image.variant}
     return {key: value for key, value in platform.items() if value}
 

@@ -4,10 +4,13 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
 
 from husk.engine.clock import now_ns, parse_rfc3339, rfc3339
 from husk.engine.filters import Filters
+from husk.engine.images.family import choose_image
 from husk.engine.images.history import history_of
 from husk.engine.images.importer import Importer
+from husk.engine.images.index import Found
 from husk.engine.images.listing import matches, select
 from husk.engine.images.load import Loader
+from husk.engine.images.manifests import ManifestFacts, manifests_of, target_of
 from husk.engine.images.model import HistoryStep, Image, ImportOptions, Removal
 from husk.engine.images.prune import Pruned, Pruner
 from husk.engine.images.pull import Puller, parse_pull_reference
@@ -21,7 +24,7 @@ from husk.errors import InvalidParameter, NotFound
 from husk.registry import reference as references
 from husk.registry.auth import Credentials
 from husk.registry.client import RegistryClient
-from husk.registry.manifest import Platform, host_platform, normalize, parse_platform
+from husk.registry.manifest import Descriptor, Platform, normalize, parse_platform
 from husk.registry.reference import Reference
 from husk.registry.search import SearchResult
 
@@ -47,10 +50,26 @@ class Images:
         return self._store.index.find(reference)
 
     def find_for_container(self, reference: str, platform: str) -> Image:
-        image = self._store.index.find(reference)
-        if platform:
-            _require_platform(image, reference, parse_platform(platform))
-        return image
+        return self.select(reference, parse_platform(platform) if platform else None).image
+
+    def select(self, reference: str, platform: Platform | None) -> Found:
+        """The image that a name stands for on one platform, and the family that it belongs to."""
+        found = self._store.index.look_up(reference)
+        if platform is None:
+            return found
+        here = self._store.index.members(found.family) if found.family is not None else [found.image]
+        image = choose_image(here, platform)
+        if image is None:
+            raise NotFound(
+                f"image with reference {reference} was found but does not provide the specified platform "
+                f"({normalize(platform)})"
+            )
+        return Found(image, found.family)
+
+    def meant_by(self, reference: str) -> set[str]:
+        """The ids of all images that a name stands for, one for each platform."""
+        found = self._store.index.look_up(reference)
+        return {found.image.id, *(found.family.images if found.family is not None else [])}
 
     def tags(self, image: Image, patterns: Sequence[str] = ()) -> list[str]:
         """The image's names with a tag; with patterns those that match one of them, as in a filtered list."""
@@ -68,14 +87,16 @@ class Images:
         return select(self._store.index, all, filters)
 
     def containers_of(self, image: Image) -> int:
-        return sum(1 for container in self._store.containers() if container.image_id == image.id)
+        ids = {each.id for each in self._store.index.together(image)}
+        return sum(1 for container in self._store.containers() if container.image_id in ids)
 
     def descendants(self, reference: str) -> set[str]:
         """Ids of the image and of all images made from it; empty if there is no such image."""
         try:
-            return self._store.index.descendants(self._store.index.find(reference))
+            images = [image for id in self.meant_by(reference) if (image := self._store.index.get(id))]
         except (NotFound, InvalidParameter):
             return set()
+        return {descendant for image in images for descendant in self._store.index.descendants(image)}
 
     def size_of_layers(self, chain_ids: Iterable[str]) -> int:
         return sum(layer.size for chain_id in chain_ids if (layer := self._store.layers.get(chain_id)))
@@ -87,14 +108,27 @@ class Images:
         except NotFound:
             return []
 
+    def size(self, image: Image) -> int:
+        """Bytes of the layers of all platforms that an image is shown for, each layer once."""
+        together = self._store.index.together(image)
+        if len(together) == 1:
+            return image.size
+        return self.size_of_layers({chain_id for each in together for chain_id in each.chain_ids})
+
     def shared_size(self, image: Image) -> int:
         """Bytes of the image's layers that other images use too."""
-        others = {chain_id for other in self._store.index if other.id != image.id for chain_id in other.chain_ids}
-        return self.size_of_layers(chain_id for chain_id in image.chain_ids if chain_id in others)
+        together = {each.id: each for each in self._store.index.together(image)}
+        others = {chain_id for other in self._store.index if other.id not in together for chain_id in other.chain_ids}
+        own = {chain_id for each in together.values() for chain_id in each.chain_ids}
+        return self.size_of_layers(own & others)
 
-    def content_size(self, image: Image) -> int:
-        """Bytes of the image's layers as registries and archives have them."""
-        return sum(layer.blob_size for chain_id in image.chain_ids if (layer := self._store.layers.get(chain_id)))
+    def manifests(self, image: Image) -> list[ManifestFacts]:
+        """All manifests of what an image is shown for, also those that are only known by reference."""
+        return manifests_of(image, self._store.index.faced(image), self._store)
+
+    def target(self, image: Image) -> Descriptor:
+        """What the image's names point to: an index of several platforms, or a manifest."""
+        return target_of(image, self._store.index.look_up(image.id).family)
 
     def layers_size(self) -> int:
         """Bytes of all layers, each once."""
@@ -106,9 +140,7 @@ class Images:
         return sum(layer.size for layer in self._store.layers.all() if layer.chain_id not in needed)
 
     def history(self, reference: str, platform: Platform | None = None) -> list[HistoryStep]:
-        image = self._store.index.find(reference)
-        if platform is not None:
-            _require_platform(image, reference, platform)
+        image = self.select(reference, platform).image
         return history_of(image, self._store.index, self._store.layers.get)
 
     # --- elsewhere
@@ -124,22 +156,17 @@ class Images:
     async def push(
         self, name: str, tag: str, platform: Platform | None, auth: Credentials | None, progress: Report
     ) -> None:
-        if platform is not None:
-            reference = f"{name}:{tag}" if tag else name
-            _require_platform(self._store.index.find(reference), reference, platform)
-        await self._pusher.push(name, tag, auth, progress)
+        await self._pusher.push(name, tag, platform, auth, progress)
 
     def save(self, names: Sequence[str], platforms: Sequence[Platform] = ()) -> AsyncGenerator[bytes, None]:
         """An archive of these images, in pieces; iterate inside `contextlib.aclosing`."""
-        for name in names:
-            for platform in platforms:
-                _require_platform(self._store.index.find(name), name, platform)
-        return self._saver.save(names)
+        return self._saver.save(names, platforms)
 
     async def load(
-        self, archive: AsyncIterator[bytes], platform: Platform | None, quiet: bool, progress: Report
+        self, archive: AsyncIterator[bytes], platforms: Sequence[Platform], quiet: bool, progress: Report
     ) -> None:
-        await self._loader.load(archive, platform or host_platform(), quiet, progress)
+        """All images of an archive, for all platforms that it has or only for some."""
+        await self._loader.load(archive, platforms, quiet, progress)
 
     async def import_stream(self, archive: AsyncIterator[bytes], options: ImportOptions, progress: Report) -> None:
         await self._importer.import_stream(archive, "-", options, progress)
@@ -159,7 +186,7 @@ class Images:
         await self._puller.pull(reference, platform, auth, progress)
 
     async def tag(self, reference: str, repo: str, tag: str) -> None:
-        image = self._store.index.find(reference)
+        image, family = self._store.index.look_up(reference)
         if not repo:
             raise InvalidParameter("invalid reference format: repository name is empty")
         name = references.parse(repo)
@@ -167,25 +194,17 @@ class Images:
             raise InvalidParameter("refusing to create a tag with a digest reference")
         name = (name.with_tag(tag) if tag else name).tagged()
         image.last_tagged = rfc3339(now_ns())
-        await self._store.index.add(image, name)
+        await self._store.index.add(image, name, family=family)
         self._store.events.publish("image", "tag", image.id, {"name": name.familiar})
 
-    async def remove(self, reference: str, force: bool, noprune: bool) -> list[Removal]:
-        return await self._remover.remove(reference, force, noprune)
+    async def remove(
+        self, reference: str, force: bool, noprune: bool, platforms: Sequence[Platform] = ()
+    ) -> list[Removal]:
+        return await self._remover.remove(reference, force, noprune, platforms)
 
     async def login(self, credentials: Credentials) -> str:
         """An identity token, or empty when name and password simply are right."""
         return await self._registry.login(credentials)
-
-
-def _require_platform(image: Image, reference: str, platform: Platform) -> None:
-    wanted = normalize(platform)
-    actual = normalize(Platform(image.architecture, image.os, image.variant))
-    if (wanted.os, wanted.architecture) != (actual.os, actual.architecture):
-        raise NotFound(
-            f"image with reference {reference} was found but does not provide the specified platform "
-            f"({wanted.os}/{wanted.architecture})"
-        )
 
 
 def created_seconds(image: Image) -> int:

@@ -1,15 +1,23 @@
 """What an image archive says: Docker's list, an OCI layout, both at once, and neither."""
 
 import json
+from collections.abc import Callable, Mapping
 
 import pytest
 
-from husk.engine.images.archive import digest_at, link_target, read_archive
+from husk.engine.images.archive import Group, Member, digest_at, link_target, read_archive
 from husk.errors import InvalidParameter, NotFound
 from husk.registry.manifest import Platform
-from tests.support.registry import Image, make_image, make_index
+from tests.support.registry import Image, digest_of, make_image, make_index
 
-AMD64 = Platform("amd64", "linux")
+ARM64 = Platform("arm64", "linux")
+
+
+def single(documents: Mapping[str, bytes], *platforms: Platform) -> Member:
+    """The one image that an archive describes; all its files are there."""
+    (member,) = read_archive(documents, lambda path: True, platforms)
+    assert isinstance(member, Member)
+    return member
 
 
 def blob(digest: str) -> str:
@@ -27,7 +35,7 @@ def layout(image: Image, **annotations: str) -> dict[str, bytes]:
 
 def test_dockers_list() -> None:
     listed = [{"Config": "./c.json", "RepoTags": ["a/b:1", "c"], "Layers": ["x/layer.tar"]}]
-    (member,) = read_archive({"manifest.json": json.dumps(listed).encode()}, AMD64)
+    member = single({"manifest.json": json.dumps(listed).encode()})
     assert (member.config, member.layers, member.manifest) == ("c.json", ["x/layer.tar"], None)
     assert [str(name) for name in member.names] == ["docker.io/a/b:1", "docker.io/library/c:latest"]
 
@@ -44,7 +52,7 @@ def test_dockers_list() -> None:
 )
 def test_an_oci_layout(annotations: dict[str, str], name: str | None) -> None:
     image = make_image([b"layer"])
-    (member,) = read_archive(layout(image, **annotations), AMD64)
+    member = single(layout(image, **annotations))
     assert member.config == blob(image.config_digest)
     assert member.layers == [blob(digest) for digest in image.layer_digests]
     assert member.manifest == (image.manifest, image.media_type)
@@ -54,21 +62,74 @@ def test_an_oci_layout(annotations: dict[str, str], name: str | None) -> None:
 def test_both_at_once_keeps_the_layouts_manifest() -> None:
     image = make_image([b"layer"])
     listed = [{"Config": blob(image.config_digest), "RepoTags": ["a:1"], "Layers": [blob(image.layer_digests[0])]}]
-    (member,) = read_archive({**layout(image), "manifest.json": json.dumps(listed).encode()}, AMD64)
+    member = single({**layout(image), "manifest.json": json.dumps(listed).encode()})
     assert member.manifest == (image.manifest, image.media_type)
     assert [name.familiar for name in member.names] == ["a:1"]
 
 
-def test_the_platform_of_an_index_inside() -> None:
-    amd, arm = make_image([b"amd"]), make_image([b"arm"], architecture="arm64")
-    body, media_type = make_index([amd, arm])
-    image = Image(body, media_type, {amd.config_digest: b"{}"}, amd.config_digest, [])
-    documents = {**layout(image), blob(amd.digest): amd.manifest, blob(arm.digest): arm.manifest}
-    (member,) = read_archive(documents, Platform("arm64", "linux"))
-    assert member.config == blob(arm.config_digest)
-    del documents[blob(arm.digest)]
-    (member,) = read_archive(documents, Platform("arm64", "linux"))
-    assert member.config == blob(amd.config_digest), "the only one that is there"
+class Both:
+    """An archive of an image for two platforms."""
+
+    def __init__(self, **annotations: str) -> None:
+        self.amd, self.arm = make_image([b"amd"]), make_image([b"arm"], architecture="arm64")
+        self.body, media_type = make_index([self.amd, self.arm])
+        self.documents = layout(Image(self.body, media_type, {"": b""}, "", []), **annotations)
+        for image in (self.amd, self.arm):
+            self.documents[blob(image.digest)] = image.manifest
+            self.documents[blob(image.config_digest)] = image.blobs[image.config_digest]
+
+    def read(self, *platforms: Platform, has: Callable[[str], bool] = lambda path: True) -> Group:
+        (group,) = read_archive(self.documents, has, platforms)
+        assert isinstance(group, Group)
+        return group
+
+
+def test_an_index_inside_has_all_platforms_that_came() -> None:
+    both = Both(**{"io.containerd.image.name": "docker.io/library/a:1"})
+    group = both.read()
+    assert list(group.members) == [both.amd.digest, both.arm.digest]
+    assert group.members[both.arm.digest].manifest == (both.arm.manifest, both.arm.media_type)
+    assert (group.index, [name.familiar for name in group.names]) == (both.body, ["a:1"])
+    assert list(both.read(ARM64).members) == [both.arm.digest]
+    missing = blob(both.amd.layer_digests[0])
+    assert list(both.read(has=lambda path: path != missing).members) == [both.arm.digest]
+    del both.documents[blob(both.arm.digest)]
+    assert list(both.read().members) == [both.amd.digest]
+    with pytest.raises(NotFound, match=r"requested platform \(linux/arm64\) not found"):
+        both.read(ARM64)
+
+
+def test_dockers_list_beside_an_index_adds_names_only() -> None:
+    both = Both()
+    listed = [{"Config": blob(both.amd.config_digest), "RepoTags": ["a:1"], "Layers": []}]
+    both.documents["manifest.json"] = json.dumps(listed).encode()
+    group = both.read()
+    assert (len(group.members), [name.familiar for name in group.names]) == (2, ["a:1"])
+
+
+def test_an_attestation_is_kept_when_all_of_it_came() -> None:
+    both = Both()
+    statement, config = b'{"predicateType": "x"}', b'{"os": "unknown"}'
+    manifest = json.dumps({
+        "schemaVersion": 2,
+        "config": {"mediaType": "application/vnd.oci.image.config.v1+json", "digest": digest_of(config), "size": 1},
+        "layers": [{"mediaType": "application/vnd.in-toto+json", "digest": digest_of(statement), "size": 1}],
+    }).encode()  # fmt: skip
+    index = json.loads(both.body)
+    index["manifests"].append({
+        "mediaType": both.amd.media_type, "digest": digest_of(manifest), "size": len(manifest),
+        "platform": {"os": "unknown", "architecture": "unknown"},
+        "annotations": {"vnd.docker.reference.type": "attestation-manifest",
+                        "vnd.docker.reference.digest": both.amd.digest},
+    })  # fmt: skip
+    body = json.dumps(index).encode()
+    both.documents |= {blob(digest_of(body)): body, blob(digest_of(manifest)): manifest}
+    both.documents |= {"index.json": json.dumps({"manifests": [{"digest": digest_of(body), "size": 1}]}).encode()}
+    assert both.read().attached == {}
+    both.documents |= {blob(digest_of(each)): each for each in (statement, config)}
+    group = both.read()
+    assert group.attached[digest_of(manifest)].keys() == {digest_of(each) for each in (manifest, statement, config)}
+    assert [(m.kind, m.about) for m in group.family.members][2] == ("attestation", both.amd.digest)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +147,7 @@ def test_the_platform_of_an_index_inside() -> None:
 )
 def test_what_is_wrong_is_refused(documents: dict[str, bytes], error: type[Exception]) -> None:
     with pytest.raises(error):
-        read_archive(documents, AMD64)
+        read_archive(documents, lambda path: True)
 
 
 def test_places_and_links() -> None:

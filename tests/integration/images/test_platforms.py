@@ -1,0 +1,400 @@
+"""One image for several platforms: kept with all its digests, shown as one, sent on, and gone without trace."""
+
+import contextlib
+import io
+import json
+import random
+import subprocess
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from tests.support.daemon import Answer, Daemon
+from tests.support.doctor import assert_sound, check_store
+from tests.support.images import forget_images, stored
+from tests.support.platforms import AMD, ARM, S390X, Platforms
+from tests.support.registry import OCI_INDEX, OCI_MANIFEST, Registry, make_image, make_index, tar_of
+
+
+@pytest.fixture(scope="module")
+def registry() -> Iterator[Registry]:
+    with Registry() as registry:
+        yield registry
+
+
+@pytest.fixture(autouse=True)
+def only_busybox(daemon: Daemon) -> Iterator[None]:
+    before = stored(daemon)
+    yield
+    forget_images(daemon)
+    after = stored(daemon)
+    assert (after.blobs, after.layers, after.images) == (before.blobs, before.layers, before.images)
+
+
+def load(daemon: Daemon, archive: bytes, query: str = "?quiet=1") -> Answer:
+    return daemon.http("POST", f"/images/load{query}", archive, {"Content-Type": "application/x-tar"})
+
+
+def save(daemon: Daemon, name: str, *platforms: str) -> dict[str, bytes]:
+    query = "&".join([f"names={quote(name)}", *(f"platform={platform}" for platform in platforms)])
+    answer = daemon.http("GET", f"/images/get?{query}")
+    assert answer.status == 200, answer.body
+    with tarfile.open(fileobj=io.BytesIO(answer.body)) as tar:
+        return {m.name: tar.extractfile(m).read() for m in tar if m.isreg()}  # type: ignore[union-attr]
+
+
+def blobs_of(files: dict[str, bytes]) -> dict[str, bytes]:
+    head = "blobs/sha256/"
+    return {"sha256:" + name.removeprefix(head): body for name, body in files.items() if name.startswith(head)}
+
+
+def inspect(daemon: Daemon, name: str, query: str = "") -> dict[str, Any]:
+    answer = daemon.http("GET", f"/v1.51/images/{name}/json{query}")
+    assert answer.status == 200, answer.body
+    shown: dict[str, Any] = answer.json()
+    return shown
+
+
+def push(daemon: Daemon, name: str, query: str = "") -> list[dict[str, Any]]:
+    answer = daemon.http("POST", f"/images/{name}/push{query}", headers={"X-Registry-Auth": "e30="})
+    assert answer.status == 200, answer.body
+    return [json.loads(line) for line in answer.body.splitlines()]
+
+
+def in_registry(registry: Registry, name: str, tag: str) -> tuple[str, str]:
+    """(digest, media type) of what a tag has."""
+    headers = {"Accept": f"{OCI_INDEX}, {OCI_MANIFEST}"}
+    status, answered, body = registry.request("GET", f"/v2/{name}/manifests/{tag}", headers=headers)
+    assert status == 200, body
+    return answered["Docker-Content-Digest"], answered["Content-Type"]
+
+
+def test_a_pull_for_another_platform_adds_to_the_same_image(daemon: Daemon, registry: Registry) -> None:
+    both = Platforms()
+    name = both.put(registry, "both", "1")
+    first = daemon.docker("pull", name)
+    assert "Downloaded newer image" in first.stdout
+    assert "Downloaded newer image" in daemon.docker("pull", "--platform", "linux/arm64", name).stdout
+    assert "Image is up to date" in daemon.docker("pull", "--platform", "linux/arm64", name).stdout
+    (shown,) = [i for i in daemon.http("GET", "/images/json").json() if name in i["RepoTags"]]
+    assert shown["Id"] == both.amd.config_digest
+    assert shown["RepoDigests"] == [f"{registry.host}/both@{both.digest}"]
+    assert shown["Descriptor"] == {"mediaType": OCI_INDEX, "digest": both.digest, "size": len(both.index)}
+    assert both.arm.config_digest not in daemon.docker("images", "-aq", "--no-trunc").stdout
+    assert inspect(daemon, name)["Id"] == both.amd.config_digest
+    arm = inspect(daemon, name, f"?platform={ARM}")
+    assert (arm["Id"], arm["Architecture"], arm["RepoTags"]) == (both.arm.config_digest, "arm64", [name])
+    assert inspect(daemon, both.arm.config_digest)["Architecture"] == "arm64"
+    assert daemon.docker("run", "--rm", name).stdout == "amd64 0"
+
+
+def test_a_platform_that_is_not_here_is_told(daemon: Daemon, registry: Registry) -> None:
+    both = Platforms()
+    name = both.put(registry, "told", "1")
+    daemon.docker("pull", name)
+    for method, path in (
+        ("GET", f"/v1.49/images/{name}/json?platform={ARM}"),
+        ("GET", f"/images/{name}/history?platform={ARM}"),
+        ("GET", f"/images/{name}/get?platform={ARM}"),
+    ):
+        answer = daemon.http(method, path)
+        assert (answer.status, "does not provide the specified platform (linux/arm64)" in answer.message) == (404, True)
+    created = daemon.http("POST", "/containers/create?platform=linux/arm64", {"Image": name})
+    assert created.status == 404
+    both_options = daemon.http("GET", f"/v1.49/images/{name}/json?platform={ARM}&manifests=1")
+    assert (both_options.status, both_options.message) == (
+        400, "conflicting options: manifests and platform options cannot both be set",
+    )  # fmt: skip
+    assert daemon.http("GET", f"/v1.49/images/{name}/json?platform=nonsense").status == 400
+
+
+def test_the_list_shows_each_manifest(daemon: Daemon, registry: Registry) -> None:
+    both = Platforms()
+    name = both.put(registry, "listed", "1")
+    daemon.docker("pull", name)
+    daemon.docker("create", "--name", "user", name)
+    (user,) = daemon.docker("ps", "-aq", "--no-trunc").stdout.split()
+
+    def manifests() -> list[dict[str, Any]]:
+        (shown,) = [i for i in daemon.http("GET", "/images/json?manifests=1").json() if name in i["RepoTags"]]
+        assert shown["Manifests"] == inspect(daemon, name, "?manifests=1")["Manifests"]
+        found: list[dict[str, Any]] = shown["Manifests"]
+        return found
+
+    amd, arm = manifests()
+    assert (amd["ID"], amd["Available"], amd["Kind"]) == (both.amd.digest, True, "image")
+    content = len(both.amd.manifest) + sum(map(len, both.amd.blobs.values()))
+    unpacked = inspect(daemon, name)["Size"]
+    assert amd["Size"] == {"Total": content + unpacked, "Content": content}
+    assert amd["ImageData"] == {
+        "Platform": {"architecture": "amd64", "os": "linux"}, "Containers": [user], "Size": {"Unpacked": unpacked},
+    }  # fmt: skip
+    assert arm == {
+        "ID": both.arm.digest,
+        "Descriptor": {
+            "mediaType": OCI_MANIFEST, "digest": both.arm.digest, "size": len(both.arm.manifest),
+            "platform": {"architecture": "arm64", "os": "linux", "variant": "v8"},
+        },
+        "Available": False,
+        "Size": {"Total": 0, "Content": 0},
+        "Kind": "image",
+        "ImageData": {
+            "Platform": {"architecture": "arm64", "os": "linux", "variant": "v8"}, "Containers": [],
+            "Size": {"Unpacked": 0},
+        },
+    }  # fmt: skip
+    daemon.docker("pull", "--platform", "linux/arm64", name)
+    assert [manifest["Available"] for manifest in manifests()] == [True, True]
+    assert "Manifests" not in daemon.http("GET", "/v1.46/images/json?manifests=1").json()[0]
+
+
+def test_a_container_gets_the_image_of_its_platform(daemon: Daemon, registry: Registry) -> None:
+    both = Platforms()
+    name = both.put(registry, "chosen", "1")
+    made = daemon.docker("create", "--platform", "linux/arm64", name, "true").stdout.split()[-1]
+    assert daemon.http("GET", f"/containers/{made}/json").json()["Image"] == both.arm.config_digest
+    daemon.docker("pull", name)
+    other = daemon.http("POST", "/containers/create?platform=linux/amd64", {"Image": name}).json()["Id"]
+    assert daemon.http("GET", f"/containers/{other}/json").json()["Image"] == both.amd.config_digest
+    assert {c["Image"] for c in daemon.http("GET", "/containers/json?all=1").json()} == {name}
+    ancestors = daemon.docker("ps", "-aq", "--no-trunc", "--filter", f"ancestor={name}").stdout.split()
+    assert set(ancestors) == {made, other}
+    refused = daemon.docker("rmi", name, check=False)
+    assert "is using its referenced image" in refused.stderr
+
+
+def test_a_layout_comes_out_as_it_went_in(daemon: Daemon) -> None:
+    both = Platforms(attested=True)
+    told = load(daemon, both.layout("docker.io/library/laid:1"))
+    assert told.status == 200 and b"Loaded image: laid:1" in told.body
+    files = save(daemon, "laid:1")
+    assert blobs_of(files) == both.blobs()
+    (entry,) = json.loads(files["index.json"])["manifests"]
+    assert (entry["digest"], entry["mediaType"]) == (both.digest, OCI_INDEX)
+    (docker,) = json.loads(files["manifest.json"])
+    assert docker["Config"] == "blobs/sha256/" + both.amd.config_digest[7:]
+    assert docker["RepoTags"] == ["laid:1"]
+    kinds = [(m["Kind"], m["Available"]) for m in inspect(daemon, "laid:1", "?manifests=1")["Manifests"]]
+    assert kinds == [("image", True), ("image", True), ("attestation", True)]
+    daemon.docker("rmi", "laid:1")
+    archive = daemon.directory / "again.tar"
+    with tarfile.open(archive, "w") as tar:
+        for path, body in files.items():
+            member = tarfile.TarInfo(path)
+            member.size = len(body)
+            tar.addfile(member, io.BytesIO(body))
+    daemon.docker("load", "-i", str(archive))
+    assert blobs_of(save(daemon, "laid:1")) == both.blobs()
+    archive.unlink()
+
+
+def test_what_is_missing_in_a_layout_stays_a_reference(daemon: Daemon) -> None:
+    both = Platforms()
+    load(daemon, both.layout("docker.io/library/half:1", both.arm))
+    shown = inspect(daemon, "half:1", "?manifests=1")
+    assert shown["Id"] == both.arm.config_digest, "the only one that is here"
+    assert [m["Available"] for m in shown["Manifests"]] == [False, True]
+    assert blobs_of(save(daemon, "half:1")) == both.blobs(both.arm)
+    load(daemon, both.layout("docker.io/library/half:1", both.amd))
+    shown = inspect(daemon, "half:1", "?manifests=1")
+    assert shown["Id"] == both.amd.config_digest
+    assert [m["Available"] for m in shown["Manifests"]] == [True, True]
+
+
+def test_some_platforms_can_be_saved_and_loaded(daemon: Daemon) -> None:
+    both = Platforms()
+    archive = both.layout("docker.io/library/some:1")
+    load(daemon, archive)
+    alone = save(daemon, "some:1", ARM)
+    assert blobs_of(alone) == {both.arm.digest: both.arm.manifest} | both.arm.blobs
+    (entry,) = json.loads(alone["index.json"])["manifests"]
+    assert entry["digest"] == both.arm.digest
+    assert blobs_of(save(daemon, "some:1", ARM, AMD)) == both.blobs()
+    assert daemon.http("GET", f"/images/some:1/get?platform={S390X}").status == 404
+    daemon.docker("rmi", "some:1")
+    load(daemon, archive, f"?platform={ARM}")
+    assert [m["Available"] for m in inspect(daemon, "some:1", "?manifests=1")["Manifests"]] == [False, True]
+    refused = load(daemon, archive, f"?platform={S390X}&quiet=1")
+    assert (refused.status, refused.message) == (404, "requested platform (linux/s390x) not found")
+    load(daemon, archive, f"?platform={ARM}&platform={AMD}")
+    assert [m["Available"] for m in inspect(daemon, "some:1", "?manifests=1")["Manifests"]] == [True, True]
+
+
+def test_a_push_of_all_platforms_keeps_the_index(daemon: Daemon, registry: Registry) -> None:
+    both = Platforms(attested=True)
+    name = f"{registry.host}/pushed/all:1"
+    load(daemon, both.layout(name))
+    told = push(daemon, f"{registry.host}/pushed/all", "?tag=1")
+    assert told[-1]["aux"] == {"Tag": "1", "Digest": both.digest, "Size": len(both.index)}
+    assert in_registry(registry, "pushed/all", "1") == (both.digest, OCI_INDEX)
+    for digest in (both.amd.digest, both.arm.digest, *both.attestation):
+        found = any(
+            registry.request("GET", f"/v2/pushed/all/{kind}/{digest}", headers={"Accept": OCI_MANIFEST})[0] == 200
+            for kind in ("manifests", "blobs")
+        )
+        assert found, digest
+    assert inspect(daemon, name)["RepoDigests"] == [f"{registry.host}/pushed/all@{both.digest}"]
+    daemon.docker("rmi", name)
+    daemon.docker("pull", "--platform", "linux/arm64", name)
+    assert inspect(daemon, name)["Id"] == both.arm.config_digest
+
+
+def test_a_push_without_all_platforms_sends_one(daemon: Daemon, registry: Registry) -> None:
+    both = Platforms()
+    daemon.docker("pull", both.put(registry, "source", "1"))
+    name = f"{registry.host}/pushed/part"
+    daemon.docker("tag", f"{registry.host}/source:1", f"{name}:1")
+    told = push(daemon, name, "?tag=1")
+    (instead,) = [t["aux"] for t in told if "aux" in t and "manifestPushedInsteadOfIndex" in t["aux"]]
+    assert instead["originalIndex"]["digest"] == both.digest
+    assert instead["selectedManifest"]["digest"] == both.amd.digest
+    assert in_registry(registry, "pushed/part", "1") == (both.amd.digest, OCI_MANIFEST)
+    refused = push(daemon, name, f"?tag=1&platform={ARM}")
+    assert "does not provide the specified platform (linux/arm64)" in refused[-1]["error"]
+    daemon.docker("pull", "--platform", "linux/arm64", f"{registry.host}/source:1")
+    daemon.docker("tag", f"{name}:1", f"{name}:arm")
+    push(daemon, name, f"?tag=arm&platform={ARM}")
+    assert in_registry(registry, "pushed/part", "arm") == (both.arm.digest, OCI_MANIFEST)
+    push(daemon, name, "?tag=1")
+    assert in_registry(registry, "pushed/part", "1") == (both.digest, OCI_INDEX), "all of it is here now"
+
+
+def test_a_push_does_not_guess_between_foreign_platforms(daemon: Daemon, registry: Registry) -> None:
+    three = Platforms()
+    s390x = make_image([tar_of({"platform": b"s390x"})], architecture="s390x")
+    three.index = make_index([three.amd, three.arm, s390x])[0]
+    name = f"{registry.host}/pushed/guess"
+    load(daemon, three.layout(f"{name}:1", three.arm, s390x))
+    told = push(daemon, name, "?tag=1")
+    assert told[-1]["error"] == "multiple matching manifests found but no specific platform requested"
+    push(daemon, name, f"?tag=1&platform={S390X}")
+    assert in_registry(registry, "pushed/guess", "1") == (s390x.digest, OCI_MANIFEST)
+
+
+def test_skopeo_copies_all_platforms_both_ways(daemon: Daemon, registry: Registry, tmp_path: Path) -> None:
+    both = Platforms()
+    name = both.put(registry, "copied", "1")
+
+    def skopeo(*arguments: str) -> None:
+        done = subprocess.run(["skopeo", *arguments], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+
+    archive, back = tmp_path / "a.tar", tmp_path / "b.tar"
+    insecure = ["--src-tls-verify=false", "--dest-tls-verify=false"]
+    skopeo("copy", "--all", *insecure, f"docker://{name}", f"oci-archive:{archive}:docker.io/library/copied:1")
+    daemon.docker("load", "-i", str(archive))
+    assert inspect(daemon, "copied:1")["Descriptor"]["digest"] == both.digest
+    daemon.docker("save", "-o", str(back), "copied:1")
+    target = f"docker://{registry.host}/copied:back"
+    skopeo("copy", "--all", *insecure, f"oci-archive:{back}", target)
+    assert in_registry(registry, "copied", "back") == (both.digest, OCI_INDEX)
+
+
+def test_a_removal_takes_all_platforms(daemon: Daemon, registry: Registry) -> None:
+    both, before = Platforms(attested=True), stored(daemon)
+    load(daemon, both.layout("docker.io/library/going:1"))
+    daemon.docker("tag", "going:1", "staying:1")
+    assert daemon.http("DELETE", "/images/going:1").json() == [{"Untagged": "going:1"}]
+    assert blobs_of(save(daemon, "staying:1")) == both.blobs()
+    gone = [r.get("Deleted") for r in daemon.http("DELETE", "/images/staying:1").json()]
+    assert {both.amd.config_digest, both.arm.config_digest} <= set(gone)
+    assert stored(daemon)[:2] == before[:2]
+    load(daemon, both.layout())
+    assert both.amd.config_digest in daemon.docker("images", "-aq", "--no-trunc").stdout
+    daemon.docker("rmi", both.amd.config_digest)
+    assert stored(daemon)[:2] == before[:2]
+    load(daemon, both.layout())
+    daemon.docker("image", "prune", "-f")
+    assert stored(daemon)[:2] == before[:2]
+
+
+def test_one_platform_can_go_alone(daemon: Daemon) -> None:
+    both = Platforms(attested=True)
+
+    def available() -> list[bool]:
+        return [m["Available"] for m in inspect(daemon, "part:1", "?manifests=1")["Manifests"]]
+
+    load(daemon, both.layout("docker.io/library/part:1"))
+    gone = daemon.http("DELETE", f"/images/part:1?platforms={ARM}").json()
+    assert {"Deleted": both.arm.config_digest} in gone
+    assert available() == [True, False, True]
+    assert daemon.http("DELETE", f"/images/part:1?platforms={ARM}").status == 404
+    load(daemon, both.layout("docker.io/library/part:1"))
+    daemon.docker("rmi", both.arm.config_digest)
+    assert available() == [True, False, True]
+    load(daemon, both.layout("docker.io/library/part:1"))
+    daemon.http("DELETE", f"/images/part:1?platforms={AMD}")
+    assert available() == [False, True, False], "what is attested of a platform goes with it"
+    assert daemon.http("DELETE", f"/images/part:1?platforms={ARM}").status == 200
+    assert daemon.http("GET", "/images/part:1/json").status == 404
+
+
+def test_a_platform_that_a_container_uses_stays(daemon: Daemon) -> None:
+    both = Platforms()
+    load(daemon, both.layout("docker.io/library/used:1"))
+    daemon.http("POST", "/containers/create?platform=linux/arm64&name=user", {"Image": "used:1", "Cmd": ["x"]})
+    for path in (f"/images/used:1?platforms={ARM}", f"/images/{both.amd.config_digest}", "/images/used:1"):
+        assert daemon.http("DELETE", path).status == 409, path
+    assert daemon.http("DELETE", f"/images/used:1?platforms={AMD}").status == 200
+    daemon.docker("rm", "user")
+
+
+def test_two_indexes_can_share_an_image(daemon: Daemon, registry: Registry) -> None:
+    """Releases that changed for one platform alone."""
+    first = Platforms("a")
+    other = Platforms("b")
+    other.amd = first.amd
+    index = json.loads(other.index)
+    index["manifests"][0] |= {"digest": first.amd.digest, "size": len(first.amd.manifest)}
+    other.index = json.dumps(index).encode()
+    load(daemon, first.layout("docker.io/library/shared:1"))
+    load(daemon, other.layout("docker.io/library/shared:2"))
+    (shown,) = [i for i in daemon.http("GET", "/images/json").json() if i["Id"] == first.amd.config_digest]
+    assert shown["RepoTags"] == ["shared:1", "shared:2"]
+    daemon.docker("rmi", "shared:1")
+    assert daemon.http("GET", f"/images/{first.arm.config_digest}/json").status == 404
+    assert blobs_of(save(daemon, "shared:2")) == other.blobs()
+    assert daemon.docker("run", "--rm", "shared:2").stdout == "amd64 a"
+
+
+def test_the_store_is_sound_with_several_platforms(fresh_daemon: Daemon) -> None:
+    both = Platforms(attested=True)
+    load(fresh_daemon, both.layout("docker.io/library/sound:1"))
+    assert_sound(fresh_daemon)
+    fresh_daemon.stop()
+    assert_sound(fresh_daemon, "--deep")
+    root = fresh_daemon.config.data_root / "blobs/sha256"
+    (root / both.digest[7:]).unlink()
+    found = check_store(fresh_daemon)
+    assert found.returncode == 1 and both.digest in found.stdout
+    fixed = check_store(fresh_daemon, "--fix")
+    assert "made single images" in fixed.stdout + fixed.stderr
+    assert_sound(fresh_daemon)
+    fresh_daemon.start()
+    assert inspect(fresh_daemon, "sound:1")["Id"] == both.amd.config_digest
+    assert fresh_daemon.docker("run", "--rm", "sound:1").stdout == "amd64 0"
+    assert inspect(fresh_daemon, both.arm.config_digest)["Architecture"] == "arm64"
+
+
+def test_a_crash_leaves_all_platforms_or_none(fresh_daemon: Daemon) -> None:
+    both = Platforms(attested=True)
+    archive = both.layout("docker.io/library/crash:1")
+    for _ in range(3):
+        with fresh_daemon.docker_process("load") as loading:
+            assert loading.stdin is not None
+            loading.stdin.write(archive)
+            loading.stdin.close()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                loading.wait(random.uniform(0, 0.3))
+            fresh_daemon.kill9()
+        fresh_daemon.start()
+        fresh_daemon.stop()
+        assert_sound(fresh_daemon)
+        fresh_daemon.start()
+        if fresh_daemon.http("GET", "/images/crash:1/json").status == 200:
+            assert blobs_of(save(fresh_daemon, "crash:1")) == both.blobs()
+            fresh_daemon.docker("rmi", "crash:1")

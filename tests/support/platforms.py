@@ -1,0 +1,102 @@
+"""An image for several platforms: in a registry, and as an OCI layout in one tar."""
+
+import io
+import json
+import tarfile
+from dataclasses import dataclass, field
+from urllib.parse import quote
+
+from tests.support.images import busybox_layer
+from tests.support.registry import (
+    OCI_INDEX,
+    OCI_MANIFEST,
+    Image,
+    Registry,
+    digest_of,
+    make_image,
+    make_index,
+    push_index,
+    tar_of,
+)
+
+ARM = quote('{"os": "linux", "architecture": "arm64"}')
+AMD = quote('{"os": "linux", "architecture": "amd64"}')
+S390X = quote('{"os": "linux", "architecture": "s390x"}')
+
+
+@dataclass
+class Platforms:
+    """linux/amd64, which runs here, and linux/arm64/v8, which does not; both on one layer of their own."""
+
+    mark: str = "0"
+    attested: bool = False
+    amd: Image = field(init=False)
+    arm: Image = field(init=False)
+    index: bytes = field(init=False)
+    attestation: dict[str, bytes] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        shared = tar_of({"shared": self.mark.encode() * 2000})
+        amd_layer = tar_of({"platform": b"amd64 " + self.mark.encode()})
+        self.amd = make_image([busybox_layer(), shared, amd_layer], {"Cmd": ["cat", "/platform"]})
+        self.arm = make_image(
+            [shared, tar_of({"platform": b"arm64 " + self.mark.encode()})], architecture="arm64", variant="v8"
+        )
+        self.index = make_index([self.amd, self.arm])[0]
+        if self.attested:
+            self._attest()
+
+    def _attest(self) -> None:
+        """As BuildKit does it: one more manifest, whose layer is a statement in JSON."""
+        statement = json.dumps({"predicateType": "https://slsa.dev/provenance/v0.2", "mark": self.mark}).encode()
+        config = json.dumps({"architecture": "unknown", "os": "unknown", "rootfs": {"diff_ids": []}}).encode()
+        described = [{"mediaType": kind, "digest": digest_of(body), "size": len(body)} for kind, body in (
+            ("application/vnd.oci.image.config.v1+json", config), ("application/vnd.in-toto+json", statement),
+        )]  # fmt: skip
+        described[1]["annotations"] = {"in-toto.io/predicate-type": "https://slsa.dev/provenance/v0.2"}
+        manifest = json.dumps({
+            "schemaVersion": 2, "mediaType": OCI_MANIFEST, "config": described[0], "layers": [described[1]],
+        }).encode()  # fmt: skip
+        self.attestation = {digest_of(body): body for body in (manifest, config, statement)}
+        index = json.loads(self.index)
+        index["manifests"].append({
+            "mediaType": OCI_MANIFEST, "digest": digest_of(manifest), "size": len(manifest),
+            "platform": {"architecture": "unknown", "os": "unknown"},
+            "annotations": {
+                "vnd.docker.reference.type": "attestation-manifest", "vnd.docker.reference.digest": self.amd.digest,
+            },
+        })  # fmt: skip
+        self.index = json.dumps(index).encode()
+
+    @property
+    def digest(self) -> str:
+        return digest_of(self.index)
+
+    def blobs(self, *images: Image) -> dict[str, bytes]:
+        """All content by digest, of all platforms or of some."""
+        chosen = images or (self.amd, self.arm)
+        found = {self.digest: self.index} | {image.digest: image.manifest for image in chosen} | self.attestation
+        return found | {digest: blob for image in chosen for digest, blob in image.blobs.items()}
+
+    def put(self, registry: Registry, name: str, tag: str) -> str:
+        """Into a registry (without an attestation); the full name."""
+        assert push_index(registry, name, tag, [self.amd, self.arm]) == self.digest
+        return f"{registry.host}/{name}:{tag}"
+
+    def layout(self, name: str = "", *images: Image) -> bytes:
+        """The OCI layout in a tar, with all platforms or only some."""
+        entry: dict[str, object] = {"mediaType": OCI_INDEX, "digest": self.digest, "size": len(self.index)}
+        if name:
+            entry["annotations"] = {"io.containerd.image.name": name}
+        files = {
+            "oci-layout": b'{"imageLayoutVersion": "1.0.0"}',
+            "index.json": json.dumps({"schemaVersion": 2, "manifests": [entry]}).encode(),
+        }
+        files |= {"blobs/sha256/" + digest[7:]: blob for digest, blob in self.blobs(*images).items()}
+        out = io.BytesIO()
+        with tarfile.open(fileobj=out, mode="w") as tar:
+            for path, content in files.items():
+                member = tarfile.TarInfo(path)
+                member.size = len(content)
+                tar.addfile(member, io.BytesIO(content))
+        return out.getvalue()
