@@ -1,8 +1,8 @@
 """How does one authorized exchange with a registry go? Ask; on 401 get a header for the scope; ask again, once."""
 
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
-from contextlib import asynccontextmanager
-from urllib.parse import urlsplit
+from contextlib import AsyncExitStack, asynccontextmanager
+from urllib.parse import urljoin, urlsplit
 
 import aiohttp
 
@@ -13,6 +13,7 @@ from husk.registry.failures import Refusal, read_refusal
 from husk.registry.transport import Body, Transport, read_limited
 
 _LARGEST_REFUSAL = 64 * 1024
+_MOST_REDIRECTS = 10
 
 MakeBody = Callable[[], Body]
 """Gives the request's body, anew for each try."""
@@ -25,6 +26,14 @@ class Refused(Exception):
         super().__init__(str(refusal))
         self.refusal = refusal
         self.pause = pause
+
+
+class _Moved(Exception):
+    """The body is wanted elsewhere, from its beginning."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self.url = url
 
 
 class Session:
@@ -48,16 +57,44 @@ class Session:
         accepted: Collection[int] = (200, 206),
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """An answer with one of the `accepted` statuses; Refused with any other."""
+        async with AsyncExitStack() as stack:
+            for _ in range(_MOST_REDIRECTS):
+                exchange = self._open(method, url, base, scope, who, headers or {}, body, accepted)
+                try:
+                    response = await stack.enter_async_context(exchange)
+                    break
+                except _Moved as moved:
+                    self._transport.may_follow(method, url, moved.url)
+                    url = moved.url
+            else:
+                raise SystemFault(f'{method.capitalize()} "{url}": stopped after {_MOST_REDIRECTS} redirects')
+            yield response
+
+    @asynccontextmanager
+    async def _open(
+        self,
+        method: str,
+        url: str,
+        base: str,
+        scope: str,
+        who: Credentials,
+        headers: Mapping[str, str],
+        body: MakeBody | None,
+        accepted: Collection[int],
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
         # An upload may continue at another host, which is no business of the registry's credentials.
         ours = urlsplit(url).netloc == urlsplit(base).netloc
         header = self._authorizer.known(base, scope, who) if ours else ""
         try:
             for last in (False, True):
-                sent = {**(headers or {}), **({"Authorization": header} if header else {})}
-                async with self._transport.send(method, url, sent, body=body() if body else None) as response:
+                sent = {**headers, **({"Authorization": header} if header else {})}
+                made = body() if body else None
+                async with self._transport.send(method, url, sent, body=made, follow=made is None) as response:
                     if response.status in accepted:
                         yield response
                         return
+                    if made is not None and response.status in (307, 308) and "Location" in response.headers:
+                        raise _Moved(urljoin(str(response.url), response.headers["Location"]))
                     challenges = parse_challenges(response.headers.getall("WWW-Authenticate", []))
                     text = await read_limited(response, _LARGEST_REFUSAL, cut=True)
                     refusal = read_refusal(response.status, challenges, text)

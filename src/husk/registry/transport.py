@@ -110,8 +110,12 @@ class Transport:
         headers: Mapping[str, str] | None = None,
         form: Mapping[str, str] | None = None,
         body: Body | None = None,
+        follow: bool = True,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """One exchange; redirects are followed (without credentials to another host), no status is an error."""
+        """One exchange; redirects are followed (without credentials to another host), no status is an error.
+
+        A body that streams can be sent once only: whoever sends one follows by himself, with `may_follow`.
+        """
         base = _base_of(url)
         try:
             response = await self._sessions().request(
@@ -122,13 +126,19 @@ class Transport:
                 data=form if body is None else body,
                 proxy=proxy_for(url),
                 ssl=await self._tls(base),
+                allow_redirects=follow,
             )
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise Unreachable(f'{method.capitalize()} "{base}/v2/": {describe(error, url)}') from error
         async with response:
-            if base.startswith("https:") and response.url.scheme != "https" and base not in self._lenient:
-                raise SystemFault(f'{method.capitalize()} "{url}": refused to follow a redirect from HTTPS to HTTP')
+            self.may_follow(method, url, str(response.url))
             yield response
+
+    def may_follow(self, method: str, url: str, target: str) -> None:
+        """Raise if a redirect leads from a verified connection to an open one."""
+        base = _base_of(url)
+        if base.startswith("https:") and not target.startswith("https:") and base not in self._lenient:
+            raise SystemFault(f'{method.capitalize()} "{url}": refused to follow a redirect from HTTPS to HTTP')
 
     def _sessions(self) -> aiohttp.ClientSession:
         if self._session is None:

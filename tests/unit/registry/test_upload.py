@@ -45,6 +45,8 @@ class Sink:
         self.mountable: set[tuple[str, str]] = set()
         self.forgets = False
         self.refuses = 0
+        self.elsewhere = ""
+        self.credentials: list[str] = []
         self.asked: list[str] = []
         self.tokens: list[str] | None = None
         self.host = ""
@@ -76,8 +78,13 @@ class Sink:
         if self.tokens is not None and "Authorization" not in request.headers:
             challenge = f'Bearer realm="http://{self.host}/token",service="s",scope="repository:app:pull"'
             return web.Response(status=401, headers={"WWW-Authenticate": challenge})
+        self.credentials.append(request.headers.get("Authorization", ""))
         if path == "/v2/":
             return web.Response()
+        if self.elsewhere and request.method != "HEAD":
+            # At once, without a look at the body: as a registry does that hands uploads to a store behind it.
+            target = f"{self.elsewhere}{request.rel_url.raw_path_qs}"
+            return web.Response(status=307, headers={"Location": target})
         if "/manifests/" in path:
             self.manifests[path.rpartition("/")[2]] = (request.content_type, await request.read())
             return web.Response(status=201)
@@ -195,6 +202,24 @@ async def test_one_token_for_pulling_and_pushing_serves_the_whole_push(sink: Sin
         assert sink.tokens == ["repository:app:pull,push"]
         await target.upload(Blob(), mount_from=["base"])
         assert sink.tokens[1:] == ["repository:app:pull,push repository:base:pull"]
+
+
+@pytest.mark.parametrize("known", [True, False])
+async def test_uploads_follow_a_redirect_without_credentials(sink: Sink, known: bool) -> None:
+    async with Sink() as behind:
+        sink.elsewhere, sink.tokens = f"http://{behind.host}", []
+        async with RegistryClient(backoff=0.01) as client:
+            target = await client.target(reference.parse(f"{sink.host}/app"), Credentials(username="me", password="x"))
+            await target.upload(Blob(known))
+            await target.put_manifest("1", b"{}", "application/x-manifest")
+        assert (behind.blobs, behind.manifests) == ({DIGEST: DATA}, {"1": ("application/x-manifest", b"{}")})
+        assert any(sink.credentials) and not any(behind.credentials)
+
+
+async def test_redirects_in_a_circle_end(sink: Sink, target: Target) -> None:
+    sink.elsewhere = f"http://{sink.host}"
+    with pytest.raises(SystemFault, match="stopped after 10 redirects"):
+        await target.put_manifest("1", b"{}", "application/x-manifest")
 
 
 async def test_several_blobs_at_once(sink: Sink, target: Target) -> None:
