@@ -6,7 +6,8 @@ order. What no image turns out to need is dropped again.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+import hashlib
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass
 
@@ -231,26 +232,39 @@ class _Reading:
     async def _file(self, path: str, entry: Entry, flow: TarFlow) -> None:
         head = await flow.read(BLOCK)
         compression = compression_of(head)
-        if compression in ("gzip", "zstd") or (not compression and _is_tar(head)):
-            await self._layer(path, entry, head, _MEDIA_TYPES[compression], flow)
+        if compression or _is_tar(head):
+            await self._layer(path, entry, head, compression, flow)
         elif head[:1] in (b"{", b"[") and entry.size <= LARGEST_DOCUMENT:
             self._size += entry.size
             if self._size > LARGEST_DOCUMENTS:
                 raise InvalidParameter("the archive has more than 64 MiB of documents")
             self.documents[path] = head + await flow.read(entry.size)
 
-    async def _layer(self, path: str, entry: Entry, head: bytes, media_type: str, flow: TarFlow) -> None:
-        name = _short(path)
+    async def _layer(self, path: str, entry: Entry, head: bytes, compression: str, flow: TarFlow) -> None:
+        name, received = _short(path), 0
+
+        async def arriving() -> AsyncGenerator[bytes | memoryview, None]:
+            nonlocal received
+            yield head
+            received = len(head)
+            async for piece in flow.pieces():
+                yield piece
+                received += len(piece)
+                self._report(Progress(status="Loading layer", id=name, current=received, total=entry.size))
+
+        digest = digest_at(path)
+        pieces: AsyncGenerator[bytes | memoryview, None] | AsyncGenerator[bytes, None] = arriving()
+        if compression not in _MEDIA_TYPES:
+            # xz and bzip2 are no form of a layer that registries know: it is kept as a plain tar.
+            pieces, digest = inflate(_verified(pieces, digest)), None
         await self._slots.acquire()
         try:
             async with AsyncExitStack() as stack:
-                ingest = await stack.enter_async_context(self._store.layers.ingest(digest_at(path), media_type))
-                await ingest.write(head)
-                received = len(head)
-                async for piece in flow.pieces():
-                    await ingest.write(piece)
-                    received += len(piece)
-                    self._report(Progress(status="Loading layer", id=name, current=received, total=entry.size))
+                kind = _MEDIA_TYPES.get(compression, DOCKER_LAYER)
+                ingest = await stack.enter_async_context(self._store.layers.ingest(digest, kind))
+                async with aclosing(pieces):
+                    async for piece in pieces:
+                        await ingest.write(piece)
                 finishing = self._finish(ingest, stack.pop_all())
         except BaseException:
             self._slots.release()
@@ -263,6 +277,16 @@ class _Reading:
                 return await ingest.finish()
         finally:
             self._slots.release()
+
+
+async def _verified(pieces: AsyncIterator[bytes | memoryview], digest: str | None) -> AsyncIterator[bytes]:
+    """The same pieces; an error at their end if they do not have the digest that their place in the archive tells."""
+    hashed = hashlib.sha256()
+    async for piece in pieces:
+        hashed.update(piece)
+        yield bytes(piece)
+    if digest is not None and digest != "sha256:" + hashed.hexdigest():
+        raise InvalidParameter(f"the archive's file {digest} has the digest sha256:{hashed.hexdigest()}")
 
 
 def _is_tar(head: bytes) -> bool:
