@@ -7,7 +7,9 @@
 
 A blob that another repository of the same registry has is mounted from there. Everything else is sent in one PATCH, as
 docker does, because that is what every registry has been tested with; a connection that breaks is taken up where the
-registry says that it stopped, and a registry that has forgotten the upload gets it from the beginning.
+registry says that it stopped, and a registry that has forgotten the upload gets it from the beginning. One that takes
+no PATCH at all gets the blob with the PUT that ends an upload; one to which the request is too large (proxies limit it)
+gets it in chunks.
 """
 
 import re
@@ -24,6 +26,9 @@ from husk.registry.session import MakeBody, Refused, Session
 from husk.registry.transport import Body, Interrupted, Unreachable
 
 _TRIES = 5
+CHUNK = 16 << 20
+_NO_PATCH = (405, 501)
+_TOO_LARGE = 413
 _OCTETS = {"Content-Type": "application/octet-stream"}
 
 OnRetry = Callable[[int, float, str], None]
@@ -50,6 +55,7 @@ class Target:
         self._who = who
         self._pause = pause
         self._scope = f"repository:{ref.path}:pull,push"
+        self._way = "stream"
 
     async def has(self, digest: str) -> bool:
         """Whether the repository has this blob; False too if that cannot be known: then the upload will tell why."""
@@ -82,6 +88,9 @@ class Target:
                 location, error = stopped.location, stopped.error
             except (Unreachable, Interrupted, Refused) as refused:
                 location, error = "", refused
+            if isinstance(error, Refused) and (other := self._way_around(error.refusal.status)):
+                self._way, location = other, ""
+                continue
             if isinstance(error, Refused) and not error.refusal.transient:
                 if error.refusal.status not in (404, 416) or failed:
                     raise push_error(error.refusal) from error
@@ -127,12 +136,55 @@ class Target:
         if not offset:
             begun = await self._exchange("POST", self._url("blobs/uploads/"), {"Content-Length": "0"}, None, (202,))
         try:
-            if offset != source.size or not source.digest:
+            if self._way == "whole":
+                if not source.digest:
+                    await _read_through(source)
+                headers = {"Content-Length": str(source.size)} | _OCTETS
+                await self._finish(source, begun, headers, lambda: _body(source, 0, on_progress))
+                return
+            if self._way == "chunks":
+                begun = await self._patch_chunks(source, begun, offset, on_progress)
+            elif offset != source.size or not source.digest:
                 begun = await self._patch(source, begun, offset, on_progress)
-            finish = begun + ("&" if "?" in begun else "?") + f"digest={quote(source.digest, safe='')}"
-            await self._exchange("PUT", finish, {"Content-Length": "0"} | _OCTETS, None, (201, 202, 204))
+            await self._finish(source, begun, {"Content-Length": "0"} | _OCTETS, None)
         except (Unreachable, Interrupted, Refused) as error:
             raise _Stopped(begun, error) from error
+
+    def _way_around(self, status: int) -> str:
+        """How else to send a blob to a registry that refuses the way it was tried; nothing if there is no other."""
+        if status in _NO_PATCH and self._way != "whole":
+            return "whole"
+        return "chunks" if status == _TOO_LARGE and self._way == "stream" else ""
+
+    async def _finish(self, source: Source, location: str, headers: dict[str, str], body: MakeBody | None) -> None:
+        """End an upload; the registry compares what it has with the digest."""
+        target = location + ("&" if "?" in location else "?") + f"digest={quote(source.digest, safe='')}"
+        await self._exchange("PUT", target, headers, body, (201, 202, 204))
+
+    async def _patch_chunks(self, source: Source, location: str, offset: int, on_progress: OnProgress | None) -> str:
+        """Send in pieces of one size, each a request of its own."""
+        buffer, sent = bytearray(), offset
+
+        async def send(chunk: bytes) -> None:
+            nonlocal location, sent
+            headers = {"Content-Length": str(len(chunk)), "Content-Range": f"{sent}-{sent + len(chunk) - 1}"}
+            location = await self._exchange("PATCH", location, headers | _OCTETS, lambda: chunk, (202, 204))
+            sent += len(chunk)
+            if on_progress is not None:
+                on_progress(sent)
+
+        try:
+            async with aclosing(source.read(offset)) as pieces:
+                async for piece in pieces:
+                    buffer += piece
+                    while len(buffer) >= CHUNK:
+                        await send(bytes(buffer[:CHUNK]))
+                        del buffer[:CHUNK]
+            if buffer:
+                await send(bytes(buffer))
+        except (Unreachable, Interrupted, Refused) as error:
+            raise _Stopped(location, error) from error
+        return location
 
     async def _patch(self, source: Source, location: str, offset: int, on_progress: OnProgress | None) -> str:
         headers = dict(_OCTETS)
@@ -175,6 +227,13 @@ class _Stopped(Exception):
         super().__init__(str(error))
         self.location = location
         self.error = error
+
+
+async def _read_through(source: Source) -> None:
+    """Learn a blob's digest and size, which are told by its end."""
+    async with aclosing(source.read(0)) as pieces:
+        async for _ in pieces:
+            pass
 
 
 def _body(source: Source, offset: int, on_progress: OnProgress | None) -> Body:

@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 
 from husk.errors import SystemFault
-from husk.registry import reference
+from husk.registry import reference, upload
 from husk.registry.auth import Credentials
 from husk.registry.client import RegistryClient
 from husk.registry.upload import Target
@@ -46,6 +46,8 @@ class Sink:
         self.forgets = False
         self.refuses = 0
         self.elsewhere = ""
+        self.patches = True
+        self.largest = 1 << 30
         self.credentials: list[str] = []
         self.asked: list[str] = []
         self.tokens: list[str] | None = None
@@ -110,6 +112,12 @@ class Sink:
         location = {"Location": f"http://{self.host}{path}?state=a%2Fb"}
         if request.method == "GET":
             return web.Response(status=204, headers={**location, "Range": f"0-{max(0, len(upload) - 1)}"})
+        if request.method == "PATCH" and not self.patches:
+            return web.Response(status=405)
+        if (request.content_length or self.largest) > self.largest or (
+            request.content_length is None and self.largest < len(DATA)
+        ):
+            return web.Response(status=413)
         if request.method == "PATCH":
             cut = self.cuts.pop(0) if self.cuts else None
             async for chunk in request.content.iter_any():
@@ -121,6 +129,7 @@ class Sink:
                         del self.uploads[name]
                     return web.Response()
             return web.Response(status=202, headers=location)
+        upload += await request.read()
         digest = "sha256:" + hashlib.sha256(upload).hexdigest()
         if digest != request.query["digest"]:
             return web.json_response({"errors": [{"code": "DIGEST_INVALID", "message": "wrong"}]}, status=400)
@@ -214,6 +223,28 @@ async def test_uploads_follow_a_redirect_without_credentials(sink: Sink, known: 
             await target.put_manifest("1", b"{}", "application/x-manifest")
         assert (behind.blobs, behind.manifests) == ({DIGEST: DATA}, {"1": ("application/x-manifest", b"{}")})
         assert any(sink.credentials) and not any(behind.credentials)
+
+
+@pytest.mark.parametrize("known", [True, False])
+async def test_a_registry_without_patch_gets_the_blob_at_the_end(sink: Sink, target: Target, known: bool) -> None:
+    sink.patches = False
+    told: list[int] = []
+    await target.upload(Blob(known), on_progress=told.append)
+    assert (sink.blobs, told[-1]) == ({DIGEST: DATA}, len(DATA))
+
+
+@pytest.mark.parametrize("known", [True, False])
+async def test_a_registry_that_takes_little_at_once_gets_chunks(
+    sink: Sink, target: Target, known: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upload, "CHUNK", 300_000)
+    sink.largest = 300_000
+    await target.upload(Blob(known))
+    assert sink.blobs == {DIGEST: DATA}
+    sink.blobs.clear()
+    sink.cuts = [100_000]
+    await target.upload(Blob(known))
+    assert sink.blobs == {DIGEST: DATA}, "a chunk that broke off is taken up where it stopped"
 
 
 async def test_redirects_in_a_circle_end(sink: Sink, target: Target) -> None:
