@@ -11,7 +11,6 @@ from husk.errors import NotImplementedYet
 
 MISSING = """
 POST   /build
-GET    /images/{name}/attestations
 PUT    /volumes/{name}
 GET    /plugins/privileges
 POST   /plugins/pull

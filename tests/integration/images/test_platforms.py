@@ -17,7 +17,7 @@ from tests.support.daemon import Answer, Daemon
 from tests.support.doctor import assert_sound, check_store
 from tests.support.images import forget_images, stored
 from tests.support.platforms import AMD, ARM, S390X, Platforms
-from tests.support.registry import OCI_INDEX, OCI_MANIFEST, Registry, make_image, make_index, tar_of
+from tests.support.registry import OCI_INDEX, OCI_MANIFEST, Registry, digest_of, make_image, make_index, tar_of
 
 
 @pytest.fixture(scope="module")
@@ -203,6 +203,41 @@ def test_what_is_missing_in_a_layout_stays_a_reference(daemon: Daemon) -> None:
     shown = inspect(daemon, "half:1", "?manifests=1")
     assert shown["Id"] == both.amd.config_digest
     assert [m["Available"] for m in shown["Manifests"]] == [True, True]
+
+
+def test_statements_about_an_image(daemon: Daemon) -> None:
+    both = Platforms(attested=True)
+    load(daemon, both.layout("docker.io/library/attested:1"))
+    (statement,) = [body for body in both.attestation.values() if b"predicateType" in body]
+    kind = "https://slsa.dev/provenance/v0.2"
+
+    def ask(query: str = "", name: str = "attested:1") -> Answer:
+        return daemon.http("GET", f"/images/{name}/attestations{query}")
+
+    (shown,) = ask().json()
+    assert shown == {
+        "Descriptor": {
+            "mediaType": "application/vnd.in-toto+json", "digest": digest_of(statement), "size": len(statement),
+            "annotations": {"in-toto.io/predicate-type": kind},
+        },
+        "PredicateType": kind,
+    }  # fmt: skip
+    assert ask(f"?statement=1&type={kind}&platform={AMD}").json() == [shown | {"Statement": json.loads(statement)}]
+    assert ask("?type=another").json() == ask(f"?platform={ARM}").json() == ask(name="busybox").json() == []
+    assert (ask(f"?platform={S390X}").status, ask(name="nobody").status) == (404, 404)
+    assert (ask("?platform=x").status, ask(f"?platform={AMD}&platform={ARM}").status) == (400, 400)
+
+
+def test_an_image_of_another_platform_is_warned_of(daemon: Daemon) -> None:
+    both = Platforms()
+    load(daemon, both.layout("docker.io/library/foreign:1", both.arm))
+    body = {"Image": "foreign:1", "Cmd": ["x"]}
+    created = daemon.http("POST", "/containers/create", body).json()
+    assert created["Warnings"] == [
+        "The requested image's platform (linux/arm64/v8) does not match the detected host platform (linux/amd64) "
+        "and no specific platform was requested"
+    ]
+    assert daemon.http("POST", "/containers/create?platform=linux/arm64", body).json()["Warnings"] == []
 
 
 def test_some_platforms_can_be_saved_and_loaded(daemon: Daemon) -> None:

@@ -70,6 +70,16 @@ async def history(call: Call) -> web.StreamResponse:
     return call.json([views.history_item(step) for step in steps])
 
 
+async def attestations(call: Call) -> web.StreamResponse:
+    platforms = platform_parameters(call, "platform")
+    if len(platforms) > 1:
+        raise InvalidParameter("multiple platforms are not supported: name one at most")
+    found = await call.engine.images.attestations(
+        call.argument, platforms[0] if platforms else None, call.query.getall("type", []), call.flag("statement")
+    )
+    return call.json([views.attestation(each) for each in found])
+
+
 async def tag(call: Call) -> web.StreamResponse:
     await call.engine.images.tag(call.argument, call.text("repo"), call.text("tag"))
     return call.empty(201)
@@ -127,6 +137,7 @@ ROUTES = (
     read("/images/json", listing),
     read("/images/{name}/json", inspect),
     read("/images/{name}/history", history),
+    read("/images/{name}/attestations", attestations),
     change("POST", "/images/prune", prune),
     change("POST", "/images/{name}/tag", tag),
     change("DELETE", "/images/{name}", remove),

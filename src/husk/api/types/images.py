@@ -1,6 +1,6 @@
 """Images on the wire: what `list`, `inspect`, `delete` and `commit` answer, and the credentials of `auth`."""
 
-from msgspec import UNSET, Struct, UnsetType, field
+from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from husk.api.types.containers import DriverData
 from husk.registry.manifest import Descriptor, Platform
@@ -97,6 +97,14 @@ class ImageRemoval(Struct, kw_only=True, rename="pascal"):
 class ImagePrune(Struct, kw_only=True, rename="pascal"):
     images_deleted: list[ImageRemoval] | None
     space_reclaimed: int
+
+
+class AttestationStatement(Struct, kw_only=True, rename="pascal"):
+    """One in-toto statement about an image."""
+
+    descriptor: Descriptor
+    predicate_type: str
+    statement: Raw | UnsetType = UNSET
 
 
 class HistoryItem(Struct, kw_only=True, rename="pascal"):

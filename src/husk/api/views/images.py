@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 
-from msgspec import UNSET
+from msgspec import UNSET, Raw
 
 from husk.api.types.containers import DriverData
 from husk.api.types.images import (
+    AttestationStatement,
     HistoryItem,
     ImageInspect,
     ImageMetadata,
@@ -21,6 +22,7 @@ from husk.api.versioning import Version
 from husk.api.views.containers import without_empty
 from husk.engine.clock import parse_rfc3339
 from husk.engine.containers.model import ZERO_TIME, Config
+from husk.engine.images.attestations import Attestation
 from husk.engine.images.family import ATTESTATION, IMAGE_KIND
 from husk.engine.images.manifests import ManifestFacts
 from husk.engine.images.model import HistoryStep, Image
@@ -88,6 +90,11 @@ def manifest(facts: ManifestFacts) -> ManifestSummary:
     elif facts.kind == ATTESTATION:
         summary.attestation_data = ManifestAttestationData(about=facts.about)
     return summary
+
+
+def attestation(found: Attestation) -> AttestationStatement:
+    statement = UNSET if found.statement is None else Raw(found.statement)
+    return AttestationStatement(descriptor=found.descriptor, predicate_type=found.predicate_type, statement=statement)
 
 
 def history_item(step: HistoryStep) -> HistoryItem:

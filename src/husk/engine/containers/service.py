@@ -157,6 +157,8 @@ class Containers:
         self._lifecycle.publish(record, "create")
         if mode == "host" and host_config.port_bindings:
             warnings.append("Published ports are discarded when using host network mode")
+        if not platform and (foreign := self._images.warning_about(image)):
+            warnings.append(foreign)
         if percent:
             warnings.append("linux does not support CPU percent. Percent discarded.")
         return Created(record, warnings)

@@ -1,10 +1,11 @@
 """What can be done with images? The engine's answer to every image operation of the edge."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterable, Sequence
 
 from husk.engine.clock import now_ns, parse_rfc3339, rfc3339
 from husk.engine.filters import Filters
-from husk.engine.images.family import choose_image
+from husk.engine.images.attestations import Attestation, attestations_of
+from husk.engine.images.family import choose_image, platform_of
 from husk.engine.images.history import history_of
 from husk.engine.images.importer import Importer
 from husk.engine.images.index import Found
@@ -24,7 +25,7 @@ from husk.errors import InvalidParameter, NotFound
 from husk.registry import reference as references
 from husk.registry.auth import Credentials
 from husk.registry.client import RegistryClient
-from husk.registry.manifest import Descriptor, Platform, normalize, parse_platform
+from husk.registry.manifest import Descriptor, Platform, host_platform, normalize, parse_platform, runnable
 from husk.registry.reference import Reference
 from husk.registry.search import SearchResult
 
@@ -51,6 +52,16 @@ class Images:
 
     def find_for_container(self, reference: str, platform: str) -> Image:
         return self.select(reference, parse_platform(platform) if platform else None).image
+
+    def warning_about(self, image: Image) -> str:
+        """What whoever did not ask for a platform should hear, if the image is for another one than this host's."""
+        here, actual = host_platform(), normalize(platform_of(image))
+        if actual in runnable(here) or (actual.os, actual.architecture) == (here.os, here.architecture):
+            return ""
+        return (
+            f"The requested image's platform ({platform_of(image)}) does not match the detected host platform ({here}) "
+            "and no specific platform was requested"
+        )
 
     def select(self, reference: str, platform: Platform | None) -> Found:
         """The image that a name stands for on one platform, and the family that it belongs to."""
@@ -142,6 +153,13 @@ class Images:
     def history(self, reference: str, platform: Platform | None = None) -> list[HistoryStep]:
         image = self.select(reference, platform).image
         return history_of(image, self._store.index, self._store.layers.get)
+
+    async def attestations(
+        self, reference: str, platform: Platform | None, types: Collection[str], with_statements: bool
+    ) -> list[Attestation]:
+        """What is stated about an image, on this host's platform if none is named."""
+        image, family = self.select(reference, platform or host_platform())
+        return await attestations_of(image, family, types, with_statements, self._store)
 
     # --- elsewhere
 

@@ -1,0 +1,53 @@
+"""What do others state about an image? In-toto statements, which its index names beside the platforms that it has."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import msgspec
+
+from husk.engine.images.family import ATTESTATION, Family
+from husk.engine.images.model import Image
+from husk.engine.images.store import ImageStore
+from husk.errors import SystemFault
+from husk.registry.manifest import Descriptor, referenced
+
+IN_TOTO = "application/vnd.in-toto+json"
+_PREDICATE = "in-toto.io/predicate-type"
+
+
+@dataclass(frozen=True, slots=True)
+class Attestation:
+    """One statement: where it is, of which type, and (if it was asked for) what it says."""
+
+    descriptor: Descriptor
+    predicate_type: str
+    statement: bytes | None
+
+
+async def attestations_of(
+    image: Image, family: Family | None, types: Collection[str], with_statements: bool, store: ImageStore
+) -> list[Attestation]:
+    """The statements about one platform that are here; with `types` only those."""
+    if family is None:
+        return []
+    manifests = {member.digest for member in family.members if member.image == image.id}
+    found = []
+    for member in family.members:
+        if member.kind != ATTESTATION or member.about not in manifests or not member.here:
+            continue
+        for descriptor in referenced(await store.blobs.read(member.digest)):
+            predicate = (descriptor.annotations or {}).get(_PREDICATE, "")
+            if descriptor.media_type == IN_TOTO and (not types or predicate in types):
+                statement = await _statement(descriptor, store) if with_statements else None
+                found.append(Attestation(descriptor, predicate, statement))
+    return found
+
+
+async def _statement(descriptor: Descriptor, store: ImageStore) -> bytes:
+    """The statement as it came, which goes into an answer that must stay JSON."""
+    body = await store.blobs.read(descriptor.digest)
+    try:
+        msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise SystemFault(f"the attestation {descriptor.digest} is no JSON: {error}") from error
+    return body
