@@ -17,7 +17,16 @@ from tests.support.daemon import Answer, Daemon
 from tests.support.doctor import assert_sound, check_store
 from tests.support.images import forget_images, stored
 from tests.support.platforms import AMD, ARM, S390X, Platforms
-from tests.support.registry import OCI_INDEX, OCI_MANIFEST, Registry, digest_of, make_image, make_index, tar_of
+from tests.support.registry import (
+    OCI_INDEX,
+    OCI_MANIFEST,
+    Registry,
+    digest_of,
+    make_image,
+    make_index,
+    push_index,
+    tar_of,
+)
 
 
 @pytest.fixture(scope="module")
@@ -165,6 +174,17 @@ def test_a_container_gets_the_image_of_its_platform(daemon: Daemon, registry: Re
     assert set(ancestors) == {made, other}
     refused = daemon.docker("rmi", name, check=False)
     assert "is using its referenced image" in refused.stderr
+
+
+def test_the_index_knows_a_platform_better_than_the_image(daemon: Daemon, registry: Registry) -> None:
+    """Many images for arm say no variant in their configuration."""
+    image = make_image([tar_of({"a": b"v5"})], {"Cmd": ["x"]}, architecture="arm")
+    image.platform["variant"] = "v5"
+    push_index(registry, "arm", "1", [image])
+    name = f"{registry.host}/arm:1"
+    daemon.docker("create", "--platform", "linux/arm/v5", name)
+    (container,) = daemon.http("GET", "/containers/json?all=1").json()
+    assert container["ImageID"] == image.config_digest
 
 
 def test_a_layout_comes_out_as_it_went_in(daemon: Daemon) -> None:

@@ -13,7 +13,7 @@ Until the record is written nothing is visible; layers without an owner are coll
 Modules: `model` (the types), `index` (records and names, lookup), `store` (what all share, and what is garbage),
 `family` (several platforms of an image), `make` (configuration + layers -> image), `content` (image -> manifest,
 configuration, layers), `manifests` (what of them is here), `attestations`, `pull` with `shared` (one download for all),
-`push`, `save`, `load` with `archive` (what an archive says), `importer`, `commit` with `changes` (Dockerfile instructions),
+`push`, `save`, `load` with `archive` (what an archive says), `importer`, `commit` with `changes` (instructions),
 `bootstrap` (the local busybox), `remove` (Docker's conflict rules), `prune`, `history`, `remote` (at registries),
 `check` (what damage in the store means for images), `service` (what the edge calls).
 """

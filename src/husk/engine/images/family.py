@@ -7,7 +7,7 @@ A member for a platform is an ordinary image; other members (attestations) are a
 Everything here is pure; `ImageIndex` keeps the records.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final
 
 from msgspec import Struct, structs
@@ -20,6 +20,10 @@ ATTESTATION: Final = "attestation"
 UNKNOWN: Final = "unknown"
 _REFERENCE_TYPE = "vnd.docker.reference.type"
 _REFERENCE_DIGEST = "vnd.docker.reference.digest"
+
+
+Candidate = tuple[Platform, Image]
+"""An image, and what it is for: an index may know that better than the image's own configuration."""
 
 
 class Member(Struct, kw_only=True, omit_defaults=True):
@@ -121,22 +125,24 @@ def suits(actual: Platform, wanted: Platform) -> bool:
     return same and (not wanted.variant or actual in _acceptable(wanted))
 
 
-def choose_image(images: Sequence[Image], wanted: Platform) -> Image | None:
+def choose_image(candidates: Iterable[Candidate], wanted: Platform) -> Image | None:
     """Of several images the one for a platform."""
+    offered = [(normalize(platform), image) for platform, image in candidates]
     for acceptable in _acceptable(normalize(wanted)):
-        for image in images:
-            if normalize(platform_of(image)) == acceptable:
+        for platform, image in offered:
+            if platform == acceptable:
                 return image
-    return next((image for image in images if suits(platform_of(image), wanted)), None)
+    return next((image for platform, image in offered if suits(platform, wanted)), None)
 
 
-def face_of(images: Sequence[Image]) -> Image | None:
+def face_of(candidates: Iterable[Candidate]) -> Image | None:
     """The image that stands for all: the one that this host runs best, else the first."""
+    offered = [(normalize(platform), image) for platform, image in candidates]
     for acceptable in runnable(host_platform()):
-        for image in images:
-            if normalize(platform_of(image)) == acceptable:
+        for platform, image in offered:
+            if platform == acceptable:
                 return image
-    return images[0] if images else None
+    return offered[0][1] if offered else None
 
 
 def _acceptable(wanted: Platform) -> list[Platform]:

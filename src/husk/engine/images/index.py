@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from husk.engine.images.family import Family, face_of, merged, without
+from husk.engine.images.family import Candidate, Family, face_of, merged, platform_of, without
 from husk.engine.images.model import Image
 from husk.errors import InvalidParameter, NotFound
 from husk.registry import reference as references
@@ -157,6 +157,15 @@ class ImageIndex:
         """All families that an image is in."""
         return [family for family in self._families.values() if image.id in family.images]
 
+    def candidates(self, found: Found) -> list[Candidate]:
+        """What can be chosen from: all of a family that is here, or one image."""
+        image, family = found
+        return self._offered(family) if family is not None else [(platform_of(image), image)]
+
+    def _offered(self, family: Family) -> list[Candidate]:
+        here = [(member.platform, self._images.get(member.image)) for member in family.members]
+        return [(platform or platform_of(image), image) for platform, image in here if image is not None]
+
     def members(self, family: Family) -> list[Image]:
         """The images of a family that are here, in the order of its index."""
         return [image for image_id in dict.fromkeys(family.images) if (image := self._images.get(image_id))]
@@ -254,5 +263,5 @@ class ImageIndex:
 
     def _find_faces(self, *families: Family) -> None:
         for family in families:
-            if (face := face_of(self.members(family))) is not None:
+            if (face := face_of(self._offered(family))) is not None:
                 self._faces[family.digest] = face.id

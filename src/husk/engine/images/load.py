@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass
 
 from husk.engine.images.archive import Group, Member, digest_at, link_target, read_archive
-from husk.engine.images.family import Family, face_of, suits
+from husk.engine.images.family import Family, suits
 from husk.engine.images.make import chain_ids, image_over, read_document
 from husk.engine.images.model import Image, ImageDocument, Progress
 from husk.engine.images.shared import Report
@@ -63,7 +63,8 @@ class Loader:
         group = described if isinstance(described, Group) else None
         members = [described] if isinstance(described, Member) else list(described.members.values())
         names = described.names
-        read = [self._read(member, platforms, reading) for member in members]
+        # Of an index, what is not for these platforms was left out before.
+        read = [self._read(member, platforms if group is None else (), reading) for member in members]
         chain = [chain_id for each in read for chain_id in chain_ids(each.document.rootfs.diff_ids)]
         content = [digest_of(each.config) for each in read]
         content += [digest_of(each.member.manifest[0]) for each in read if each.member.manifest]
@@ -77,7 +78,7 @@ class Loader:
         except BaseException:
             await asyncio.shield(self._store.release(chain, content))
             raise
-        shown = face_of(images) or images[0]
+        shown = (self._store.index.face(family) if family is not None else None) or images[0]
         for name in names:
             report(Progress(stream=f"Loaded image: {name.familiar}\n"))
         if not names:

@@ -21,7 +21,7 @@ from husk.engine.images.content import (
     member_content,
 )
 from husk.engine.images.family import Family, choose_image, platform_of
-from husk.engine.images.index import ImageIndex
+from husk.engine.images.index import Found, ImageIndex
 from husk.engine.images.make import compose_manifest
 from husk.engine.images.model import Image, Progress, Pushed, PushedInsteadOfIndex
 from husk.engine.images.shared import Report
@@ -238,7 +238,7 @@ def choose_to_push(
     image: Image, family: Family | None, platform: Platform | None, reference: Reference, index: ImageIndex
 ) -> Image:
     """The one image that goes out when it is not all platforms; Docker's rules."""
-    here = index.members(family) if family is not None else [image]
+    here = index.candidates(Found(image, family))
     if platform is not None:
         chosen = choose_image(here, platform)
         if chosen is None:
@@ -247,7 +247,7 @@ def choose_to_push(
                 f"({normalize(platform)})"
             )
         return chosen
-    if len(here) > 1 and choose_image(here, host_platform()) is None:
+    if len({each.id for _, each in here}) > 1 and choose_image(here, host_platform()) is None:
         raise Conflict("multiple matching manifests found but no specific platform requested")
     return image
 

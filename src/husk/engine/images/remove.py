@@ -38,14 +38,14 @@ class Remover:
 
     def _some(self, text: str, found: Found, platforms: Sequence[Platform]) -> list[Image]:
         """The images of these platforms; none of them if that is all that is here, so that the whole goes."""
-        here = self._store.index.members(found.family) if found.family is not None else [found.image]
+        here = self._store.index.candidates(found)
         going: dict[str, Image] = {}
         for platform in platforms:
             image = choose_image(here, platform)
             if image is None:
                 raise NotFound(f"image {text} is not here for the platform {platform}")
             going[image.id] = image
-        return [] if len(going) == len(here) else list(going.values())
+        return [] if len(going) == len({image.id for _, image in here}) else list(going.values())
 
     async def _remove_name(
         self, text: str, image: Image, names: list[Reference], force: bool, noprune: bool

@@ -67,7 +67,7 @@ class Saver:
 
     def _choose(self, wanted: _Wanted, platforms: Sequence[Platform]) -> list[Image]:
         """The images of these platforms; of all that are here, if none is named."""
-        here = self._store.index.members(wanted.family) if wanted.family is not None else [wanted.image]
+        here = self._store.index.candidates(Found(wanted.image, wanted.family))
         chosen: dict[str, Image] = {}
         for platform in platforms:
             image = choose_image(here, platform)
@@ -78,7 +78,7 @@ class Saver:
                     f"the specified platform ({normalize(platform)})"
                 )
             chosen[image.id] = image
-        return list(chosen.values()) if platforms else here
+        return list(chosen.values()) if platforms else list({image.id: image for _, image in here}.values())
 
     async def _write(self, wanted: Sequence[_Wanted], with_index: bool, held: list[str]) -> AsyncGenerator[bytes, None]:
         async with self._store.pins.hold(held):

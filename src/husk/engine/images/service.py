@@ -68,8 +68,7 @@ class Images:
         found = self._store.index.look_up(reference)
         if platform is None:
             return found
-        here = self._store.index.members(found.family) if found.family is not None else [found.image]
-        image = choose_image(here, platform)
+        image = choose_image(self._store.index.candidates(found), platform)
         if image is None:
             raise NotFound(
                 f"image with reference {reference} was found but does not provide the specified platform "

@@ -2,7 +2,18 @@
 
 import pytest
 
-from husk.engine.images.family import Family, Member, choose_image, face_of, family_of, merged, suits, without
+from husk.engine.images.family import (
+    Candidate,
+    Family,
+    Member,
+    choose_image,
+    face_of,
+    family_of,
+    merged,
+    platform_of,
+    suits,
+    without,
+)
 from husk.engine.images.index import ImageIndex
 from husk.engine.images.model import Image
 from husk.registry.manifest import OCI_INDEX, OCI_MANIFEST, Descriptor, Index, Platform, host_platform, parse_platform
@@ -68,12 +79,21 @@ def test_what_serves_a_platform(actual: str, wanted: str, answer: bool) -> None:
     assert suits(parse_platform(actual), parse_platform(wanted)) is answer
 
 
+def offered(*images: Image) -> list[Candidate]:
+    return [(platform_of(one), one) for one in images]
+
+
 def test_the_face_is_what_runs_here() -> None:
-    assert face_of([ARM64 if HERE.architecture != "arm64" else FOREIGN, HERE]) is HERE
-    assert face_of([FOREIGN]) is FOREIGN
+    assert face_of(offered(FOREIGN, HERE)) is HERE
+    assert face_of(offered(FOREIGN)) is FOREIGN
     assert face_of([]) is None
-    assert choose_image([FOREIGN, ARM6], Platform("arm", "linux", "v7")) is ARM6
-    assert choose_image([FOREIGN, ARM6], Platform("arm64", "linux")) is None
+
+
+def test_an_image_is_chosen_for_a_platform() -> None:
+    assert choose_image(offered(FOREIGN, ARM6), Platform("arm", "linux", "v7")) is ARM6
+    assert choose_image(offered(FOREIGN, ARM6), Platform("arm64", "linux")) is None
+    unsaid = on("linux/arm")  # as old configurations are, whose index says v5
+    assert choose_image([(Platform("arm", "linux", "v5"), unsaid)], Platform("arm", "linux", "v5")) is unsaid
 
 
 async def test_names_of_a_family_are_those_of_its_face(index: ImageIndex) -> None:
