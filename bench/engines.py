@@ -1,7 +1,7 @@
 """Engines to measure side by side: Husk from this tree, and dockerd and podman where they are installed.
 
 Each runs on a socket and directories of its own below a temporary directory, gets the same busybox image, and is gone
-afterwards. Used by the other scripts here.
+afterwards. Used by the other scripts here; `peers` says how each is started, and how a newer dockerd is named.
 """
 
 import contextlib
@@ -19,7 +19,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-SOURCES = Path(__file__).resolve().parents[1] / "src"
+from peers import SOURCES, available, cgroups_removed, command
+
 IMAGE = "busybox:latest"
 
 
@@ -32,7 +33,12 @@ class Engine:
         self.socket = directory / "s"
         self.log = (directory / "log").open("wb")
         self.process = subprocess.Popen(
-            command, stdout=self.log, stderr=self.log, env={**os.environ, **environment}, start_new_session=True
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=self.log,
+            stderr=self.log,
+            env={**os.environ, **environment},
+            start_new_session=True,
         )
 
     def connection(self) -> "UnixConnection":
@@ -45,23 +51,55 @@ class Engine:
                 if self.connection().call("GET", "/_ping")[0] == 200:
                     return
             if self.process.poll() is not None or time.monotonic() > deadline:
-                raise SystemExit(f"{self.name} did not start: see {self.directory / 'log'}")
+                log = (self.directory / "log").read_text(errors="replace")
+                raise SystemExit(f"{self.name} did not start:\n{log[-2000:]}")
             time.sleep(0.02)
 
-    def pss(self) -> float:
-        """MiB of all processes that belong to the engine: its session, its monitors and shims."""
-        total = 0
+    def title(self) -> str:
+        """The name with the version that answers."""
+        version = str(self.connection().call("GET", "/version")[1]["Version"])
+        return f"{self.name.removesuffix('-new')} {version.partition('+')[0]}"
+
+    def docker(self, *arguments: str, stdout: int | None = None, stdin: int | None = None) -> None:
+        """Run the docker command against this engine; ends the script when it fails."""
+        done = subprocess.run(
+            ["docker", *arguments],
+            env={**os.environ, "DOCKER_HOST": f"unix://{self.socket}", "DOCKER_CONFIG": str(self.directory / "cli")},
+            stdin=stdin if stdin is not None else subprocess.DEVNULL,
+            stdout=stdout if stdout is not None else subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
+        if done.returncode != 0:
+            raise SystemExit(f"{self.name}: docker {' '.join(arguments)}: {done.stderr.decode(errors='replace')}")
+
+    def processes(self) -> Iterator[Path]:
+        """Where /proc tells about the processes that belong to the engine: its session, its monitors and shims."""
         for entry in Path("/proc").iterdir():
             if not entry.name.isdigit():
                 continue
             with contextlib.suppress(OSError):
                 command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-                mine = os.getsid(int(entry.name)) == self.process.pid or str(self.directory) in command
-                program = Path(os.readlink(entry / "exe")).name
-                if mine and program not in ("docker", "busybox"):
-                    rollup = (entry / "smaps_rollup").read_text()
-                    total += next(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Pss:"))
+                mine = os.getsid(int(entry.name)) == self.process.pid or f"{self.directory}/" in command
+                if mine and Path(os.readlink(entry / "exe")).name not in ("docker", "busybox"):
+                    yield entry
+
+    def pss(self) -> float:
+        """MiB of all processes that belong to the engine."""
+        total = 0
+        for entry in self.processes():
+            with contextlib.suppress(OSError):
+                rollup = (entry / "smaps_rollup").read_text()
+                total += next(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Pss:"))
         return total / 1024
+
+    def forget_peak(self) -> None:
+        """Let `peak` count from now on."""
+        Path(f"/proc/{self.process.pid}/clear_refs").write_text("5")
+
+    def peak(self) -> float:
+        """MiB that the daemon's own process, without its workers, has had at most."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(status.partition("VmHWM:")[2].split()[0]) / 1024
 
     def stop(self) -> None:
         self.process.send_signal(signal.SIGTERM)
@@ -69,6 +107,10 @@ class Engine:
             self.process.wait(30)
         self.process.kill()
         self.process.wait()
+        # podman's monitor of an exec stays for five minutes.
+        for entry in self.processes():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(entry.name), signal.SIGKILL)
         self.log.close()
 
 
@@ -96,43 +138,33 @@ class UnixConnection(http.client.HTTPConnection):
 
 
 @contextlib.contextmanager
-def engines(wanted: list[str]) -> Iterator[list[Engine]]:
-    """The wanted engines that this machine has, running, each with the image."""
-    directory = Path(tempfile.mkdtemp(prefix="hkb-", dir="/tmp"))
+def engines(wanted: list[str], *, network: bool = True, directory: str = "/tmp") -> Iterator[list[Engine]]:
+    """The wanted engines that this machine has, running, each with the image; their files are below `directory`.
+
+    Without `network` they have no bridge, and share the host's network so that they can reach a registry on loopback.
+    """
+    top = Path(tempfile.mkdtemp(prefix="hkb-", dir=directory))
     running: list[Engine] = []
-    try:
-        for name in wanted:
-            if name != "husk" and shutil.which(name) is None:
-                print(f"# {name} is not installed: left out", file=sys.stderr)
-                continue
-            home = directory / name
-            home.mkdir()
-            running.append(Engine(name, home, *_command(name, home)))
-        for engine in running:
-            engine.wait_until_ready()
-            _provide_image(engine)
-        yield running
-    finally:
-        for engine in reversed(running):
-            engine.stop()
-        for line in reversed(Path("/proc/mounts").read_text().splitlines()):
-            if f" {directory}/" in line:
-                subprocess.run(["umount", "-l", line.split()[1]], check=False)
-        shutil.rmtree(directory, ignore_errors=True)
-
-
-def _command(name: str, home: Path) -> tuple[list[str], dict[str, str]]:
-    host = f"unix://{home}/s"
-    match name:
-        case "husk":
-            command = [sys.executable, "-m", "husk", "serve", "-H", host, "--bip", "10.231.0.1/16"]
-            return [*command, "--data-root", f"{home}/d", "--exec-root", f"{home}/r"], {"PYTHONPATH": str(SOURCES)}
-        case "dockerd":
-            command = ["dockerd", "-H", host, "--bip", "10.232.0.1/16", "--pidfile", f"{home}/pid"]
-            return [*command, "--data-root", f"{home}/d", "--exec-root", f"{home}/r"], {}
-        case _:
-            command = ["podman", "--root", f"{home}/d", "--runroot", f"{home}/r", "system", "service", "-t", "0", host]
-            return command, {}
+    with cgroups_removed():
+        try:
+            for name in wanted:
+                if not available(name):
+                    print(f"# {name} is not installed: left out", file=sys.stderr)
+                    continue
+                home = top / name
+                home.mkdir()
+                running.append(Engine(name, home, *command(name, home, network)))
+            for engine in running:
+                engine.wait_until_ready()
+                _provide_image(engine)
+            yield running
+        finally:
+            for engine in reversed(running):
+                engine.stop()
+            for line in reversed(Path("/proc/mounts").read_text().splitlines()):
+                if f" {top}/" in line:
+                    subprocess.run(["umount", "-l", line.split()[1]], check=False)
+            shutil.rmtree(top, ignore_errors=True)
 
 
 def _provide_image(engine: Engine) -> None:
