@@ -102,6 +102,9 @@ class Engine:
         return int(status.partition("VmHWM:")[2].split()[0]) / 1024
 
     def stop(self) -> None:
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            for container in self.connection().call("GET", "/v1.40/containers/json?all=1")[1]:
+                self.connection().call("DELETE", f"/v1.40/containers/{container['Id']}?force=1")
         self.process.send_signal(signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(30)
