@@ -7,6 +7,7 @@ from pathlib import Path
 
 from husk.storage.blobs import BlobStore
 from husk.storage.layers import Layer, LayerStore, Unpacked
+from husk.storage.nursery import Nursery
 from husk.storage.state import StateStore
 
 GZIP = "application/vnd.oci.image.layer.v1.tar+gzip"
@@ -24,10 +25,14 @@ class Store:
     async def open(self) -> None:
         self.state = StateStore.open(self.root / "state.db")
         self.blobs = BlobStore.open(self.root / "blobs")
-        self.layers = await LayerStore.open(self.root / "layers", self.state, self.blobs, self.max_layer_size)
+        self.nursery = Nursery()
+        self.layers = await LayerStore.open(
+            self.root / "layers", self.state, self.blobs, self.nursery, self.max_layer_size
+        )
 
     async def close(self) -> None:
         await self.layers.close()
+        self.nursery.close()
         self.state.close()
 
     async def emptied(self) -> None:

@@ -65,6 +65,7 @@ from husk.runtime.exec import ExecMonitor
 from husk.runtime.oci import Runtimes, find_runtimes
 from husk.storage.blobs import BlobStore
 from husk.storage.layers import LayerStore
+from husk.storage.nursery import Nursery
 from husk.storage.sealing import Sealer
 from husk.storage.state import StateStore
 from husk.tasks import Tasks
@@ -153,7 +154,9 @@ async def _open(config: Config, stack: AsyncExitStack, open_files: int) -> Engin
     if not host.conmon_path:
         raise Unavailable("conmon is not installed: run `husk doctor --fix`")
     blobs = await asyncio.to_thread(BlobStore.open, config.data_root / "blobs")
-    layers = await LayerStore.open(config.data_root / "layers", state, blobs, config.max_layer_size)
+    nursery = Nursery()
+    stack.callback(nursery.close)
+    layers = await LayerStore.open(config.data_root / "layers", state, blobs, nursery, config.max_layer_size)
     stack.push_async_callback(layers.close)
     registry = RegistryClient(config.insecure_registries, config.registry_mirrors, f"husk/{__version__}")
     await stack.enter_async_context(registry)
@@ -234,7 +237,7 @@ async def _open(config: Config, stack: AsyncExitStack, open_files: int) -> Engin
         config=config,
         events=events,
         containers=containers,
-        copier=Copier(index, places, roots, lifecycle.publish),
+        copier=Copier(index, places, roots, nursery, lifecycle.publish),
         differ=Differ(index, places, roots),
         statistics=Statistics(index, places),
         top=Top(index, places, lifecycle.publish),

@@ -29,6 +29,7 @@ from husk.errors import HuskError, NotFound
 from husk.storage.blobs import BlobStore
 from husk.storage.layers import KIND as LAYER
 from husk.storage.layers import Layer, LayerStore
+from husk.storage.nursery import Nursery
 from husk.storage.overlay import ContainerRoot
 from husk.storage.sources import read_pieces
 from husk.storage.state import Change, StateStore
@@ -41,13 +42,15 @@ async def repair(data_root: Path, found: Examination) -> list[str]:
     try:
         told = await _mend_records(data_root, state, found)
         blobs = await asyncio.to_thread(BlobStore.open, data_root / "blobs")
-        layers = await LayerStore.open(data_root / "layers", state, blobs)
+        nursery = Nursery()
+        layers = await LayerStore.open(data_root / "layers", state, blobs, nursery)
         try:
             mender = _Mender(state, blobs, layers)
             told += await mender.mend(found)
             await layers.emptied()
         finally:
             await layers.close()
+            nursery.close()
     finally:
         state.close()
     for name in found.scratch:

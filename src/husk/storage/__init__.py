@@ -7,7 +7,8 @@
 - `changes`: what a container has changed, told from the overlay
 - `workers` runs `unpack` (a layer's stream into blob and directory), `diff` (a container's changes into a stream),
   `pack` and `put` (files out of and into a container's own view, which `confine` makes) as processes of their own;
-  `tar` and `extract` read archives, `members` writes them, `archive` is what layers and overlayfs agree on
+  `nursery` gets those from a process that forks them, `forker`
+- `tar` and `extract` read archives, `members` writes them, `archive` is what layers and overlayfs agree on
 - `sources` reads blobs out, as they are or compressed; `inflate` and `tarflow` read what a client sends (`load`)
 - `volumes`: the directories of volumes, their first content (`copies` brings it) and their mounts
 - `check`: is what lies on disk what the records say? `compare` tells whether two trees are the same

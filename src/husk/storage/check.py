@@ -22,6 +22,7 @@ from husk.storage.archive import chain_id
 from husk.storage.blobs import validate_digest
 from husk.storage.compare import first_difference
 from husk.storage.layers import Layer
+from husk.storage.nursery import Nursery
 from husk.storage.sources import PIECE, read_pieces
 from husk.storage.trees import remove_tree, tree_size
 from husk.storage.workers import Worker, WorkerDied
@@ -163,7 +164,10 @@ async def difference_from_blob(layer: Layer, directory: Path, blob: Path, data_r
     async with _scratch(data_root) as scratch:
         fresh = scratch / "tree"
         fresh.mkdir(mode=0o755)
-        worker = Worker.start("husk.storage.unpack", [str(fresh), str(scratch / "blob"), layer.blob, "0"])
+        nursery = Nursery()
+        worker = await Worker.start(
+            nursery, "husk.storage.unpack", [str(fresh), str(scratch / "blob"), layer.blob, "0"]
+        )
         try:
             with contextlib.suppress(WorkerDied):
                 async with contextlib.aclosing(read_pieces(blob)) as pieces:
@@ -172,6 +176,7 @@ async def difference_from_blob(layer: Layer, directory: Path, blob: Path, data_r
             outcome = await worker.outcome()
         finally:
             worker.stop()
+            nursery.close()
         if not outcome.startswith("ok "):
             return f"its blob cannot be unpacked: {outcome.partition(' ')[2] or 'the worker died'}"
         if outcome.split(" ")[3] != layer.diff_id:

@@ -30,6 +30,7 @@ import msgspec
 from husk.errors import InvalidParameter, NotFound, SystemFault
 from husk.storage.archive import chain_id
 from husk.storage.blobs import BlobStore, validate_digest
+from husk.storage.nursery import Nursery
 from husk.storage.state import Change, StateStore
 from husk.storage.trees import remove_tree
 from husk.storage.workers import Worker, WorkerDied
@@ -115,8 +116,9 @@ class Ingest:
 class LayerStore:
     """All layers of a daemon, below one directory."""
 
-    def __init__(self, root: Path, state: StateStore, blobs: BlobStore, max_size: int = 0) -> None:
+    def __init__(self, root: Path, state: StateStore, blobs: BlobStore, nursery: Nursery, max_size: int = 0) -> None:
         """`max_size` is what a layer may have when it is unpacked; 0 is no limit."""
+        self._nursery = nursery
         self._max_size = max_size
         self._layers = root / "l"
         self._trash = root / "trash"
@@ -130,9 +132,9 @@ class LayerStore:
         self._stop = threading.Event()
 
     @classmethod
-    async def open(cls, root: Path, state: StateStore, blobs: BlobStore, max_size: int = 0) -> Self:
+    async def open(cls, root: Path, state: StateStore, blobs: BlobStore, nursery: Nursery, max_size: int = 0) -> Self:
         """Load the records and sweep what has none."""
-        store = cls(root, state, blobs, max_size)
+        store = cls(root, state, blobs, nursery, max_size)
         store._layers.mkdir(parents=True, exist_ok=True, mode=0o710)
         store._trash.mkdir(exist_ok=True, mode=0o700)
         layers = [msgspec.json.decode(body, type=Layer) for body in state.load(KIND).values()]
@@ -185,7 +187,7 @@ class LayerStore:
         expected = "-" if digest is None else validate_digest(digest)
         staging, blob_file = self._make_staging()
         try:
-            worker = Worker.start(*self._unpacking(staging, blob_file, expected))
+            worker = await Worker.start(self._nursery, *self._unpacking(staging, blob_file, expected))
         except BaseException:
             self._drop(staging, blob_file)
             raise
@@ -199,7 +201,8 @@ class LayerStore:
         """Make a layer of what a container changed; its data goes from worker to worker, past the daemon."""
         staging, blob_file = self._make_staging()
         try:
-            producer, worker = Worker.start_pair(
+            producer, worker = await Worker.start_pair(
+                self._nursery,
                 ("husk.storage.diff", [str(upper)]),
                 self._unpacking(staging, blob_file, "-"),
             )

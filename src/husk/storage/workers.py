@@ -1,8 +1,8 @@
 """How does the daemon talk to the processes that do its file-heavy work?
 
-A worker is a function `main` of one of our modules in a Python process of its own, with a bounded pipe to its standard
-input and a pipe back for one line of outcome. The daemon holds no data: a chunk goes into the pipe, or its producer
-waits.
+A worker is a function `main` of one of our modules in a process of its own that a `Nursery` starts, with a bounded pipe
+to its standard input and a pipe back for one line of outcome. The daemon holds no data: a chunk goes into the pipe, or
+its producer waits.
 """
 
 import asyncio
@@ -10,14 +10,11 @@ import contextlib
 import fcntl
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Callable, Sequence
-from pathlib import Path
 from typing import Self
 
-import husk
-from husk.kernel.process import Child, reap_later, send_signal, spawn
+from husk.kernel.process import Child, reap_later, send_signal
+from husk.storage.nursery import Nursery
 
 _PIPE_SIZE = 1 << 20
 _READ_SIZE = 1 << 18
@@ -37,33 +34,32 @@ class Worker:
         self._line: str | None = None
 
     @classmethod
-    def start(cls, module: str, arguments: Sequence[str]) -> Self:
+    async def start(cls, nursery: Nursery, module: str, arguments: Sequence[str]) -> Self:
         """Run `module`'s main; its input is what `write` gets, its outcome what it writes to standard output."""
         with contextlib.ExitStack() as stack:
-            stdin, writer = _pipe(stack)
+            stdin, writer = _pipe(stack, _PIPE_SIZE)
             reader, stdout = _pipe(stack)
-            with contextlib.suppress(OSError):  # the host allows less: then it is the usual 64 KiB
-                fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, _PIPE_SIZE)
-            child = spawn(command(module, arguments), stdin=stdin, stdout=stdout, stderr=2)
+            child = await nursery.spawn(module, arguments, [stdin, stdout])
             return cls(child, _keep(writer), _keep(reader))
 
     @classmethod
-    def start_pair(cls, first: tuple[str, Sequence[str]], second: tuple[str, Sequence[str]]) -> tuple[Self, Self]:
+    async def start_pair(
+        cls, nursery: Nursery, first: tuple[str, Sequence[str]], second: tuple[str, Sequence[str]]
+    ) -> tuple[Self, Self]:
         """Run two workers, the first's standard output being the second's input.
 
         The first has its outcome's pipe as an additional last argument.
         """
         with contextlib.ExitStack() as stack:
-            data_out, data_in = _pipe(stack)
+            nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+            stack.callback(os.close, nothing)
+            data_out, data_in = _pipe(stack, _PIPE_SIZE)
             first_reader, first_outcome = _pipe(stack)
             second_reader, second_outcome = _pipe(stack)
-            with contextlib.suppress(OSError):
-                fcntl.fcntl(data_in, fcntl.F_SETPIPE_SZ, _PIPE_SIZE)
-            argv = command(first[0], [*first[1], str(first_outcome)])
-            child = spawn(argv, stdin=subprocess.DEVNULL, stdout=data_in, stderr=2, pass_fds=[first_outcome])
+            child = await nursery.spawn(*first, [nothing, data_in, first_outcome])
             producer = cls(child, None, _keep(first_reader))
             try:
-                child = spawn(command(*second), stdin=data_out, stdout=second_outcome, stderr=2)
+                child = await nursery.spawn(*second, [data_out, second_outcome])
             except BaseException:
                 producer.stop()
                 raise
@@ -128,15 +124,14 @@ class Producer:
         self._lines = b""
 
     @classmethod
-    def start(cls, module: str, arguments: Sequence[str]) -> Self:
+    async def start(cls, nursery: Nursery, module: str, arguments: Sequence[str]) -> Self:
         """Run `module`'s main; the pipe for its lines is an additional last argument."""
         with contextlib.ExitStack() as stack:
-            data, stdout = _pipe(stack)
+            nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+            stack.callback(os.close, nothing)
+            data, stdout = _pipe(stack, _PIPE_SIZE)
             report, lines = _pipe(stack)
-            with contextlib.suppress(OSError):
-                fcntl.fcntl(data, fcntl.F_SETPIPE_SZ, _PIPE_SIZE)
-            argv = command(module, [*arguments, str(lines)])
-            child = spawn(argv, stdin=subprocess.DEVNULL, stdout=stdout, stderr=2, pass_fds=[lines])
+            child = await nursery.spawn(module, arguments, [nothing, stdout, lines])
             return cls(child, _keep(data), _keep(report))
 
     async def line(self) -> str:
@@ -164,21 +159,14 @@ class Producer:
         os.close(self._report)
 
 
-def command(module: str, arguments: Sequence[str]) -> list[str]:
-    """The command line of a worker.
-
-    Isolated from the environment and without the `site` module, which takes as long as the worker's own start.
-    """
-    paths = [str(Path(husk.__file__).parent.parent), *(path for path in sys.path if os.path.isabs(path))]
-    code = f"import sys; sys.path[:] = {list(dict.fromkeys(paths))!r}; from {module} import main; main()"
-    return [sys.executable, "-I", "-S", "-c", code, *arguments]
-
-
-def _pipe(stack: contextlib.ExitStack) -> tuple[int, int]:
+def _pipe(stack: contextlib.ExitStack, size: int = 0) -> tuple[int, int]:
     """A pipe whose ends are closed with `stack`; a child inherits its end, so `_keep` takes a copy of ours."""
     ends = os.pipe2(os.O_CLOEXEC)
     for end in ends:
         stack.callback(os.close, end)
+    if size:
+        with contextlib.suppress(OSError):  # the host allows less: then it is the usual 64 KiB
+            fcntl.fcntl(ends[1], fcntl.F_SETPIPE_SZ, size)
     return ends
 
 

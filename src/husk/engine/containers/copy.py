@@ -21,6 +21,7 @@ from husk.errors import Forbidden, InvalidParameter, NotFound, SystemFault
 from husk.kernel import rooted
 from husk.runtime.users import resolve_user
 from husk.storage.confine import Bind
+from husk.storage.nursery import Nursery
 from husk.storage.pack import FileStatus, PackJob
 from husk.storage.put import PutJob
 from husk.storage.workers import Producer, Worker, WorkerDied
@@ -37,10 +38,11 @@ class Archive:
 
 
 class Copier:
-    def __init__(self, index: Index, places: Places, roots: Roots, publish: Publish) -> None:
+    def __init__(self, index: Index, places: Places, roots: Roots, nursery: Nursery, publish: Publish) -> None:
         self._index = index
         self._places = places
         self._roots = roots
+        self._nursery = nursery
         self._publish = publish
 
     async def status(self, reference: str, path: str) -> FileStatus:
@@ -61,8 +63,10 @@ class Copier:
         """The whole root file system as a tar, without what is mounted in it."""
         instance = self._index.find(reference)
         async with self._roots.mounted(instance) as root:
-            worker = Producer.start(
-                "husk.storage.pack", [json.dumps(PackJob(root=str(root), binds=[], path="", only_status=False))]
+            worker = await Producer.start(
+                self._nursery,
+                "husk.storage.pack",
+                [json.dumps(PackJob(root=str(root), binds=[], path="", only_status=False))],
             )
             try:
                 yield Archive(_whole(worker))
@@ -86,7 +90,7 @@ class Copier:
                 keep_kinds=keep_kinds,
                 owner=_owner(record, root) if as_user and record.config.user else None,
             )
-            worker = Worker.start("husk.storage.put", [json.dumps(job)])
+            worker = await Worker.start(self._nursery, "husk.storage.put", [json.dumps(job)])
             try:
                 with contextlib.suppress(WorkerDied):
                     async for chunk in archive:
@@ -105,7 +109,7 @@ class Copier:
             job = PackJob(
                 root=str(root), binds=self._binds(instance.record), path=clean_path(path), only_status=only_status
             )
-            worker = Producer.start("husk.storage.pack", [json.dumps(job)])
+            worker = await Producer.start(self._nursery, "husk.storage.pack", [json.dumps(job)])
             try:
                 outcome = await worker.line()
                 if not outcome.startswith("found "):

@@ -1,0 +1,91 @@
+"""Workers come out of a process that forks them; whatever becomes of that process, the next worker comes."""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from husk.errors import SystemFault
+from husk.storage import forker
+from husk.storage.nursery import Nursery
+from husk.storage.workers import Producer
+
+
+@contextlib.asynccontextmanager
+async def nursery() -> AsyncIterator[Nursery]:
+    nursery = Nursery()
+    before = forkers()
+    try:
+        yield nursery
+    finally:
+        nursery.close()
+        async with asyncio.timeout(10):
+            while forkers() - before:
+                await asyncio.sleep(0.01)
+
+
+def forkers() -> set[int]:
+    children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()
+    return {int(child) for child in children if b"forker" in Path(f"/proc/{child}/cmdline").read_bytes()}
+
+
+async def look(nursery: Nursery, root: Path) -> str:
+    """What a worker says about a path below `root`."""
+    job = {"root": str(root), "binds": [], "path": "/there", "only_status": True}
+    worker = await Producer.start(nursery, "husk.storage.pack", [json.dumps(job)])
+    try:
+        async with asyncio.timeout(20):
+            return (await worker.line()).split(" ")[0]
+    finally:
+        worker.stop()
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "there").write_text("x")
+    return tmp_path
+
+
+async def test_many_workers_come_out_of_one_process(root: Path):
+    async with nursery() as one:
+        assert set(await asyncio.gather(*(look(one, root) for _ in range(8)))) == {"found"}
+        assert len(forkers()) == 1
+
+
+async def test_a_killed_forker_is_replaced(root: Path):
+    async with nursery() as one:
+        assert await look(one, root) == "found"
+        [pid] = forkers()
+        os.kill(pid, signal.SIGKILL)
+        assert await look(one, root) == "found"
+
+
+async def test_who_is_cancelled_while_waiting_disturbs_nobody(root: Path):
+    async with nursery() as one:
+        waiting = asyncio.get_running_loop().create_task(look(one, root))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        assert await look(one, root) == "found"
+
+
+async def test_arguments_that_are_too_long_are_an_error(root: Path):
+    async with nursery() as one:
+        with pytest.raises(SystemFault, match="arguments"):
+            await one.spawn("husk.storage.pack", ["x" * forker.LARGEST_REQUEST], [0, 1])
+
+
+async def test_no_ended_worker_stays_a_zombie(root: Path):
+    async with nursery() as one:
+        await look(one, root)
+        [pid] = forkers()
+        async with asyncio.timeout(10):
+            while Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+                await asyncio.sleep(0.01)
