@@ -26,16 +26,16 @@ def main() -> None:
     sys.path.clear()
     sys.meta_path.clear()
     with open(1, "wb", buffering=BUFFER) as out:
-        write_diff(Path("/"), out)
+        write_diff(Path("/"), out, pipe=1)
     os.write(int(sys.argv[2]), b"ok\n")
 
 
-def write_diff(upper: Path, out: BinaryIO) -> None:
-    """Write what an overlay's upper directory changes as a layer's tar.
+def write_diff(upper: Path, out: BinaryIO, pipe: int = -1) -> None:
+    """Write what an overlay's upper directory changes as a layer's tar; `pipe` as for `tar_to`.
 
     The order depends on names only. Times are whole seconds, as in Docker's layers.
     """
-    with tar_to(out) as members:
+    with tar_to(out, pipe=pipe) as members:
         for name, path, status in _walk(os.fsencode(upper)):
             text = os.fsdecode(name)
             if status is None:

@@ -106,8 +106,7 @@ class Extractor:
             if entry.sparse is None:
                 size = entry.size
                 if size:
-                    for piece in self._stream.pieces(size):
-                        _write(fd, piece)
+                    self._stream.write_to(fd, size)
             else:
                 size = entry.real_size
                 self._fill_sparse(fd, entry.sparse, size)
@@ -128,8 +127,7 @@ class Extractor:
         os.ftruncate(fd, size)
         for offset, length in pieces:
             os.lseek(fd, offset, os.SEEK_SET)
-            for piece in self._stream.pieces(length):
-                _write(fd, piece)
+            self._stream.write_to(fd, length)
 
     def _directory(self, entry: Entry, path: bytes) -> None:
         if not path:
@@ -249,12 +247,6 @@ def _blame(path: bytes, error: OSError | OverflowError) -> NoReturn:
     if error.errno in (None, errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS):
         raise error
     raise TarError(f"archive entry {_text(path)} cannot be made: {error.strerror}") from error
-
-
-def _write(fd: int, data: memoryview) -> None:
-    written = os.write(fd, data)
-    while written < len(data):
-        written += os.write(fd, data[written:])
 
 
 def set_xattrs(target: int | bytes, entry: Entry) -> None:

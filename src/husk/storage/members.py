@@ -1,8 +1,12 @@
-"""How does a file on disk become an entry of an archive? Header and data, though somebody may be changing it."""
+"""How does a file on disk become an entry of an archive? Header and data, though somebody may be changing it.
+
+Large files go into a pipe without passing through this process: the kernel hands their pages over.
+"""
 
 import contextlib
 import os
 import stat
+import struct
 import tarfile
 from collections.abc import Iterator
 from typing import BinaryIO
@@ -11,12 +15,26 @@ from husk.storage.archive import is_overlay_xattr
 
 _BLOCK = 512
 BUFFER = 1 << 20
+# From here on handing over pages is cheaper than copying, though what is buffered must be written first.
+_LARGE = 1 << 17
+
+_PLAIN_HEADER = struct.Struct("100s8s8s8s12s12s8sc100s8s247x")
+_KINDS = {
+    tarfile.REGTYPE: b"0",
+    tarfile.LNKTYPE: b"1",
+    tarfile.SYMTYPE: b"2",
+    tarfile.DIRTYPE: b"5",
+    tarfile.FIFOTYPE: b"6",
+}
 
 
 @contextlib.contextmanager
-def tar_to(out: BinaryIO, only_xattrs: frozenset[str] | None = None) -> Iterator["Members"]:
-    """A tar that goes to `out`; its end mark is written only if the block ends well."""
-    yield Members(out, only_xattrs)
+def tar_to(out: BinaryIO, only_xattrs: frozenset[str] | None = None, pipe: int = -1) -> Iterator["Members"]:
+    """A tar that goes to `out`; its end mark is written only if the block ends well.
+
+    `pipe` is the descriptor behind `out`, if that is a pipe.
+    """
+    yield Members(out, only_xattrs, pipe)
     out.write(bytes(2 * _BLOCK))
     out.flush()
 
@@ -27,8 +45,9 @@ class Members:
     `tarfile.TarFile` would remember every entry; this holds one buffer, however large the tree is.
     """
 
-    def __init__(self, out: BinaryIO, only_xattrs: frozenset[str] | None = None) -> None:
+    def __init__(self, out: BinaryIO, only_xattrs: frozenset[str] | None = None, pipe: int = -1) -> None:
         self._out = out
+        self._pipe = pipe
         self._only = only_xattrs
         self._first_names: dict[tuple[int, int], str] = {}
 
@@ -54,7 +73,7 @@ class Members:
             self._first_names.setdefault(file, name)
 
     def _head(self, member: tarfile.TarInfo) -> None:
-        self._out.write(member.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape"))
+        self._out.write(plain_header(member) or member.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape"))
 
     def _member(self, name: str, path: bytes, status: os.stat_result) -> tarfile.TarInfo | None:
         member = tarfile.TarInfo(name)
@@ -99,6 +118,8 @@ class Members:
                 return False
             self._head(member)
             left = member.size
+            if left >= _LARGE and self._pipe >= 0:
+                left -= self._hand_over(fd, left)
             while left and (data := os.read(fd, min(left, BUFFER))):
                 self._out.write(data)
                 left -= len(data)
@@ -111,3 +132,38 @@ class Members:
             self._out.write(bytes(count))
             left -= count
         return True
+
+    def _hand_over(self, fd: int, size: int) -> int:
+        """Let the kernel move a file's pages into the pipe; how many bytes it has moved."""
+        self._out.flush()
+        moved = 0
+        # A file system that does not know how to do this says so at the first attempt.
+        with contextlib.suppress(OSError):
+            while moved < size and (count := os.splice(fd, self._pipe, size - moved)):
+                moved += count
+        return moved
+
+
+def plain_header(member: tarfile.TarInfo) -> bytes:
+    """An ordinary entry's header, as `tarfile` makes it at many times the cost; empty if it needs more than one."""
+    name = member.name + "/" if member.type == tarfile.DIRTYPE and not member.name.endswith("/") else member.name
+    kind = _KINDS.get(member.type)
+    if (
+        kind is None
+        or member.pax_headers
+        or not (name.isascii() and member.linkname.isascii() and len(name) <= 100 and len(member.linkname) <= 100)
+        or not (0 <= member.uid < 8**7 and 0 <= member.gid < 8**7)
+        or not (0 <= member.size < 8**11 and 0 <= member.mtime < 8**11)
+        or member.uname
+        or member.gname
+    ):
+        return b""
+    block = bytearray(
+        _PLAIN_HEADER.pack(
+            name.encode(), b"%07o" % (member.mode & 0o7777), b"%07o" % member.uid, b"%07o" % member.gid,
+            b"%011o" % member.size, b"%011o" % int(member.mtime), b"        ", kind, member.linkname.encode(),
+            b"ustar\x0000",
+        )
+    )  # fmt: skip
+    block[148:156] = b"%06o\0 " % sum(block)
+    return bytes(block)

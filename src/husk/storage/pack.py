@@ -59,7 +59,7 @@ def main() -> None:
     except OSError as error:
         _tell(report, f"system {(error.strerror or str(error)).lower()}: {error.filename or job['path']}")
         return
-    with open(1, "wb", buffering=BUFFER, closefd=False) as out, tar_to(out, _XATTRS) as members:
+    with open(1, "wb", buffering=BUFFER, closefd=False) as out, tar_to(out, _XATTRS, pipe=1) as members:
         for name, path, found in walk(os.fsencode(top), prefix):
             members.add(name, path, found)
     _tell(report, "whole")

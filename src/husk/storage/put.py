@@ -50,6 +50,18 @@ class Input:
             return count
         return os.readv(self._fd, [buffer])
 
+    def hand_over(self, fd: int, count: int) -> int:
+        """Move at most `count` of the bytes that come next into a file; 0 where that is not possible."""
+        if self._unread:
+            return 0
+        try:
+            return os.splice(self._fd, fd, count)
+        except OSError as error:
+            # A pipe can be spliced into every file but those of a few odd file systems.
+            if error.errno != errno.EINVAL:
+                raise
+            return 0
+
     def read(self, size: int = _BUFFER_SIZE, /) -> bytes:
         if self._unread:
             data, self._unread = self._unread[:size], self._unread[size:]
@@ -143,7 +155,7 @@ def _extract(reader: Reader, needs_end: bool, job: PutJob, destination: str) -> 
         view = memoryview(buffer)
         return view[: reader.readinto(view)]
 
-    stream = TarStream(next_buffer)
+    stream = TarStream(next_buffer, reader.hand_over if isinstance(reader, Input) else None)
     try:
         Placer(stream, destination, job["keep_kinds"], job["owner"]).run(needs_end)
         stream.drain()

@@ -1,9 +1,11 @@
 """What does a tar archive say? Headers in, entries out: ustar, pax, GNU long names, the four sparse formats.
 
-No input or output here beyond `TarStream`, which reads from a sequence of buffers. Names are bytes, as the kernel takes
-them. Nothing is trusted: a number that does not fit, a name that leaves the root or a damaged header raises TarError.
+No input or output here beyond `TarStream`, which reads from a sequence of buffers and writes entries to files. Names
+are bytes, as the kernel takes them. Nothing is trusted: a number that does not fit, a name that leaves the root or a
+damaged header raises TarError.
 """
 
+import os
 import struct
 from collections.abc import Callable, Iterator
 from typing import NoReturn
@@ -11,6 +13,8 @@ from typing import NoReturn
 BLOCK = 512
 # What one header may make us hold in memory; Go's archive/tar, which Docker uses, has the same limit.
 _MAX_SPECIAL = 1 << 20
+# What is worth moving without a copy; a smaller file is in the buffers anyway.
+_LARGE = 1 << 17
 
 REGULAR, HARD_LINK, SYMLINK, CHARACTER, BLOCK_DEVICE, DIRECTORY, FIFO = (b"%d" % digit for digit in range(7))
 _PLAIN = frozenset((b"0", b"\0", b"7"))
@@ -58,10 +62,17 @@ class Entry:
 
 
 class TarStream:
-    """The archive's bytes, out of one buffer after the other; `next_buffer` returns an empty one at the end, once."""
+    """The archive's bytes, out of one buffer after the other; `next_buffer` returns an empty one at the end, once.
 
-    def __init__(self, next_buffer: Callable[[], memoryview]) -> None:
+    `hand_over`, where the source can do that, moves what follows the buffers into a file without a look at it: at most
+    so many bytes into this descriptor, returning how many it has moved.
+    """
+
+    def __init__(
+        self, next_buffer: Callable[[], memoryview], hand_over: Callable[[int, int], int] | None = None
+    ) -> None:
         self._next = next_buffer
+        self._hand_over = hand_over
         self._view = memoryview(b"")
         self._at = 0
         self._end = 0
@@ -92,6 +103,18 @@ class TarStream:
             count -= available
             yield self._view[at : at + available]
 
+    def write_to(self, fd: int, count: int) -> None:
+        """Write the next `count` bytes to a file."""
+        available = self._end - self._at
+        if self._hand_over is not None and count - available >= _LARGE:
+            for piece in self.pieces(available):
+                _write(fd, piece)
+            count -= available
+            while count and (moved := self._hand_over(fd, count)):
+                count -= moved
+        for piece in self.pieces(count):
+            _write(fd, piece)
+
     def skip(self, count: int) -> None:
         available = self._end - self._at
         if count <= available:
@@ -113,6 +136,12 @@ class TarStream:
         self._end = len(self._view)
         self._ended = self._end == 0
         return not self._ended
+
+
+def _write(fd: int, data: memoryview) -> None:
+    written = os.write(fd, data)
+    while written < len(data):
+        written += os.write(fd, data[written:])
 
 
 def entries(stream: TarStream, needs_end: bool = False) -> Iterator[Entry]:

@@ -65,6 +65,8 @@ class Source(threading.Thread):
 
     def __init__(self, fd: int, blob: int) -> None:
         super().__init__(name="source", daemon=True)
+        # Off where somebody else hashes the same bytes: an archive that is not compressed.
+        self.hashes = True
         self._fd = fd
         self._blob = blob
         self._hash = hashlib.sha256()
@@ -81,6 +83,8 @@ class Source(threading.Thread):
     def digest(self) -> str:
         """Of all that came; known when the input has ended."""
         self.drain()
+        if not self.hashes:
+            self._hash_all()
         return "sha256:" + self._hash.hexdigest()
 
     def run(self) -> None:
@@ -102,7 +106,16 @@ class Source(threading.Thread):
         with self._changed:
             self.size += len(data)
             self._changed.notify()
-        self._hash.update(data)
+        if self.hashes:
+            self._hash.update(data)
+
+    def _hash_all(self) -> None:
+        buffer = memoryview(bytearray(_BUFFER_SIZE))
+        position = 0
+        while count := os.preadv(self._blob, [buffer], position):
+            self._hash.update(buffer[:count])
+            position += count
+        self.hashes = True
 
     def readinto(self, buffer: memoryview, /) -> int:
         with self._changed:
@@ -139,6 +152,8 @@ class Decompression(threading.Thread):
         self._source = source
         self._reader = reader
         self._verify = verify
+        # Then blob and archive are the same bytes, and have one digest.
+        self._plain = reader is source
         self._hash = hashlib.sha256()
         self._free: SimpleQueue[bytearray] = SimpleQueue()
         self._full: SimpleQueue[tuple[bytearray, int] | Exception] = SimpleQueue()
@@ -165,8 +180,9 @@ class Decompression(threading.Thread):
         # The archive and not its files: a million empty files or a tail of zeros are bombs as well.
         if self._limit and self._size > self._limit:
             raise TooLarge(self._limit)
-        # Here and not in `run`: decompressing is the longer half of the work.
-        self._hash.update(view)
+        # Here and not in `run` unless there is nothing to decompress, which would be the longer half of the work.
+        if not self._plain:
+            self._hash.update(view)
         return view
 
     def abandon(self) -> None:
@@ -180,6 +196,8 @@ class Decompression(threading.Thread):
             while not self._abandoned:
                 buffer = self._free.get()
                 count = self._reader.readinto(memoryview(buffer))
+                if self._plain:
+                    self._hash.update(memoryview(buffer)[:count])
                 self._full.put((buffer, count))
                 if not count:
                     break
@@ -234,6 +252,7 @@ def unpack(fd: int, directory: str, blob: str, expected: str, limit: int = 0) ->
         return f"system {error}"
     decompression = Decompression(source, reader, bool(expected), limit)
     extractor = LayerExtractor(stream := TarStream(decompression.next_buffer), limit)
+    source.hashes = reader is not source
     source.start()
     decompression.start()
     failure: Exception | None = None
@@ -251,7 +270,8 @@ def unpack(fd: int, directory: str, blob: str, expected: str, limit: int = 0) ->
     if failure is not None and not expected:
         return describe(failure)
     try:
-        digest = source.digest
+        # The digest of an archive that was unpacked whole is known where it is the blob's as well.
+        digest = source.digest if source.hashes or failure is not None else decompression.diff_id
     except OSError as error:
         return f"system unpacking failed: {error}"
     if expected and digest != expected:
