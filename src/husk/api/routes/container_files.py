@@ -50,8 +50,7 @@ async def export(call: Call) -> web.StreamResponse:
 
 async def _send(call: Call, archive: Archive, content_type: str, headers: dict[str, str]) -> web.StreamResponse:
     async with closing(archive.chunks) as chunks:
-        response = web.StreamResponse(headers={"Content-Type": content_type, **call.headers, **headers})
-        await response.prepare(call.request)
+        response = await call.archive(content_type, headers)
         async for chunk in chunks:
             await response.write(chunk)
         await response.write_eof()

@@ -78,7 +78,7 @@ async def _save(call: Call, names: list[str]) -> web.StreamResponse:
     platforms = platform_parameters(call, "platform")
     async with closing(call.engine.images.save(names, platforms)) as archive:
         first = await anext(archive)  # an error gets its status here
-        response = await call.stream(TAR)
+        response = await call.archive(TAR)
         await response.write(first)
         async for piece in archive:
             await response.write(piece)
