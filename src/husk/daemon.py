@@ -25,6 +25,7 @@ from husk.config_load import Source, reloadable
 from husk.engine.engine import Engine
 from husk.errors import Forbidden, HuskError
 from husk.kernel.limits import raise_open_files
+from husk.kernel.memory import keep_little
 from husk.kernel.process import stop_ignoring_signals
 
 log = logging.getLogger(__name__)
@@ -40,6 +41,7 @@ def run(source: Source) -> None:
         raise Forbidden("the daemon needs root: it mounts filesystems and makes namespaces. Start it with sudo")
     log_setup.set_up(config.log_level, config.log_format)
     stop_ignoring_signals()
+    keep_little()
     # Containers and their monitors must not inherit it: they would report themselves ready in our name.
     notify_socket = os.environ.pop("NOTIFY_SOCKET", "")
     with claimed(config), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
