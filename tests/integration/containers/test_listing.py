@@ -224,3 +224,28 @@ def test_addresses_are_gone_after_the_exit(daemon: Daemon):
 def _address(daemon: Daemon) -> str:
     found = daemon.http("GET", "/containers/done/json").json()["NetworkSettings"]["Networks"]["bridge"]["IPAddress"]
     return str(found)
+
+
+def test_names_on_a_network(daemon: Daemon):
+    def endpoint(path: str = "") -> dict[str, Any]:
+        found = daemon.http("GET", f"{path}/containers/box/json").json()["NetworkSettings"]["Networks"]["home"]
+        return dict(found)
+
+    daemon.docker("network", "create", "home")
+    try:
+        made = daemon.docker(
+            "create", "--name", "box", "--net", "home", "--net-alias", "alias", "busybox", "sleep", "99"
+        )
+        short = made.stdout[:12]
+        assert endpoint()["DNSNames"] is None
+        daemon.docker("start", "box")
+        assert endpoint()["DNSNames"] == ["box", "alias", short]
+        assert endpoint()["Aliases"] == endpoint("/v1.45")["Aliases"] == ["alias"]
+        assert endpoint("/v1.44")["Aliases"] == ["alias", short], "older clients look for the id there"
+        listed = list_http(daemon).json()[0]["NetworkSettings"]["Networks"]["home"]
+        assert (listed["Aliases"], listed["DNSNames"], listed["NetworkID"]) == (None, None, endpoint()["NetworkID"])
+        daemon.docker("kill", "box")
+        assert endpoint()["DNSNames"] == ["box", "alias", short]
+    finally:
+        daemon.docker("rm", "-f", "box")
+        daemon.docker("network", "rm", "home")

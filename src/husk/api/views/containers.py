@@ -35,6 +35,7 @@ _OPTIONAL_HOST_CONFIG = ("Annotations", "Init", "Mounts", "StorageOpt", "Sysctls
 _NOTHING: tuple[object, ...] = (None, "", [], {})
 _FALSE_IS_NOTHING = ("ArgsEscaped", "NetworkDisabled")
 
+WITH_LISTED_ANNOTATIONS = Version(1, 46)
 WITHOUT_DEFAULT_BRIDGE = Version(1, 52)
 WITH_HEALTH_SUMMARY = Version(1, 52)
 
@@ -99,9 +100,10 @@ def summary(
         state=container.state.status,
         status=status_text(container.state, time.time()),
         host_config=SummaryHostConfig(
-            network_mode=container.host_config.network_mode, annotations=container.host_config.annotations or UNSET
+            network_mode=container.host_config.network_mode,
+            annotations=(container.host_config.annotations if version >= WITH_LISTED_ANNOTATIONS else None) or UNSET,
         ),
-        network_settings=SummaryNetworks(networks=endpoints.networks(container)),
+        network_settings=SummaryNetworks(networks=endpoints.listed_networks(container)),
         mounts=[_mount_point(point, listed=True) for point in container.mounts],
         health=_health_summary(container) if version >= WITH_HEALTH_SUMMARY else UNSET,
     )
@@ -214,7 +216,7 @@ def _network_settings(container: Container, version: Version) -> NetworkSettings
         sandbox_id=container.id if container.sandbox_path and connected else "",
         sandbox_key=container.sandbox_path if connected else "",
         ports=endpoints.port_map(container),
-        networks=endpoints.networks(container),
+        networks=endpoints.networks(container, version),
     )
     if version < WITHOUT_DEFAULT_BRIDGE:
         bridge = container.endpoints.get("bridge") if connected else None

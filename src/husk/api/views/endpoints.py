@@ -1,14 +1,25 @@
 """How do a container's networks and ports look from outside? `docker ps`, `docker port`, `docker inspect`."""
 
 from husk.api.types.containers import EndpointSettings, Port
-from husk.engine.containers.model import Container, Endpoint, PortBinding
-from husk.engine.networks.endpoints import dns_names
+from husk.api.versioning import CURRENT, Version
+from husk.engine.containers.model import ZERO_TIME, Container, Endpoint, PortBinding
+from husk.engine.networks.endpoints import dns_names, fresh
 from husk.engine.networks.model import BUILTIN
 from husk.engine.networks.publishing import exposed
 
+WITHOUT_ID_AMONG_ALIASES = Version(1, 45)
 
-def networks(container: Container) -> dict[str, EndpointSettings]:
-    return {name: _endpoint(container, endpoint) for name, endpoint in container.endpoints.items()}
+
+def networks(container: Container, version: Version = CURRENT) -> dict[str, EndpointSettings]:
+    return {name: _endpoint(container, endpoint, version) for name, endpoint in container.endpoints.items()}
+
+
+def listed_networks(container: Container) -> dict[str, EndpointSettings]:
+    """In lists dockerd leaves out what names the container has."""
+    found = networks(container)
+    for endpoint in found.values():
+        endpoint.links = endpoint.aliases = endpoint.dns_names = endpoint.driver_opts = None
+    return found
 
 
 def port_list(container: Container) -> list[Port]:
@@ -51,14 +62,29 @@ def _name(number: int, protocol: str) -> str:
     return f"{number}/{protocol}"
 
 
-def _endpoint(container: Container, endpoint: Endpoint) -> EndpointSettings:
+def _aliases(container: Container, endpoint: Endpoint, version: Version) -> list[str] | None:
+    """Older clients look for the container's id among them."""
+    aliases = endpoint.request.aliases
+    if version >= WITHOUT_ID_AMONG_ALIASES or endpoint.network_name in BUILTIN:
+        return aliases
+    return list(dict.fromkeys([*(aliases or []), container.id[:12], container.config.hostname]))
+
+
+def _names(container: Container, endpoint: Endpoint) -> list[str] | None:
+    """They are known from the first start on."""
+    if endpoint.network_name in BUILTIN or container.state.started_at == ZERO_TIME:
+        return None
+    return dns_names(container, endpoint)
+
+
+def _endpoint(container: Container, endpoint: Endpoint, version: Version) -> EndpointSettings:
     request = endpoint.request
     if not is_connected(container):
-        endpoint = Endpoint(network_name=endpoint.network_name, network_id=endpoint.network_id)
+        endpoint = fresh(endpoint)
     return EndpointSettings(
         ipam_config=request.ipam_config,
         links=request.links,
-        aliases=request.aliases,
+        aliases=_aliases(container, endpoint, version),
         mac_address=endpoint.mac_address or request.mac_address,
         driver_opts=request.driver_opts,
         gw_priority=request.gw_priority,
@@ -70,5 +96,5 @@ def _endpoint(container: Container, endpoint: Endpoint) -> EndpointSettings:
         ipv6_gateway=endpoint.gateway6,
         global_ipv6_address=endpoint.ip6_address,
         global_ipv6_prefix_len=endpoint.prefix6_len,
-        dns_names=None if endpoint.network_name in BUILTIN else dns_names(container, endpoint),
+        dns_names=_names(container, endpoint),
     )

@@ -1,6 +1,7 @@
 """What does a new container look like? The request, completed from its image and from this host's defaults. Pure."""
 
 import copy
+import posixpath
 
 from husk.engine.containers.model import Config, HealthConfig, HostConfig, LogConfig
 from husk.engine.host import Host
@@ -14,6 +15,8 @@ JSON_FILE = LogConfig(type="json-file")
 def merge_config(request: Config, image: Config) -> Config:
     """The request completed from its image; raises if there is nothing to run."""
     config = inherit(request, image)
+    if config.working_dir:
+        config.working_dir = "/" + posixpath.normpath(config.working_dir).lstrip("/")
     if config.entrypoint == [""]:
         config.entrypoint = None
     if not config.entrypoint and not config.cmd:

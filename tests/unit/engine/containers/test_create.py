@@ -88,3 +88,8 @@ def test_swap_is_twice_the_memory_unless_asked_otherwise(memory: int, swap: int,
 @pytest.mark.parametrize(("asked", "limit"), [(None, None), (0, None), (-1, None), (-7, None), (5, 5)])
 def test_no_limit_of_processes_has_several_spellings(asked: int | None, limit: int | None) -> None:
     assert complete_host_config(HostConfig(pids_limit=asked), HOST).pids_limit == limit
+
+
+@pytest.mark.parametrize(("given", "kept"), [("/a/b/", "/a/b"), ("//a//b/../c", "/a/c"), ("/", "/"), ("", "")])
+def test_the_working_directory_is_written_down_plainly(given: str, kept: str) -> None:
+    assert merge_config(Config(working_dir=given, cmd=["x"]), Config()).working_dir == kept
