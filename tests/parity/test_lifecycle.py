@@ -1,5 +1,6 @@
 """What the engine answers when a container is moved through its life, also where it cannot go."""
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 from tests.parity.differences import DEFAULT_NETWORK, HOST_CONFIG, NEWER, NOT_PRIVILEGED, refused
@@ -191,6 +192,33 @@ def test_update(pair: Pair) -> None:
         Difference("$(7).body.message", "invalid restart policy 'sometimes'", "invalid restart policy: *", NEWER),
         Difference("$(8).body.message", "maximum retry count cannot *", "invalid restart policy: *", NEWER),
     )
+
+
+def test_signals_to_a_paused_container(pair: Pair) -> None:
+    def script(engine: Engine) -> object:
+        told: dict[str, object] = {}
+        for stop_signal in ("", "SIGTERM", "SIGUSR1"):
+            config = {"Cmd": ["sleep", "60"], **({"StopSignal": stop_signal} if stop_signal else {})}
+            for signal in ("KILL", "TERM", "USR1", "WINCH"):
+                engine.start("box", **config)  # type: ignore[arg-type]
+                engine.http("POST", "/containers/box/pause")
+                answer = engine.post("/containers/box/kill", signal=signal)
+                told[f"paused {stop_signal} {signal}"] = [answer, _settled(engine, signal)]
+                engine.remove("box")
+        return told
+
+    def _settled(engine: Engine, signal: str) -> str:
+        """KILL ends even PID 1, which ignores the others; dockerd thaws it a moment later."""
+        if signal == "KILL":
+            engine.wait("box")
+        deadline = time.monotonic() + 1
+        while (status := engine.get("/containers/box/json")["body"]["State"]["Status"]) == "paused":
+            if time.monotonic() > deadline:
+                break
+            time.sleep(0.05)
+        return str(status)
+
+    pair.same(script)
 
 
 def test_prune(pair: Pair) -> None:

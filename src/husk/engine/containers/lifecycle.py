@@ -275,7 +275,8 @@ class Lifecycle:
         if meant_to_end:
             record.has_been_manually_stopped = True
         if not await self._gave_up_restarting(instance):
-            await self._signal(instance, wanted, thaw=meant_to_end)
+            # As dockerd: without a stop signal of its own every signal is one that it should take now.
+            await self._signal(instance, wanted, thaw=meant_to_end or not record.config.stop_signal)
         if wanted == signals.SIGKILL:
             await within(exit, KILL_PATIENCE)
         else:

@@ -65,5 +65,5 @@ def _until(filters: Filters) -> int | None:
         return None
     moment = parse_timestamp(values[0])
     if moment is None:
-        raise InvalidParameter(f"failed to parse value as time or duration: {values[0]!r}")
+        raise InvalidParameter(f'failed to parse value as time or duration: "{values[0]}"')
     return moment

@@ -245,7 +245,7 @@ class Containers:
     async def _unlink(self, reference: str) -> None:
         """Forget the link `/web/db` of the container web; it stays in what that one has until its next start."""
         name, _, alias = reference.removeprefix("/").rpartition("/")
-        instance = self._index.find(name)
+        instance = self._index.find(name or reference)
         async with instance.lock:
             links = instance.record.host_config.links or []
             kept = [entry for entry in links if alias not in parse_links([entry])]

@@ -86,7 +86,7 @@ def merge(current: HostConfig, request: HostConfig) -> HostConfig:
     for set_before, name in ((current.cpu_period, "CPU Period"), (current.cpu_quota, "CPU Quota")):
         if request.nano_cpus and set_before:
             raise Conflict(f"Conflicting options: Nano CPUs cannot be updated as {name} has already been set")
-    if request.memory > current.memory_swap and request.memory_swap == 0:
+    if request.memory and request.memory > current.memory_swap and request.memory_swap == 0:
         raise Conflict(
             "Memory limit should be smaller than already set memoryswap limit, update the memoryswap at the same time"
         )

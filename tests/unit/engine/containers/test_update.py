@@ -14,6 +14,12 @@ def test_zero_leaves_things_as_they_are():
     assert merge(current, HostConfig()) == current
 
 
+def test_a_container_with_endless_swap_can_be_updated():
+    current = HostConfig(memory=64 << 20, memory_swap=-1)
+    assert merge(current, HostConfig(cpu_shares=5)).cpu_shares == 5
+    assert merge(current, HostConfig(memory_reservation=32 << 20)).memory_reservation == 32 << 20
+
+
 def test_what_is_given_is_taken():
     current = HostConfig(memory=64 * MIB, memory_swap=128 * MIB, binds=["/a:/b"])
     merged = merge(current, HostConfig(memory=32 * MIB, cpuset_cpus="0", restart_policy=RestartPolicy(name="always")))
