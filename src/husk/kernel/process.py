@@ -99,6 +99,8 @@ def stop_ignoring_signals() -> None:
     """What we start inherits what we ignore, and `nohup` or a shell's `&` may have made us ignore something.
 
     SIGPIPE and SIGXFSZ are Python's own doing, and undone for every child by `subprocess`.
+    The two that glibc keeps for itself (32, 33; ignored below `make` and whatever else uses posix_spawn) no program of
+    it can change, and every one of it sets them itself before it uses them.
     """
     for number in signal.valid_signals() - {signal.SIGPIPE, signal.SIGXFSZ}:
         if signal.getsignal(number) is signal.SIG_IGN:

@@ -51,17 +51,19 @@ async def test_only_the_passed_descriptors_reach_the_program() -> None:
 
 
 async def test_ignored_signals_are_not_inherited() -> None:
-    mine = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)}
+    mine = {number: signal.getsignal(number) for number in signal.valid_signals()}
     try:
         signal.signal(signal.SIGQUIT, signal.SIG_IGN)
         process.stop_ignoring_signals()
         status = (await process.run(["/bin/cat", "/proc/self/status"])).stdout.decode()
     finally:
         for number, handler in mine.items():
-            signal.signal(number, handler)
+            if handler is signal.SIG_IGN:
+                signal.signal(number, handler)
+        signal.signal(signal.SIGQUIT, mine[signal.SIGQUIT])
     mask = int(next(line for line in status.splitlines() if line.startswith("SigIgn:")).split()[1], 16)
-    # Other tests of this process may have made it ignore other signals.
-    assert not [number for number in (*mine, signal.SIGPIPE) if mask >> (number - 1) & 1]
+    ignored = {number for number in range(1, 65) if mask >> (number - 1) & 1}
+    assert ignored <= {32, 33}, "glibc's own two, which it ignores in what posix_spawn starts: `make` is such a parent"
 
 
 async def test_a_program_that_takes_too_long_is_killed() -> None:
