@@ -73,14 +73,19 @@ class Engine:
             raise SystemExit(f"{self.name}: docker {' '.join(arguments)}: {done.stderr.decode(errors='replace')}")
 
     def processes(self) -> Iterator[Path]:
-        """Where /proc tells about the processes that belong to the engine: its session, its monitors and shims."""
-        for entry in Path("/proc").iterdir():
-            if not entry.name.isdigit():
-                continue
+        """Where /proc tells about the processes that belong to the engine: its session, monitors, shims and workers."""
+        program = Path(f"/proc/{self.process.pid}/exe")
+        own = os.readlink(program) if program.is_symlink() else ""
+        workers = {self.process.pid}
+        for entry in sorted(Path("/proc").glob("[0-9]*"), key=lambda entry: int(entry.name)):
             with contextlib.suppress(OSError):
                 command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+                exe = os.readlink(entry / "exe")
+                if parent in workers and exe == own:
+                    workers.add(int(entry.name))
                 mine = os.getsid(int(entry.name)) == self.process.pid or f"{self.directory}/" in command
-                if mine and Path(os.readlink(entry / "exe")).name not in ("docker", "busybox"):
+                if (mine or int(entry.name) in workers) and Path(exe).name not in ("docker", "busybox"):
                     yield entry
 
     def pss(self) -> float:
