@@ -1,7 +1,7 @@
 """How does memory that is not needed any more get back to the host? By telling glibc's malloc not to keep it.
 
 By default it gives threads pools of their own, which seldom shrink: each of ours in which libnftables once worked kept
-up to 17 MB of nothing. Python needs no such pools, for its threads take turns. With one pool, and large pieces taken from
+up to 17 MB of nothing. Python needs no such pools: its threads take turns. With one pool, and large pieces taken from
 the kernel directly, an idle daemon measured 42 MiB instead of 55 (`bench/containers.py`).
 """
 
