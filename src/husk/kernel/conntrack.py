@@ -7,30 +7,38 @@ where a port led before, or to nowhere, for as long as it goes on.
 import socket
 import struct
 from collections.abc import Collection
+from ipaddress import IPv4Address
 
 from husk.kernel.netlink import Message, NetlinkSocket, attribute, attributes
 
 _NETFILTER = 12
 _GET, _DELETE = 0x101, 0x102
 _ORIGINAL = 1
-_TUPLE_PROTOCOL = 2
+_TUPLE_ADDRESSES, _TUPLE_PROTOCOL = 1, 2
+_DESTINATION = 2
 _PROTOCOL_NUMBER = 1
 _DESTINATION_PORT = 3
 
 _FAMILY = struct.Struct("=BBH")
 
 
-def forget_udp(ports: Collection[int]) -> None:
-    """Forget all UDP conversations that were begun with one of these ports of the host. Blocks."""
+def forget_udp(ports: Collection[int], addresses: Collection[IPv4Address] = ()) -> None:
+    """Forget all UDP conversations that were begun with one of these ports, or with one of these addresses. Blocks."""
     with NetlinkSocket(_NETFILTER) as netlink:
         everything = _FAMILY.pack(socket.AF_UNSPEC, 0, 0)
         for payload in netlink.dump(Message(_GET, 0, everything, "list conversations")):
             header = _FAMILY.pack(payload[0], 0, 0)
             original = attributes(payload[_FAMILY.size :]).get(_ORIGINAL, b"")
-            if _port(original) in ports:
+            port = _port(original)
+            if port is not None and (port in ports or _destination(original) in addresses):
                 message = Message(_DELETE, 0, header + attribute(_ORIGINAL | 0x8000, original), "forget a conversation")
                 # It may have ended by itself meanwhile.
                 netlink.attempt([message])
+
+
+def _destination(original: bytes) -> IPv4Address | None:
+    address = attributes(attributes(original).get(_TUPLE_ADDRESSES, b"")).get(_DESTINATION)
+    return IPv4Address(address) if address is not None else None
 
 
 def _port(original: bytes) -> int | None:

@@ -6,6 +6,7 @@ a virtual address that has no target is refused: the address is the host's own, 
 """
 
 import ipaddress
+import logging
 import re
 import threading
 from collections.abc import Sequence
@@ -13,10 +14,12 @@ from ipaddress import IPv4Address, IPv4Interface
 from typing import NamedTuple
 
 from husk.errors import SystemFault
-from husk.kernel import rtnetlink
+from husk.kernel import conntrack, rtnetlink
 from husk.kernel.netlink import NetlinkSocket
 from husk.kernel.nftables import Nftables
 from husk.network.firewall import validate_interface, validate_table
+
+log = logging.getLogger(__name__)
 
 _TABLE = """\
 add table ip {table}
@@ -129,6 +132,7 @@ class Balancer:
         with self._lock:
             if self._present:
                 self._nftables.run(ruleset(self._table, self._present))
+                _redirect(NOTHING, self._present)
 
     def change(self, balance: Balance) -> None:
         """Make it so; nothing happens when it is so already."""
@@ -144,6 +148,7 @@ class Balancer:
                 [(a.interface, a.address) for a in old.addresses], [(a.interface, a.address) for a in balance.addresses]
             )
             self._present = balance
+            _redirect(old, balance)
 
     def remove(self) -> None:
         """Delete the table; nothing happens when there is none."""
@@ -153,6 +158,34 @@ class Balancer:
 
     def _exists(self) -> bool:
         return f"table ip {self._table}\n" in self._nftables.run("list tables\n")
+
+
+def _redirect(old: Balance, new: Balance) -> None:
+    """Let conversations over UDP find their way anew where it has changed: they keep the one they began with."""
+    ports, addresses = changed(old, new)
+    if not ports and not addresses:
+        return
+    try:
+        conntrack.forget_udp(ports, addresses)
+    except OSError as error:
+        log.warning("running UDP conversations may miss that tasks have changed: %s", error)
+
+
+def changed(old: Balance, new: Balance) -> tuple[set[int], set[IPv4Address]]:
+    """The ports of UDP that lead elsewhere now, and the virtual addresses that have lost a target. Pure.
+
+    What went to a port that led nowhere came to the host itself; what went to such an address was refused.
+    """
+    before, after = _udp(old), _udp(new)
+    virtual = {address.address: set(address.targets) for address in new.addresses}
+    return (
+        {port for port in before | after if before.get(port, set()) - after.get(port, set()) or not before.get(port)},
+        {IPv4Address(a.address) for a in old.addresses if set(a.targets) - virtual.get(a.address, set())},
+    )
+
+
+def _udp(balance: Balance) -> dict[int, set[str]]:
+    return {port.port: set(port.targets) for port in balance.ports if port.protocol == "udp" and port.targets}
 
 
 def _set_addresses(old: Sequence[tuple[str, str]], new: Sequence[tuple[str, str]]) -> None:

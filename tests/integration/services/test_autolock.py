@@ -32,6 +32,7 @@ def lock(daemon: Daemon) -> str:
 def test_a_restart_locks_it_until_it_gets_its_key(fresh_swarm: Swarm) -> None:
     swarm, daemon = fresh_swarm, fresh_swarm.daemon
     daemon.docker("secret", "create", "key", "-", input=VALUE)
+    daemon.docker("network", "create", "-d", "overlay", "mesh")
     swarm.create("web", "--secret", "key")
     swarm.create("plain")
     before = swarm.settles("web", 1) + swarm.settles("plain", 1)
@@ -50,6 +51,7 @@ def test_a_restart_locks_it_until_it_gets_its_key(fresh_swarm: Swarm) -> None:
         ("secret", "ls"),
         ("node", "ls"),
         ("network", "create", "-d", "overlay", "more"),
+        ("network", "rm", "mesh"),
         ("swarm", "unlock-key"),
         ("swarm", "update", "--autolock=false"),
     ):
@@ -60,6 +62,8 @@ def test_a_restart_locks_it_until_it_gets_its_key(fresh_swarm: Swarm) -> None:
     refused = daemon.docker("swarm", "leave", check=False)
     assert "Please unlock it first or use `--force`" in refused.stderr
     assert state(daemon) == "locked"
+    daemon.docker("network", "prune", "-f")
+    assert daemon.http("GET", "/networks/mesh").status == 200
     running = daemon.docker("ps", "-q", "--no-trunc").stdout.split()
     assert set(running) == set(before), "what runs goes on"
 

@@ -4,9 +4,11 @@ import random
 import socket
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from tests.integration.networks.conftest import serving
 from tests.support.swarm import Swarm
 from tests.support.waiting import until
 
@@ -38,6 +40,12 @@ def ask(port: int) -> str:
             return channel.recv(100).decode().strip()
     except OSError:
         return ""
+
+
+def sandbox(swarm: Swarm, container: str) -> Path:
+    """The network namespace of a running container."""
+    pid = swarm.daemon.http("GET", f"/containers/{container}/json").json()["State"]["Pid"]
+    return Path(f"/proc/{pid}/ns/net")
 
 
 def lookup(swarm: Swarm, client: str, name: str) -> list[str]:
@@ -109,6 +117,13 @@ def test_round_robin_by_name(swarm: Swarm, network: str) -> None:
     client = daemon.docker("run", "-d", "--network", network, "busybox", "sleep", "600").stdout.strip()
     assert lookup(swarm, client, "web") == lookup(swarm, client, "tasks.web") == addresses(swarm, "web", network)
     assert not swarm.inspect("web")["Endpoint"].get("VirtualIPs")
+    swarm.update("web", "--endpoint-mode", "vip", "--update-parallelism", "0", "--update-monitor", "100ms")
+    until(lambda: swarm.update_state("web") == "completed", "it is changed")
+    [virtual] = swarm.inspect("web")["Endpoint"]["VirtualIPs"]
+    assert lookup(swarm, client, "web") == [virtual["Addr"].partition("/")[0]]
+    swarm.update("web", "--endpoint-mode", "dnsrr")
+    until(lambda: swarm.update_state("web") == "completed", "it is changed back")
+    assert lookup(swarm, client, "web") == addresses(swarm, "web", network)
 
 
 def test_virtual_addresses_are_kept_and_given_back(fresh_swarm: Swarm) -> None:
@@ -195,3 +210,26 @@ def test_sighup_writes_the_rules_again(swarm: Swarm) -> None:
     subprocess.run(["nft", "flush", "set", "ip", table, "virtual"], check=True)
     daemon.reload()
     until(lambda: "elements" in subprocess.run(listing, capture_output=True, text=True).stdout, "it is back")
+
+
+def test_a_conversation_over_udp_survives_its_task(swarm: Swarm) -> None:
+    port = free_port()
+    swarm.create("names", "--publish", f"{port}:53/udp")
+    [first] = swarm.settles("names", 1)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as channel:
+        channel.connect(("127.0.0.1", port))
+        channel.settimeout(0.5)
+
+        def answered() -> bool:
+            try:
+                channel.send(b"who?")
+                return bool(channel.recv(100))
+            except OSError:
+                return False
+
+        with serving(sandbox(swarm, first), 53, socket.SOCK_DGRAM):
+            until(answered, "it answers")
+        swarm.daemon.docker("rm", "-f", first)
+        until(lambda: swarm.settled("names", 1) not in ([], [first]), "it is replaced")
+        with serving(sandbox(swarm, swarm.containers("names")[0]), 53, socket.SOCK_DGRAM):
+            until(answered, "the same conversation goes on with the next task")

@@ -166,3 +166,22 @@ def test_an_image_that_is_gone_and_comes_back(swarm: Swarm) -> None:
     swarm.settles("web", 1)
     swarm.remove_all()
     daemon.docker("rmi", "127.0.0.1:9/mine:1")
+
+
+def test_what_is_due_survives_the_daemon(fresh_swarm: Swarm) -> None:
+    """A restart that is delayed, a job that ends meanwhile, an update that waits between its slots."""
+    swarm = fresh_swarm
+    swarm.create("late", "--restart-delay", "3s")
+    swarm.create("job", "--mode", "replicated-job", "--replicas", "2", args=["sleep", "1"])
+    swarm.create("slow", "--replicas", "2", "--update-delay", "3s", "--update-monitor", "100ms")
+    [container], slow = swarm.settles("late", 1), set(swarm.settles("slow", 2))
+    swarm.daemon.docker("kill", container)
+    swarm.update("slow", "--env-add", "A=1")
+    until(lambda: len(slow & set(swarm.containers("slow"))) == 1, "the first slot is replaced")
+    until(lambda: swarm.states("late") == ["failed"], "its end is seen")
+    swarm.daemon.kill9()
+    swarm.daemon.start()
+    swarm.settles("late", 1)
+    until(lambda: swarm.update_state("slow") == "completed", "the update goes on")
+    assert not slow & set(swarm.settles("slow", 2))
+    until(lambda: swarm.states("job") == ["complete"] * 2, "the job is done, and no more than once")

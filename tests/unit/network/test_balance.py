@@ -5,7 +5,7 @@ import ipaddress
 import pytest
 
 from husk.errors import InvalidParameter
-from husk.network.balance import NOTHING, Balance, BalancedPort, VirtualAddress, is_whole, ruleset
+from husk.network.balance import NOTHING, Balance, BalancedPort, VirtualAddress, changed, is_whole, ruleset
 
 
 def rules(balance: Balance) -> list[str]:
@@ -93,3 +93,18 @@ def test_a_table_that_lacks_something_is_not(missing):
     elif missing != "10.0.0.8, ":
         del cut[next(number for number, line in enumerate(cut) if missing in line)]
     assert not is_whole("\n".join(cut), BALANCE)
+
+
+def test_whose_conversations_must_find_their_way_anew():
+    before = Balance(
+        (VirtualAddress("br0", "10.0.0.9", ("10.0.0.2", "10.0.0.3")), VirtualAddress("br0", "10.0.0.8", ("10.0.0.4",))),
+        (BalancedPort("udp", 53, 53, ("10.0.0.2",)), BalancedPort("tcp", 80, 80, ("10.0.0.2",))),
+    )
+    assert changed(before, before) == (set(), set())
+    assert changed(NOTHING, before) == ({53}, set()), "until now they came to the host itself"
+    after = Balance(
+        (VirtualAddress("br0", "10.0.0.9", ("10.0.0.3", "10.0.0.5")), before.addresses[1]),
+        (BalancedPort("udp", 53, 53, ("10.0.0.3",)), BalancedPort("tcp", 80, 80, ("10.0.0.3",))),
+    )
+    assert changed(before, after) == ({53}, {ipaddress.IPv4Address("10.0.0.9")})
+    assert changed(before, NOTHING) == ({53}, {ipaddress.IPv4Address("10.0.0.9"), ipaddress.IPv4Address("10.0.0.8")})

@@ -14,5 +14,6 @@ Modules: `model` (the types), `cluster` (the swarm, its one node, the versions o
 and tasks), `updates` (rolling update, pure part of the planner), `planner`, `placement` (constraints), `containers`
 (task → container configuration), `reconciler`, `runner` (work on single tasks that takes time), `endpoints` (virtual
 addresses, names, published ports), `objects` (secrets and configs, sealed), `delivery` (those as files in tasks),
-`networks` (ingress, who needs which), `privileges`, `validate`, `defaults`, `service` (what the edge calls).
+`networks` (ingress, who needs which), `pulling` (credentials for images), `following` (who waits for new tasks),
+`privileges`, `validate`, `defaults`, `service` (what the edge calls).
 """

@@ -86,7 +86,7 @@ class SwarmNetworks:
 
     def needed(self, network: Network) -> bool:
         """Does it belong to the swarm's own, or to a service, whether that has tasks now or not?"""
-        return network.ingress or bool(self.users(network))
+        return network.ingress or (network.scope == "swarm" and self._cluster.locked) or bool(self.users(network))
 
     def users(self, network: Network) -> list[Service]:
         """The services that are declared to be on a network."""
@@ -94,6 +94,9 @@ class SwarmNetworks:
 
     async def let_go(self, network: Network) -> None:
         """A network is to be removed: refuse it while services need it; wait for tasks that are about to leave it."""
+        if self._cluster.active:
+            # Raises while it is locked.
+            _ = self._cluster.swarm
         if users := self.users(network):
             raise InvalidParameter(
                 _REFUSED + f"ingress network cannot be removed because service {users[0].id} depends on it"

@@ -318,7 +318,9 @@ def _runs(spec: ServiceSpec, ports: list[PortConfig]) -> bytes:
     host_ports = [port for port in ports if port.publish_mode == "host"]
     template = msgspec.structs.replace(spec.task_template, restart_policy=None, placement=None)
     job = spec.mode if spec.mode.is_job else None
-    return msgspec.json.encode([template, spec.networks, host_ports, any_ingress(ports), job])
+    # Under which names a task is known depends on whether the service has an address of its own.
+    named = spec.endpoint_spec is not None and spec.endpoint_spec.mode == "dnsrr"
+    return msgspec.json.encode([template, spec.networks, host_ports, any_ingress(ports), named, job])
 
 
 def _service_matches(service: Service, filters: Filters) -> bool:
