@@ -233,3 +233,14 @@ def test_a_conversation_over_udp_survives_its_task(swarm: Swarm) -> None:
         until(lambda: swarm.settled("names", 1) not in ([], [first]), "it is replaced")
         with serving(sandbox(swarm, swarm.containers("names")[0]), 53, socket.SOCK_DGRAM):
             until(answered, "the same conversation goes on with the next task")
+
+
+def test_a_port_that_somebody_else_has_is_taken_when_it_is_free(swarm: Swarm) -> None:
+    port = free_port()
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        other.bind(("0.0.0.0", port))
+        other.listen()
+        swarm.create("web", "--publish", f"{port}:80", args=SERVER)
+        [container] = swarm.settles("web", 1)
+    assert until(lambda: ask(port), "it is taken") == container[:12]

@@ -1,6 +1,8 @@
 """The swarm of one that an engine can be, and its node."""
 
+import contextlib
 import json
+import sqlite3
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -185,3 +187,24 @@ def test_two_that_change_a_service_at_once(swarm: Swarm) -> None:
         answers = list(pool.map(lambda spec: daemon.http("POST", path, spec), specs))
     assert sorted(answer.status for answer in answers) == [200, 400, 400, 400]
     assert all("update out of sequence" in answer.message for answer in answers if answer.status == 400)
+
+
+def test_a_daemon_that_dies_while_it_leaves(fresh_daemon: Daemon) -> None:
+    """The swarm's own record goes first: the next daemon finishes the rest."""
+    daemon = fresh_daemon
+    daemon.docker("swarm", "init")
+    swarm = Swarm(daemon)
+    daemon.docker("network", "create", "-d", "overlay", "mesh")
+    daemon.docker("secret", "create", "key", "-", input="x")
+    swarm.create("web", "--network", "mesh", "--secret", "key")
+    swarm.settles("web", 1)
+    daemon.kill9()
+    with contextlib.closing(sqlite3.connect(daemon.config.data_root / "state.db")) as state, state:
+        state.execute("DELETE FROM document WHERE kind = 'swarm'")
+    daemon.start()
+    assert not daemon.docker("ps", "-aq").stdout
+    assert "overlay" not in daemon.docker("network", "ls").stdout
+    assert not list(daemon.config.data_root.glob("swarm.*"))
+    daemon.docker("swarm", "init")
+    assert daemon.http("GET", "/services").json() == daemon.http("GET", "/secrets").json() == []
+    daemon.docker("swarm", "leave", "--force")

@@ -31,6 +31,7 @@ from husk.api.types.services import (
     SwarmDocument,
     TaskDocument,
 )
+from husk.engine.logs.options import DRIVERS
 from husk.engine.networks.model import Network
 from husk.engine.services.cluster import Swarm
 from husk.engine.services.defaults import with_defaults
@@ -138,7 +139,7 @@ def _attachment(network: Network, address: str) -> NetworkAttachmentDocument:
 
 def node_document(swarm: Swarm, facts: NodeFacts, version: str) -> NodeDocument:
     plugins = [{"Type": "Network", "Name": name} for name in ("bridge", "host", "ipvlan", "macvlan", "null", "overlay")]
-    plugins += [{"Type": "Log", "Name": "json-file"}, {"Type": "Volume", "Name": "local"}]
+    plugins += [{"Type": "Log", "Name": name} for name in sorted(DRIVERS)] + [{"Type": "Volume", "Name": "local"}]
     return NodeDocument(
         id=swarm.node_id,
         version=ObjectVersion(index=swarm.node_version),

@@ -30,8 +30,8 @@ class Balancing:
         self._held: dict[tuple[str, int], PublishedPort] = {}
         self._refused: set[tuple[str, int]] = set()
 
-    async def apply(self, services: Sequence[VirtualService], ports: Sequence[BalancedPort]) -> None:
-        """Make exactly these services and ports reachable."""
+    async def apply(self, services: Sequence[VirtualService], ports: Sequence[BalancedPort]) -> bool:
+        """Make exactly these services and ports reachable; whether all are, for somebody else may have a port."""
         lives = {live.record.id: live for live in self._roster.by_name.values() if live.bridged}
         self._name(lives, services)
         addresses = tuple(
@@ -40,6 +40,7 @@ class Balancing:
             if service.network_id in lives
         )
         await asyncio.to_thread(self.balancer.change, Balance(addresses, tuple(self._hold(ports))))
+        return not self._refused
 
     async def remove(self) -> None:
         """Nothing of it stays on the host."""

@@ -36,8 +36,8 @@ class Endpoints:
         service.virtual_ips = kept
         return True
 
-    async def settle(self) -> None:
-        """Make networks and ports of the host lead to the tasks that run now."""
+    async def settle(self) -> bool:
+        """Make networks and ports of the host lead to the tasks that run now; whether all do."""
         for service in list(self._store.services.values()):
             if await self.assign(service) and self._store.services.get(service.id) is service:
                 await self._store.save(service)
@@ -52,7 +52,7 @@ class Endpoints:
                 running.setdefault(task.service_id, []).append(container)
         services = list(self._store.services.values())
         names = {network.id: network.name for network in self._networks.listing()}
-        await self._networks.balancing.apply(
+        return await self._networks.balancing.apply(
             [virtual for s in services for virtual in virtual_services(s, running.get(s.id, []), names)],
             [port for s in services for port in balanced_ports(s, running.get(s.id, []), names)],
         )

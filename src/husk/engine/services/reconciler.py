@@ -34,6 +34,8 @@ log = logging.getLogger(__name__)
 ROUNDS = 20
 # When something keeps failing, or when an event was missed.
 RETRY_NS = 10**9
+# When somebody else has a port that a service publishes.
+PORT_RETRY_NS = 5 * 10**9
 WATCHED = Filters({"type": ["container"], "event": ["die", "destroy", "start", "health_status"]})
 
 
@@ -99,7 +101,8 @@ class Reconciler:
             if self._cluster.active and (alarm := await self._tend(service)):
                 alarms.append(alarm)
         try:
-            await self._endpoints.settle()
+            if not await self._endpoints.settle():
+                alarms.append(now_ns() + PORT_RETRY_NS)
         except (HuskError, OSError) as error:
             log.warning("services are not reachable as they should be: %s", error)
             alarms.append(now_ns() + RETRY_NS)
