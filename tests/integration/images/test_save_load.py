@@ -21,6 +21,7 @@ import zstandard
 from tests.support.daemon import Daemon
 from tests.support.dockerd import Dockerd
 from tests.support.images import busybox_layer, forget_images, stored
+from tests.support.platforms import Platforms
 from tests.support.registry import Registry, digest_of, make_image, push_image, tar_of
 from tests.support.waiting import until
 
@@ -210,6 +211,18 @@ def test_docker_loads_what_husk_saved(daemon: Daemon, dockerd: Dockerd) -> None:
         assert dockerd.docker("image", "inspect", "-f", "{{.Id}}", loaded).stdout.strip() == expected
     (layers,) = (json.loads(dockerd.docker("image", "inspect", "-f", "{{json .RootFS.Layers}}", "to/docker:1").stdout),)
     assert layers == daemon.http("GET", "/images/to/docker:1/json").json()["RootFS"]["Layers"]
+
+
+def test_docker_loads_this_hosts_platform_of_several(daemon: Daemon, dockerd: Dockerd) -> None:
+    both = Platforms()
+    load(daemon, both.layout("docker.io/library/several:1"))
+    dockerd.docker_bytes("load", input=save(daemon, "several:1"))
+    assert dockerd.docker("images", "-q", "--no-trunc", "several:1").stdout.strip() == both.amd.config_digest
+    theirs = dockerd.docker_bytes("save", "several:1").stdout
+    dockerd.docker("rmi", "several:1")
+    daemon.docker("rmi", "several:1")
+    load(daemon, theirs)
+    assert daemon.docker("run", "--rm", "several:1").stdout == "amd64 0"
 
 
 def test_husk_loads_what_docker_saved(daemon: Daemon, dockerd: Dockerd) -> None:

@@ -36,11 +36,12 @@ class Importer:
             received = 0
             async with aclosing(self._registry.download(url)) as download:
                 async for chunk, total in download:
+                    if not received:  # before that, an address with nothing behind it is answered with a status
+                        report(Progress(status=f"Downloading from {url}"))
                     received += len(chunk)
                     report(Progress(status="Importing", current=received, total=total))
                     yield chunk
 
-        report(Progress(status=f"Downloading from {url}"))
         return await self.import_stream(chunks(), url, options, report)
 
     async def import_stream(

@@ -67,7 +67,8 @@ class Puller:
         content = [manifest.config.digest, resolved.descriptor.digest, fetched.descriptor.digest]
         try:
             async with self._store.pins.hold([*chain, *content]):
-                await self._fetch_layers(reference, manifest, document, auth, report)
+                if self._store.index.get(manifest.config.digest) is None or not self._has_layers(chain):
+                    await self._fetch_layers(reference, manifest, document, auth, report)
                 family = _family(fetched, index, resolved, manifest) if index is not None else None
                 new = await self._record(reference, fetched, resolved, family, config, document)
         except BaseException:
@@ -93,6 +94,9 @@ class Puller:
         if not isinstance(manifest, ImageManifest):
             raise InvalidParameter("an image index inside an image index is not supported")
         return inner, manifest, parsed
+
+    def _has_layers(self, chain: list[str]) -> bool:
+        return all(self._store.layers.get(chain_id) is not None for chain_id in chain)
 
     async def _fetch_layers(
         self,
