@@ -1,6 +1,7 @@
 """`docker compose` v2 against a real daemon: whole projects, as their users run them."""
 
 import json
+import os
 import random
 import re
 import signal
@@ -346,7 +347,7 @@ def test_up_in_the_foreground(project: Project) -> None:
         for line in running.stdout:
             if "| ready" in line:
                 break
-        running.send_signal(signal.SIGINT)
+        os.killpg(running.pid, signal.SIGINT)
         running.stdout.read()
         assert running.wait(20) in (0, 130)
     assert project.output("logs", "--no-log-prefix", "base").splitlines()[-1] == "leaving"
@@ -557,7 +558,7 @@ def test_events_and_ls_tell_about_the_project(project: Project) -> None:
         until(comes_through, "an event arrives")
         project("stop")
         until(lambda: any(event["action"] == "stop" for event in seen), "the last event is here")
-        events.terminate()
+        os.killpg(events.pid, signal.SIGTERM)
         reader.join()
     assert {event["service"] for event in seen} == {"app"}
     assert {"create", "start", "die", "stop"} <= {event["action"] for event in seen}

@@ -5,10 +5,12 @@ project("up", "-d", "--wait")
 assert project.services()["web-1"]["State"] == "running"
 """
 
+import contextlib
 import json
 import os
+import signal
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -69,9 +71,11 @@ class Project:
             raise CommandFailed(f"compose {' '.join(arguments)} ended with {done.returncode}\n{said}")
         return done
 
-    def process(self, *arguments: str) -> subprocess.Popen[str]:
-        """A command that goes on; the caller ends it (`with`)."""
-        return subprocess.Popen(
+    @contextlib.contextmanager
+    def process(self, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+        """A command that goes on. Command and plugin are a process group of their own, as at a terminal: the signal of
+        Ctrl-C goes to both (`os.killpg`). What is left of them at the end is killed."""
+        running = subprocess.Popen(
             ["docker", "compose", *arguments],
             cwd=self.directory,
             env=self.environment,
@@ -79,7 +83,14 @@ class Project:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            process_group=0,
         )
+        with running:
+            try:
+                yield running
+            finally:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(running.pid, signal.SIGKILL)
 
     def output(self, *arguments: str) -> str:
         return self(*arguments).stdout

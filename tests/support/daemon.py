@@ -133,7 +133,8 @@ class Daemon(Client):
     def close(self) -> list[str]:
         """Remove all containers, end the daemon, clean up after it. What it should have cleaned itself is returned."""
         try:
-            with contextlib.suppress(AssertionError):
+            # Also when there is no docker command.
+            with contextlib.suppress(AssertionError, OSError):
                 if self.process is None:
                     self.start()
                 self.remove_containers()
