@@ -14,6 +14,9 @@ from tests.support.parity import ANY, API, Difference, Engine, Pair
 from tests.support.platforms import Platforms
 from tests.support.registry import Registry, push_image, tar_of
 
+PASSING = ("Waiting", "Downloading", "Verifying Checksum", "Download complete", "Extracting", "Pushing")
+"""Steps of a progress that both leave out when the next one follows soon enough."""
+
 LOWER = "invalid reference format: repository name must be lowercase"
 LOWER_NEW = "invalid reference format: repository name (library/Upper) must be lowercase"
 
@@ -35,7 +38,7 @@ def lines(engine: Engine, method: str, path: str, body: object = None, /, **quer
     for record in records:
         record.pop("progressDetail", None)
         record.pop("progress", None)
-        if record not in told and record.get("status") not in ("Downloading", "Pushing", "Waiting", "Extracting"):
+        if record not in told and record.get("status") not in PASSING:
             told.append(record)
     return [answer.status, *told]
 

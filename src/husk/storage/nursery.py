@@ -12,6 +12,7 @@ wanted: then there is a new one.
 import asyncio
 import json
 import os
+import signal
 import socket
 import sys
 from collections.abc import Sequence
@@ -19,8 +20,9 @@ from pathlib import Path
 
 import husk
 from husk.errors import SystemFault
-from husk.kernel.process import Child, reap_later, spawn
+from husk.kernel.process import Child, reap_later, send_signal, spawn
 from husk.storage.forker import LARGEST_REQUEST
+from husk.tasks import Tasks
 
 _PATIENCE = 60.0
 
@@ -31,12 +33,22 @@ class Nursery:
     def __init__(self) -> None:
         self._channel: socket.socket | None = None
         self._turn = asyncio.Lock()
+        self._tasks = Tasks()
 
     async def spawn(self, module: str, arguments: Sequence[str], descriptors: Sequence[int]) -> Child:
         """Run `module`'s main with the first two `descriptors` as its standard input and output.
 
-        A third one stays open in it under a number that is its last argument.
+        A third one stays open in it under a number that is its last argument. Whoever is cancelled here gets away when
+        no worker is there: one that is born afterwards would make files where its caller has cleaned up.
         """
+        asking = self._tasks.spawn(self._spawn(module, arguments, descriptors), f"start {module}", awaited=True)
+        try:
+            return await asyncio.shield(asking)
+        except asyncio.CancelledError:
+            await asyncio.shield(self._tasks.spawn(_end(asking), f"end {module}"))
+            raise
+
+    async def _spawn(self, module: str, arguments: Sequence[str], descriptors: Sequence[int]) -> Child:
         request = json.dumps([module, list(arguments)]).encode()
         if len(request) > LARGEST_REQUEST:
             raise SystemFault(f"a worker cannot have {len(request)} bytes of arguments")
@@ -68,7 +80,7 @@ class Nursery:
         try:
             socket.send_fds(channel, [request], list(descriptors))
             async with asyncio.timeout(_PATIENCE):
-                await _readable(channel)
+                await _readable(channel.fileno())
             answer, received, _, _ = socket.recv_fds(channel, 4096, 1)
         except TimeoutError:
             self.close()
@@ -82,6 +94,17 @@ class Nursery:
         if answer != b"ok":
             raise SystemFault(answer.decode(errors="replace"))
         return Child(_pid(received[0]), received[0])
+
+
+async def _end(asking: asyncio.Task[Child]) -> None:
+    """Kill a worker as soon as it is there, and wait until it is gone."""
+    await asyncio.wait({asking})
+    if asking.cancelled() or asking.exception() is not None:
+        return
+    child = asking.result()
+    send_signal(child.pidfd, signal.SIGKILL)
+    await _readable(child.pidfd)
+    reap_later(child)
 
 
 def _start() -> socket.socket:
@@ -110,11 +133,11 @@ def _pid(pidfd: int) -> int:
     return -1
 
 
-async def _readable(channel: socket.socket) -> None:
+async def _readable(descriptor: int) -> None:
     loop = asyncio.get_running_loop()
     waiting = asyncio.Event()
     # A number of our own: close() may give this one away while the loop still watches it.
-    watched = os.dup(channel.fileno())
+    watched = os.dup(descriptor)
     loop.add_reader(watched, waiting.set)
     try:
         await waiting.wait()

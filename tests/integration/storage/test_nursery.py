@@ -76,6 +76,31 @@ async def test_who_is_cancelled_while_waiting_disturbs_nobody(root: Path):
         assert await look(one, root) == "found"
 
 
+async def test_who_is_cancelled_leaves_no_worker(root: Path):
+    """One that is born late would write where its caller has cleaned up."""
+    async with nursery() as one:
+        for turns in range(6):
+            # It waits for its input, and holds its output open as long as it lives.
+            stdin, input_end = os.pipe()
+            output_end, stdout = os.pipe2(os.O_NONBLOCK)
+            try:
+                arguments = [str(root), str(root / f"blob{turns}"), "-", "0"]
+                spawning = asyncio.get_running_loop().create_task(
+                    one.spawn("husk.storage.unpack", arguments, [stdin, stdout])
+                )
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+                spawning.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await spawning
+                os.close(stdout)
+                assert os.read(output_end, 1) == b"", "nobody has it open any more"
+            finally:
+                for end in (stdin, input_end, output_end):
+                    os.close(end)
+        assert await look(one, root) == "found"
+
+
 async def test_arguments_that_are_too_long_are_an_error(root: Path):
     async with nursery() as one:
         with pytest.raises(SystemFault, match="arguments"):
