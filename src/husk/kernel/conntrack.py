@@ -7,7 +7,7 @@ where a port led before, or to nowhere, for as long as it goes on.
 import socket
 import struct
 from collections.abc import Collection
-from ipaddress import IPv4Address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from husk.kernel.netlink import Message, NetlinkSocket, attribute, attributes
 
@@ -15,14 +15,14 @@ _NETFILTER = 12
 _GET, _DELETE = 0x101, 0x102
 _ORIGINAL = 1
 _TUPLE_ADDRESSES, _TUPLE_PROTOCOL = 1, 2
-_DESTINATION = 2
+_DESTINATION, _DESTINATION_6 = 2, 4
 _PROTOCOL_NUMBER = 1
 _DESTINATION_PORT = 3
 
 _FAMILY = struct.Struct("=BBH")
 
 
-def forget_udp(ports: Collection[int], addresses: Collection[IPv4Address] = ()) -> None:
+def forget_udp(ports: Collection[int], addresses: Collection[IPv4Address | IPv6Address] = ()) -> None:
     """Forget all UDP conversations that were begun with one of these ports, or with one of these addresses. Blocks."""
     with NetlinkSocket(_NETFILTER) as netlink:
         everything = _FAMILY.pack(socket.AF_UNSPEC, 0, 0)
@@ -36,9 +36,10 @@ def forget_udp(ports: Collection[int], addresses: Collection[IPv4Address] = ()) 
                 netlink.attempt([message])
 
 
-def _destination(original: bytes) -> IPv4Address | None:
-    address = attributes(attributes(original).get(_TUPLE_ADDRESSES, b"")).get(_DESTINATION)
-    return IPv4Address(address) if address is not None else None
+def _destination(original: bytes) -> IPv4Address | IPv6Address | None:
+    found = attributes(attributes(original).get(_TUPLE_ADDRESSES, b""))
+    address = found.get(_DESTINATION) or found.get(_DESTINATION_6)
+    return ip_address(address) if address else None
 
 
 def _port(original: bytes) -> int | None:

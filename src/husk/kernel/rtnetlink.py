@@ -73,6 +73,8 @@ _RTA_GATEWAY = 5
 _RT_TABLE_MAIN = 254
 _RTPROT_BOOT = 3
 _RT_SCOPE_UNIVERSE = 0
+_RT_SCOPE_LINK = 253
+_RT_SCOPE_NOWHERE = 255
 _RTN_UNICAST = 1
 
 _IFINFO = struct.Struct("=BxHiII")
@@ -285,10 +287,18 @@ def parse_address(payload: bytes) -> Address:
     return Address(index, ip_interface((local, prefix)))
 
 
-def _default_route(kind: int, flags: int, version: int, gateway: AnyAddress | None, what: str) -> Message:
-    payload = _RTMSG.pack(_family(version), 0, 0, 0, _RT_TABLE_MAIN, _RTPROT_BOOT, _RT_SCOPE_UNIVERSE, _RTN_UNICAST, 0)
+def _default_route(
+    kind: int, flags: int, version: int, gateway: AnyAddress | None, what: str, index: int = 0
+) -> Message:
+    # IPv4 alone tells routes over a gateway from those to whoever is on the link.
+    scope = _RT_SCOPE_LINK if index and version == 4 else _RT_SCOPE_UNIVERSE
+    if kind == _DELROUTE:
+        scope = _RT_SCOPE_NOWHERE
+    payload = _RTMSG.pack(_family(version), 0, 0, 0, _RT_TABLE_MAIN, _RTPROT_BOOT, scope, _RTN_UNICAST, 0)
     if gateway is not None:
         payload += attribute(_RTA_GATEWAY, gateway.packed)
+    if index:
+        payload += number(_RTA_OIF, index)
     return Message(kind, flags, payload, what)
 
 
@@ -300,6 +310,12 @@ def add_default_route(gateway: AnyAddress) -> Message:
 def replace_default_route(gateway: AnyAddress) -> Message:
     what = f"set default route via {gateway}"
     return _default_route(_NEWROUTE, CREATE | REPLACE, gateway.version, gateway, what)
+
+
+def direct_default_route(version: int, index: int, *, replace: bool = False) -> Message:
+    """Every address is taken to be on this interface."""
+    flags = CREATE | (REPLACE if replace else EXCLUSIVE)
+    return _default_route(_NEWROUTE, flags, version, None, f"set IPv{version} default route out of {index}", index)
 
 
 def delete_default_route(version: int = 4) -> Message:

@@ -1,8 +1,9 @@
 """How does one address stand for many containers? Virtual addresses and published ports, shared out by nftables.
 
-A table of its own beside the daemon's: it is small, and written as a whole whenever a task comes or goes, in one
-transaction. Each new connection goes to the next target in turn; one that is under way stays where it is. What goes to
-a virtual address that has no target is refused: the address is the host's own, and the host is not meant.
+A table of its own beside the daemon's, and one for IPv6 while that is needed: they are small, and written as a whole
+whenever a task comes or goes, in one transaction. Each new connection goes to the next target in turn; one that is
+under way stays where it is. What goes to a virtual address that has no target is refused: the address is the host's
+own, and the host is not meant.
 """
 
 import ipaddress
@@ -10,31 +11,34 @@ import logging
 import re
 import threading
 from collections.abc import Sequence
-from ipaddress import IPv4Address, IPv4Interface
 from typing import NamedTuple
 
 from husk.errors import SystemFault
 from husk.kernel import conntrack, rtnetlink
 from husk.kernel.netlink import NetlinkSocket
 from husk.kernel.nftables import Nftables
-from husk.network.firewall import validate_interface, validate_table
+from husk.network.firewall import FAMILIES, validate_interface, validate_table
 
 log = logging.getLogger(__name__)
 
 _TABLE = """\
-add table ip {table}
-delete table ip {table}
-add table ip {table}
-add set ip {table} virtual {{ type ipv4_addr; }}
-add chain ip {table} balance
-add chain ip {table} prerouting {{ type nat hook prerouting priority -101; policy accept; }}
-add chain ip {table} output {{ type nat hook output priority -101; policy accept; }}
-add chain ip {table} input {{ type filter hook input priority filter; policy accept; }}
-add rule ip {table} prerouting jump balance
-add rule ip {table} output jump balance
-add rule ip {table} input ip daddr @virtual reject
+add table {family} {table}
+delete table {family} {table}
+add table {family} {table}
+add set {family} {table} virtual {{ type {address}; }}
+add chain {family} {table} balance
+add chain {family} {table} prerouting {{ type nat hook prerouting priority -101; policy accept; }}
+add chain {family} {table} output {{ type nat hook output priority -101; policy accept; }}
+add chain {family} {table} input {{ type filter hook input priority filter; policy accept; }}
+add rule {family} {table} prerouting jump balance
+add rule {family} {table} output jump balance
+add rule {family} {table} input {family} daddr @virtual reject
 """
-_REMOVE = "add table ip {table}\ndelete table ip {table}\n"
+_REMOVE = "add table {family} {table}\ndelete table {family} {table}\n"
+_ADDRESS = {"ip": "ipv4_addr", "ip6": "ipv6_addr"}
+
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 class VirtualAddress(NamedTuple):
@@ -65,40 +69,57 @@ class Balance(NamedTuple):
 NOTHING = Balance()
 
 
-def ruleset(table: str, balance: Balance) -> str:
-    """Commands that bring the table to exactly this, whatever it was before."""
-    commands = _TABLE.format(table=validate_table(table))
+def ruleset(table: str, balance: Balance, family: str = "ip") -> str:
+    """Commands that bring the table to exactly this, whatever it was before. Ports are those of IPv4 addresses."""
+    commands = _TABLE.format(table=validate_table(table), family=family, address=_ADDRESS[family])
     for virtual in balance.addresses:
-        address = IPv4Address(virtual.address)
-        commands += f"add element ip {table} virtual {{ {address} }}\n"
+        if _family(virtual) != family:
+            continue
+        address = ipaddress.ip_address(virtual.address)
+        commands += f"add element {family} {table} virtual {{ {address} }}\n"
         if virtual.targets:
-            commands += f"add rule ip {table} balance ip daddr {address} dnat ip to {_choice(virtual.targets)}\n"
-    for port in balance.ports:
+            to = _choice(virtual.targets)
+            commands += f"add rule {family} {table} balance {family} daddr {address} dnat {family} to {to}\n"
+    for port in balance.ports if family == "ip" else ():
         if port.targets:
             where = f"fib daddr type local {port.protocol} dport {port.port}"
             commands += f"add rule ip {table} balance {where} dnat ip to {_choice(port.targets, port.target_port)}\n"
     return commands
 
 
+def _needed(balance: Balance) -> list[str]:
+    """The families of IP that need a table."""
+    needed = {"ip"} if balance.ports else set()
+    needed |= {_family(virtual) for virtual in balance.addresses}
+    return [family for family in FAMILIES if family in needed]
+
+
+def _family(virtual: VirtualAddress) -> str:
+    return "ip6" if ":" in virtual.address else "ip"
+
+
 def _choice(targets: Sequence[str], port: int = 0) -> str:
     """The expression that gives each connection the next target."""
-    ends = [str(ipaddress.IPv4Address(target)) + (f" . {port}" if port else "") for target in targets]
+    ends = [str(ipaddress.ip_address(target)) + (f" . {port}" if port else "") for target in targets]
     if len(ends) == 1:
         return ends[0].replace(" . ", ":")
     elements = ", ".join(f"{number} : {end}" for number, end in enumerate(ends))
     return f"numgen inc mod {len(ends)} map {{ {elements} }}"
 
 
-def is_whole(listed: str, balance: Balance) -> bool:
+def is_whole(listed: str, balance: Balance, family: str = "ip") -> bool:
     """Whether a table that is listed like this has what `ruleset` writes."""
     rules = [line.strip() for line in listed.splitlines()]
-    targets = [virtual.targets for virtual in balance.addresses] + [port.targets for port in balance.ports]
-    words = set(re.findall(r"[0-9.]+", listed))
+    addresses = [virtual for virtual in balance.addresses if _family(virtual) == family]
+    targets = [virtual.targets for virtual in addresses]
+    targets += [port.targets for port in balance.ports if family == "ip"]
+    # Behind the address of a port's target stands its port.
+    words = set(re.findall(r"[0-9.]+" if family == "ip" else r"[0-9a-f:]+", listed))
     return (
         rules.count("jump balance") == 2
-        and any(rule.startswith("ip daddr @virtual reject") for rule in rules)
+        and any(rule.startswith(f"{family} daddr @virtual reject") for rule in rules)
         and sum(" dnat to " in rule for rule in rules) == sum(map(bool, targets))
-        and words.issuperset(virtual.address for virtual in balance.addresses)
+        and words.issuperset(virtual.address for virtual in addresses)
         and all(map(words.issuperset, targets))
     )
 
@@ -117,32 +138,29 @@ class Balancer:
         return self._table
 
     def intact(self) -> bool:
-        """Whether the table is there with all its rules and addresses."""
+        """Whether the tables are there with all their rules and addresses."""
         with self._lock:
             if not self._present:
                 return True
             try:
-                listed = self._nftables.run(f"list table ip {self._table}\n")
+                listed = {f: self._nftables.run(f"list table {f} {self._table}\n") for f in _needed(self._present)}
             except SystemFault:
                 return False
-            return is_whole(listed, self._present)
+            return all(is_whole(text, self._present, family) for family, text in listed.items())
 
     def apply(self) -> None:
-        """Write the whole table again; nothing happens where nothing is balanced."""
+        """Write all of it again; nothing happens where nothing is balanced."""
         with self._lock:
             if self._present:
-                self._nftables.run(ruleset(self._table, self._present))
+                self._write(self._present)
                 _redirect(NOTHING, self._present)
 
     def change(self, balance: Balance) -> None:
         """Make it so; nothing happens when it is so already."""
         with self._lock:
-            if balance == self._present or (self._present is None and balance == NOTHING and not self._exists()):
+            if balance == self._present or (self._present is None and balance == NOTHING and not self._tables()):
                 return
-            if balance == NOTHING:
-                self._nftables.run(_REMOVE.format(table=self._table))
-            else:
-                self._nftables.run(ruleset(self._table, balance))
+            self._write(balance)
             old = self._present or NOTHING
             _set_addresses(
                 [(a.interface, a.address) for a in old.addresses], [(a.interface, a.address) for a in balance.addresses]
@@ -151,13 +169,24 @@ class Balancer:
             _redirect(old, balance)
 
     def remove(self) -> None:
-        """Delete the table; nothing happens when there is none."""
+        """Delete the tables; nothing happens when there is none."""
         with self._lock:
             self._present = None
-            self._nftables.run(_REMOVE.format(table=self._table))
+            if present := self._tables():
+                self._nftables.run(self._removal(present))
 
-    def _exists(self) -> bool:
-        return f"table ip {self._table}\n" in self._nftables.run("list tables\n")
+    def _write(self, balance: Balance) -> None:
+        needed = _needed(balance)
+        commands = "".join(ruleset(self._table, balance, family) for family in needed)
+        self._nftables.run(commands + self._removal(self._tables() - set(needed)))
+
+    def _removal(self, families: set[str]) -> str:
+        return "".join(_REMOVE.format(table=self._table, family=family) for family in sorted(families))
+
+    def _tables(self) -> set[str]:
+        """The families of IP for which there is a table of ours."""
+        listed = self._nftables.run("list tables\n").splitlines()
+        return {family for family in FAMILIES if f"table {family} {self._table}" in listed}
 
 
 def _redirect(old: Balance, new: Balance) -> None:
@@ -171,7 +200,7 @@ def _redirect(old: Balance, new: Balance) -> None:
         log.warning("running UDP conversations may miss that tasks have changed: %s", error)
 
 
-def changed(old: Balance, new: Balance) -> tuple[set[int], set[IPv4Address]]:
+def changed(old: Balance, new: Balance) -> tuple[set[int], set[Address]]:
     """The ports of UDP that lead elsewhere now, and the virtual addresses that have lost a target. Pure.
 
     What went to a port that led nowhere came to the host itself; what went to such an address was refused.
@@ -180,7 +209,7 @@ def changed(old: Balance, new: Balance) -> tuple[set[int], set[IPv4Address]]:
     virtual = {address.address: set(address.targets) for address in new.addresses}
     return (
         {port for port in before | after if before.get(port, set()) - after.get(port, set()) or not before.get(port)},
-        {IPv4Address(a.address) for a in old.addresses if set(a.targets) - virtual.get(a.address, set())},
+        {ipaddress.ip_address(a.address) for a in old.addresses if set(a.targets) - virtual.get(a.address, set())},
     )
 
 
@@ -198,4 +227,5 @@ def _set_addresses(old: Sequence[tuple[str, str]], new: Sequence[tuple[str, str]
         ):
             for interface, address in what:
                 if (index := indexes.get(validate_interface(interface))) is not None:
-                    netlink.attempt([change(index, IPv4Interface(f"{address}/32"))])
+                    # One address, whatever the prefix of its network: /32, or /128.
+                    netlink.attempt([change(index, ipaddress.ip_interface(address))])

@@ -11,10 +11,10 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from ipaddress import IPv4Interface, IPv6Interface, ip_address, ip_network
+from ipaddress import IPv4Interface, IPv6Interface, ip_address, ip_interface, ip_network
 from typing import NamedTuple, Self, TypeGuard
 
-from husk.errors import HuskError, SystemFault, Unavailable
+from husk.errors import HuskError, InvalidParameter, SystemFault, Unavailable
 from husk.network import ground, host, sandbox
 from husk.network.firewall import Firewall
 from husk.network.ground import BridgeSettings, Opening
@@ -41,7 +41,9 @@ class Wish(NamedTuple):
 
     def fits(self, lease: Lease) -> bool:
         """Whether the lease has an address that is wanted here."""
-        return lease.ip_address == self.address or (bool(self.address6) and lease.ip6_address == self.address6)
+        return bool(self.address and self.address == lease.ip_address) or bool(
+            self.address6 and self.address6 == lease.ip6_address
+        )
 
 
 ANYTHING = Wish()
@@ -54,14 +56,11 @@ class BridgeDriver:
         self._settings = settings
         self._firewall = firewall
         self._state = state
-        within = ip_network(settings.ip_range) if settings.ip_range else None
-        self._space = AddressSpace(state.gateway.network, within)
-        self._space6: AddressSpace | None = None
-        if state.gateway6 is not None:
-            within = ip_network(settings.ip_range6) if settings.ip_range6 else None
-            self._space6 = AddressSpace(state.gateway6.network, within)
-            self._space6.reserve(state.gateway6.ip)
-        self._space.reserve(state.gateway.ip)
+        # The gateways that endpoints may use, None where there is none.
+        self._gateway = None if 4 in settings.bare else state.gateway
+        self._gateway6 = None if 6 in settings.bare else state.gateway6
+        self._space = _space(state.gateway, settings.ip_range, self._gateway)
+        self._space6 = _space(state.gateway6, settings.ip_range6, self._gateway6)
         for text in settings.reserved:
             if (space := self._space_of(text)) is not None:
                 space.reserve(ip_address(text))
@@ -106,16 +105,18 @@ class BridgeDriver:
 
     @property
     def gateway(self) -> str:
-        return str(self._state.gateway.ip)
+        """Empty where the network has none: without IPv4, and where nobody but containers has addresses."""
+        return str(self._gateway.ip) if self._gateway else ""
 
     @property
     def subnet(self) -> str:
-        return str(self._state.gateway.network)
+        """Empty without IPv4."""
+        return str(self._state.gateway.network) if self._state.gateway else ""
 
     @property
     def gateway6(self) -> str:
-        """Empty without IPv6."""
-        return str(self._state.gateway6.ip) if self._state.gateway6 else ""
+        """As `gateway`, for IPv6."""
+        return str(self._gateway6.ip) if self._gateway6 else ""
 
     @property
     def subnet6(self) -> str:
@@ -186,12 +187,14 @@ class BridgeDriver:
             # Also when the caller is cancelled: the thread goes on.
             self._retire(lease)
 
-    def take_address(self) -> str:
-        """An address that no container gets until it is given back."""
-        return str(self._space.allocate())
+    def take_address(self, version: int) -> str:
+        """An address that no container gets until it is given back; empty when the network has none of that kind."""
+        space = self._space if version == 4 else self._space6
+        return str(space.allocate()) if space is not None else ""
 
     def free_address(self, address: str) -> None:
-        self._space.release(ip_address(address))
+        if (space := self._space_of(address)) is not None:
+            space.release(ip_address(address))
 
     async def close(self, remove: bool) -> None:
         """Drop the warm pool. `remove` says that no lease is in use: the bridge and its rules go too."""
@@ -212,7 +215,8 @@ class BridgeDriver:
     async def _make_room(self, wish: Wish) -> None:
         """An address that only a warm sandbox has, the wanted one or the last, is free for whoever asks for it."""
         chosen = bool(wish.address or wish.address6)
-        if not chosen and self._space.available:
+        spaces = [space for space in (self._space, self._space6) if space is not None]
+        if not chosen and all(space.available for space in spaces):
             return
         if _runs(self._filling):
             await asyncio.wait([self._filling])
@@ -263,34 +267,34 @@ class BridgeDriver:
         return lease
 
     def _wiring(self, wish: Wish) -> Wiring:
-        settings, state = self._settings, self._state
-        address = self._space.allocate(ip_address(wish.address) if wish.address else None)
-        address6 = None
+        settings = self._settings
+        address = _allocate(self._space, wish.address)
         try:
-            if self._space6 is not None:
-                address6 = self._space6.allocate(ip_address(wish.address6) if wish.address6 else None)
+            address6 = _allocate(self._space6, wish.address6)
         except HuskError:
-            self._space.release(address)
+            if self._space is not None and address is not None:
+                self._space.release(address.ip)
             raise
-        gateway6 = state.gateway6
+        closed = settings.internal
         return Wiring(
             bridge=settings.interface,
-            address=IPv4Interface((address, state.gateway.network.prefixlen)),
-            gateway=None if settings.internal else state.gateway.ip,
-            mtu=state.mtu,
+            address=address if isinstance(address, IPv4Interface) else None,
+            gateway=self._gateway.ip if self._gateway and not closed else None,
+            mtu=self._state.mtu,
             mac=wish.mac.replace("-", ":").lower(),
             isolated=not settings.icc,
-            address6=IPv6Interface((address6, gateway6.network.prefixlen)) if address6 and gateway6 else None,
-            gateway6=gateway6.ip if gateway6 and not settings.internal else None,
+            address6=address6 if isinstance(address6, IPv6Interface) else None,
+            gateway6=self._gateway6.ip if self._gateway6 and not closed else None,
+            direct=settings.upper is not None and settings.upper.routes and not closed,
             upper=settings.upper,
             name=wish.name,
             sysctls=wish.sysctls,
         )
 
     def _release(self, wiring: Wiring) -> None:
-        self._space.release(wiring.address.ip)
-        if self._space6 is not None and wiring.address6 is not None:
-            self._space6.release(wiring.address6.ip)
+        for address in (wiring.address, wiring.address6):
+            if address is not None:
+                self.free_address(str(address.ip))
 
     def _space_of(self, address: str) -> AddressSpace | None:
         return self._space6 if ":" in address else self._space
@@ -352,6 +356,26 @@ class BridgeDriver:
     def _cool(self) -> None:
         if not self._closing:
             self._tasks.spawn(self._drain(), "drop warm pool")
+
+
+def _space(
+    gateway: IPv4Interface | IPv6Interface | None, ip_range: str, taken: IPv4Interface | IPv6Interface | None
+) -> AddressSpace | None:
+    """The addresses of a gateway's subnet; None where there is no subnet."""
+    if gateway is None:
+        return None
+    space = AddressSpace(gateway.network, ip_network(ip_range) if ip_range else None)
+    if taken is not None:
+        space.reserve(taken.ip)
+    return space
+
+
+def _allocate(space: AddressSpace | None, wanted: str) -> IPv4Interface | IPv6Interface | None:
+    if space is None:
+        if wanted:
+            raise InvalidParameter(f"no configured subnet contains IP address {wanted}")
+        return None
+    return ip_interface((space.allocate(ip_address(wanted) if wanted else None), space.subnet.prefixlen))
 
 
 def _runs(task: asyncio.Task[None] | None) -> TypeGuard[asyncio.Task[None]]:

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from ipaddress import IPv4Network, IPv6Network
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from husk.errors import InvalidParameter, SystemFault
 from husk.kernel import conntrack
@@ -35,6 +35,9 @@ add set {family} {table} closed {{ type ifname; }}
 add set {family} {table} within {{ type ifname . ifname; }}
 add set {family} {table} subnets {{ type {address}; flags interval; }}
 add set {family} {table} masqueraded {{ type {address}; flags interval; }}
+add set {family} {table} routed {{ type ifname; }}
+add set {family} {table} unprotected {{ type ifname; }}
+add set {family} {table} opened {{ type inet_proto . {address} . inet_service; }}
 add map {family} {table} ports {{ type inet_proto . inet_service : {address} . inet_service; }}
 add map {family} {table} bound_ports {{ type inet_proto . {address} . inet_service : {address} . inet_service; }}
 flush set {family} {table} bridges
@@ -42,6 +45,9 @@ flush set {family} {table} closed
 flush set {family} {table} within
 flush set {family} {table} subnets
 flush set {family} {table} masqueraded
+flush set {family} {table} routed
+flush set {family} {table} unprotected
+flush set {family} {table} opened
 flush map {family} {table} ports
 flush map {family} {table} bound_ports
 add chain {family} {table} guard {{ type filter hook prerouting priority raw; policy accept; }}
@@ -65,6 +71,9 @@ add rule {family} {table} forward oifname @closed drop
 add rule {family} {table} forward oifname != @bridges accept
 add rule {family} {table} forward ct state established,related accept
 add rule {family} {table} forward ct status dnat accept
+add rule {family} {table} forward meta l4proto . {family} daddr . th dport @opened accept
+add rule {family} {table} forward oifname @unprotected accept
+add rule {family} {table} forward oifname @routed meta l4proto {icmp} accept
 add rule {family} {table} forward drop
 add rule {family} {table} postrouting ct status dnat {family} saddr @subnets oifname @bridges masquerade
 add rule {family} {table} postrouting {family} saddr {loopback} oifname @bridges masquerade
@@ -81,23 +90,33 @@ delete table {family} {table}
 
 # The kernel lets no packet with the address ::1 out: what is sent there reaches the socket that holds the port.
 _WORDS = {
-    "ip": {"address": "ipv4_addr", "loopback": "127.0.0.0/8", "not_loopback": ""},
-    "ip6": {"address": "ipv6_addr", "loopback": "::1", "not_loopback": "ip6 daddr != ::1 "},
+    "ip": {"address": "ipv4_addr", "loopback": "127.0.0.0/8", "not_loopback": "", "icmp": "icmp"},
+    "ip6": {"address": "ipv6_addr", "loopback": "::1", "not_loopback": "ip6 daddr != ::1 ", "icmp": "ipv6-icmp"},
 }
 FAMILIES = tuple(_WORDS)
+
+# How containers are reached from outside: at ports of the host; also at all of their own ports, by who has a route to
+# them; at their published ports, by who has a route, and as themselves; or not at all.
+GatewayMode = Literal["nat", "nat-unprotected", "routed", "isolated"]
+
+
+class GatewayModes(NamedTuple):
+    ipv4: GatewayMode = "nat"
+    ipv6: GatewayMode = "nat"
 
 
 class BridgedNetwork(NamedTuple):
     """What the rules need to know of a network."""
 
     interface: str
-    subnet: IPv4Network
+    subnet: IPv4Network | None
     # No packet leaves an internal network and none comes in.
     internal: bool = False
     # Whether its containers may talk to each other.
     icc: bool = True
     masquerade: bool = True
     subnet6: IPv6Network | None = None
+    modes: GatewayModes = GatewayModes()
 
 
 def validate_interface(name: str) -> str:
@@ -127,18 +146,21 @@ def ruleset(
 
 
 def network_elements(verb: str, table: str, network: BridgedNetwork, family: str = "ip") -> str:
-    """Nothing for a network without addresses of the family."""
+    """A network without addresses of the family has its place too: nothing gets in that somebody smuggles past us."""
     name = validate_interface(network.interface)
-    subnet = network.subnet if family == "ip" else network.subnet6
-    if subnet is None:
-        return ""
-    elements = [("bridges", f'"{name}"'), ("subnets", str(subnet))]
+    subnet, mode = (network.subnet, network.modes.ipv4) if family == "ip" else (network.subnet6, network.modes.ipv6)
+    elements = [("bridges", f'"{name}"')]
+    if subnet is not None:
+        elements.append(("subnets", str(subnet)))
     if network.icc:
         elements.append(("within", f'"{name}" . "{name}"'))
     if network.internal:
         elements.append(("closed", f'"{name}"'))
-    elif network.masquerade:
-        elements.append(("masqueraded", str(subnet)))
+    elif subnet is not None:
+        if network.masquerade and mode != "routed":
+            elements.append(("masqueraded", str(subnet)))
+        if mode in ("routed", "nat-unprotected"):
+            elements.append(("routed" if mode == "routed" else "unprotected", f'"{name}"'))
     return "".join(f"{verb} element {family} {table} {where} {{ {what} }}\n" for where, what in elements)
 
 
@@ -149,12 +171,18 @@ def port_elements(verb: str, table: str, ports: Iterable[PublishedPort], family:
         if port.family != family:
             continue
         target = f" : {port.container_ip} . {port.container_port}" if verb == "add" else ""
-        if port.everywhere:
+        if port.routed:
+            commands += f"{verb} element {family} {table} opened {{ {_opened(port)} }}\n"
+        elif port.everywhere:
             commands += f"{verb} element {family} {table} ports {{ {port.protocol} . {port.host_port}{target} }}\n"
         else:
             key = f"{port.protocol} . {port.host_ip} . {port.host_port}"
             commands += f"{verb} element {family} {table} bound_ports {{ {key}{target} }}\n"
     return commands
+
+
+def _opened(port: PublishedPort) -> str:
+    return f"{port.protocol} . {port.container_ip} . {port.container_port}"
 
 
 def _forget(ports: Iterable[PublishedPort]) -> None:
@@ -203,11 +231,15 @@ class Firewall:
             return False
         wanted = ruleset(self._table, (), family=family).count("add rule")
         rules = sum(line.strip().endswith(_ENDINGS) for line in listed.splitlines())
-        # A port's target holds the one " : " of its element.
-        ports = listed.count(" : ") - listed.count("type inet_proto")
-        present = [network for network in self._networks.values() if family == "ip" or network.subnet6]
-        networks = all(f'"{network.interface}"' in listed for network in present)
-        return rules == wanted and ports == sum(port.family == family for port in self._ports) and networks
+        # A port's target holds the one " : " of its element, as the type of a map does.
+        ports = listed.count(" : ") - listed.count("inet_service : ")
+        expected = [port for port in self._ports if port.family == family]
+        return (
+            rules == wanted
+            and ports == sum(not port.routed for port in expected)
+            and all(_opened(port) in listed for port in expected if port.routed)
+            and all(f'"{network.interface}"' in listed for network in self._networks.values())
+        )
 
     def apply(self) -> None:
         """Write the whole table, whatever it was before."""

@@ -15,7 +15,7 @@ from husk.config import AddressPool
 from husk.errors import HuskError, InvalidParameter, NotFound, SystemFault
 from husk.kernel import rtnetlink
 from husk.network import host, sandbox
-from husk.network.firewall import BridgedNetwork, Firewall, validate_interface
+from husk.network.firewall import BridgedNetwork, Firewall, GatewayModes, validate_interface
 from husk.network.sandbox import Lease, Upper
 
 log = logging.getLogger(__name__)
@@ -49,6 +49,11 @@ class BridgeSettings(NamedTuple):
     bip6: str = ""
     pool6: str = ""
     ip_range6: str = ""
+    ipv4: bool = True
+    # The versions of IP of which the network has a subnet and no gateway.
+    bare: frozenset[int] = frozenset()
+    # What lies between the containers and the rest of the world, per version of IP.
+    gateway_modes: GatewayModes = GatewayModes()
     upper: Upper | None = None
     # The parent is an interface of ours that leads nowhere.
     alone: bool = False
@@ -95,6 +100,8 @@ def _prepare(opening: Opening, around: host.Host, firewall: Firewall) -> host.Br
         mtu=settings.mtu,
         bip6=settings.bip6,
         pool6=settings.pool6,
+        ipv4=settings.ipv4,
+        bare=settings.bare,
     )
     if settings.upper is not None:
         return _prepare_parent(settings, settings.upper, plan, around)
@@ -107,11 +114,12 @@ def _prepare(opening: Opening, around: host.Host, firewall: Firewall) -> host.Br
     sandbox.reattach(around.netlink, around.by_name, master, leases, isolated=not settings.icc)
     network = BridgedNetwork(
         settings.interface,
-        state.gateway.network,
+        state.gateway.network if state.gateway else None,
         internal=settings.internal,
         icc=settings.icc,
         masquerade=settings.masquerade,
         subnet6=state.gateway6.network if state.gateway6 else None,
+        modes=settings.gateway_modes,
     )
     try:
         firewall.add_network(network)

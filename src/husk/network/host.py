@@ -39,6 +39,10 @@ class BridgePlan(NamedTuple):
     # The gateway's IPv6 address with its prefix, or what a subnet is to be chosen from; empty without IPv6.
     bip6: str = ""
     pool6: str = ""
+    # Without IPv4 there must be IPv6.
+    ipv4: bool = True
+    # The versions of IP of which the bridge has no address: its subnet is the containers' alone.
+    bare: frozenset[int] = frozenset()
 
     @property
     def ipv6(self) -> bool:
@@ -46,9 +50,9 @@ class BridgePlan(NamedTuple):
 
 
 class BridgeState(NamedTuple):
-    """What is so now."""
+    """What is so now: the gateways with their subnets, None without that version of IP."""
 
-    gateway: IPv4Interface
+    gateway: IPv4Interface | None
     mtu: int
     gateway6: IPv6Interface | None = None
 
@@ -66,8 +70,10 @@ class Surroundings(NamedTuple):
     taken6: Sequence[IPv6Network] = ()
 
 
-def decide(plan: BridgePlan, surroundings: Surroundings) -> IPv4Interface:
-    """The bridge's address: configured, else what it was, else from the first free pool."""
+def decide(plan: BridgePlan, surroundings: Surroundings) -> IPv4Interface | None:
+    """The bridge's address, if it has one: configured, else what it was, else from the first free pool."""
+    if not plan.ipv4:
+        return None
     if plan.bip:
         return ipam.parse_bip(plan.bip)
     candidates = [own for own in surroundings.own if own.network.prefixlen <= 30]
@@ -146,9 +152,9 @@ class Host:
 
     def note(self, state: BridgeState, index: int) -> None:
         """A bridge has got these addresses: the next one must not get them too."""
-        self._addresses.append(rtnetlink.Address(index, state.gateway))
-        if state.gateway6 is not None:
-            self._addresses.append(rtnetlink.Address(index, state.gateway6))
+        for gateway in (state.gateway, state.gateway6):
+            if gateway is not None:
+                self._addresses.append(rtnetlink.Address(index, gateway))
 
 
 @contextmanager
@@ -166,9 +172,10 @@ def ensure(plan: BridgePlan, host: Host) -> BridgeState:
     state = BridgeState(decide(plan, surroundings), plan.mtu or surroundings.mtu, decide_6(plan, surroundings))
     index = _ensure_bridge(host.netlink, plan, surroundings, state)
     host.note(state, index)
-    # Lets a process of the host reach published ports through the loopback; the firewall guards the other direction.
-    sysctl.try_write(f"net/ipv4/conf/{plan.interface}/route_localnet", "1")
-    _ensure_forwarding()
+    if state.gateway is not None:
+        # Lets a process of the host reach published ports through the loopback; the firewall guards the other way.
+        sysctl.try_write(f"net/ipv4/conf/{plan.interface}/route_localnet", "1")
+        _ensure_forwarding()
     if state.gateway6 is not None:
         _ensure_forwarding_6()
     return state
@@ -222,22 +229,27 @@ def parse_nameservers(lines: Iterable[str]) -> list[IPv4Address]:
 def _ensure_bridge(netlink: NetlinkSocket, plan: BridgePlan, surroundings: Surroundings, state: BridgeState) -> int:
     """Bring the bridge to this state, asking the kernel for no more than is missing; its index."""
     name, link = plan.interface, surroundings.bridge
+    gateway = None if 4 in plan.bare else state.gateway
+    gateway6 = None if 6 in plan.bare else state.gateway6
     if link is None:
-        netlink.execute(
-            rtnetlink.add_bridge(name, ipam.mac_address(state.gateway.ip)),
-            rtnetlink.set_alias(name, plan.owner),
-        )
+        origin = state.gateway or state.gateway6
+        if origin is None:
+            raise InvalidParameter(f"the network of {name} has neither IPv4 nor IPv6")
+        # The first address of a subnet is nobody's: the gateway's may be a container's, where the bridge has none.
+        mac = ipam.mac_address(origin.network.network_address if plan.bare else origin.ip)
+        netlink.execute(rtnetlink.add_bridge(name, mac), rtnetlink.set_alias(name, plan.owner))
     index = link.index if link is not None else socket.if_nametoindex(name)
-    messages = [rtnetlink.delete_address(index, own) for own in surroundings.own if own != state.gateway]
-    if state.gateway not in surroundings.own:
-        messages.append(rtnetlink.add_address(index, state.gateway))
+    messages = [rtnetlink.delete_address(index, own) for own in surroundings.own if own != gateway]
+    if gateway is not None and gateway not in surroundings.own:
+        messages.append(rtnetlink.add_address(index, gateway))
     if state.gateway6 is not None:
-        # A host may have IPv6 and keep new interfaces from it.
-        sysctl.try_write(f"net/ipv6/conf/{name}/disable_ipv6", "0")
-        stale = [own for own in surroundings.own6 if own != state.gateway6 and not own.ip.is_link_local]
+        # A host may have IPv6 and keep new interfaces from it; where the bridge is to have no address it is kept, for
+        # the kernel would give it one of its own.
+        sysctl.try_write(f"net/ipv6/conf/{name}/disable_ipv6", "0" if gateway6 is not None else "1")
+        stale = [own for own in surroundings.own6 if own != gateway6 and not own.ip.is_link_local]
         messages += [rtnetlink.delete_address(index, own) for own in stale]
-        if state.gateway6 not in surroundings.own6:
-            messages.append(rtnetlink.add_address(index, state.gateway6))
+        if gateway6 is not None and gateway6 not in surroundings.own6:
+            messages.append(rtnetlink.add_address(index, gateway6))
     if link is None or not link.up:
         messages.append(rtnetlink.set_up(name))
     if messages:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network, IPv6Address, IPv6Interface, IPv6Network
 
 from husk.config import AddressPool
-from husk.errors import Conflict, InvalidParameter, Unavailable
+from husk.errors import Forbidden, InvalidParameter, Unavailable
 
 # The ranges dockerd hands out when nobody configured others, in its order.
 DEFAULT_POOLS = (
@@ -67,7 +67,7 @@ class AddressSpace:
             if wanted.version != self.subnet.version or not self._first <= int(wanted) <= self._last:
                 raise InvalidParameter(f"no configured subnet contains IP address {wanted}")
             if int(wanted) in self._taken:
-                raise Conflict("Address already in use")
+                raise Forbidden("Address already in use")
             self._taken.add(int(wanted))
             return wanted
         while self._lowest in self._taken:
@@ -181,6 +181,7 @@ def first_host_6(subnet: IPv6Network) -> IPv6Interface:
     return IPv6Interface((int(subnet.network_address) + 1, subnet.prefixlen))
 
 
-def mac_address(address: IPv4Address) -> str:
+def mac_address(address: IPv4Address | IPv6Address) -> str:
     """A MAC that follows from the address: neighbours' caches stay right when another container gets the address."""
-    return ":".join(f"{byte:02x}" for byte in b"\x02\x42" + address.packed)
+    ending = address.packed if address.version == 4 else hashlib.sha256(address.packed).digest()[:4]
+    return ":".join(f"{byte:02x}" for byte in b"\x02\x42" + ending)

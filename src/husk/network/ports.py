@@ -2,7 +2,8 @@
 
 While a port is published, the daemon holds a socket on it: no other program can take it meanwhile, and one that has it
 already is noticed before the container runs. Packets do not reach the socket: the firewall leads them on before, all
-but for those that no rule can lead: from IPv6 to a container with IPv4 alone, and to ::1. A `relay` takes these.
+but for those that no rule can lead: from IPv6 to a container with IPv4 alone, the other way round, and to ::1. A
+`relay` takes these. Ports of containers that are reached at their own addresses are no matter of the host's.
 """
 
 import errno
@@ -34,10 +35,11 @@ _KINDS = {
 
 
 class PublishedPort(msgspec.Struct, frozen=True):
-    """A port of the host that leads to a container."""
+    """A port of the host that leads to a container; or one of the container's own that is reached there."""
 
     protocol: str
     host_ip: str
+    # 0 for one that is reached at the container's own address.
     host_port: int
     container_ip: str
     container_port: int
@@ -57,6 +59,27 @@ class PublishedPort(msgspec.Struct, frozen=True):
     def key(self) -> tuple[str, str, int]:
         return self.protocol, self.host_ip, self.host_port
 
+    @property
+    def routed(self) -> bool:
+        return not self.host_port
+
+
+class Target(NamedTuple):
+    """Where a container is reached: its addresses, and for which of them no address of the host stands."""
+
+    ipv4: str = ""
+    ipv6: str = ""
+    routed4: bool = False
+    routed6: bool = False
+
+    def at(self, host_ip: str) -> tuple[str, bool]:
+        """Where packets for an address of the host go, and whether they go there by themselves; "" for nowhere."""
+        own, routed = (self.ipv6, self.routed6) if ":" in host_ip else (self.ipv4, self.routed4)
+        if own:
+            return own, routed
+        other, routed = (self.ipv4, self.routed4) if ":" in host_ip else (self.ipv6, self.routed6)
+        return ("", False) if routed else (other, False)
+
 
 class PortWish(NamedTuple):
     """A port to publish; the first free one between `first` and `last`, or any when `first` is 0."""
@@ -71,13 +94,11 @@ class PortWish(NamedTuple):
 
 
 class Relays(Protocol):
-    """Who serves what no rule can lead."""
+    """Who serves what no rule can lead. A port may be served anew when it leads elsewhere."""
 
     def serve(self, port: PublishedPort, held: socket.socket) -> None: ...
 
     def stop(self, port: PublishedPort) -> None: ...
-
-    def retarget(self, port: PublishedPort) -> None: ...
 
 
 class PortTaken(HuskError):
@@ -97,12 +118,12 @@ class Ports:
     def __len__(self) -> int:
         return len(self._held)
 
-    def take(self, wishes: Sequence[PortWish], container_ip: str, container_ip6: str = "") -> list[PublishedPort]:
+    def take(self, wishes: Sequence[PortWish], target: Target) -> list[PublishedPort]:
         """Hold a port for each wish, or none at all."""
         taken: list[PublishedPort] = []
         try:
             for wish in wishes:
-                taken += self._take(wish, container_ip, container_ip6 or container_ip)
+                taken += self._take(wish, target)
         except PortTaken:
             self.give_back(taken)
             raise
@@ -111,6 +132,8 @@ class Ports:
     def hold_again(self, ports: Iterable[PublishedPort]) -> None:
         """After a restart of the daemon: these are published already, whoever took the port meanwhile."""
         for port in ports:
+            if port.routed:
+                continue
             try:
                 held = _hold(port.protocol, port.host_ip, port.host_port)
             except OSError as error:
@@ -121,8 +144,8 @@ class Ports:
     def retarget(self, ports: Iterable[PublishedPort]) -> None:
         """The container of these is reached elsewhere now."""
         for port in ports:
-            if self._relays is not None and port.key in self._held:
-                self._relays.retarget(port)
+            if (held := self._held.get(port.key)) is not None:
+                self._serve(port, held)
 
     def give_back(self, ports: Iterable[PublishedPort]) -> None:
         """Nothing happens for those that are not held."""
@@ -149,23 +172,24 @@ class Ports:
                 self._relays.stop(port)
             held.close()
 
-    def _take(self, wish: PortWish, container_ip: str, container_ip6: str) -> list[PublishedPort]:
+    def _take(self, wish: PortWish, target: Target) -> list[PublishedPort]:
         failure: PortTaken | None = None
-        addresses = [wish.host_ip]
-        # SCTP goes by rules alone, and these lead from IPv6 to IPv6.
-        if wish.also and _listens(wish.also) and (wish.protocol != "sctp" or ":" in container_ip6):
-            addresses.append(wish.also)
+        opened: list[PublishedPort] = []
+        leading: list[tuple[str, str]] = []
+        for address in (wish.host_ip, wish.also):
+            to, routed = target.at(address) if address else ("", False)
+            if routed:
+                everywhere = EVERYWHERE_6 if ":" in address else EVERYWHERE
+                opened.append(PublishedPort(wish.protocol, everywhere, 0, to, wish.container_port))
+            # SCTP goes by rules alone, and these lead from IPv4 to IPv4 and from IPv6 to IPv6.
+            elif not to or (wish.protocol == "sctp" and (":" in to) != (":" in address)):
+                continue
+            elif address == wish.host_ip or _listens(address):
+                leading.append((address, to))
+        if not leading:
+            return opened
         for number in self._candidates(wish):
-            ports = [
-                PublishedPort(
-                    wish.protocol,
-                    address,
-                    number,
-                    container_ip6 if ":" in address else container_ip,
-                    wish.container_port,
-                )
-                for address in addresses
-            ]
+            ports = [PublishedPort(wish.protocol, at, number, to, wish.container_port) for at, to in leading]
             try:
                 self._try(ports)
             except PortTaken as error:
@@ -173,7 +197,7 @@ class Ports:
             else:
                 if not wish.first:
                     self._next[wish.protocol] = number + 1
-                return ports
+                return [*ports, *opened]
         if failure is not None and wish.first and wish.first == wish.last:
             raise failure
         raise PortTaken(f"Bind for {_shown(wish.host_ip)}:{wish.first} failed: all ports are allocated")
@@ -208,8 +232,16 @@ class Ports:
     def _note(self, port: PublishedPort, held: socket.socket | None) -> None:
         self._held[port.key] = held
         self._addresses.setdefault((port.protocol, port.host_port), set()).add(port.host_ip)
-        if held is not None and self._relays is not None and ":" in port.host_ip and port.protocol != "sctp":
+        if held is not None:
+            self._serve(port, held)
+
+    def _serve(self, port: PublishedPort, held: socket.socket) -> None:
+        if self._relays is None:
+            return
+        if (":" in port.host_ip or not port.family) and port.protocol != "sctp":
             self._relays.serve(port, held)
+        else:
+            self._relays.stop(port)
 
     def _candidates(self, wish: PortWish) -> Iterator[int]:
         if wish.first:
@@ -241,7 +273,7 @@ def _hold(protocol: str, address: str, port: int) -> socket.socket | None:
             held.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         held.bind((address, port))
         if kind == socket.SOCK_STREAM:
-            held.listen(_BACKLOG if family == socket.AF_INET6 else 1)
+            held.listen(_BACKLOG)
     except BaseException:
         held.close()
         raise
@@ -267,3 +299,14 @@ def _ephemeral() -> tuple[int, int]:
         first, last = _EPHEMERAL.read_text().split()
         return int(first), int(last)
     return _DEFAULT_EPHEMERAL
+
+
+def retargeted(ports: Sequence[PublishedPort], target: Target) -> list[PublishedPort] | None:
+    """The same ports for a container that is reached there now; None when others have to be found for it."""
+    moved = []
+    for port in ports:
+        to, routed = target.at(port.host_ip)
+        if not to or routed != port.routed or (port.protocol == "sctp" and (":" in to) != (":" in port.host_ip)):
+            return None
+        moved.append(msgspec.structs.replace(port, container_ip=to))
+    return moved

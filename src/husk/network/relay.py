@@ -1,4 +1,4 @@
-"""How does a connection from IPv6 reach a container with IPv4 alone? The daemon takes it and passes it on.
+"""How does a connection from IPv6 reach a container with IPv4 alone, or the other way round? The daemon passes it on.
 
 Also what is sent to ::1 goes this way, which the kernel does not let rules lead elsewhere. It is what dockerd has a
 proxy process for; unlike rules it needs the daemon, and the container sees the host's address on the bridge.
@@ -8,6 +8,9 @@ import asyncio
 import contextlib
 import logging
 import socket
+import struct
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from husk.network.ports import PublishedPort
 from husk.tasks import Tasks
@@ -22,21 +25,31 @@ _MOST_CLIENTS = 1024
 # How long the answers to a UDP client are waited for; that of conntrack for a conversation.
 _IDLE_SECONDS = 120.0
 
+# Linux's number, which Python's socket module lacks before 3.14; interface, address of ours, address in the packet.
+_IP_PKTINFO = 8
+_PKTINFO = struct.Struct("=i4s4s")
+_PKTINFO_6 = struct.Struct("=16si")
+_ROOM = socket.CMSG_SPACE(_PKTINFO_6.size)
+
 
 class Relay:
-    """The held sockets of IPv6 addresses, served on the running loop."""
+    """Held sockets that no rule stands before, served on the running loop."""
 
     def __init__(self) -> None:
         self._ports: dict[Key, PublishedPort] = {}
         self._held: dict[Key, socket.socket] = {}
         self._tasks = Tasks()
         self._connections = 0
-        self._clients: dict[tuple[Key, tuple[object, ...]], _Client] = {}
+        self._clients: dict[_Caller, _Client] = {}
 
     def serve(self, port: PublishedPort, held: socket.socket) -> None:
         self._ports[port.key] = port
+        if port.key in self._held:
+            return
         self._held[port.key] = held
         receive = self._accept if port.protocol == "tcp" else self._receive
+        if port.protocol == "udp":
+            _tell_where_asked(held)
         asyncio.get_running_loop().add_reader(held.fileno(), receive, port.key, held)
 
     def stop(self, port: PublishedPort) -> None:
@@ -44,12 +57,8 @@ class Relay:
         if (held := self._held.pop(port.key, None)) is not None:
             del self._ports[port.key]
             asyncio.get_running_loop().remove_reader(held.fileno())
-            for client in [client for (key, _), client in self._clients.items() if key == port.key]:
+            for client in [client for caller, client in self._clients.items() if caller.key == port.key]:
                 client.close()
-
-    def retarget(self, port: PublishedPort) -> None:
-        if port.key in self._ports:
-            self._ports[port.key] = port
 
     async def close(self) -> None:
         await self._tasks.cancel_all()
@@ -96,33 +105,57 @@ class Relay:
     def _receive(self, key: Key, held: socket.socket) -> None:
         for _ in range(64):
             try:
-                data, sender = held.recvfrom(_PIECE)
+                data, ancillary, _, sender = held.recvmsg(_PIECE, _ROOM)
             except OSError:
                 return
-            client = self._clients.get((key, sender))
+            caller = _Caller(key, sender, _asked(ancillary))
+            client = self._clients.get(caller)
             if client is None:
                 if len(self._clients) >= _MOST_CLIENTS:
                     continue
                 try:
-                    client = _Client(self._clients, key, held, sender, self._target(key))
+                    client = _Client(self._clients, caller, held, self._target(key))
                 except OSError as error:
                     log.debug("UDP port %d: %s", key[2], error)
                     continue
             client.send(data)
 
 
+class _Caller(NamedTuple):
+    """Who asked, and at which of the host's addresses: the answer has to come from there."""
+
+    key: Key
+    sender: tuple[object, ...]
+    asked: tuple[tuple[int, int, bytes], ...]
+
+
+def _tell_where_asked(held: socket.socket) -> None:
+    if held.family == socket.AF_INET6:
+        held.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_RECVPKTINFO, 1)
+    else:
+        held.setsockopt(socket.IPPROTO_IP, _IP_PKTINFO, 1)
+
+
+def _asked(ancillary: Iterable[tuple[int, int, bytes]]) -> tuple[tuple[int, int, bytes], ...]:
+    """What to send along with an answer, from what came along with a question."""
+    for level, kind, data in ancillary:
+        if (level, kind) == (socket.IPPROTO_IP, _IP_PKTINFO):
+            _, local, _ = _PKTINFO.unpack_from(data)
+            return ((level, kind, _PKTINFO.pack(0, local, bytes(4))),)
+        if (level, kind) == (socket.IPPROTO_IPV6, socket.IPV6_PKTINFO):
+            address, _ = _PKTINFO_6.unpack_from(data)
+            # The number of the interface is part of a link-local sender's address.
+            return ((level, kind, _PKTINFO_6.pack(address, 0)),)
+    return ()
+
+
 class _Client:
     """One UDP client of one port, with a socket of its own toward the container."""
 
     def __init__(
-        self,
-        clients: dict[tuple[Key, tuple[object, ...]], "_Client"],
-        key: Key,
-        held: socket.socket,
-        sender: tuple[object, ...],
-        target: tuple[str, int],
+        self, clients: "dict[_Caller, _Client]", caller: _Caller, held: socket.socket, target: tuple[str, int]
     ) -> None:
-        self._clients, self._key, self._held, self._sender = clients, key, held, sender
+        self._clients, self._caller, self._held = clients, caller, held
         family = socket.AF_INET6 if ":" in target[0] else socket.AF_INET
         self._socket = socket.socket(family, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK)
         try:
@@ -133,7 +166,7 @@ class _Client:
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(self._socket.fileno(), self._answered)
         self._ending = self._loop.call_later(_IDLE_SECONDS, self.close)
-        clients[key, sender] = self
+        clients[caller] = self
 
     def send(self, data: bytes) -> None:
         self._ending.cancel()
@@ -144,10 +177,10 @@ class _Client:
 
     def _answered(self) -> None:
         with contextlib.suppress(OSError):
-            self._held.sendto(self._socket.recv(_PIECE), self._sender)
+            self._held.sendmsg([self._socket.recv(_PIECE)], self._caller.asked, 0, self._caller.sender)
 
     def close(self) -> None:
-        if self._clients.pop((self._key, self._sender), None) is not None:
+        if self._clients.pop(self._caller, None) is not None:
             self._ending.cancel()
             self._loop.remove_reader(self._socket.fileno())
             self._socket.close()

@@ -40,6 +40,8 @@ class Lease(msgspec.Struct, frozen=True):
     ip6_address: str = ""
     prefix6_len: int = 0
     gateway6: str = ""
+    # It leads everywhere without a gateway.
+    direct: bool = False
 
 
 class Upper(NamedTuple):
@@ -48,6 +50,18 @@ class Upper(NamedTuple):
     kind: str
     mode: int
     flags: int = 0
+    # Its parent takes part in no network of its own: packets are routed to it, and through it.
+    routes: bool = False
+
+
+class Way(NamedTuple):
+    """Where packets for other networks go: to a gateway, out of an interface to whoever takes them, or nowhere."""
+
+    gateway: str = ""
+    interface: str = ""
+
+
+NOWHERE = Way()
 
 
 class Wiring(NamedTuple):
@@ -55,7 +69,7 @@ class Wiring(NamedTuple):
 
     # The bridge, or the interface of the host that an `upper` one is made on.
     bridge: str
-    address: IPv4Interface
+    address: IPv4Interface | None
     gateway: IPv4Address | None
     mtu: int
     mac: str = ""
@@ -63,6 +77,8 @@ class Wiring(NamedTuple):
     isolated: bool = False
     address6: IPv6Interface | None = None
     gateway6: IPv6Address | None = None
+    # Packets for other networks go out without a gateway.
+    direct: bool = False
     upper: Upper | None = None
     # What the interface is called inside; "" for the next free of eth0, eth1, ...
     name: str = ""
@@ -125,14 +141,18 @@ def attach(sandbox_path: str, wiring: Wiring) -> Lease:
         return namespaces.run_inside(path, connect)
 
 
-def set_default_route(sandbox_path: str, gateway: str, gateway6: str = "") -> None:
-    """Lead packets for other networks to these gateways, or nowhere where one is empty."""
+def set_default_route(sandbox_path: str, way: Way, way6: Way = NOWHERE) -> None:
+    """Lead packets for other networks there."""
 
     def change() -> None:
         with NetlinkSocket() as inside:
-            for version, address in ((4, gateway), (6, gateway6)):
-                if address:
-                    inside.execute(rtnetlink.replace_default_route(ip_address(address)))
+            for version, to in ((4, way), (6, way6)):
+                if to.gateway:
+                    inside.execute(rtnetlink.replace_default_route(ip_address(to.gateway)))
+                    continue
+                if to.interface:
+                    index = socket.if_nametoindex(to.interface)
+                    inside.execute(rtnetlink.direct_default_route(version, index, replace=True))
                     continue
                 (error,) = inside.attempt([rtnetlink.delete_default_route(version)])
                 # There was none; or the kernel has no IPv6.
@@ -146,18 +166,24 @@ def _lease(path: Path, wiring: Wiring, inside: str, name: str) -> Lease:
     return Lease(
         sandbox_path=str(path),
         host_interface=_VETH_PREFIX + name,
-        ip_address=str(wiring.address.ip),
-        prefix_len=wiring.address.network.prefixlen,
+        ip_address=str(wiring.address.ip) if wiring.address else "",
+        prefix_len=wiring.address.network.prefixlen if wiring.address else 0,
         gateway=str(wiring.gateway or ""),
-        # An ipvlan interface has that of its parent.
-        mac_address=""
-        if wiring.upper and wiring.upper.kind == "ipvlan"
-        else wiring.mac or mac_address(wiring.address.ip),
+        mac_address=_mac(wiring),
         interface=inside,
         ip6_address=str(wiring.address6.ip) if wiring.address6 else "",
         prefix6_len=wiring.address6.network.prefixlen if wiring.address6 else 0,
         gateway6=str(wiring.gateway6 or ""),
+        direct=wiring.direct,
     )
+
+
+def _mac(wiring: Wiring) -> str:
+    # An ipvlan interface has that of its parent.
+    if wiring.upper and wiring.upper.kind == "ipvlan":
+        return ""
+    address = wiring.address or wiring.address6
+    return wiring.mac or (mac_address(address.ip) if address else "")
 
 
 def _plug_in(host: NetlinkSocket, namespace: int, lease: Lease, wiring: Wiring, master: int) -> None:
@@ -204,13 +230,14 @@ def _configure(lease: Lease, wiring: Wiring, default_route: bool) -> None:
         # Its addresses and routes are the engine's matter, not that of some router on the network.
         sysctl.try_write(f"{settings}/accept_ra", "0")
     index = socket.if_nametoindex(lease.interface)
-    messages = [rtnetlink.add_address(index, wiring.address)]
-    if wiring.address6 is not None:
-        messages.append(rtnetlink.add_address(index, wiring.address6))
+    addresses = [address for address in (wiring.address, wiring.address6) if address is not None]
+    messages = [rtnetlink.add_address(index, address) for address in addresses]
     messages.append(rtnetlink.set_up(lease.interface))
-    for gateway in (wiring.gateway, wiring.gateway6):
-        if default_route and gateway is not None:
-            messages.append(rtnetlink.add_default_route(gateway))
+    if default_route and wiring.direct:
+        messages += [rtnetlink.direct_default_route(address.version, index) for address in addresses]
+    elif default_route:
+        gateways = [gateway for gateway in (wiring.gateway, wiring.gateway6) if gateway is not None]
+        messages += [rtnetlink.add_default_route(gateway) for gateway in gateways]
     with NetlinkSocket() as inside:
         inside.execute(*messages)
     for setting, value in wiring.sysctls:

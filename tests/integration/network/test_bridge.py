@@ -6,13 +6,13 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from ipaddress import IPv4Interface
+from ipaddress import IPv4Interface, IPv6Interface
 from pathlib import Path
 
 import pytest
 
 from husk.config import AddressPool
-from husk.errors import SystemFault, Unavailable
+from husk.errors import Forbidden, InvalidParameter, SystemFault, Unavailable
 from husk.kernel import namespaces, rtnetlink, sysctl
 from husk.kernel.netlink import NetlinkSocket
 from husk.kernel.nftables import Nftables
@@ -414,3 +414,51 @@ async def test_networks_that_are_opened_at_once_get_different_subnets(settings):
     drivers = await BridgeDriver.open_all(openings, Firewall(TABLE))
     assert len({driver.subnet for driver in drivers}) == 3
     assert len({driver.subnet6 for driver in drivers}) == 3
+
+
+async def test_a_network_of_ipv6_alone(settings):
+    driver = await open_driver(settings._replace(ipv4=False, pool6="fd11:22:33::/48"), None, [])
+    assert (driver.subnet, driver.gateway) == ("", "")
+    one, other = await driver.acquire(), await driver.acquire(Wish(address6="fd11:22:33::99"))
+    assert (one.ip_address, one.prefix_len, one.gateway) == ("", 0, "")
+    assert pings(one.sandbox_path, other.ip6_address)
+    with pytest.raises(InvalidParameter, match=r"no configured subnet contains IP address 10\.0\.0\.9"):
+        await driver.acquire(Wish(address="10.0.0.9"))
+    with pytest.raises(Forbidden, match="Address already in use"):
+        await driver.acquire(Wish(address6="fd11:22:33::99"))
+    await asyncio.gather(driver.release(one), driver.release(other))
+    await driver.close(remove=True)
+    assert veths() == set()
+
+
+def default_routes(sandbox_path: str) -> list[str]:
+    command = ["nsenter", f"--net={sandbox_path}", "sh", "-c", "ip route; ip -6 route"]
+    listed = subprocess.check_output(command, text=True).splitlines()
+    return [" ".join(line.split()[:4]) for line in listed if line.startswith("default")]
+
+
+async def test_packets_leave_without_a_gateway_where_there_is_none(settings):
+    """As on an ipvlan network in l3 mode, for which this kernel may have no interfaces."""
+    driver = await open_driver(settings._replace(pool6="fd11:22:33::/48"), None, [])
+    wiring = sandbox.Wiring(
+        bridge=settings.interface,
+        address=IPv4Interface("172.17.0.77/16"),
+        gateway=None,
+        mtu=1500,
+        address6=IPv6Interface("fd11:22:33::77/64"),
+        direct=True,
+    )
+    lease = await asyncio.to_thread(sandbox.build, settings.netns_dir, wiring)
+    assert lease.direct
+    assert default_routes(lease.sandbox_path) == ["default dev eth0 scope", "default dev eth0 metric"]
+
+    def lead(way: sandbox.Way, way6: sandbox.Way) -> list[str]:
+        sandbox.set_default_route(lease.sandbox_path, way, way6)
+        return default_routes(lease.sandbox_path)
+
+    over = ["default via 172.17.0.1 dev", "default via fd11:22:33::1 dev"]
+    assert lead(sandbox.Way(driver.gateway), sandbox.Way(driver.gateway6)) == over
+    direct = sandbox.Way("", "eth0")
+    assert lead(direct, direct) == ["default dev eth0 scope", "default dev eth0 metric"]
+    assert lead(sandbox.NOWHERE, sandbox.NOWHERE) == []
+    await driver.release(lease)

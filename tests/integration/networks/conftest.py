@@ -12,7 +12,7 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from ipaddress import IPv4Interface
+from ipaddress import IPv4Interface, IPv6Interface
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -184,3 +184,39 @@ def reach(
             return channel.recv(100).decode()
     except OSError:
         return ""
+
+
+@pytest.fixture
+def prefix() -> str:
+    """A /48 of documentation addresses (RFC 3849) that no other test has."""
+    return f"2001:db8:{secrets.randbelow(0xFFFF):x}"
+
+
+@pytest.fixture
+def outside6(tmp_path: Path, prefix: str) -> Iterator[Outside]:
+    here, there = IPv6Interface(f"{prefix}:ffff::1/64"), IPv6Interface(f"{prefix}:ffff::2/64")
+    link, path = "ot" + secrets.token_hex(5), tmp_path / "outside6"
+    with NetlinkSocket() as host:
+
+        def connect(namespace: int) -> None:
+            host.execute(rtnetlink.add_veth(link, "eth0", peer_namespace=namespace))
+            with NetlinkSocket() as inside:
+                inside.execute(rtnetlink.add_address(socket.if_nametoindex("eth0"), there), rtnetlink.set_up("eth0"))
+
+        namespaces.create(path, connect)
+        try:
+            host.execute(rtnetlink.add_address(socket.if_nametoindex(link), here), rtnetlink.set_up(link))
+            yield Outside(path, str(there.ip), str(here.ip))
+        finally:
+            namespaces.remove(path)
+            host.attempt([rtnetlink.delete_link(link)])
+
+
+def address6(net: Network, container: str, network: str) -> str:
+    return net.inspect(container, f'{{{{(index .NetworkSettings.Networks "{network}").GlobalIPv6Address}}}}')
+
+
+def aaaa(response: bytes) -> list[str]:
+    """The addresses at the end of a response with one record or none."""
+    count = int.from_bytes(response[6:8])
+    return [socket.inet_ntop(socket.AF_INET6, response[-16:])] if count else []

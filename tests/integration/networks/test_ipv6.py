@@ -1,60 +1,19 @@
 """Networks with IPv6: addresses, names, ways out and ways in. Also ports on IPv6 addresses of containers without it."""
 
 import json
-import secrets
 import socket
 import subprocess
-from collections.abc import Iterator
-from ipaddress import IPv6Interface
 from pathlib import Path
 
 import pytest
 
-from husk.kernel import namespaces, rtnetlink
-from husk.kernel.netlink import NetlinkSocket
 from husk.network import dns
-from tests.integration.networks.conftest import Network, Outside, reach, serving
+from tests.integration.networks.conftest import aaaa, address6, reach, serving
 from tests.integration.networks.test_names import ask
 from tests.integration.networks.test_ports import free_port
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.skipif(not Path("/proc/sys/net/ipv6").exists(), reason="the kernel has no IPv6")
-
-
-@pytest.fixture
-def prefix() -> str:
-    """A /48 of documentation addresses (RFC 3849) that no other test has."""
-    return f"2001:db8:{secrets.randbelow(0xFFFF):x}"
-
-
-@pytest.fixture
-def outside6(tmp_path: Path, prefix: str) -> Iterator[Outside]:
-    here, there = IPv6Interface(f"{prefix}:ffff::1/64"), IPv6Interface(f"{prefix}:ffff::2/64")
-    link, path = "ot" + secrets.token_hex(5), tmp_path / "outside6"
-    with NetlinkSocket() as host:
-
-        def connect(namespace: int) -> None:
-            host.execute(rtnetlink.add_veth(link, "eth0", peer_namespace=namespace))
-            with NetlinkSocket() as inside:
-                inside.execute(rtnetlink.add_address(socket.if_nametoindex("eth0"), there), rtnetlink.set_up("eth0"))
-
-        namespaces.create(path, connect)
-        try:
-            host.execute(rtnetlink.add_address(socket.if_nametoindex(link), here), rtnetlink.set_up(link))
-            yield Outside(path, str(there.ip), str(here.ip))
-        finally:
-            namespaces.remove(path)
-            host.attempt([rtnetlink.delete_link(link)])
-
-
-def address6(net: Network, container: str, network: str) -> str:
-    return net.inspect(container, f'{{{{(index .NetworkSettings.Networks "{network}").GlobalIPv6Address}}}}')
-
-
-def aaaa(response: bytes) -> list[str]:
-    """The addresses at the end of a response with one record or none."""
-    count = int.from_bytes(response[6:8])
-    return [socket.inet_ntop(socket.AF_INET6, response[-16:])] if count else []
 
 
 def test_a_network_gets_a_subnet_of_its_own(net):
@@ -146,8 +105,8 @@ def test_a_port_is_reached_over_both(net, outside, outside6, kind):
 @pytest.mark.parametrize("kind", [socket.SOCK_STREAM, socket.SOCK_DGRAM])
 def test_a_container_without_ipv6_is_reached_over_it_too(net, outside6, kind):
     protocol = "tcp" if kind == socket.SOCK_STREAM else "udp"
-    net.run("web", "-p", f"80/{protocol}")
-    port = net.port("web", f"80/{protocol}")
+    port = free_port()
+    net.run("web", "-p", f"{port}:80/{protocol}")
     with serving(net.sandbox("web"), 80, kind):
         for _ in range(3):
             assert reach("::1", port, kind=kind) != ""

@@ -132,8 +132,10 @@ def test_a_parent_has_one_network_and_must_be_there(net, wire):
 
 
 @pytest.mark.skipif(supported("ipvlan"), reason="the kernel has ipvlan")
-def test_a_kernel_without_ipvlan_is_named(net, wire):
-    done = net.daemon.docker("network", "create", "-d", "ipvlan", "-o", f"parent={wire.parent}", "lan", check=False)
+@pytest.mark.parametrize("mode", ["l2", "l3", "l3s"])
+def test_a_kernel_without_ipvlan_is_named(net, wire, mode):
+    options = ("-d", "ipvlan", "-o", f"parent={wire.parent}", "-o", f"ipvlan_mode={mode}")
+    done = net.daemon.docker("network", "create", *options, "lan", check=False)
     assert "this host's kernel has no ipvlan interfaces (CONFIG_IPVLAN)" in done.stderr
     assert "lan" not in net.daemon.docker("network", "ls", "--format", "{{.Name}}").stdout.split()
 
@@ -145,6 +147,18 @@ def test_ipvlan_containers_are_neighbours_too(net, wire):
     net.run("two", "--network", "lan")
     assert net.pings("one", net.address("two", "lan"))
     assert net.pings("one", f"{wire.prefix}.1")
+
+
+@pytest.mark.skipif(not supported("ipvlan"), reason="the kernel has no ipvlan")
+@pytest.mark.parametrize("mode", ["l3", "l3s"])
+def test_ipvlan_that_routes_has_no_gateway_and_leads_out_all_the_same(net, wire, mode):
+    net.create("lan", "-d", "ipvlan", "-o", f"parent={wire.parent}", "-o", f"ipvlan_mode={mode}")
+    net.run("one", "--network", "lan")
+    net.run("two", "--network", "lan")
+    assert net.pings("one", net.address("two", "lan"))
+    assert net.inspect("one", "{{.NetworkSettings.Networks.lan.Gateway}}") == ""
+    routes = subprocess.check_output(["nsenter", f"--net={net.sandbox('one')}", "ip", "route"], text=True)
+    assert "default dev eth0 scope link" in routes
 
 
 def test_a_vlan_of_the_parent_is_made_or_refused_clearly(net, wire):

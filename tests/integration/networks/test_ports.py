@@ -188,8 +188,9 @@ def test_nothing_is_left_of_a_removed_container(net):
 
 
 def test_ports_outlive_the_daemon_and_are_held_again(net):
-    net.run("web", "-p", "80")
-    port = net.port("web", "80/tcp")
+    # One of its own: while the daemon is down, another one on this host may take what was given at random.
+    port = free_port()
+    net.run("web", "-p", f"{port}:80")
     net.daemon.kill9()
     with serving(inside_of(net, "web"), 80):
         assert reach("127.0.0.1", port) != "", "while the daemon is dead"

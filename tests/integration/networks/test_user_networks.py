@@ -10,6 +10,7 @@ import pytest
 from husk.kernel import rtnetlink
 from husk.kernel.netlink import NetlinkSocket
 from tests.integration.networks.conftest import Network, inside, reach, serving
+from tests.integration.networks.test_ports import free_port
 from tests.support.waiting import wait_until
 
 
@@ -94,7 +95,7 @@ def test_what_docker_refuses_is_refused_in_its_words(net):
     assert (answer.status, "parent subnet is 10.215.0.0/16" in answer.message) == (400, True)
     assert 'only one instance of "host" network is allowed' in refused(net, *create, "-d", "host", "new")
     assert "plugin" in refused(net, *create, "-d", "no-such-driver", "new")
-    assert "not implemented by Husk yet" in refused(net, *create, "--ipv6", "--ipv4=false", "new")
+    assert "IPv4 or IPv6 must be enabled" in refused(net, *create, "--ipv4=false", "new")
     assert "loopback interface is not" in refused(net, *create, "-d", "macvlan", "-o", "parent=lo", "new")
     assert "is a pre-defined network and cannot be removed" in refused(net, "network", "rm", "bridge")
     assert "network nowhere not found" in refused(net, "network", "inspect", "nowhere")
@@ -403,7 +404,8 @@ def test_a_clean_restart_keeps_networks_that_nobody_uses(net):
 @pytest.mark.parametrize("moment", [0.0, 0.002, 0.005, 0.01, 0.02, 0.05])
 def test_a_crash_at_any_moment_leaves_what_the_next_start_repairs(net, moment):
     net.create("stable")
-    net.run("anchor", "--network", "stable", "-p", "80")
+    # One of its own: while the daemon is down, another one on this host may take what was given at random.
+    net.run("anchor", "--network", "stable", "-p", f"{free_port()}:80")
     script = (
         "docker network create doomed; docker network connect doomed anchor; docker network disconnect doomed anchor;"
         "docker run -d --name late --network stable -p 80 busybox sleep 9; docker network rm doomed"

@@ -244,3 +244,35 @@ def test_a_port_that_somebody_else_has_is_taken_when_it_is_free(swarm: Swarm) ->
         swarm.create("web", "--publish", f"{port}:80", args=SERVER)
         [container] = swarm.settles("web", 1)
     assert until(lambda: ask(port), "it is taken") == container[:12]
+
+
+@pytest.mark.skipif(not Path("/proc/sys/net/ipv6").exists(), reason="the kernel has no IPv6")
+def test_a_virtual_address_of_ipv6(swarm: Swarm) -> None:
+    daemon = swarm.daemon
+    daemon.docker("network", "create", "-d", "overlay", "--attachable", "--ipv6", "six")
+    try:
+        swarm.create("web", "--replicas", "2", "--network", "six", args=SERVER)
+        names = {task[:12] for task in swarm.settles("web", 2)}
+        virtual = [entry["Addr"] for entry in swarm.inspect("web")["Endpoint"]["VirtualIPs"]]
+        assert [":" in address for address in virtual] == [False, True]
+        address = virtual[-1].partition("/")[0]
+        client = daemon.docker("run", "-d", "--network", "six", "busybox", "sleep", "600").stdout.strip()
+        found = daemon.docker("exec", client, "nslookup", "-type=aaaa", "web").stdout
+        assert f"Address: {address}" in found
+        seen: set[str] = set()
+
+        def both_answered() -> bool:
+            seen.add(daemon.docker("exec", client, "nc", "-w", "2", address, "80", check=False).stdout.strip())
+            return names <= seen
+
+        until(both_answered, "both answer")
+        daemon.docker("service", "rm", "web")
+        until(lambda: f"{daemon.config.nft_table}-lb" not in tables(), "the tables are gone")
+    finally:
+        swarm.remove_all()
+        daemon.remove_containers()
+        daemon.docker("network", "rm", "six")
+
+
+def tables() -> str:
+    return subprocess.check_output(["nft", "list", "tables"], text=True)

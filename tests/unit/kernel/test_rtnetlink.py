@@ -3,6 +3,7 @@
 import struct
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -67,3 +68,25 @@ def test_a_route_has_its_network_and_interface():
 
 def test_a_local_route_is_left_out():
     assert rtnetlink.parse_route(_route(2)) is None
+
+
+@pytest.mark.parametrize(("mode", "flags"), [(0, 0), (1, 1), (2, 2)])
+def test_an_ipvlan_has_its_parent_mode_and_flags_and_no_mac(mode, flags):
+    payload = rtnetlink.add_ipvlan("eth0", 6, mode=mode, flags=flags, namespace=7).payload
+    found = attributes(payload[16:])
+    assert rtnetlink.parse_link(payload).kind == "ipvlan"
+    assert (found[5], found[28], 1 in found) == (struct.pack("=I", 6), struct.pack("=I", 7), False)
+    data = attributes(attributes(found[18])[2])
+    assert data == {1: struct.pack("=H", mode), 2: struct.pack("=H", flags)}
+
+
+@pytest.mark.parametrize(("version", "family", "scope"), [(4, 2, 253), (6, 10, 0)])
+def test_a_default_route_without_a_gateway_leaves_by_an_interface(version, family, scope):
+    message = rtnetlink.direct_default_route(version, 9)
+    header = struct.unpack_from("=BBBBBBBBI", message.payload)
+    assert (header[0], header[1], header[6]) == (family, 0, scope)
+    assert attributes(message.payload[12:]) == {4: struct.pack("=I", 9)}
+
+
+def test_any_default_route_is_deleted_wherever_it_leads():
+    assert rtnetlink.delete_default_route(4).payload[6] == 255

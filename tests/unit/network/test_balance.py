@@ -40,7 +40,7 @@ def test_an_address_without_targets_is_refused_to_all():
 
 
 def test_nothing_unvalidated_reaches_a_rule():
-    with pytest.raises(ipaddress.AddressValueError):
+    with pytest.raises(ValueError):
         ruleset("t", Balance((VirtualAddress("br0", "1.2.3.4 accept", ()),)))
     with pytest.raises(InvalidParameter):
         ruleset("t; flush ruleset", NOTHING)
@@ -108,3 +108,14 @@ def test_whose_conversations_must_find_their_way_anew():
     )
     assert changed(before, after) == ({53}, {ipaddress.IPv4Address("10.0.0.9")})
     assert changed(before, NOTHING) == ({53}, {ipaddress.IPv4Address("10.0.0.9"), ipaddress.IPv4Address("10.0.0.8")})
+
+
+def test_addresses_of_each_kind_have_a_table_of_their_own():
+    both = Balance(
+        (VirtualAddress("br0", "10.0.0.9", ("10.0.0.2",)), VirtualAddress("br0", "fd00::9", ("fd00::2", "fd00::3")))
+    )
+    assert "fd00" not in ruleset("t", both)
+    six = ruleset("t", both, "ip6")
+    assert "10.0.0" not in six
+    assert "add element ip6 t virtual { fd00::9 }" in six
+    assert "dnat ip6 to numgen inc mod 2 map { 0 : fd00::2, 1 : fd00::3 }" in six

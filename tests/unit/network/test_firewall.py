@@ -1,13 +1,20 @@
 """The rules name exactly the networks they are for, and no unchecked name becomes part of a rule."""
 
-from ipaddress import IPv4Network
+from ipaddress import IPv4Network, IPv6Network
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from husk.errors import InvalidParameter
-from husk.network.firewall import BridgedNetwork, port_elements, ruleset, validate_interface, validate_table
+from husk.network.firewall import (
+    BridgedNetwork,
+    GatewayModes,
+    port_elements,
+    ruleset,
+    validate_interface,
+    validate_table,
+)
 from husk.network.ports import PublishedPort
 
 NETWORK = BridgedNetwork("hk-1a2b3c-0", IPv4Network("172.17.0.0/16"))
@@ -77,3 +84,29 @@ def test_a_port_is_one_element():
         "delete element ip husk bound_ports { tcp . 127.0.0.1 . 8080 }\n"
     )
     assert ruleset("husk", [], [everywhere]).endswith(port_elements("add", "husk", [everywhere]))
+
+
+def test_each_gateway_mode_is_a_set():
+    def commands(mode, family="ip"):
+        network = NETWORK._replace(subnet6=IPv6Network("fd00::/64"), modes=GatewayModes(mode, "nat"))
+        return ruleset("husk", [network], family=family)
+
+    assert "husk masqueraded { 172.17.0.0/16 }" in commands("nat")
+    assert "husk masqueraded { 172.17.0.0/16 }" in commands("nat-unprotected")
+    assert 'husk unprotected { "hk-1a2b3c-0" }' in commands("nat-unprotected")
+    assert "husk masqueraded { 172.17.0.0/16 }" not in commands("routed")
+    assert 'husk routed { "hk-1a2b3c-0" }' in commands("routed")
+    assert "husk masqueraded { fd00::/64 }" in commands("routed", "ip6")
+
+
+def test_a_network_without_ipv4_has_its_place_among_the_bridges_all_the_same():
+    commands = ruleset("husk", [BridgedNetwork("br0", None, internal=True, subnet6=IPv6Network("fd00::/64"))])
+    assert 'add element ip husk bridges { "br0" }' in commands
+    assert 'add element ip husk closed { "br0" }' in commands
+    assert "element ip husk subnets" not in commands
+
+
+def test_a_port_that_is_reached_at_the_containers_address_is_opened():
+    port = PublishedPort("tcp", "0.0.0.0", 0, "10.0.0.2", 80)
+    assert port_elements("add", "husk", [port]) == "add element ip husk opened { tcp . 10.0.0.2 . 80 }\n"
+    assert port_elements("add", "husk", [port], "ip6") == ""

@@ -1,13 +1,13 @@
 """Addresses are given once until they come back; subnets never overlap what the host can reach already."""
 
-from ipaddress import IPv4Address, IPv4Network, IPv6Network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from husk.config import AddressPool
-from husk.errors import Conflict, InvalidParameter, Unavailable
+from husk.errors import Forbidden, InvalidParameter, Unavailable
 from husk.network.ipam import (
     DEFAULT_POOLS,
     AddressSpace,
@@ -43,7 +43,7 @@ def test_a_full_subnet_has_no_network_or_broadcast_address_to_give():
 def test_a_wanted_address_is_given_once():
     space = AddressSpace(N("10.0.0.0/24"))
     assert space.allocate(A("10.0.0.9")) == A("10.0.0.9")
-    with pytest.raises(Conflict, match="Address already in use"):
+    with pytest.raises(Forbidden, match="Address already in use"):
         space.allocate(A("10.0.0.9"))
 
 
@@ -181,3 +181,10 @@ def test_an_ipv6_space_gives_out_its_addresses_after_the_first():
     assert [str(space.allocate()) for _ in range(3)] == ["fd00::1", "fd00::2", "fd00::3"]
     with pytest.raises(Unavailable, match="no available IPv6 addresses"):
         space.allocate()
+
+
+def test_a_mac_follows_from_an_address_of_either_kind():
+    assert mac_address(A("172.17.0.2")) == "02:42:ac:11:00:02"
+    six = [mac_address(IPv6Address(f"fd00::{number}")) for number in (2, 2, 3)]
+    assert six[0] == six[1] != six[2]
+    assert all(mac.startswith("02:42:") and len(mac) == 17 for mac in six)

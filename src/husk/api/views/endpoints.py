@@ -24,10 +24,12 @@ def listed_networks(container: Container) -> dict[str, EndpointSettings]:
 
 def port_list(container: Container) -> list[Port]:
     """The PORTS column: published ones with where they are reached, the rest bare."""
-    published = {_name(port.container_port, port.protocol) for port in container.published}
+    published = {_name(port.container_port, port.protocol) for port in container.published if not port.routed}
     ports = [
         Port(ip=port.host_ip, private_port=port.container_port, public_port=port.host_port, type=port.protocol)
         for port in container.published
+        # One that is reached at the container's own address looks like one that is not published.
+        if not port.routed
     ]
     for name in _exposed(container):
         if name not in published:
@@ -41,7 +43,7 @@ def port_map(container: Container) -> dict[str, list[PortBinding] | None]:
     found: dict[str, list[PortBinding] | None] = dict.fromkeys(_exposed(container))
     for port in container.published:
         bindings = found.get(name := _name(port.container_port, port.protocol)) or []
-        bindings.append(PortBinding(host_ip=port.host_ip, host_port=str(port.host_port)))
+        bindings.append(PortBinding(host_ip=port.host_ip, host_port=str(port.host_port or "")))
         found[name] = bindings
     return found
 

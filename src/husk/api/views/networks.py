@@ -4,7 +4,16 @@ from collections.abc import Callable, Iterable, Mapping
 
 from msgspec import UNSET, UnsetType
 
-from husk.api.types.networks import Ipam, IpamStatus, Network, NetworkContainer, NetworkStatus, Pool, SubnetStatus
+from husk.api.types.networks import (
+    ConfigReference,
+    Ipam,
+    IpamStatus,
+    Network,
+    NetworkContainer,
+    NetworkStatus,
+    Pool,
+    SubnetStatus,
+)
 from husk.engine.containers.model import Container
 from husk.engine.filters import Filters
 from husk.engine.networks import model
@@ -41,6 +50,8 @@ def network(record: model.Network, containers: dict[str, NetworkContainer] | Uns
         internal=record.internal,
         attachable=record.attachable,
         ingress=record.ingress,
+        config_from=ConfigReference(network=record.config_from),
+        config_only=record.config_only,
         containers=containers,
         options=record.options,
         labels=record.labels,

@@ -276,6 +276,8 @@ class Endpoint(Struct, kw_only=True):
     ip6_address: str = ""
     prefix6_len: int = 0
     gateway6: str = ""
+    # It leads everywhere without a gateway.
+    direct: bool = False
     host_interface: str = ""
     # Its name inside the container.
     interface: str = "eth0"

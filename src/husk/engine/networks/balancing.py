@@ -3,12 +3,12 @@
 import asyncio
 import logging
 from collections.abc import Sequence
-from ipaddress import IPv4Address
+from ipaddress import ip_address
 from typing import NamedTuple
 
 from husk.engine.networks.live import LiveNetwork, Roster
 from husk.network.balance import NOTHING, Balance, BalancedPort, Balancer, VirtualAddress
-from husk.network.ports import EVERYWHERE, Ports, PortTaken, PortWish, PublishedPort
+from husk.network.ports import EVERYWHERE, Ports, PortTaken, PortWish, PublishedPort, Target
 
 log = logging.getLogger(__name__)
 
@@ -47,12 +47,12 @@ class Balancing:
         await asyncio.to_thread(self.balancer.change, NOTHING)
 
     def _name(self, lives: dict[str, LiveNetwork], services: Sequence[VirtualService]) -> None:
-        names: dict[str, dict[str, IPv4Address]] = {network_id: {} for network_id in lives}
+        for live in lives.values():
+            live.services = {}
         for service in services:
-            if service.network_id in names:
-                names[service.network_id].update((n.lower(), IPv4Address(service.address)) for n in service.names)
-        for network_id, live in lives.items():
-            live.services = names[network_id]
+            if (found := lives.get(service.network_id)) is not None:
+                for name in service.names:
+                    found.services.setdefault(name.lower(), []).append(ip_address(service.address))
 
     def _hold(self, ports: Sequence[BalancedPort]) -> list[BalancedPort]:
         """Those of the ports that are ours, or become so now."""
@@ -65,7 +65,7 @@ class Balancing:
                 continue
             try:
                 wish = PortWish(port.protocol, port.target_port, EVERYWHERE, port.port, port.port)
-                [self._held[key]] = self._ports.take([wish], EVERYWHERE)
+                [self._held[key]] = self._ports.take([wish], Target(EVERYWHERE))
                 self._refused.discard(key)
             except PortTaken as error:
                 if key not in self._refused:

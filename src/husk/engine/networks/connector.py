@@ -8,10 +8,9 @@ happened in between; what the record does not know after a crash is swept at the
 import asyncio
 import secrets
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from ipaddress import IPv6Address
 from typing import NamedTuple
-
-import msgspec
 
 from husk.engine.containers.model import Container, Endpoint
 from husk.engine.events import Events
@@ -35,7 +34,8 @@ from husk.errors import Conflict, Forbidden, HuskError, InvalidParameter, NotFou
 from husk.network import sandbox
 from husk.network.bridge import Wish
 from husk.network.firewall import Firewall
-from husk.network.ports import Ports, PortTaken, PublishedPort
+from husk.network.ports import Ports, PortTaken, PublishedPort, Target, retargeted
+from husk.network.sandbox import NOWHERE, Way
 
 
 class Connected(NamedTuple):
@@ -78,9 +78,8 @@ class Connector:
         for name, endpoint in record.endpoints.items():
             if endpoint.endpoint_id and name in self._roster.by_name:
                 self._roster.by_name[name].members[record.id] = record
-        leading = gateway_endpoint(record)
-        # A crash may have come between a change of networks and that of the ports.
-        record.published = _leading_to(record.published, leading)
+        # A crash may have come between a change of networks and that of the ports; `resume` finds others.
+        record.published = retargeted(record.published, self._target(record)) or []
         self._ports.hold_again(record.published)
         return record.published
 
@@ -88,6 +87,8 @@ class Connector:
         """What a running container has from the daemon itself, or what a crash kept from it."""
         if len(record.endpoints) > 1 and record.sandbox_path:
             await self._set_default_route(record)
+        if not record.published:
+            await self._publish(record)
         if self.resolves(record):
             await self._names.serve(record)
 
@@ -98,14 +99,15 @@ class Connector:
         if mode.startswith("container:"):
             return self._share(record, mode.partition(":")[2], host_gateway)
         links = tuple(self._links(record))
-        for endpoint in in_order(record):
-            await self._connect(record, endpoint)
-        if len(record.endpoints) > 1 and record.sandbox_path:
-            await self._set_default_route(record)
-        await self._publish(record)
-        resolver = self.resolves(record)
-        if resolver:
-            await self._names.serve(record)
+        with _setting_up():
+            for endpoint in in_order(record):
+                await self._connect(record, endpoint)
+            if len(record.endpoints) > 1 and record.sandbox_path:
+                await self._set_default_route(record)
+            await self._publish(record)
+            resolver = self.resolves(record)
+            if resolver:
+                await self._names.serve(record)
         return Connected(host_gateway, resolver, links=links, linked_by=tuple(self._linked_by(record)))
 
     async def disconnect(self, record: Container) -> None:
@@ -161,6 +163,8 @@ class Connector:
     async def _connect(self, record: Container, endpoint: Endpoint) -> None:
         live = self._live(endpoint)
         check_attachable(live, record)
+        if live.record.config_only:
+            raise Forbidden("cannot create endpoint on configuration-only network")
         endpoint.network_id = live.record.id
         live.members[record.id] = record
         if live.bridged and not record.config.network_disabled:
@@ -241,57 +245,75 @@ class Connector:
 
     async def _set_default_route(self, record: Container) -> None:
         leading, leading6 = gateway_endpoint(record), gateway6_endpoint(record)
-        gateway, gateway6 = leading.gateway if leading else "", leading6.gateway6 if leading6 else ""
-        await asyncio.to_thread(sandbox.set_default_route, record.sandbox_path, gateway, gateway6)
+        way = Way(leading.gateway, leading.interface) if leading else NOWHERE
+        way6 = Way(leading6.gateway6, leading6.interface) if leading6 else NOWHERE
+        await asyncio.to_thread(sandbox.set_default_route, record.sandbox_path, way, way6)
 
     # --- published ports
 
+    def _target(self, record: Container) -> Target:
+        """Where ports of the host are to lead; to nothing when no network of the container's is reached from there."""
+        leading = self._reached(gateway_endpoint(record))
+        leading6 = self._reached(gateway6_endpoint(record))
+        return Target(
+            leading[1].ip_address if leading else "",
+            leading6[1].ip6_address if leading6 else "",
+            leading is not None and leading[0].record.gateway_modes.ipv4 == "routed",
+            leading6 is not None and leading6[0].record.gateway_modes.ipv6 == "routed",
+        )
+
+    def _reached(self, endpoint: Endpoint | None) -> tuple[LiveNetwork, Endpoint] | None:
+        if endpoint is None or (live := self._roster.by_name.get(endpoint.network_name)) is None:
+            return None
+        return (live, endpoint) if live.driver.reaches_host else None
+
     async def _publish(self, record: Container) -> None:
-        leading = gateway_endpoint(record)
-        if leading is None or not (record.host_config.port_bindings or record.host_config.publish_all_ports):
+        if not (record.host_config.port_bindings or record.host_config.publish_all_ports):
             return
-        live = self._live(leading)
-        if not live.driver.reaches_host:
+        reached = self._reached(gateway_endpoint(record)) or self._reached(gateway6_endpoint(record))
+        if reached is None:
             return
+        live, leading = reached
         wishes = publishing.wishes(record.config, record.host_config, live.record.host_binding)
         try:
-            record.published = self._ports.take(wishes, leading.ip_address, leading.ip6_address)
+            record.published = self._ports.take(wishes, self._target(record))
         except PortTaken as error:
             raise NoConnectivity(
-                "failed to set up container networking: driver failed programming external connectivity on endpoint "
-                f"{record.name} ({leading.endpoint_id}): {error.message}"
+                f"driver failed programming external connectivity on endpoint {record.name} ({leading.endpoint_id}): "
+                f"{error.message}"
             ) from error
         await asyncio.to_thread(self._firewall.publish, record.published)
 
     async def _move_ports(self, record: Container) -> None:
         """The container's networks have changed: let the ports lead to where it is reached now."""
-        leading = gateway_endpoint(record)
         old = record.published
         if not old:
             await self._publish(record)
             return
-        new = _leading_to(old, leading if leading and self._live(leading).driver.reaches_host else None)
+        new = retargeted(old, self._target(record))
         if new == old:
             return
-        record.published = new
+        record.published = new or []
         await asyncio.to_thread(self._firewall.withdraw, old)
         if new:
             self._ports.retarget(new)
             await asyncio.to_thread(self._firewall.publish, new)
         else:
             self._ports.give_back(old)
+            await self._publish(record)
 
     def _announce(self, action: str, live: LiveNetwork, record: Container) -> None:
         attributes = {"container": record.id, "name": live.record.name, "type": live.record.driver}
         self._events.publish("network", action, live.record.id, attributes)
 
 
-def _leading_to(ports: list[PublishedPort], endpoint: Endpoint | None) -> list[PublishedPort]:
-    """The same ports of the host, for a container that is reached at this endpoint; none when it is not reached."""
-    if endpoint is None:
-        return []
-    at4, at6 = endpoint.ip_address, endpoint.ip6_address or endpoint.ip_address
-    return [msgspec.structs.replace(port, container_ip=at6 if ":" in port.host_ip else at4) for port in ports]
+@contextmanager
+def _setting_up() -> Iterator[None]:
+    """What keeps a container from its networks at a start is told as dockerd does."""
+    try:
+        yield
+    except HuskError as error:
+        raise type(error)(f"failed to set up container networking: {error.message}") from error
 
 
 def check_attachable(live: LiveNetwork, record: Container) -> None:
@@ -307,6 +329,8 @@ def check_attachable(live: LiveNetwork, record: Container) -> None:
 def check_joinable(live: LiveNetwork, record: Container) -> None:
     """May this container be put on this network, beside those it is on?"""
     name = live.record.name
+    if live.record.config_only:
+        raise Forbidden("cannot create endpoint on configuration-only network")
     if name == "host":
         raise Forbidden("cannot connect container to host network - container must be created in host network mode")
     if record.host_config.network_mode == "host" or record.host_config.network_mode.startswith("container:"):

@@ -27,6 +27,7 @@ def lease(sandbox_path: str, endpoint: Endpoint) -> Lease | None:
         ip6_address=endpoint.ip6_address,
         prefix6_len=endpoint.prefix6_len,
         gateway6=endpoint.gateway6,
+        direct=endpoint.direct,
     )
 
 
@@ -35,6 +36,7 @@ def take_over(endpoint: Endpoint, given: Lease) -> None:
     endpoint.ip6_address, endpoint.prefix6_len, endpoint.gateway6 = given.ip6_address, given.prefix6_len, given.gateway6
     endpoint.gateway, endpoint.mac_address = given.gateway, given.mac_address
     endpoint.host_interface, endpoint.interface = given.host_interface, given.interface
+    endpoint.direct = given.direct
 
 
 def in_order(record: Container) -> list[Endpoint]:
@@ -45,12 +47,17 @@ def in_order(record: Container) -> list[Endpoint]:
 
 def gateway_endpoint(record: Container) -> Endpoint | None:
     """The endpoint that leads to everywhere else, and to which published ports lead."""
-    return _first(endpoint for endpoint in record.endpoints.values() if endpoint.gateway)
+    return _first(e for e in record.endpoints.values() if e.gateway or (e.direct and e.ip_address))
 
 
 def gateway6_endpoint(record: Container) -> Endpoint | None:
     """The same for IPv6: it may be another network that has that."""
-    return _first(endpoint for endpoint in record.endpoints.values() if endpoint.gateway6)
+    return _first(e for e in record.endpoints.values() if e.gateway6 or (e.direct and e.ip6_address))
+
+
+def leads_out(record: Container) -> bool:
+    """Whether it reaches other networks at all."""
+    return gateway_endpoint(record) is not None or gateway6_endpoint(record) is not None
 
 
 def _first(leading: Iterable[Endpoint]) -> Endpoint | None:

@@ -1,6 +1,6 @@
 """What is a network while the daemon runs? Its record, its driver, and the running containers on it."""
 
-from ipaddress import IPv4Address
+from ipaddress import IPv4Address, IPv6Address
 
 from husk.engine.containers.model import Container
 from husk.engine.networks.model import Network
@@ -13,8 +13,8 @@ class LiveNetwork:
         self._driver = driver
         # By container id; a member is there from before it gets its address until after it gave it back.
         self.members: dict[str, Container] = {}
-        # Names that stand for a virtual address, which services have.
-        self.services: dict[str, IPv4Address] = {}
+        # Names that stand for virtual addresses, which services have.
+        self.services: dict[str, list[IPv4Address | IPv6Address]] = {}
 
     @property
     def bridged(self) -> bool:

@@ -1,6 +1,10 @@
 """What a network is: a name, a driver, and for bridges an address range of its own."""
 
+import ipaddress
+
 from msgspec import Struct, field
+
+from husk.network.firewall import GatewayMode, GatewayModes
 
 BUILTIN = ("bridge", "host", "none")
 
@@ -9,6 +13,15 @@ BRIDGE_NAME = _PREFIX + "bridge.name"
 ICC = _PREFIX + "bridge.enable_icc"
 MASQUERADE = _PREFIX + "bridge.enable_ip_masquerade"
 HOST_BINDING = _PREFIX + "bridge.host_binding_ipv4"
+GATEWAY_MODE_4 = _PREFIX + "bridge.gateway_mode_ipv4"
+GATEWAY_MODE_6 = _PREFIX + "bridge.gateway_mode_ipv6"
+GATEWAY_MODES: dict[str, GatewayMode] = {
+    "": "nat",
+    "nat": "nat",
+    "nat-unprotected": "nat-unprotected",
+    "routed": "routed",
+    "isolated": "isolated",
+}
 DEFAULT_BRIDGE = _PREFIX + "bridge.default_bridge"
 MTU = _PREFIX + "driver.mtu"
 PARENT = "parent"
@@ -79,6 +92,9 @@ class Network(Struct, kw_only=True):
     enable_ipv6: bool = False
     options: dict[str, str] = {}
     labels: dict[str, str] = {}
+    # It is nothing but settings for others, or has its own from such a one.
+    config_only: bool = False
+    config_from: str = ""
     # Virtual addresses that services have here.
     service_addresses: list[str] = []
 
@@ -99,12 +115,31 @@ class Network(Struct, kw_only=True):
 
     @property
     def gateway_interface(self) -> str:
-        """The bridge's own address with its prefix, such as 172.17.0.1/16."""
-        return f"{self.gateway}/{self.subnet.partition('/')[2]}"
+        """The gateway with its prefix, such as 172.17.0.1/16: the bridge's own address, where it has one."""
+        return _with_prefix(self.gateway, self.subnet)
 
     @property
     def gateway_interface6(self) -> str:
-        return f"{self.gateway6}/{self.subnet6.partition('/')[2]}"
+        return _with_prefix(self.gateway6, self.subnet6)
+
+    @property
+    def gateway_modes(self) -> GatewayModes:
+        if self.driver != "bridge":
+            return GatewayModes()
+        named = (self.options.get(GATEWAY_MODE_4, ""), self.options.get(GATEWAY_MODE_6, ""))
+        return GatewayModes(*(GATEWAY_MODES[mode] for mode in named))
+
+    @property
+    def routes(self) -> bool:
+        """Its endpoints are on no link with anybody: packets are routed to them."""
+        return self.driver == "ipvlan" and self.options.get("ipvlan_mode", "") in ("l3", "l3s")
+
+    @property
+    def bare(self) -> frozenset[int]:
+        """The versions of IP in which nobody but containers, and no gateway, has an address here."""
+        modes = self.gateway_modes
+        isolated = [version for version, mode in ((4, modes.ipv4), (6, modes.ipv6)) if mode == "isolated"]
+        return frozenset((4, 6) if self.routes else isolated)
 
     @property
     def builtin(self) -> bool:
@@ -122,3 +157,8 @@ class Network(Struct, kw_only=True):
     @property
     def host_binding(self) -> str:
         return self.options.get(HOST_BINDING) or "0.0.0.0"
+
+
+def _with_prefix(gateway: str, subnet: str) -> str:
+    whole = ipaddress.ip_network(subnet)
+    return f"{gateway or whole.network_address + 1}/{whole.prefixlen}"

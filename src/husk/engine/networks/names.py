@@ -10,7 +10,7 @@ from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 
 from husk.engine.containers.model import Container, Endpoint
-from husk.engine.networks.endpoints import dns_names, gateway_endpoint, parse_links
+from husk.engine.networks.endpoints import dns_names, leads_out, parse_links
 from husk.engine.networks.live import LiveNetwork, Roster
 from husk.network import dns
 from husk.network.resolver import Resolver
@@ -81,8 +81,7 @@ def addresses_of(record: Container, networks: list[LiveNetwork], name: str) -> l
         aliases = {alias.lower(): target for alias, target in links.items()}
         suffix = "." + live.record.name.lower()
         for candidate in (name, name.removesuffix(suffix)) if name.endswith(suffix) else (name,):
-            virtual = live.services.get(candidate)
-            found: list[Address] = [virtual] if virtual is not None else _members(live, candidate)
+            found = list(live.services.get(candidate, ())) or _members(live, candidate)
             if candidate in aliases:
                 found = _linked(live, aliases[candidate])
             if found:
@@ -101,7 +100,7 @@ def names_of(networks: list[LiveNetwork], address: Address) -> list[str]:
 
 def servers(record: Container) -> list[str]:
     """Whom to ask for other names; nobody, for a container that reaches no other network itself."""
-    if gateway_endpoint(record) is None:
+    if not leads_out(record):
         return []
     if record.host_config.dns:
         return record.host_config.dns

@@ -8,6 +8,9 @@ from husk.engine.networks import pools
 from husk.engine.networks.model import (
     BRIDGE_NAME,
     BUILTIN,
+    GATEWAY_MODE_4,
+    GATEWAY_MODE_6,
+    GATEWAY_MODES,
     HOST_BINDING,
     ICC,
     MASQUERADE,
@@ -26,46 +29,48 @@ from husk.network.sandbox import Upper
 _NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*", re.ASCII)
 _TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
-_GATEWAY_MODE = "com.docker.network.bridge.gateway_mode_ipv"
-_GATEWAY_MODES = ("", "nat")
 # The kernel's numbers for what may be asked for.
 _MACVLAN_MODES = {"": 4, "bridge": 4, "private": 1, "vepa": 2, "passthru": 8}
+_IPVLAN_MODES = {"": 0, "l2": 0, "l3": 1, "l3s": 2}
 _IPVLAN_FLAGS = {"": 0, "bridge": 0, "private": 1, "vepa": 2}
 
 
 def check(request: NetworkRequest, existing: Iterable[Network]) -> None:
-    """Raise for the first thing that is wrong with a request for a bridge network."""
+    """Raise for the first thing that is wrong with a request, which `templates` has filled in."""
     others = list(existing)
     _check_name(request.name, others)
-    _check_driver(request)
-    if request.ingress:
-        _check_ingress(request, others)
-    _check_options(request, others)
-    if request.driver in UPPER_DRIVERS:
+    if not request.config_only:
+        # A configuration has no driver: its options are checked when somebody uses it.
+        _check_driver(request)
+        if request.ingress:
+            _check_ingress(request, others)
+        _check_options(request, others)
+    if request.driver in UPPER_DRIVERS and not request.config_only:
         _check_upper(request, others)
     pools.check(request, others)
 
 
 def record(request: NetworkRequest, network_id: str, created: str) -> Network:
     """The network of a request that `check` let pass; without a subnet if it asks for none."""
-    pool = pools.pool_of(request, 4)
+    pool = pools.pool_of(request, 4) if request.enable_ipv4 else IpamConfig()
     pool6 = pools.pool_of(request, 6) if request.enable_ipv6 else IpamConfig()
-    return Network(
+    network = Network(
         id=network_id,
         name=request.name,
-        driver=request.driver or "bridge",
+        driver="null" if request.config_only else request.driver or "bridge",
         created=created,
-        scope="swarm" if request.driver == "overlay" else "local",
+        scope="swarm" if request.driver == "overlay" and not request.config_only else "local",
         subnet=pool.subnet,
-        gateway=pools.gateway_of(pool),
+        gateway=pools.named_gateway(pool),
         ip_range=pool.ip_range,
         aux_addresses=pool.auxiliary_addresses,
         chosen_subnet=bool(pool.subnet),
         subnet6=pool6.subnet,
-        gateway6=pools.gateway_of(pool6),
+        gateway6=pools.named_gateway(pool6),
         ip_range6=pool6.ip_range,
         aux_addresses6=pool6.auxiliary_addresses,
         chosen_subnet6=bool(pool6.subnet),
+        enable_ipv4=request.enable_ipv4,
         enable_ipv6=request.enable_ipv6,
         ipam_options=request.ipam.options,
         internal=request.internal,
@@ -73,12 +78,19 @@ def record(request: NetworkRequest, network_id: str, created: str) -> Network:
         ingress=request.ingress,
         options=request.options,
         labels=request.labels,
+        config_only=request.config_only,
+        config_from=request.config_from.network,
     )
+    if not network.config_only:
+        network.gateway = network.gateway if 4 in network.bare else pools.gateway_of(pool)
+        network.gateway6 = network.gateway6 if 6 in network.bare else pools.gateway_of(pool6)
+    return network
 
 
 def settings(network: Network, base: BridgeSettings) -> BridgeSettings:
     """How the driver of a network is to behave."""
     options = network.options
+    gateways = ((4, network.gateway), (6, network.gateway6))
     behaviour = base._replace(
         interface=network.bridge_name,
         bip=network.gateway_interface if network.subnet else "",
@@ -87,6 +99,8 @@ def settings(network: Network, base: BridgeSettings) -> BridgeSettings:
             *network.aux_addresses.values(),
             *network.aux_addresses6.values(),
             *network.service_addresses,
+            # One that somebody chose belongs to no container, though nobody has it here.
+            *(gateway for version, gateway in gateways if version in network.bare and gateway),
         ),
         internal=network.internal,
         icc=_truth(options, ICC),
@@ -95,13 +109,16 @@ def settings(network: Network, base: BridgeSettings) -> BridgeSettings:
         bip6=network.gateway_interface6 if network.subnet6 else "",
         pool6=base.pool6 if network.enable_ipv6 and not network.subnet6 else "",
         ip_range6=network.ip_range6,
+        ipv4=network.enable_ipv4,
+        bare=network.bare,
+        gateway_modes=network.gateway_modes,
     )
     if not network.upper:
         return behaviour
     alone = not options.get(PARENT)
     return behaviour._replace(
         interface=network.parent,
-        upper=_upper(network.driver, options),
+        upper=_upper(network),
         alone=alone,
         # Without a parent there is nobody behind the gateway.
         internal=network.internal or alone,
@@ -109,10 +126,12 @@ def settings(network: Network, base: BridgeSettings) -> BridgeSettings:
     )
 
 
-def _upper(driver: str, options: dict[str, str]) -> Upper:
-    if driver == "macvlan":
-        return Upper(driver, _MACVLAN_MODES[options.get("macvlan_mode", "")])
-    return Upper(driver, 0, _IPVLAN_FLAGS[options.get("ipvlan_flag", "")])
+def _upper(network: Network) -> Upper:
+    options = network.options
+    if network.driver == "macvlan":
+        return Upper("macvlan", _MACVLAN_MODES[options.get("macvlan_mode", "")])
+    mode, flag = _IPVLAN_MODES[options.get("ipvlan_mode", "")], _IPVLAN_FLAGS[options.get("ipvlan_flag", "")]
+    return Upper("ipvlan", mode, flag, network.routes)
 
 
 def _check_upper(request: NetworkRequest, others: Iterable[Network]) -> None:
@@ -121,12 +140,10 @@ def _check_upper(request: NetworkRequest, others: Iterable[Network]) -> None:
         raise InvalidParameter(
             f"requested macvlan mode '{mode[:40]}' is not valid, 'bridge' mode is the macvlan default"
         )
-    if (mode := options.get("ipvlan_mode", "")) not in ("", "l2", "l3", "l3s"):
+    if (mode := options.get("ipvlan_mode", "")) not in _IPVLAN_MODES:
         raise InvalidParameter(
             f"requested ipvlan mode '{mode[:40]}' is not valid, 'l2' mode is the ipvlan driver default"
         )
-    if mode not in ("", "l2"):
-        raise NotImplementedYet(f"ipvlan mode {mode} is not implemented by Husk yet")
     if (flag := options.get("ipvlan_flag", "")) not in _IPVLAN_FLAGS:
         raise InvalidParameter(
             f"requested ipvlan flag '{flag[:40]}' is not valid, 'bridge' is the ipvlan driver default"
@@ -162,14 +179,12 @@ def _check_driver(request: NetworkRequest) -> None:
         raise NotFound(f'could not find plugin {driver} in v1 plugin registry: plugin "{driver}" not found')
     if request.scope not in ("", "swarm" if driver == "overlay" else "local"):
         raise NotImplementedYet(f"networks of scope {request.scope} are not implemented by Husk yet")
-    if request.config_only or request.config_from.network:
-        raise NotImplementedYet("ConfigOnly and ConfigFrom networks are not implemented by Husk yet")
     if request.ipam.driver not in ("", "default"):
         raise InvalidParameter(f"there is no IPAM driver {request.ipam.driver!r}: 'default' is the only one")
-    if not request.enable_ipv4 and request.enable_ipv6:
-        raise NotImplementedYet("networks without IPv4 are not implemented by Husk yet")
-    if not request.enable_ipv4:
+    if not request.enable_ipv4 and not request.enable_ipv6:
         raise InvalidParameter("IPv4 or IPv6 must be enabled")
+    if not request.enable_ipv4 and driver == "overlay":
+        raise InvalidParameter("IPv4 cannot be disabled in a Swarm scoped network")
 
 
 def _check_ingress(request: NetworkRequest, others: Iterable[Network]) -> None:
@@ -186,10 +201,11 @@ def _check_options(request: NetworkRequest, others: Iterable[Network]) -> None:
     options = request.options
     for name in (ICC, MASQUERADE):
         _truth(options, name)
-    for version in "46":
-        if (mode := options.get(_GATEWAY_MODE + version, "")) in _GATEWAY_MODES:
-            continue
-        raise NotImplementedYet(f"gateway mode {mode[:40]} is not implemented by Husk yet")
+    for name in (GATEWAY_MODE_4, GATEWAY_MODE_6):
+        if (mode := options.get(name, "")) not in GATEWAY_MODES:
+            raise InvalidParameter(f"unknown gateway mode {mode[:40]}")
+        if mode == "isolated" and not request.internal:
+            raise InvalidParameter("gateway mode 'isolated' can only be used for an internal network")
     mtu = options.get(MTU, "")
     if mtu and not (mtu.isascii() and mtu.isdigit() and (mtu == "0" or 68 <= int(mtu) <= 65535)):
         raise InvalidParameter(f"invalid value for {MTU}: {mtu[:40]!r}")

@@ -19,21 +19,28 @@ def pool_of(request: NetworkRequest, version: int) -> IpamConfig:
 
 def check(request: NetworkRequest, others: Iterable[Network]) -> None:
     """Raise for the first thing that is wrong. As dockerd, an IPv6 pool means nothing without EnableIPv6."""
-    for version in (4, 6) if request.enable_ipv6 else (4,):
+    for version, enabled in ((4, request.enable_ipv4), (6, request.enable_ipv6)):
+        if not enabled:
+            continue
         found = [config for config in request.ipam.config if (6 if is_ipv6(config) else 4) == version]
         if len(found) > 1:
             driver = request.driver or "bridge"
             raise InvalidParameter(f"{driver} driver supports only one IPv{version} address pool")
         for config in found:
             _check_pool(config, version)
-            if config.subnet and _overlaps(config.subnet, others):
+            if config.subnet and not request.config_only and _overlaps(config.subnet, others):
                 raise Forbidden("invalid pool request: Pool overlaps with other one on this address space")
+
+
+def named_gateway(pool: IpamConfig) -> str:
+    """The gateway that its owner chose for a pool that `check` let pass."""
+    return str(ipaddress.ip_address(pool.gateway)) if pool.gateway else ""
 
 
 def gateway_of(pool: IpamConfig) -> str:
     """The gateway of a pool that `check` let pass: that which its owner named, or the first free address."""
     if pool.gateway or not pool.subnet:
-        return str(ipaddress.ip_address(pool.gateway)) if pool.gateway else ""
+        return named_gateway(pool)
     whole = ipaddress.ip_network(pool.subnet)
     within = ipaddress.ip_network(pool.ip_range) if pool.ip_range else whole
     taken = {ipaddress.ip_address(text) for text in pool.auxiliary_addresses.values()}
@@ -53,7 +60,8 @@ def is_ipv6(config: IpamConfig) -> bool:
 
 def _overlaps(subnet: str, others: Iterable[Network]) -> bool:
     wanted = ipaddress.ip_network(subnet)
-    taken = [ipaddress.ip_network(text) for other in others for text in (other.subnet, other.subnet6) if text]
+    real = [other for other in others if not other.config_only]
+    taken = [ipaddress.ip_network(text) for other in real for text in (other.subnet, other.subnet6) if text]
     return any(wanted.version == network.version and wanted.overlaps(network) for network in taken)
 
 

@@ -14,7 +14,7 @@ from husk.engine.clock import now_ns, parse_rfc3339, parse_timestamp, rfc3339
 from husk.engine.containers.model import Container, Endpoint, EndpointRequest
 from husk.engine.events import Events
 from husk.engine.filters import Filters
-from husk.engine.networks import options
+from husk.engine.networks import options, templates
 from husk.engine.networks.balancing import Balancing
 from husk.engine.networks.connector import Connected, Connector, check_joinable, check_request
 from husk.engine.networks.endpoints import lease
@@ -121,14 +121,19 @@ class Networks:
         """`pools` are where a subnet comes from, if the request names none and it is not the usual ones."""
         base = self._base._replace(pools=pools or self._base.pools)
         async with self._changing:
+            templates.check(request)
+            request = templates.filled_in(request, self.listing())
             options.check(request, self.listing())
             network = options.record(request, self._new_id(), rfc3339(now_ns()))
-            driver = await BridgeDriver.open(options.settings(network, base), None, (), self._firewall)
-            _note(network, driver)
+            driver = None
+            if not network.config_only:
+                driver = await BridgeDriver.open(options.settings(network, base), None, (), self._firewall)
+                _note(network, driver)
             try:
                 await self._state.commit(Change(KIND, network.id, msgspec.json.encode(network)))
             except BaseException:
-                await driver.close(remove=True)
+                if driver is not None:
+                    await driver.close(remove=True)
                 raise
             self._roster.by_name[network.name] = LiveNetwork(network, driver)
         self._publish("create", network)
@@ -143,6 +148,8 @@ class Networks:
             if live.members:
                 users = ", ".join(f'name:"{c.name}" id:"{_endpoint_id(c, network)}"' for c in live.members.values())
                 raise Forbidden(f"error while removing network: network {network.name} has active endpoints ({users})")
+            if templates.users(network, self.listing()):
+                raise Forbidden(f'error while removing network: configuration network "{network.name}" is in use')
             # Out of sight at once: nobody gets on it any more.
             del self._roster.by_name[network.name]
             try:
@@ -150,7 +157,8 @@ class Networks:
             except BaseException:
                 self._roster.by_name[network.name] = live
                 raise
-            await live.driver.close(remove=True)
+            if live.bridged:
+                await live.driver.close(remove=True)
         self._publish("destroy", network)
 
     async def prune(self, filters: Filters, needed: Callable[[Network], bool] = lambda _: False) -> list[str]:
@@ -163,7 +171,7 @@ class Networks:
         for live in list(self._roster.by_name.values()):
             network = live.record
             in_use = live.members or needed(network)
-            if network.builtin or in_use or not filters.matches_labels(network.labels):
+            if network.builtin or network.config_only or in_use or not filters.matches_labels(network.labels):
                 continue
             if edge is not None and parse_rfc3339(network.created) > edge:
                 continue
@@ -242,14 +250,15 @@ class Networks:
 
     # --- services
 
-    async def take_address(self, network: Network) -> str:
-        """An address of a network for a service, in the form 10.0.1.5/24; kept until it is given back."""
+    async def take_addresses(self, network: Network) -> list[str]:
+        """An address of each kind for a service, in the form 10.0.1.5/24; kept until they are given back."""
         async with self._changing:
-            live = self._find(network.id)
-            address = live.driver.take_address()
-            network.service_addresses.append(address)
+            driver = self._find(network.id).driver
+            taken = [(driver.take_address(4), network.subnet), (driver.take_address(6), network.subnet6)]
+            found = [(address, subnet.partition("/")[2]) for address, subnet in taken if address]
+            network.service_addresses += [address for address, _ in found]
             await self._state.commit(Change(KIND, network.id, msgspec.json.encode(network)))
-        return f"{address}/{network.subnet.partition('/')[2]}"
+        return [f"{address}/{prefix}" for address, prefix in found]
 
     async def give_back_address(self, network: Network, address: str) -> None:
         """Safe to call twice."""
@@ -354,8 +363,8 @@ class Networks:
 
 def _note(network: Network, driver: BridgeDriver) -> None:
     """The subnets that were chosen are part of the record."""
-    network.subnet, network.gateway = driver.subnet, driver.gateway
-    network.subnet6, network.gateway6 = driver.subnet6, driver.gateway6
+    network.subnet, network.gateway = driver.subnet, driver.gateway or network.gateway
+    network.subnet6, network.gateway6 = driver.subnet6, driver.gateway6 or network.gateway6
 
 
 def _machine_id() -> str:

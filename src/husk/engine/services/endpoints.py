@@ -32,7 +32,8 @@ class Endpoints:
         if len(kept) == len(service.virtual_ips) and not missing:
             return False
         for network in missing:
-            kept.append(VirtualIP(network_id=network.id, addr=await self._networks.take_address(network)))
+            addresses = await self._networks.take_addresses(network)
+            kept += [VirtualIP(network_id=network.id, addr=address) for address in addresses]
         service.virtual_ips = kept
         return True
 
@@ -90,11 +91,13 @@ def virtual_services(
     for virtual in service.virtual_ips:
         name = names.get(virtual.network_id, "")
         aliases = [alias for a in attachments(service) if a.target == virtual.network_id for alias in a.aliases]
-        targets = [container.endpoints[name].ip_address for container in running if name in container.endpoints]
+        address = virtual.addr.partition("/")[0]
+        endpoints = [container.endpoints[name] for container in running if name in container.endpoints]
+        targets = [endpoint.ip6_address if ":" in address else endpoint.ip_address for endpoint in endpoints]
         yield VirtualService(
             names=(service.spec.name, *aliases),
             network_id=virtual.network_id,
-            address=virtual.addr.partition("/")[0],
+            address=address,
             targets=tuple(sorted(target for target in targets if target)),
         )
 

@@ -8,6 +8,7 @@ from husk.engine.networks.model import IpamConfig, IpamRequest, Network, Network
 from husk.engine.networks.options import check, record, settings
 from husk.errors import Conflict, Forbidden, InvalidParameter, NotFound, NotImplementedYet
 from husk.network.ground import BridgeSettings
+from husk.network.sandbox import Upper
 
 OTHER = Network(id="a" * 64, name="other", driver="bridge", created="", subnet="10.1.0.0/16", gateway="10.1.0.1")
 BASE = BridgeSettings("husk0", "husk bridge of husk", Path("/run/netns"))
@@ -92,7 +93,7 @@ def test_macvlan_is_on_a_parent_or_on_nothing_at_all():
     asked = request(driver="macvlan", options={"parent": "eth7", "macvlan_mode": "vepa"}, ipam=pool())
     check(asked, [OTHER])
     made = settings(record(asked, "b" * 64, "now"), BASE)
-    assert (made.interface, made.upper, made.alone, made.internal) == ("eth7", ("macvlan", 2, 0), False, False)
+    assert (made.interface, made.upper, made.alone, made.internal) == ("eth7", Upper("macvlan", 2), False, False)
     made = settings(record(request(driver="macvlan"), "b" * 64, "now"), BASE)
     assert (made.interface, made.alone, made.internal) == ("dm-" + "b" * 12, True, True)
 
@@ -114,16 +115,15 @@ def test_a_parent_has_one_network():
         (request(driver="host"), Forbidden),
         (request(driver="macvlan", options={"parent": "lo"}), InvalidParameter),
         (request(driver="macvlan", options={"macvlan_mode": "round"}), InvalidParameter),
-        (request(driver="ipvlan", options={"ipvlan_mode": "l3"}), NotImplementedYet),
+        (request(driver="ipvlan", options={"ipvlan_mode": "l4"}), InvalidParameter),
         (request(driver="ipvlan", options={"ipvlan_flag": "red"}), InvalidParameter),
         (request(driver="nonsense"), NotFound),
-        (request(enable_ipv6=True, enable_ipv4=False), NotImplementedYet),
+        (request(enable_ipv6=True, enable_ipv4=False, driver="overlay"), InvalidParameter),
         (request(enable_ipv4=False), InvalidParameter),
         (request(enable_ipv6=True, ipam=pool("fd00::/127")), InvalidParameter),
         (request(enable_ipv6=True, ipam=pool("fd00::/64", gateway="fd00::")), InvalidParameter),
         (request(enable_ipv6=True, ipam=pool("fd00::/64", gateway="10.2.0.1")), InvalidParameter),
         (request(enable_ipv6=True, ipam=pool("fd00::/64", ip_range="fd01::/80")), InvalidParameter),
-        (request(config_only=True), NotImplementedYet),
         (request(scope="swarm"), NotImplementedYet),
         (request(ipam=pool("10.1.7.0/24")), Forbidden),
         (request(ipam=pool("10.2.0.1/16")), InvalidParameter),
@@ -141,9 +141,46 @@ def test_a_parent_has_one_network():
         (request(options={PREFIX + "bridge.enable_icc": "maybe"}), InvalidParameter),
         (request(options={PREFIX + "driver.mtu": "12x"}), InvalidParameter),
         (request(options={PREFIX + "bridge.host_binding_ipv4": "::1"}), InvalidParameter),
-        (request(options={PREFIX + "bridge.gateway_mode_ipv4": "routed"}), NotImplementedYet),
+        (request(options={PREFIX + "bridge.gateway_mode_ipv4": "natted"}), InvalidParameter),
+        (request(options={PREFIX + "bridge.gateway_mode_ipv6": "isolated"}), InvalidParameter),
     ],
 )
 def test_refusals(asked, error):
     with pytest.raises(error):
         check(asked, [OTHER])
+
+
+def test_without_ipv4_there_is_a_subnet_of_the_other_kind_alone():
+    asked = request(enable_ipv4=False, enable_ipv6=True, ipam=pool("fd00::/64"))
+    check(asked, [OTHER])
+    made = record(asked, "b" * 64, "now")
+    assert (made.subnet, made.gateway, made.subnet6, made.gateway6) == ("", "", "fd00::/64", "fd00::1")
+    assert (settings(made, BASE).ipv4, settings(made, BASE).bip) == (False, "")
+
+
+def test_gateway_modes():
+    modes = {PREFIX + "bridge.gateway_mode_ipv4": "routed", PREFIX + "bridge.gateway_mode_ipv6": "nat-unprotected"}
+    asked = request(options=modes, enable_ipv6=True)
+    check(asked, [OTHER])
+    made = settings(record(asked, "b" * 64, "now"), BASE)
+    assert (made.gateway_modes, made.bare) == (("routed", "nat-unprotected"), frozenset())
+
+
+def test_an_isolated_network_has_no_gateway_but_keeps_a_chosen_one_free():
+    mode = {PREFIX + "bridge.gateway_mode_ipv4": "isolated"}
+    for chosen, gateway, reserved in (({}, "", ()), ({"gateway": "10.2.0.9"}, "10.2.0.9", ("10.2.0.9",))):
+        asked = request(options=mode, internal=True, ipam=pool(**chosen))
+        check(asked, [OTHER])
+        network = record(asked, "b" * 64, "now")
+        made = settings(network, BASE)
+        assert (network.gateway, made.reserved, made.bare) == (gateway, reserved, frozenset({4}))
+        assert made.bip == f"{gateway or '10.2.0.1'}/16"
+
+
+@pytest.mark.parametrize(("mode", "number"), [("l3", 1), ("l3s", 2)])
+def test_ipvlan_that_routes_has_no_gateway(mode, number):
+    asked = request(driver="ipvlan", options={"parent": "eth7", "ipvlan_mode": mode}, ipam=pool())
+    check(asked, [OTHER])
+    network = record(asked, "b" * 64, "now")
+    made = settings(network, BASE)
+    assert (made.upper, made.bare, network.gateway) == (Upper("ipvlan", number, 0, True), frozenset({4, 6}), "")
