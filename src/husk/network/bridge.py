@@ -134,9 +134,13 @@ class BridgeDriver:
 
     @property
     def usage(self) -> dict[str, tuple[int, int]]:
-        """(addresses in use, addresses left to give out) by subnet."""
-        spaces = [space for space in (self._space, self._space6) if space is not None]
-        return {str(space.subnet): (len(space), space.available) for space in spaces}
+        """(addresses in use, addresses left to give out) by subnet. What warm sandboxes have is anybody's."""
+        idle = [*self._pool, *self._retired]
+        found = {}
+        for space in filter(None, (self._space, self._space6)):
+            texts = [lease.ip_address if space.subnet.version == 4 else lease.ip6_address for lease in idle]
+            found[str(space.subnet)] = space.usage([ip_address(text) for text in texts if text])
+        return found
 
     async def acquire(self, wish: Wish = ANYTHING) -> Lease:
         """A sandbox ready for use: from the pool, or made now when that is empty or something of its own is wanted."""
@@ -216,7 +220,7 @@ class BridgeDriver:
         """An address that only a warm sandbox has, the wanted one or the last, is free for whoever asks for it."""
         chosen = bool(wish.address or wish.address6)
         spaces = [space for space in (self._space, self._space6) if space is not None]
-        if not chosen and all(space.available for space in spaces):
+        if not chosen and not any(space.exhausted for space in spaces):
             return
         if _runs(self._filling):
             await asyncio.wait([self._filling])

@@ -57,9 +57,16 @@ class AddressSpace:
         return len(self._taken)
 
     @property
-    def available(self) -> int:
-        """How many addresses are left for those who want none in particular."""
-        return self._end - self._begin + 1 - sum(self._begin <= address <= self._end for address in self._taken)
+    def exhausted(self) -> bool:
+        """Whether no address is left for those who want none in particular."""
+        self._advance()
+        return self._lowest > self._end
+
+    def usage(self, idle: Iterable[IPv4Address | IPv6Address] = ()) -> tuple[int, int]:
+        """(how many addresses are in use, how many are left to give out); those that are idle count as free."""
+        used = self._taken - {int(address) for address in idle}
+        left = self._end - self._begin + 1 - sum(self._begin <= address <= self._end for address in used)
+        return len(used), left
 
     def allocate(self, wanted: IPv4Address | IPv6Address | None = None) -> IPv4Address | IPv6Address:
         """Take the wanted address, or the lowest free one."""
@@ -70,14 +77,16 @@ class AddressSpace:
                 raise Forbidden("Address already in use")
             self._taken.add(int(wanted))
             return wanted
-        while self._lowest in self._taken:
-            self._lowest += 1
-        if self._lowest > self._end:
+        if self.exhausted:
             raise Unavailable(
                 f"no available IPv{self.subnet.version} addresses on this network's address pools: {self.subnet}"
             )
         self._taken.add(self._lowest)
         return IPv4Address(self._lowest) if self.subnet.version == 4 else IPv6Address(self._lowest)
+
+    def _advance(self) -> None:
+        while self._lowest in self._taken:
+            self._lowest += 1
 
     def reserve(self, address: IPv4Address | IPv6Address) -> None:
         """Note that an address is in use already; one of another subnet concerns nobody here."""

@@ -427,3 +427,50 @@ def test_a_crash_at_any_moment_leaves_what_the_next_start_repairs(net, moment):
     assert len(links - {"lo"}) == len(connected)
     net.daemon.remove_containers()
     wait_until(lambda: net.daemon._traces.settle(net.daemon.pid) == [], "nothing is left")
+
+
+def test_inspect_counts_addresses(net):
+    net.create("counted", "--subnet", "10.223.0.0/24", "--ip-range", "10.223.0.128/25", "--aux-address", "x=10.223.0.5")
+
+    def status() -> dict:
+        return net.daemon.http("GET", "/v1.52/networks/counted").json()["Status"]["IPAM"]["Subnets"]["10.223.0.0/24"]
+
+    # In use: network and broadcast address, the gateway (the first of the range) and the auxiliary one.
+    assert status() == {"IPsInUse": 4, "DynamicIPsAvailable": 126}
+    net.run("one", "--network", "counted")
+    net.run("two", "--network", "counted", "--ip", "10.223.0.9")
+    # What lies ready for the next containers is in nobody's use.
+    wait_until(lambda: status() == {"IPsInUse": 6, "DynamicIPsAvailable": 125}, "both count")
+    net.daemon.docker("rm", "-f", "one", "two")
+    wait_until(lambda: status() == {"IPsInUse": 4, "DynamicIPsAvailable": 126}, "none does")
+    assert "Status" not in net.daemon.http("GET", "/v1.51/networks/counted").json()
+
+
+def test_what_a_stopped_container_had_is_free_at_once(net):
+    net.create("fixed", "--subnet", "10.216.0.0/24")
+    port = free_port()
+    for number in range(10):
+        net.run(f"c{number}", "--network", "fixed", "--ip", "10.216.0.7", "-p", f"{port}:80")
+        assert net.daemon.http("POST", f"/containers/c{number}/kill").status == 204
+        assert net.daemon.http("POST", f"/containers/c{number}/wait").status == 200
+
+
+def test_a_taken_address_is_told_as_dockerd_does(net):
+    net.create("fixed", "--subnet", "10.216.0.0/24")
+    net.run("one", "--network", "fixed", "--ip", "10.216.0.7")
+    message = "failed to set up container networking: Address already in use"
+    assert message in refused(
+        net, "run", "--name", "two", "--network", "fixed", "--ip", "10.216.0.7", "busybox", "true"
+    )
+    assert net.inspect("two", "{{.State.Status}}") == "created"
+    assert net.daemon.http("POST", "/containers/two/start").status == 403
+    net.run("three")
+    answer = net.daemon.http(
+        "POST",
+        "/networks/fixed/connect",
+        {"Container": "three", "EndpointConfig": {"IPAMConfig": {"IPv4Address": "10.216.0.7"}}},
+    )
+    assert (answer.status, answer.message) == (403, "Address already in use")
+    assert list(json.loads(net.inspect("three", "{{json .NetworkSettings.Networks}}"))) == ["bridge"]
+    net.daemon.docker("rm", "-f", "one")
+    net.daemon.docker("start", "two")

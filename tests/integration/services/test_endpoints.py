@@ -276,3 +276,25 @@ def test_a_virtual_address_of_ipv6(swarm: Swarm) -> None:
 
 def tables() -> str:
     return subprocess.check_output(["nft", "list", "tables"], text=True)
+
+
+def test_a_network_tells_about_its_services(swarm: Swarm, network: str) -> None:
+    daemon = swarm.daemon
+    assert "Peers" not in daemon.http("GET", "/networks/mesh").json()
+    port = free_port()
+    swarm.create("web", "--replicas", "2", "--network", network, "-p", f"{port}:80", args=SERVER)
+    swarm.create("plain", "--network", network, "--endpoint-mode", "dnsrr")
+    swarm.settles("web", 2)
+    swarm.settles("plain", 1)
+    shown = daemon.http("GET", "/networks/mesh?verbose=true").json()
+    node = daemon.http("GET", "/nodes").json()[0]
+    assert shown["Peers"] == [{"Name": node["ID"][:12], "IP": node["Status"]["Addr"]}]
+    web, plain = shown["Services"]["web"], shown["Services"]["plain"]
+    [virtual] = swarm.inspect("web")["Endpoint"]["VirtualIPs"]
+    assert (web["VIP"], web["Ports"]) == (virtual["Addr"].partition("/")[0], [f"Target: 80, Publish: {port}"])
+    assert sorted(task["EndpointIP"] for task in web["Tasks"]) == addresses(swarm, "web", network)
+    known = {entry["Name"]: entry["EndpointID"] for entry in shown["Containers"].values()}
+    assert {task["Name"]: task["EndpointID"] for task in (*web["Tasks"], *plain["Tasks"])} == known
+    assert web["Tasks"][0]["Info"] == {"Host IP": node["Status"]["Addr"]}
+    assert (plain["VIP"], len(plain["Tasks"])) == ("", 1)
+    assert "Services" not in daemon.http("GET", "/networks/mesh").json()

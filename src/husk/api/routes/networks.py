@@ -11,6 +11,7 @@ from husk.api.types.networks import (
     NetworkContainer,
     NetworkCreated,
     NetworksPruned,
+    Peer,
 )
 from husk.api.versioning import Version
 from husk.api.views import networks as views
@@ -55,6 +56,12 @@ async def inspect(call: Call) -> web.StreamResponse:
     if (scope := call.text("scope")) and scope != network.scope:
         raise NotFound(f"network {call.argument} not found")
     shown = views.network(network, views.containers_on(network, networks.members(network)))
+    if network.scope == "swarm" and call.engine.services.cluster.active:
+        swarm = call.engine.services.cluster.swarm
+        if shown.containers:
+            shown.peers = [Peer(name=swarm.node_id[:12], ip=swarm.advertise_address)]
+        if call.flag("verbose"):
+            shown.services = views.services(call.engine.services.on_network(network), swarm.advertise_address)
     if call.version >= WITH_STATUS and (addresses := networks.addresses(network)):
         shown.status = views.status(addresses)
     return call.json(shown)

@@ -45,6 +45,29 @@ class NetworkStatus(Struct, kw_only=True, rename="pascal"):
     ipam: IpamStatus = field(name="IPAM")
 
 
+class NetworkTask(Struct, kw_only=True, rename="pascal"):
+    """A task of a service on a network."""
+
+    name: str
+    endpoint_id: str = field(name="EndpointID")
+    endpoint_ip: str = field(name="EndpointIP")
+    info: dict[str, str]
+
+
+class NetworkService(Struct, kw_only=True, rename="pascal"):
+    vip: str = field(name="VIP")
+    ports: list[str]
+    local_lb_index: int = field(default=0, name="LocalLBIndex")
+    tasks: list[NetworkTask]
+
+
+class Peer(Struct, kw_only=True, rename="pascal"):
+    """A host that takes part in a network of the swarm."""
+
+    name: str
+    ip: str = field(name="IP")
+
+
 class NetworkCreated(Struct, kw_only=True, rename="pascal"):
     id: str
     warning: str = ""
@@ -81,4 +104,6 @@ class Network(Struct, kw_only=True, rename="pascal"):
     containers: dict[str, NetworkContainer] | UnsetType = UNSET
     options: dict[str, str]
     labels: dict[str, str]
+    peers: list[Peer] | UnsetType = UNSET
+    services: dict[str, NetworkService] | UnsetType = UNSET
     status: NetworkStatus | UnsetType = UNSET

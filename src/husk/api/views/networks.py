@@ -10,13 +10,16 @@ from husk.api.types.networks import (
     IpamStatus,
     Network,
     NetworkContainer,
+    NetworkService,
     NetworkStatus,
+    NetworkTask,
     Pool,
     SubnetStatus,
 )
 from husk.engine.containers.model import Container
 from husk.engine.filters import Filters
 from husk.engine.networks import model
+from husk.engine.services.onnetwork import ServiceOnNetwork
 
 # An IPv6 subnet has more addresses than fit into the number on the wire.
 _MOST_COUNTED = 2**64 - 1
@@ -73,6 +76,23 @@ def containers_on(record: model.Network, containers: Iterable[Container]) -> dic
             ipv6_address=f"{endpoint.ip6_address}/{endpoint.prefix6_len}" if endpoint.ip6_address else "",
         )
     return found
+
+
+def services(found: Mapping[str, ServiceOnNetwork], host_ip: str) -> dict[str, NetworkService]:
+    """The services on a network of the swarm, whose tasks are all on this host."""
+    return {
+        name: NetworkService(
+            vip=service.virtual_address,
+            ports=[f"Target: {target}, Publish: {published}" for target, published in service.ports],
+            tasks=[
+                NetworkTask(
+                    name=task.name, endpoint_id=task.endpoint_id, endpoint_ip=task.address, info={"Host IP": host_ip}
+                )
+                for task in service.tasks
+            ],
+        )
+        for name, service in found.items()
+    }
 
 
 def status(addresses: Mapping[str, tuple[int, int]]) -> NetworkStatus:

@@ -7,10 +7,10 @@ happened in between; what the record does not know after a crash is swept at the
 
 import asyncio
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from ipaddress import IPv6Address
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from husk.engine.containers.model import Container, Endpoint
 from husk.engine.events import Events
@@ -29,13 +29,17 @@ from husk.engine.networks.endpoints import (
 from husk.engine.networks.links import Link, link
 from husk.engine.networks.live import LiveNetwork, Roster
 from husk.engine.networks.names import NameService
-from husk.engine.networks.requests import interface_name, interface_sysctls
+from husk.engine.networks.requests import check_attachable, interface_name, interface_sysctls
 from husk.errors import Conflict, Forbidden, HuskError, InvalidParameter, NotFound
 from husk.network import sandbox
 from husk.network.bridge import Wish
 from husk.network.firewall import Firewall
-from husk.network.ports import Ports, PortTaken, PublishedPort, Target, retargeted
-from husk.network.sandbox import NOWHERE, Way
+from husk.network.ports import Ports, PortTaken, PortWish, PublishedPort, Target, retargeted
+from husk.network.sandbox import NOWHERE, Lease, Way
+
+T = TypeVar("T")
+# How long to wait for somebody else's address or port that is on its way back.
+_PATIENCE = 5.0
 
 
 class Connected(NamedTuple):
@@ -72,6 +76,8 @@ class Connector:
         self._names = names
         self._events = events
         self._find_container = find_container
+        # Those who give back what they had: their end is known before that is done.
+        self._leaving: set[asyncio.Future[None]] = set()
 
     def adopt(self, record: Container) -> list[PublishedPort]:
         """Take a running container of an earlier daemon over; the ports that lead to it."""
@@ -112,6 +118,15 @@ class Connector:
 
     async def disconnect(self, record: Container) -> None:
         """Give back what `connect` took. Safe to call twice."""
+        gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._leaving.add(gone)
+        try:
+            await self._disconnect(record)
+        finally:
+            self._leaving.discard(gone)
+            gone.set_result(None)
+
+    async def _disconnect(self, record: Container) -> None:
         self._names.stop(record.id)
         sandbox_path, record.sandbox_path = record.sandbox_path, ""
         published, record.published = record.published, []
@@ -163,8 +178,6 @@ class Connector:
     async def _connect(self, record: Container, endpoint: Endpoint) -> None:
         live = self._live(endpoint)
         check_attachable(live, record)
-        if live.record.config_only:
-            raise Forbidden("cannot create endpoint on configuration-only network")
         endpoint.network_id = live.record.id
         live.members[record.id] = record
         if live.bridged and not record.config.network_disabled:
@@ -180,14 +193,26 @@ class Connector:
                 name=interface_name(request),
                 sysctls=interface_sysctls(request),
             )
-            if record.sandbox_path:
-                given = await live.driver.attach(record.sandbox_path, wish)
-            else:
-                given = await live.driver.acquire(wish)
-                record.sandbox_path = given.sandbox_path
+            given = await self._patiently(Forbidden, lambda: self._place(record, live, wish))
+            record.sandbox_path = given.sandbox_path
             take_over(endpoint, given)
         endpoint.endpoint_id = secrets.token_hex(32)
         self._announce("connect", live, record)
+
+    async def _place(self, record: Container, live: LiveNetwork, wish: Wish) -> Lease:
+        if record.sandbox_path:
+            return await live.driver.attach(record.sandbox_path, wish)
+        return await live.driver.acquire(wish)
+
+    async def _patiently(self, refusal: type[HuskError], attempt: Callable[[], Awaitable[T]]) -> T:
+        """What is refused because another one has it may be on its way back: then it is tried once more."""
+        try:
+            return await attempt()
+        except refusal:
+            if not self._leaving:
+                raise
+            await asyncio.wait(self._leaving, timeout=_PATIENCE)
+            return await attempt()
 
     def _live(self, endpoint: Endpoint) -> LiveNetwork:
         for live in self._roster.by_name.values():
@@ -276,13 +301,16 @@ class Connector:
         live, leading = reached
         wishes = publishing.wishes(record.config, record.host_config, live.record.host_binding)
         try:
-            record.published = self._ports.take(wishes, self._target(record))
+            record.published = await self._patiently(PortTaken, lambda: self._take(wishes, self._target(record)))
         except PortTaken as error:
             raise NoConnectivity(
                 f"driver failed programming external connectivity on endpoint {record.name} ({leading.endpoint_id}): "
                 f"{error.message}"
             ) from error
         await asyncio.to_thread(self._firewall.publish, record.published)
+
+    async def _take(self, wishes: Sequence[PortWish], target: Target) -> list[PublishedPort]:
+        return self._ports.take(wishes, target)
 
     async def _move_ports(self, record: Container) -> None:
         """The container's networks have changed: let the ports lead to where it is reached now."""
@@ -314,55 +342,3 @@ def _setting_up() -> Iterator[None]:
         yield
     except HuskError as error:
         raise type(error)(f"failed to set up container networking: {error.message}") from error
-
-
-def check_attachable(live: LiveNetwork, record: Container) -> None:
-    """Networks of the swarm are for its tasks, unless they were made for others too."""
-    network = live.record
-    if network.scope == "swarm" and not network.attachable and not record.is_task:
-        raise Forbidden(
-            f"Could not attach to network {network.name}: rpc error: code = PermissionDenied desc = network "
-            f"{network.name} not manually attachable"
-        )
-
-
-def check_joinable(live: LiveNetwork, record: Container) -> None:
-    """May this container be put on this network, beside those it is on?"""
-    name = live.record.name
-    if live.record.config_only:
-        raise Forbidden("cannot create endpoint on configuration-only network")
-    if name == "host":
-        raise Forbidden("cannot connect container to host network - container must be created in host network mode")
-    if record.host_config.network_mode == "host" or record.host_config.network_mode.startswith("container:"):
-        raise Forbidden(
-            "container sharing network namespace with another container or host cannot be connected to any other "
-            "network"
-        )
-    if name == "none" or "none" in record.endpoints:
-        raise Forbidden(
-            "container cannot be connected to multiple networks with one of the networks in private (none) mode"
-        )
-    if name in record.endpoints:
-        raise Forbidden(f"endpoint with name {record.name} already exists in network {name}")
-
-
-def check_request(live: LiveNetwork, endpoint: Endpoint) -> None:
-    """Does the network have what the endpoint asks for?"""
-    network = live.record
-    for wanted, chosen in (
-        (wanted_address(endpoint.request), network.chosen_subnet),
-        (wanted_address6(endpoint.request), network.chosen_subnet6),
-    ):
-        if wanted and network.builtin:
-            raise InvalidParameter(
-                "invalid endpoint settings:\nuser specified IP address is supported on user defined networks only"
-            )
-        if wanted and not chosen:
-            raise InvalidParameter(
-                "invalid endpoint settings:\nuser specified IP address is supported only when connecting to networks "
-                "with user configured subnets"
-            )
-    if endpoint.request.aliases and network.builtin:
-        raise InvalidParameter(
-            "invalid endpoint settings:\nnetwork-scoped alias is supported only for containers in user defined networks"
-        )

@@ -4,10 +4,11 @@ import re
 from collections.abc import Mapping
 from ipaddress import IPv4Address, IPv6Address
 
-from husk.engine.containers.model import Config, EndpointRequest, HostConfig
+from husk.engine.containers.model import Config, Container, Endpoint, EndpointRequest, HostConfig
 from husk.engine.networks import publishing
 from husk.engine.networks.endpoints import parse_links, wanted_address, wanted_address6
-from husk.errors import InvalidParameter, NotImplementedYet
+from husk.engine.networks.live import LiveNetwork
+from husk.errors import Forbidden, InvalidParameter, NotImplementedYet
 
 HOST_WITH_LINKS = (
     "conflicting options: host type networking can't be used with links. This would result in undefined behavior"
@@ -55,6 +56,60 @@ def check_endpoint(request: EndpointRequest) -> None:
         if not alias or re.search(r"\s", alias):
             raise InvalidParameter(f"invalid endpoint settings:\ninvalid alias: {alias!r}")
     parse_links(request.links)
+
+
+def check_attachable(live: LiveNetwork, record: Container) -> None:
+    """Networks of the swarm are for its tasks, unless they were made for others too; configurations for nobody."""
+    network = live.record
+    if network.config_only:
+        raise Forbidden("cannot create endpoint on configuration-only network")
+    if network.scope == "swarm" and not network.attachable and not record.is_task:
+        raise Forbidden(
+            f"Could not attach to network {network.name}: rpc error: code = PermissionDenied desc = network "
+            f"{network.name} not manually attachable"
+        )
+
+
+def check_joinable(live: LiveNetwork, record: Container) -> None:
+    """May this container be put on this network, beside those it is on?"""
+    name = live.record.name
+    if live.record.config_only:
+        raise Forbidden("cannot create endpoint on configuration-only network")
+    if name == "host":
+        raise Forbidden("cannot connect container to host network - container must be created in host network mode")
+    if record.host_config.network_mode == "host" or record.host_config.network_mode.startswith("container:"):
+        raise Forbidden(
+            "container sharing network namespace with another container or host cannot be connected to any other "
+            "network"
+        )
+    if name == "none" or "none" in record.endpoints:
+        raise Forbidden(
+            "container cannot be connected to multiple networks with one of the networks in private (none) mode"
+        )
+    if name in record.endpoints:
+        raise Forbidden(f"endpoint with name {record.name} already exists in network {name}")
+
+
+def check_request(live: LiveNetwork, endpoint: Endpoint) -> None:
+    """Does the network have what the endpoint asks for?"""
+    network = live.record
+    for wanted, chosen in (
+        (wanted_address(endpoint.request), network.chosen_subnet),
+        (wanted_address6(endpoint.request), network.chosen_subnet6),
+    ):
+        if wanted and network.builtin:
+            raise InvalidParameter(
+                "invalid endpoint settings:\nuser specified IP address is supported on user defined networks only"
+            )
+        if wanted and not chosen:
+            raise InvalidParameter(
+                "invalid endpoint settings:\nuser specified IP address is supported only when connecting to networks "
+                "with user configured subnets"
+            )
+    if endpoint.request.aliases and network.builtin:
+        raise InvalidParameter(
+            "invalid endpoint settings:\nnetwork-scoped alias is supported only for containers in user defined networks"
+        )
 
 
 def interface_name(request: EndpointRequest) -> str:

@@ -16,7 +16,7 @@ from husk.engine.events import Events
 from husk.engine.filters import Filters
 from husk.engine.networks import options, templates
 from husk.engine.networks.balancing import Balancing
-from husk.engine.networks.connector import Connected, Connector, check_joinable, check_request
+from husk.engine.networks.connector import Connected, Connector
 from husk.engine.networks.endpoints import lease
 from husk.engine.networks.live import LiveNetwork, Roster
 from husk.engine.networks.model import (
@@ -30,6 +30,7 @@ from husk.engine.networks.model import (
     NetworkRequest,
 )
 from husk.engine.networks.names import NameService
+from husk.engine.networks.requests import check_joinable, check_request
 from husk.errors import Forbidden, HuskError, InvalidParameter, NotFound
 from husk.network import host, sandbox
 from husk.network.bridge import BridgeDriver

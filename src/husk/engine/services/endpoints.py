@@ -11,6 +11,7 @@ from husk.engine.networks.service import Networks
 from husk.engine.services.containers import attachments
 from husk.engine.services.model import Service, VirtualIP
 from husk.engine.services.networks import any_ingress, ingress_of
+from husk.engine.services.onnetwork import ServiceOnNetwork, services_on
 from husk.engine.services.store import ClusterStore
 from husk.errors import HuskError, NotFound
 from husk.network.balance import BalancedPort
@@ -43,6 +44,20 @@ class Endpoints:
             if await self.assign(service) and self._store.services.get(service.id) is service:
                 await self._store.save(service)
         await self._give_back()
+        running = self._running()
+        services = list(self._store.services.values())
+        names = {network.id: network.name for network in self._networks.listing()}
+        return await self._networks.balancing.apply(
+            [virtual for s in services for virtual in virtual_services(s, running.get(s.id, []), names)],
+            [port for s in services for port in balanced_ports(s, running.get(s.id, []), names)],
+        )
+
+    def on_network(self, network: Network) -> dict[str, ServiceOnNetwork]:
+        """The services that a network knows, by name."""
+        return services_on(network, self._store.services.values(), self._running())
+
+    def _running(self) -> dict[str, list[Container]]:
+        """The containers of the tasks that run, by service."""
         running: dict[str, list[Container]] = {}
         for task in self._store.tasks.values():
             if task.wanted and task.status.state == "running":
@@ -51,12 +66,7 @@ class Endpoints:
                 except HuskError:
                     continue
                 running.setdefault(task.service_id, []).append(container)
-        services = list(self._store.services.values())
-        names = {network.id: network.name for network in self._networks.listing()}
-        return await self._networks.balancing.apply(
-            [virtual for s in services for virtual in virtual_services(s, running.get(s.id, []), names)],
-            [port for s in services for port in balanced_ports(s, running.get(s.id, []), names)],
-        )
+        return running
 
     def _virtual_networks(self, service: Service) -> dict[str, Network]:
         if service.spec.endpoint_spec is not None and service.spec.endpoint_spec.mode == "dnsrr":

@@ -30,6 +30,7 @@ from husk.engine.services.model import (
 )
 from husk.engine.services.networks import SwarmNetworks, any_ingress
 from husk.engine.services.objects import Objects
+from husk.engine.services.onnetwork import ServiceOnNetwork
 from husk.engine.services.placement import NodeFacts
 from husk.engine.services.pulling import PullCredentials
 from husk.engine.services.reconciler import Reconciler
@@ -177,6 +178,10 @@ class Services:
             attributes |= {"availability.old": before, "availability.new": node.availability}
         self._events.publish("node", "update", node.id, attributes)
         self._reconciler.wake()
+
+    def on_network(self, network: Network) -> dict[str, ServiceOnNetwork]:
+        """The services that a network knows, by name."""
+        return self._endpoints.on_network(network)
 
     # --- tasks
 

@@ -1,0 +1,45 @@
+"""What does a network tell about the services on it? For `docker network inspect --verbose`. Pure."""
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from husk.engine.containers.model import Container
+from husk.engine.networks.model import Network
+from husk.engine.services.containers import attachments
+from husk.engine.services.model import Service
+
+
+class TaskOnNetwork(NamedTuple):
+    name: str
+    endpoint_id: str
+    address: str
+
+
+class ServiceOnNetwork(NamedTuple):
+    # Empty for one whose name stands for its tasks.
+    virtual_address: str
+    # (port of the tasks, port of the host)
+    ports: tuple[tuple[int, int], ...]
+    tasks: tuple[TaskOnNetwork, ...]
+
+
+def services_on(
+    network: Network, services: Iterable[Service], running: Mapping[str, Iterable[Container]]
+) -> dict[str, ServiceOnNetwork]:
+    """The services that are on a network, by name; `running` are their tasks' containers by the services' ids."""
+    found = {}
+    for service in services:
+        virtual = [entry.addr.partition("/")[0] for entry in service.virtual_ips if entry.network_id == network.id]
+        if not virtual and all(attachment.target != network.id for attachment in attachments(service)):
+            continue
+        places = [
+            (container.name, endpoint)
+            for container in running.get(service.id, ())
+            if (endpoint := container.endpoints.get(network.name)) is not None
+        ]
+        found[service.spec.name] = ServiceOnNetwork(
+            virtual[0] if virtual else "",
+            tuple((port.target_port, port.published_port) for port in service.ports),
+            tuple(TaskOnNetwork(name, one.endpoint_id, one.ip_address or one.ip6_address) for name, one in places),
+        )
+    return found
