@@ -1,6 +1,7 @@
 """The daemon itself: is it there, what is it, what happens in it."""
 
 import asyncio
+from dataclasses import replace
 
 from aiohttp import web
 
@@ -49,9 +50,10 @@ async def info(call: Call) -> web.StreamResponse:
     engine = call.engine
     containers = engine.containers.listing(True, 0, Filters())
     images = len(engine.images.listing(True, Filters()))
+    facts = engine.system.info()
     return call.json(
         views.info_document(
-            engine.system.info(),
+            replace(facts, warnings=(*facts.warnings, *await engine.networks.warnings())),
             engine.config,
             containers,
             images,

@@ -32,7 +32,7 @@ from husk.engine.networks.model import (
 from husk.engine.networks.names import NameService
 from husk.engine.networks.requests import check_joinable, check_request
 from husk.errors import Forbidden, HuskError, InvalidParameter, NotFound
-from husk.network import host, sandbox
+from husk.network import host, obstacles, sandbox
 from husk.network.bridge import BridgeDriver
 from husk.network.firewall import Firewall
 from husk.network.ground import BridgeSettings, Opening
@@ -115,6 +115,12 @@ class Networks:
         return {
             subnet: (used + (1 if ":" in subnet else 2), left) for subnet, (used, left) in live.driver.usage.items()
         }
+
+    async def warnings(self) -> list[str]:
+        """What on this host keeps containers from their networks."""
+        interfaces = [live.driver.interface for live in self._roster.by_name.values() if live.bridged]
+        found = await asyncio.to_thread(obstacles.look, interfaces)
+        return [obstacle.warning for obstacle in found]
 
     # --- making and removing
 
@@ -307,6 +313,8 @@ class Networks:
         await asyncio.to_thread(self._firewall.publish, published)
         await asyncio.to_thread(self._firewall.apply)
         self._guardian.open()
+        for warning in await self.warnings():
+            log.warning("%s", warning.removeprefix("WARNING: "))
         for record in running:
             try:
                 await self._connector.resume(record)

@@ -1,0 +1,70 @@
+"""A firewall of somebody else that drops what is forwarded: Husk tells, and what docs/networks.md says helps."""
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from ipaddress import IPv4Interface
+from pathlib import Path
+
+import pytest
+
+from husk.kernel import namespaces, rtnetlink
+from husk.kernel.netlink import NetlinkSocket
+from tests.support.daemon import Daemon
+
+pytestmark = pytest.mark.skipif(not shutil.which("iptables"), reason="there is no iptables")
+
+# For documentation: nothing real is ever reached.
+HERE, THERE = IPv4Interface("198.51.100.1/24"), IPv4Interface("198.51.100.2/24")
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Iterator[str]:
+    path = tmp_path / "outside"
+    with NetlinkSocket() as host:
+
+        def connect(namespace: int) -> None:
+            host.execute(rtnetlink.add_veth("out0", "eth0", peer_namespace=namespace))
+            with NetlinkSocket() as inside:
+                inside.execute(rtnetlink.add_address(index("eth0"), THERE), rtnetlink.set_up("eth0"))
+
+        namespaces.create(path, connect)
+        host.execute(rtnetlink.add_address(index("out0"), HERE), rtnetlink.set_up("out0"))
+    yield str(THERE.ip)
+    namespaces.remove(path)
+
+
+def index(name: str) -> int:
+    with NetlinkSocket() as netlink:
+        links = map(rtnetlink.parse_link, netlink.dump(rtnetlink.list_links()))
+        return next(link.index for link in links if link.name == name)
+
+
+def iptables(*arguments: str) -> None:
+    subprocess.run(["iptables", *arguments], check=True, capture_output=True)
+
+
+def test_a_firewall_that_drops_is_told_and_can_be_told_about_us(outside: str) -> None:
+    with Daemon() as daemon:
+        bridge = daemon.config.bridge_name
+
+        def warnings() -> list[str]:
+            return [w for w in daemon.http("GET", "/info").json()["Warnings"] if "nftables table" in w]
+
+        def reached() -> bool:
+            command = ["run", "--rm", "busybox", "ping", "-c1", "-W1", outside]
+            return daemon.docker(*command, check=False).returncode == 0
+
+        assert (warnings(), reached()) == ([], True)
+        # As dockerd does it.
+        iptables("-P", "FORWARD", "DROP")
+        iptables("-N", "DOCKER-USER")
+        iptables("-A", "FORWARD", "-j", "DOCKER-USER")
+        assert not reached()
+        [warning] = warnings()
+        assert "chain FORWARD of the nftables table ip filter drops forwarded packets by default" in warning
+        daemon.restart()
+        assert "chain FORWARD of the nftables table ip filter" in daemon.log(100), "the log says it too"
+        iptables("-I", "DOCKER-USER", "-i", bridge, "-j", "ACCEPT")
+        iptables("-I", "DOCKER-USER", "-o", bridge, "-j", "ACCEPT")
+        assert (warnings(), reached()) == ([], True)
