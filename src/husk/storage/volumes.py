@@ -9,6 +9,7 @@ The engine's record makes a volume exist: a directory without one is the rest of
 """
 
 import contextlib
+import errno
 import logging
 import os
 import secrets
@@ -160,7 +161,9 @@ class VolumeStore:
                 mount("none", target, "none", call.propagation)
         except OSError as error:
             unmount(target, detach=True)
-            raise SystemFault(f"failed to mount local volume: {_describe(call, target)}: {_reason(error)}") from error
+            raise SystemFault(
+                f"failed to mount local volume: {_describe(call, target)}: {_reason(error, call)}"
+            ) from error
 
     def unmount(self, name: str) -> None:
         """Unmount it; nothing happens when it is not mounted."""
@@ -191,9 +194,13 @@ def _describe(call: MountCall, target: str) -> str:
     return ", ".join(words)
 
 
-def _reason(error: OSError) -> str:
+def _reason(error: OSError, call: MountCall) -> str:
     text = error.strerror or str(error)
-    return text[:1].lower() + text[1:]
+    text = text[:1].lower() + text[1:]
+    if error.errno == errno.ENODEV:
+        # The kernel says this of a type that it does not know; a module would have been loaded.
+        text += f" (this host's kernel has no file system {call.fstype})"
+    return text
 
 
 @contextlib.contextmanager

@@ -77,7 +77,15 @@ def test_what_cannot_be_mounted_is_told_at_the_start(daemon: Daemon, image: str)
     told = run(daemon, "-v", "share:/x", image, check=False)
     assert "failed to mount local volume" in told and "secret" not in told
     make(daemon, "net", "nfs", ":/x", "addr=no-such-host.invalid")
-    assert "error resolving passed in network volume address" in run(daemon, "-v", "net:/x", image, check=False)
+    told = run(daemon, "-v", "net:/x", image, check=False)
+    assert "error resolving passed in network volume address: no-such-host.invalid: " in told
+
+
+@pytest.mark.skipif("nfs" in Path("/proc/filesystems").read_text(), reason="the kernel has NFS")
+def test_a_kernel_without_nfs_is_named(daemon: Daemon, image: str) -> None:
+    make(daemon, "net", "nfs", ":/x", "addr=127.0.0.1,nfsvers=4")
+    told = run(daemon, "-v", "net:/x", image, check=False)
+    assert "data: addr=127.0.0.1,nfsvers=4: no such device (this host's kernel has no file system nfs)" in told
 
 
 def test_mount_asks_for_a_driver_with_options(daemon: Daemon, image: str) -> None:

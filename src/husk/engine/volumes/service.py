@@ -378,4 +378,4 @@ def _resolve(host: str) -> str:
     try:
         return str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
     except OSError as error:
-        raise SystemFault(f"error resolving passed in network volume address: {host}: {error}") from error
+        raise SystemFault(f"error resolving passed in network volume address: {host}: {error.strerror}") from error
