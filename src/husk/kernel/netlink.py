@@ -178,6 +178,27 @@ class NetlinkSocket:
                     outcomes[position] = error_of(answer, messages[position].what)
         return [outcomes[position] for position in range(len(messages))]
 
+    def transact(self, begin: Message, messages: Sequence[Message], end: Message) -> None:
+        """Carry out all of the messages or none of them; the first failure is raised."""
+        first = self._sequence
+        self._sequence += len(messages) + 2
+        batch = [begin, *(message._replace(flags=message.flags | ACK) for message in messages), end]
+        self._socket.send(b"".join(encode(message, first + number) for number, message in enumerate(batch)))
+        outstanding = len(messages)
+        failure: OSError | None = None
+        while outstanding:
+            for answer in self._receive(begin.what):
+                position = answer.sequence - first
+                if answer.type != _ERROR or not 0 <= position < len(batch):
+                    continue
+                error = error_of(answer, batch[position].what)
+                if error is not None and position in (0, len(batch) - 1):
+                    raise error
+                failure = failure or error
+                outstanding -= 0 < position < len(batch) - 1
+        if failure is not None:
+            raise failure
+
     def _receive(self, what: str) -> Iterator[Answer]:
         """The messages of the next datagram from the kernel; whatever another process sends is not heard."""
         while True:

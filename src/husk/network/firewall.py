@@ -8,13 +8,14 @@ rules is removing its table. An `accept` here does not outvote a `drop` in someb
 import logging
 import re
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from ipaddress import IPv4Network, IPv6Network
 from typing import Literal, NamedTuple
 
 from husk.errors import InvalidParameter, SystemFault
-from husk.kernel import conntrack
+from husk.kernel import conntrack, nfelements
+from husk.kernel.nfelements import Element
 from husk.kernel.nftables import Nftables
 from husk.network.ports import PublishedPort
 
@@ -181,6 +182,23 @@ def port_elements(verb: str, table: str, ports: Iterable[PublishedPort], family:
     return commands
 
 
+def elements_of(table: str, ports: Iterable[PublishedPort]) -> list[Element]:
+    """The same ports as `port_elements`, of both families, for who adds or deletes a few."""
+    found = []
+    for port in ports:
+        number = nfelements.service(port.container_port)
+        target = nfelements.address(port.container_ip) + number
+        kind = nfelements.protocol(port.protocol)
+        if port.routed:
+            found.append(Element(port.family, table, "opened", kind + target))
+        elif port.family and port.everywhere:
+            found.append(Element(port.family, table, "ports", kind + nfelements.service(port.host_port), target))
+        elif port.family:
+            key = kind + nfelements.address(port.host_ip) + nfelements.service(port.host_port)
+            found.append(Element(port.family, table, "bound_ports", key, target))
+    return found
+
+
 def _opened(port: PublishedPort) -> str:
     return f"{port.protocol} . {port.container_ip} . {port.container_port}"
 
@@ -253,7 +271,7 @@ class Firewall:
             self._networks[network.interface] = network
             try:
                 if old is None and (self._written6 or not network.subnet6):
-                    self._change("add", [network], [])
+                    self._change("add", network)
                 elif old != network and self._written:
                     self._write()
             except SystemFault:
@@ -266,14 +284,14 @@ class Firewall:
         """Nothing happens when it is not there."""
         with self._lock:
             if (network := self._networks.pop(interface, None)) is not None:
-                self._change("delete", [network], [])
+                self._change("delete", network)
 
     def publish(self, ports: Sequence[PublishedPort]) -> None:
         with self._lock:
             new = [port for port in ports if port not in self._ports]
             self._ports.update(dict.fromkeys(new))
             if new:
-                self._change("add", [], new)
+                self._change_ports(nfelements.add, new)
                 _forget(new)
 
     def withdraw(self, ports: Sequence[PublishedPort]) -> None:
@@ -283,7 +301,7 @@ class Firewall:
             for port in known:
                 del self._ports[port]
             if known:
-                self._change("delete", [], known)
+                self._change_ports(nfelements.delete, known)
                 _forget(known)
 
     def remove(self) -> None:
@@ -295,19 +313,24 @@ class Firewall:
             self._nftables.run(_REMOVE.format(table=self._table, family="ip"))
             self._remove6()
 
-    def _change(self, verb: str, networks: Sequence[BridgedNetwork], ports: Sequence[PublishedPort]) -> None:
+    def _change(self, verb: str, network: BridgedNetwork) -> None:
         if not self._written:
             return
-        commands = ""
-        for family in FAMILIES if self._written6 else FAMILIES[:1]:
-            for network in networks:
-                commands += network_elements(verb, self._table, network, family)
-            commands += port_elements(verb, self._table, ports, family)
-        if not commands:
+        families = FAMILIES if self._written6 else FAMILIES[:1]
+        try:
+            self._nftables.run("".join(network_elements(verb, self._table, network, family) for family in families))
+        except SystemFault:
+            self._write()
+
+    def _change_ports(self, change: Callable[[Sequence[Element]], None], ports: Sequence[PublishedPort]) -> None:
+        present = FAMILIES if self._written6 else FAMILIES[:1]
+        elements = [element for element in elements_of(self._table, ports) if element.family in present]
+        if not self._written or not elements:
             return
         try:
-            self._nftables.run(commands)
-        except SystemFault:
+            change(elements)
+        except OSError as error:
+            log.debug("the rules are written anew: %s", error)
             self._write()
 
     def _write(self) -> None:

@@ -215,10 +215,10 @@ class Connector:
             return await attempt()
 
     def _live(self, endpoint: Endpoint) -> LiveNetwork:
-        for live in self._roster.by_name.values():
-            if endpoint.network_name == live.record.name:
-                return live
-        raise NotFound(f"network {endpoint.network_name} not found")
+        try:
+            return self._roster.by_name[endpoint.network_name]
+        except KeyError:
+            raise NotFound(f"network {endpoint.network_name} not found") from None
 
     def resolves(self, record: Container) -> bool:
         return any(

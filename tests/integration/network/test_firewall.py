@@ -1,0 +1,86 @@
+"""Published ports reach the kernel as elements, which are those that libnftables would have written."""
+
+import subprocess
+from ipaddress import IPv4Network, IPv6Network
+
+import pytest
+
+from husk.kernel import nfelements
+from husk.kernel.nfelements import Element
+from husk.network.firewall import BridgedNetwork, Firewall
+from husk.network.ports import PublishedPort
+
+TABLE = "husk-test"
+NETWORK = BridgedNetwork("br0", IPv4Network("10.0.0.0/24"), subnet6=IPv6Network("fd00::/64"))
+PORTS = [
+    PublishedPort("tcp", "0.0.0.0", 8080, "10.0.0.2", 80),
+    PublishedPort("udp", "127.0.0.1", 5353, "10.0.0.2", 53),
+    PublishedPort("sctp", "::", 9, "fd00::2", 99),
+    PublishedPort("tcp", "2001:db8::1", 443, "fd00::3", 8443),
+    PublishedPort("tcp", "0.0.0.0", 0, "10.0.0.2", 81),
+    PublishedPort("udp", "::", 0, "fd00::2", 82),
+    PublishedPort("tcp", "::", 8080, "10.0.0.2", 80),
+]
+
+
+@pytest.fixture
+def firewall() -> Firewall:
+    made = Firewall(TABLE)
+    made.add_network(NETWORK)
+    made.apply()
+    return made
+
+
+def listed() -> str:
+    return "".join(subprocess.check_output(["nft", "list", "table", kind, TABLE], text=True) for kind in ("ip", "ip6"))
+
+
+def test_elements_are_those_that_libnftables_writes(firewall: Firewall, monkeypatch: pytest.MonkeyPatch) -> None:
+    empty = listed()
+    with monkeypatch.context() as patched:
+        patched.setattr(firewall, "_write", pytest.fail)
+        firewall.publish(PORTS)
+        assert firewall.intact()
+        ours = listed()
+    firewall.apply()
+    assert listed() == ours
+    assert ours.count(" : ") == 4 + 4, "the types of four maps and four elements"
+    firewall.withdraw(PORTS)
+    assert listed() == empty
+
+
+def test_a_change_is_whole_or_nothing(firewall: Firewall) -> None:
+    element = Element("ip", TABLE, "opened", nfelements.protocol("tcp") + bytes(8))
+    absent = element._replace(where="nowhere")
+    before = listed()
+    with pytest.raises(OSError, match=f"add element of ip {TABLE} nowhere: No such file"):
+        nfelements.add([element, absent])
+    assert listed() == before
+    nfelements.add([element])
+    nfelements.add([element])
+    with pytest.raises(OSError, match="delete element"):
+        nfelements.delete([element, element._replace(key=nfelements.protocol("udp") + bytes(8))])
+    assert listed() != before
+    nfelements.delete([element])
+    assert listed() == before
+
+
+@pytest.mark.parametrize("damage", ["flush map ip {} ports", "delete table ip {}"])
+def test_what_somebody_removed_is_written_again_with_the_next_change(firewall: Firewall, damage: str) -> None:
+    firewall.publish(PORTS[:1])
+    whole = listed()
+    subprocess.run(["nft", *damage.format(TABLE).split()], check=True)
+    if "table" in damage:
+        firewall.publish(PORTS[1:2])
+        firewall.withdraw(PORTS[1:2])
+    else:
+        firewall.withdraw(PORTS[:1])
+        firewall.publish(PORTS[:1])
+    assert listed() == whole
+    assert firewall.intact()
+
+
+def test_without_a_table_the_kernel_says_so(firewall: Firewall) -> None:
+    firewall.remove()
+    with pytest.raises(OSError, match="No such file"):
+        nfelements.add([Element("ip", TABLE, "ports", bytes(8), bytes(8))])
