@@ -3,6 +3,7 @@
 import contextlib
 import json
 import socket
+import struct
 import subprocess
 
 import pytest
@@ -77,6 +78,38 @@ def test_a_udp_client_that_never_pauses_finds_each_new_container(net, outside):
             net.run("between" + name)  # takes the address that becomes free
             net.daemon.docker("rm", "-f", name)
             assert asks() == b""
+
+
+def sctp_greeting(source: int, port: int) -> bytes:
+    """The first packet of an association (RFC 9260): kernels without SCTP of their own pass it on all the same."""
+    chunk = struct.pack("!BBHIIHHI", 1, 0, 20, 7, 65536, 1, 1, 9)
+    header = struct.pack("!HHI", source, port, 0)
+    crc = 0xFFFFFFFF
+    for byte in header + bytes(4) + chunk:
+        crc ^= byte
+        for _ in range(8):
+            crc = (crc >> 1) ^ (0x82F63B78 if crc & 1 else 0)
+    return header + struct.pack("<I", crc ^ 0xFFFFFFFF) + chunk
+
+
+@pytest.mark.parametrize("sender", ["outside", "neighbour", "host"])
+def test_sctp_packets_arrive(net, outside, sender):
+    port = free_port()
+    net.run("phone", "-p", f"{port}:7001/sctp")
+    net.run("neighbour")
+
+    def raw() -> socket.socket:
+        made = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_SCTP)
+        made.settimeout(5)
+        return made
+
+    source = {"outside": outside.namespace, "neighbour": net.sandbox("neighbour"), "host": None}[sender]
+    with inside(net.sandbox("phone"), raw) as phone, inside(source, raw) as caller:
+        caller.sendto(sctp_greeting(4711, port), (outside.host, 0))
+        packet, (seen, _) = phone.recvfrom(200)
+    body = packet[(packet[0] & 0xF) * 4 :]
+    assert struct.unpack_from("!H", body, 2) == (7001,), "led to the container's own port"
+    assert sender != "outside" or seen == outside.address
 
 
 def test_sctp_is_a_rule_like_the_others(net):

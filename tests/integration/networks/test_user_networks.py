@@ -256,6 +256,30 @@ def test_connecting_and_disconnecting_while_it_runs(net):
     assert net.pings("mover", net.address("peer", "extra"))
 
 
+def test_connecting_with_everything_of_choice(net, outside):
+    net.create("extra", "--subnet", "10.217.0.0/24")
+    net.run("mover", "-p", f"{free_port()}:80")
+    options = ["--ip", "10.217.0.9", "--gw-priority", "7", "--alias", "nick"]
+    options += ["--driver-opt", "com.docker.network.endpoint.ifname=lan0"]
+    net.daemon.docker("network", "connect", *options, "extra", "mover")
+    assert "default via 10.217.0.1 dev lan0" in routes(net, "mover"), "the priority decides, not the name"
+    settings = json.loads(net.inspect("mover", "{{json .NetworkSettings.Networks.extra}}"))
+    assert (settings["IPAddress"], settings["GwPriority"]) == ("10.217.0.9", 7)
+    with serving(net.sandbox("mover"), 80):
+        assert reach(outside.host, net.port("mover", "80/tcp"), outside.namespace) == outside.address
+    net.daemon.docker("network", "disconnect", "extra", "mover")
+    body = {"Container": "mover", "EndpointConfig": {"MacAddress": "02:00:00:00:00:42", "GwPriority": -1}}
+    assert net.daemon.http("POST", "/networks/extra/connect", body).status == 200
+    shown = inside(net.sandbox("mover"), lambda: subprocess.check_output(["busybox", "ip", "link"], text=True))
+    assert "02:00:00:00:00:42" in shown
+    assert f"default via {net.gateway}" in routes(net, "mover")
+    net.daemon.kill9()
+    net.daemon.start()
+    assert f"default via {net.gateway}" in routes(net, "mover")
+    net.daemon.docker("network", "disconnect", "-f", "extra", "mover")
+    assert net.pings("mover", outside.address)
+
+
 def test_connecting_and_disconnecting_while_it_is_stopped(net):
     net.create("later", "--subnet", "10.218.0.0/24")
     net.daemon.docker("create", "--name", "sleeper", "busybox", "sleep", "1000")

@@ -93,10 +93,10 @@ class Connector:
         """What a running container has from the daemon itself, or what a crash kept from it."""
         if len(record.endpoints) > 1 and record.sandbox_path:
             await self._set_default_route(record)
-        if not record.published:
-            await self._publish(record)
         if self.resolves(record):
             await self._names.serve(record)
+        if not record.published:
+            await self._publish(record)
 
     async def connect(self, record: Container) -> Connected:
         """Put a container that is about to run on its networks."""
