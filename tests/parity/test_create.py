@@ -129,6 +129,11 @@ BODIES_DIFFER = {
     "no image": ("201 400 <runtime>", "400 no image specified", STRICTER),
 }
 HOST_CONFIGS_DIFFER = {
+    "unknown network": (
+        "201 404 network nosuch not found",
+        "201 404 failed to set up container networking: network nosuch not found",
+        NEWER,
+    ),
     **{
         name: ("500 *", "400 *", CLIENTS_FAULT)
         for name in (

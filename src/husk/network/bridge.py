@@ -38,6 +38,8 @@ class Wish(NamedTuple):
     # The interface's name inside the container, and its settings.
     name: str = ""
     sysctls: tuple[tuple[str, str], ...] = ()
+    # Addresses of the link besides those of the network.
+    link_local: tuple[str, ...] = ()
 
     def fits(self, lease: Lease) -> bool:
         """Whether the lease has an address that is wanted here."""
@@ -293,6 +295,7 @@ class BridgeDriver:
             upper=settings.upper,
             name=wish.name,
             sysctls=wish.sysctls,
+            link_local=tuple(ip_interface(f"{text}/{64 if ':' in text else 16}") for text in wish.link_local),
         )
 
     def _release(self, wiring: Wiring) -> None:

@@ -84,6 +84,8 @@ class Wiring(NamedTuple):
     name: str = ""
     # Settings below /proc/sys, with IFNAME for that name.
     sysctls: tuple[tuple[str, str], ...] = ()
+    # Addresses of the link besides those of the network.
+    link_local: tuple[IPv4Interface | IPv6Interface, ...] = ()
 
 
 def build(directory: Path, wiring: Wiring) -> Lease:
@@ -222,7 +224,7 @@ def _port(name: str, isolated: bool) -> Message:
 def _configure(lease: Lease, wiring: Wiring, default_route: bool) -> None:
     """Inside the namespace: addresses and routes."""
     settings = f"net/ipv6/conf/{lease.interface}"
-    if wiring.address6 is None:
+    if wiring.address6 is None and all(address.version == 4 for address in wiring.link_local):
         # The network has no IPv6 addresses; a link-local one would only cause traffic.
         sysctl.try_write(f"{settings}/disable_ipv6", "1")
     else:
@@ -231,7 +233,7 @@ def _configure(lease: Lease, wiring: Wiring, default_route: bool) -> None:
         sysctl.try_write(f"{settings}/accept_ra", "0")
     index = socket.if_nametoindex(lease.interface)
     addresses = [address for address in (wiring.address, wiring.address6) if address is not None]
-    messages = [rtnetlink.add_address(index, address) for address in addresses]
+    messages = [rtnetlink.add_address(index, address) for address in (*addresses, *wiring.link_local)]
     messages.append(rtnetlink.set_up(lease.interface))
     if default_route and wiring.direct:
         messages += [rtnetlink.direct_default_route(address.version, index) for address in addresses]

@@ -4,6 +4,7 @@ import contextlib
 import json
 import socket
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -278,6 +279,20 @@ def test_connecting_with_everything_of_choice(net, outside):
     assert f"default via {net.gateway}" in routes(net, "mover")
     net.daemon.docker("network", "disconnect", "-f", "extra", "mover")
     assert net.pings("mover", outside.address)
+
+
+def test_link_local_addresses(net):
+    net.create("extra", "--subnet", "10.217.0.0/24")
+    net.run("one", "--network", "extra", "--link-local-ip", "169.254.7.1", "--link-local-ip", "fe80::7:1")
+    net.run("two")
+    net.daemon.docker("network", "connect", "--link-local-ip", "169.254.7.2", "extra", "two")
+    assert net.pings("two", "169.254.7.1")
+    shown = inside(net.sandbox("one"), lambda: subprocess.check_output(["busybox", "ip", "addr"], text=True))
+    assert "169.254.7.1/16" in shown
+    assert not Path("/proc/sys/net/ipv6").exists() or "fe80::7:1/64" in shown
+    assert "invalid link-local IP address: 10.0.0.1" in refused(
+        net, "network", "connect", "--link-local-ip", "10.0.0.1", "extra", "two"
+    )
 
 
 def test_connecting_and_disconnecting_while_it_is_stopped(net):

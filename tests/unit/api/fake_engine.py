@@ -270,6 +270,9 @@ class FakeNetworks:
     def listing(self) -> list[Network]:
         return self.records
 
+    async def warnings(self) -> list[str]:
+        return ["WARNING: somebody drops packets"]
+
     def find(self, ref: str) -> Network:
         for record in self.records:
             if ref in (record.id, record.name):

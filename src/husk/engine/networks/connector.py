@@ -29,7 +29,7 @@ from husk.engine.networks.endpoints import (
 from husk.engine.networks.links import Link, link
 from husk.engine.networks.live import LiveNetwork, Roster
 from husk.engine.networks.names import NameService
-from husk.engine.networks.requests import check_attachable, interface_name, interface_sysctls
+from husk.engine.networks.requests import check_attachable, interface_name, interface_sysctls, link_local
 from husk.errors import Conflict, Forbidden, HuskError, InvalidParameter, NotFound
 from husk.network import sandbox
 from husk.network.bridge import Wish
@@ -191,6 +191,7 @@ class Connector:
                 address6=str(IPv6Address(address6)) if address6 else "",
                 mac=mac,
                 name=interface_name(request),
+                link_local=link_local(request),
                 sysctls=interface_sysctls(request),
             )
             given = await self._patiently(Forbidden, lambda: self._place(record, live, wish))

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from ipaddress import IPv4Address, IPv6Address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from husk.engine.containers.model import Config, Container, Endpoint, EndpointRequest, HostConfig
 from husk.engine.networks import publishing
@@ -38,7 +38,6 @@ def check(config: Config, host_config: HostConfig, endpoints: Mapping[str, Endpo
 
 def check_endpoint(request: EndpointRequest) -> None:
     _check_mac(request.mac_address)
-    ipam = request.ipam_config or {}
     if address := wanted_address(request):
         try:
             IPv4Address(address)
@@ -49,8 +48,13 @@ def check_endpoint(request: EndpointRequest) -> None:
             IPv6Address(address)
         except ValueError:
             raise InvalidParameter(f"invalid endpoint settings:\ninvalid IPv6 address: {address[:40]}") from None
-    if ipam.get("LinkLocalIPs"):
-        raise NotImplementedYet("link-local addresses of endpoints are not implemented by Husk yet")
+    for address in link_local(request):
+        try:
+            valid = ip_address(address).is_link_local
+        except ValueError:
+            valid = False
+        if not valid:
+            raise InvalidParameter(f"invalid endpoint settings:\ninvalid link-local IP address: {address[:40]}")
     _check_driver_opts(request.driver_opts or {})
     for alias in request.aliases or []:
         if not alias or re.search(r"\s", alias):
@@ -110,6 +114,12 @@ def check_request(live: LiveNetwork, endpoint: Endpoint) -> None:
         raise InvalidParameter(
             "invalid endpoint settings:\nnetwork-scoped alias is supported only for containers in user defined networks"
         )
+
+
+def link_local(request: EndpointRequest) -> tuple[str, ...]:
+    """Addresses of the link that the interface is to have besides; nobody keeps a list of who has them."""
+    named = (request.ipam_config or {}).get("LinkLocalIPs") or []
+    return tuple(str(address) for address in named) if isinstance(named, list) else (str(named),)
 
 
 def interface_name(request: EndpointRequest) -> str:
