@@ -119,6 +119,9 @@ class BridgedNetwork(NamedTuple):
     subnet6: IPv6Network | None = None
     modes: GatewayModes = GatewayModes()
 
+    def has(self, family: str) -> bool:
+        return (self.subnet if family == "ip" else self.subnet6) is not None
+
 
 def validate_interface(name: str) -> str:
     if not _INTERFACE_NAME.fullmatch(name):
@@ -147,21 +150,25 @@ def ruleset(
 
 
 def network_elements(verb: str, table: str, network: BridgedNetwork, family: str = "ip") -> str:
-    """A network without addresses of the family has its place too: nothing gets in that somebody smuggles past us."""
+    """Nothing for a network without addresses of the family: what crosses its bridge is the administrator's matter."""
     name = validate_interface(network.interface)
     subnet, mode = (network.subnet, network.modes.ipv4) if family == "ip" else (network.subnet6, network.modes.ipv6)
-    elements = [("bridges", f'"{name}"')]
-    if subnet is not None:
-        elements.append(("subnets", str(subnet)))
+    if subnet is None:
+        return ""
+    elements = [("bridges", f'"{name}"'), ("subnets", str(subnet))]
     if network.icc:
         elements.append(("within", f'"{name}" . "{name}"'))
     if network.internal:
         elements.append(("closed", f'"{name}"'))
-    elif subnet is not None:
-        if network.masquerade and mode != "routed":
-            elements.append(("masqueraded", str(subnet)))
-        if mode in ("routed", "nat-unprotected"):
-            elements.append(("routed" if mode == "routed" else "unprotected", f'"{name}"'))
+        return _commands(verb, family, table, elements)
+    if network.masquerade and mode != "routed":
+        elements.append(("masqueraded", str(subnet)))
+    if mode in ("routed", "nat-unprotected"):
+        elements.append(("routed" if mode == "routed" else "unprotected", f'"{name}"'))
+    return _commands(verb, family, table, elements)
+
+
+def _commands(verb: str, family: str, table: str, elements: Iterable[tuple[str, str]]) -> str:
     return "".join(f"{verb} element {family} {table} {where} {{ {what} }}\n" for where, what in elements)
 
 
@@ -256,7 +263,7 @@ class Firewall:
             rules == wanted
             and ports == sum(not port.routed for port in expected)
             and all(_opened(port) in listed for port in expected if port.routed)
-            and all(f'"{network.interface}"' in listed for network in self._networks.values())
+            and all(f'"{network.interface}"' in listed for network in self._networks.values() if network.has(family))
         )
 
     def apply(self) -> None:
@@ -317,8 +324,11 @@ class Firewall:
         if not self._written:
             return
         families = FAMILIES if self._written6 else FAMILIES[:1]
+        commands = "".join(network_elements(verb, self._table, network, family) for family in families)
+        if not commands:
+            return
         try:
-            self._nftables.run("".join(network_elements(verb, self._table, network, family) for family in families))
+            self._nftables.run(commands)
         except SystemFault:
             self._write()
 

@@ -99,11 +99,10 @@ def test_each_gateway_mode_is_a_set():
     assert "husk masqueraded { fd00::/64 }" in commands("routed", "ip6")
 
 
-def test_a_network_without_ipv4_has_its_place_among_the_bridges_all_the_same():
-    commands = ruleset("husk", [BridgedNetwork("br0", None, internal=True, subnet6=IPv6Network("fd00::/64"))])
-    assert 'add element ip husk bridges { "br0" }' in commands
-    assert 'add element ip husk closed { "br0" }' in commands
-    assert "element ip husk subnets" not in commands
+def test_a_network_without_ipv4_has_no_place_in_its_table():
+    network = BridgedNetwork("br0", None, internal=True, subnet6=IPv6Network("fd00::/64"))
+    assert "br0" not in ruleset("husk", [network])
+    assert 'add element ip6 husk closed { "br0" }' in ruleset("husk", [network], family="ip6")
 
 
 def test_a_port_that_is_reached_at_the_containers_address_is_opened():
