@@ -138,3 +138,14 @@ def test_a_network_that_a_service_needs_stays(swarm: Swarm) -> None:
     assert shown(daemon, "mesh")["Name"] == "mesh" and shown(daemon, "ingress")["Ingress"]
     swarm.remove_all()
     assert "mesh" in daemon.docker("network", "prune", "-f").stdout
+
+
+def test_a_service_on_the_networks_of_its_node(swarm: Swarm) -> None:
+    daemon = swarm.daemon
+    for network in ("host", "bridge"):
+        swarm.create(f"on-{network}", "--network", network)
+        [container] = swarm.settles(f"on-{network}", 1)
+        assert networks_of(daemon, container) == {network}
+    assert daemon.http("GET", "/networks/host?scope=swarm").json()["Scope"] == "swarm"
+    assert daemon.http("GET", "/networks/host").json()["Scope"] == "local"
+    assert daemon.http("GET", "/networks/none?scope=swarm").status == 404

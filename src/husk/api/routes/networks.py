@@ -53,9 +53,13 @@ def _dangling(call: Call, network: Network) -> bool:
 async def inspect(call: Call) -> web.StreamResponse:
     networks = call.engine.networks
     network = networks.find(call.argument)
-    if (scope := call.text("scope")) and scope != network.scope:
+    scope = call.text("scope") or network.scope
+    # Tasks may be on these of each node: a swarm has them too.
+    of_swarm = network.name in ("bridge", "host") and scope == "swarm" and call.engine.services.cluster.active
+    if scope != network.scope and not of_swarm:
         raise NotFound(f"network {call.argument} not found")
     shown = views.network(network, views.containers_on(network, networks.members(network)))
+    shown.scope = scope
     if network.scope == "swarm" and call.engine.services.cluster.active:
         swarm = call.engine.services.cluster.swarm
         if shown.containers:
