@@ -8,9 +8,8 @@ own, and the host is not meant.
 
 import ipaddress
 import logging
-import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from husk.errors import SystemFault
@@ -107,23 +106,6 @@ def _choice(targets: Sequence[str], port: int = 0) -> str:
     return f"numgen inc mod {len(ends)} map {{ {elements} }}"
 
 
-def is_whole(listed: str, balance: Balance, family: str = "ip") -> bool:
-    """Whether a table that is listed like this has what `ruleset` writes."""
-    rules = [line.strip() for line in listed.splitlines()]
-    addresses = [virtual for virtual in balance.addresses if _family(virtual) == family]
-    targets = [virtual.targets for virtual in addresses]
-    targets += [port.targets for port in balance.ports if family == "ip"]
-    # Behind the address of a port's target stands its port.
-    words = set(re.findall(r"[0-9.]+" if family == "ip" else r"[0-9a-f:]+", listed))
-    return (
-        rules.count("jump balance") == 2
-        and any(rule.startswith(f"{family} daddr @virtual reject") for rule in rules)
-        and sum(" dnat to " in rule for rule in rules) == sum(map(bool, targets))
-        and words.issuperset(virtual.address for virtual in addresses)
-        and all(map(words.issuperset, targets))
-    )
-
-
 class Balancer:
     """What is balanced now. The methods block: call them from a thread."""
 
@@ -132,6 +114,8 @@ class Balancer:
         self._nftables = Nftables()
         self._lock = threading.Lock()
         self._present: Balance | None = None
+        # How the table looked when it was whole.
+        self._written = ""
 
     @property
     def table(self) -> str:
@@ -140,13 +124,7 @@ class Balancer:
     def intact(self) -> bool:
         """Whether the tables are there with all their rules and addresses."""
         with self._lock:
-            if not self._present:
-                return True
-            try:
-                listed = {f: self._nftables.run(f"list table {f} {self._table}\n") for f in _needed(self._present)}
-            except SystemFault:
-                return False
-            return all(is_whole(text, self._present, family) for family, text in listed.items())
+            return not self._present or self._look(_needed(self._present)) == self._written
 
     def apply(self) -> None:
         """Write all of it again; nothing happens where nothing is balanced."""
@@ -179,6 +157,14 @@ class Balancer:
         needed = _needed(balance)
         commands = "".join(ruleset(self._table, balance, family) for family in needed)
         self._nftables.run(commands + self._removal(self._tables() - set(needed)))
+        self._written = self._look(needed)
+
+    def _look(self, families: Iterable[str]) -> str:
+        """The tables as the kernel has them; how that is written differs with the library's version."""
+        try:
+            return self._nftables.run("".join(f"list table {family} {self._table}\n" for family in families))
+        except SystemFault:
+            return ""
 
     def _removal(self, families: set[str]) -> str:
         return "".join(_REMOVE.format(table=self._table, family=family) for family in sorted(families))

@@ -3,6 +3,7 @@
 import random
 import socket
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -46,6 +47,10 @@ def sandbox(swarm: Swarm, container: str) -> Path:
     """The network namespace of a running container."""
     pid = swarm.daemon.http("GET", f"/containers/{container}/json").json()["State"]["Pid"]
     return Path(f"/proc/{pid}/ns/net")
+
+
+def rules(table: str) -> str:
+    return subprocess.run(["nft", "list", "chain", "ip", table, "balance"], capture_output=True, text=True).stdout
 
 
 def lookup(swarm: Swarm, client: str, name: str) -> list[str]:
@@ -196,8 +201,18 @@ def test_rules_that_somebody_removes_come_back(swarm: Swarm, verb: str) -> None:
     swarm.create("web", "--publish", f"{port}:80", args=SERVER)
     swarm.settles("web", 1)
     until(lambda: ask(port), "it answers")
+    complaint = f"somebody has removed rules of table {table}"
+    before = swarm.daemon.log_path.read_text().count(complaint)
     subprocess.run(["nft", verb, "table", "ip", table], check=True)
     until(lambda: ask(port), "it answers again, though no task has changed")
+    # What the daemon itself changes is no removal.
+    for replicas in (3, 1):
+        swarm.daemon.docker("service", "scale", "-d", f"web={replicas}")
+        swarm.settles("web", replicas)
+        until(lambda: ask(port), "it answers")
+        until(lambda count=replicas: rules(table).count("80") >= count, "the rules are for all of them")  # type: ignore[misc]
+    time.sleep(1)  # longer than the daemon takes to look
+    assert swarm.daemon.log_path.read_text().count(complaint) == before + 1
 
 
 def test_sighup_writes_the_rules_again(swarm: Swarm) -> None:

@@ -148,14 +148,18 @@ def test_nobody_notices_an_update_that_starts_first(swarm: Swarm) -> None:
     before = swarm.settles("web", 2)
     stop, answers = threading.Event(), list[str]()
 
+    def answer() -> str:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/page", timeout=5) as page:
+                return str(page.read().decode())
+        except OSError as error:
+            return repr(error)
+
     def ask() -> None:
         while not stop.is_set():
-            try:
-                with urllib.request.urlopen(f"http://127.0.0.1:{port}/page", timeout=5) as answer:
-                    answers.append(answer.read().decode())
-            except OSError as error:
-                answers.append(repr(error))
+            answers.append(answer())
 
+    until(lambda: answer() == "fine\n", "it is reached")
     asking = threading.Thread(target=ask)
     asking.start()
     try:
