@@ -111,9 +111,13 @@ def test_a_drained_node_gives_up_its_tasks_and_gets_them_back(swarm: Swarm) -> N
     daemon.docker("node", "update", "--availability", "drain", "self")
     try:
         until(lambda: not swarm.containers("web") and not swarm.containers("everywhere"), "all tasks end")
-        assert all("Shutdown" in line["CurrentState"] for line in swarm.ps("web", "--filter", "desired-state=shutdown"))
-        pending = until(lambda: [t for t in swarm.tasks("web") if t["Status"]["State"] == "pending"], "they wait")
-        assert "no suitable node" in pending[0]["Status"]["Err"]
+        ended = ("--filter", "desired-state=shutdown")
+        until(lambda: all("Shutdown" in line["CurrentState"] for line in swarm.ps("web", *ended)), "that is seen")
+        until(
+            lambda: sum("no suitable node" in task["Status"].get("Err", "") for task in swarm.tasks("web")) == 2,
+            "they wait",
+        )
+        assert swarm.states("web").count("pending") == 2
     finally:
         daemon.docker("node", "update", "--availability", "active", "self")
     assert not set(swarm.settles("web", 2)) & set(before)
