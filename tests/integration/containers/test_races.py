@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from http.client import IncompleteRead
 
 import pytest
 
@@ -90,6 +91,49 @@ def test_a_storm_of_verbs_ends_in_a_legal_state(daemon: Daemon):
         assert daemon.http("DELETE", f"/containers/{found['Id']}?force=1").status == 204
     assert daemon.http("GET", "/containers/json?all=1").json() == []
     assert list((daemon.config.data_root / "containers").iterdir()) == []
+
+
+def test_looking_at_containers_that_come_and_go(daemon: Daemon):
+    """Whoever looks at one in the moment of its end is told that it is not there, not that something broke."""
+    looks = ["attach?stream=1&stdout=1", "resize?h=9&w=9"]
+    reads = [
+        "archive?path=/etc",
+        "changes",
+        "export",
+        "logs?stdout=1",
+        "stats?stream=0&one-shot=1",
+        "top",
+        "json?size=1",
+    ]
+    over = threading.Event()
+    bad: list[tuple[str, int, bytes]] = []
+
+    def come_and_go() -> None:
+        try:
+            for _ in range(12):
+                started(daemon, "true", name="brief", host={"NetworkMode": "none"})
+                post(daemon, "brief", "wait")
+                daemon.http("DELETE", "/containers/brief?force=1")
+        finally:
+            over.set()
+
+    def look(seed: int) -> None:
+        choose = random.Random(seed)
+        while not over.is_set():
+            what = choose.choice(looks + reads)
+            try:
+                answer = daemon.http("POST" if what in looks else "GET", f"/containers/brief/{what}")
+            except IncompleteRead:
+                assert what.startswith(("archive", "export")), what  # its files went in the middle of the answer
+                continue
+            if answer.status not in (200, 404, 409):
+                bad.append((what, answer.status, answer.body[:200]))
+
+    with ThreadPoolExecutor(4) as pool:
+        tasks = [pool.submit(come_and_go), *(pool.submit(look, seed) for seed in range(3))]
+        for task in tasks:
+            task.result()
+    assert bad == []
 
 
 def test_a_client_that_leaves_does_not_stop_the_change(daemon: Daemon):

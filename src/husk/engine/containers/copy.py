@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from husk.engine.containers.index import Index
+from husk.engine.containers.index import Index, Instance
 from husk.engine.containers.model import Container
 from husk.engine.containers.mounts import needs_staging
 from husk.engine.containers.places import Places
@@ -99,7 +99,7 @@ class Copier:
             finally:
                 worker.stop()
         if outcome != "ok":
-            _fail(outcome, path, reference)
+            self._fail(instance, outcome, path, reference)
         self._publish(record, "extract-to-dir")
 
     @contextlib.asynccontextmanager
@@ -113,10 +113,16 @@ class Copier:
             try:
                 outcome = await worker.line()
                 if not outcome.startswith("found "):
-                    _fail(outcome, path, reference)
+                    self._fail(instance, outcome, path, reference)
                 yield worker, json.loads(outcome.removeprefix("found "))
             finally:
                 worker.stop()
+
+    def _fail(self, instance: Instance, outcome: str, path: str, reference: str) -> NoReturn:
+        if instance.record.state.status == "removing" or not self._index.present(instance):
+            # Whatever the worker says: a removal has taken the files away under it.
+            raise NotFound(f"No such container: {reference}")
+        _fail(outcome, path, reference)
 
     def _binds(self, record: Container) -> list[Bind]:
         """What the container has mounted, as `plan` mounts it; a tmpfs exists only inside a running container."""

@@ -315,13 +315,23 @@ class Containers:
         if stream:
             async with instance.lock:
                 if record.state.status == "running" and not instance.switchboard.connected:
-                    console = await self._monitor.attach(self._places.bundle(record))
-                    instance.switchboard.add(attachment)
-                    instance.switchboard.connect(console)
+                    await self._connect(instance, attachment)
                 else:
                     instance.switchboard.add(attachment)
         self._lifecycle.publish(record, "attach")
         return attachment
+
+    async def _connect(self, instance: Instance, attachment: Attachment) -> None:
+        """The first attachment to a container that runs makes the connection that all share."""
+        try:
+            with conflict_if_ended(instance):
+                console = await self._monitor.attach(self._places.bundle(instance.record))
+        except Conflict:
+            # It has just ended, which waits for our lock to be recorded: there is no more to hear.
+            await attachment.finish()
+            return
+        instance.switchboard.add(attachment)
+        instance.switchboard.connect(console)
 
     async def resize(self, reference: str, height: int, width: int) -> None:
         instance = self._index.find(reference)
