@@ -171,8 +171,8 @@ def test_since_goes_on_live(daemon: Daemon):
 
 
 def test_until_ends_a_live_stream(daemon: Daemon):
-    listener = Listener(daemon, f"until={time.time() + 0.2:.9f}")
-    daemon.docker("create", "--name", "box", "busybox")
+    listener = Listener(daemon, f"until={time.time() + 2:.9f}")
+    daemon.http("POST", "/containers/create?name=box", {"Image": "busybox"})
     assert [e["Actor"]["Attributes"].get("name") for e in listener.rest()][-1:] == ["box"]
     listener.close()
 

@@ -136,6 +136,26 @@ def test_looking_at_containers_that_come_and_go(daemon: Daemon):
     assert bad == []
 
 
+def test_who_attaches_in_the_moment_of_removal_does_not_wait_for_ever(daemon: Daemon):
+    over = threading.Event()
+
+    def attach() -> None:
+        while not over.is_set():
+            answer = daemon.http("POST", "/containers/brief/attach?stream=1&stdout=1", timeout=20)
+            assert answer.status in (200, 404), answer.body
+
+    with ThreadPoolExecutor(6) as pool:
+        clients = [pool.submit(attach) for _ in range(6)]
+        try:
+            for _ in range(60):
+                create(daemon, name="brief")
+                daemon.http("DELETE", "/containers/brief")
+        finally:
+            over.set()
+        for client in clients:
+            client.result()
+
+
 def test_a_client_that_leaves_does_not_stop_the_change(daemon: Daemon):
     container = ready(daemon, IGNORES_TERM)
     with RawClient(daemon.raw()) as client:

@@ -314,6 +314,9 @@ class Containers:
         )
         if stream:
             async with instance.lock:
+                if not self._index.present(instance):
+                    # Removed while this waited for the lock: nobody would ever tell it that nothing comes.
+                    raise NotFound(f"No such container: {reference}")
                 if record.state.status == "running" and not instance.switchboard.connected:
                     await self._connect(instance, attachment)
                 else:
