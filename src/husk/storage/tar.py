@@ -14,7 +14,7 @@ BLOCK = 512
 # What one header may make us hold in memory; Go's archive/tar, which Docker uses, has the same limit.
 _MAX_SPECIAL = 1 << 20
 # What is worth moving without a copy; a smaller file is in the buffers anyway.
-_LARGE = 1 << 17
+LARGE = 1 << 17
 
 REGULAR, HARD_LINK, SYMLINK, CHARACTER, BLOCK_DEVICE, DIRECTORY, FIFO = (b"%d" % digit for digit in range(7))
 _PLAIN = frozenset((b"0", b"\0", b"7"))
@@ -106,7 +106,7 @@ class TarStream:
     def write_to(self, fd: int, count: int) -> None:
         """Write the next `count` bytes to a file."""
         available = self._end - self._at
-        if self._hand_over is not None and count - available >= _LARGE:
+        if self._hand_over is not None and count - available >= LARGE:
             for piece in self.pieces(available):
                 _write(fd, piece)
             count -= available

@@ -24,7 +24,8 @@ from typing import Protocol
 from isal import isal_zlib
 
 from husk.storage.extract import Extractor
-from husk.storage.tar import BLOCK, TarError, TarStream, parse_header
+from husk.storage.intake import BUFFER_SIZE, Source
+from husk.storage.tar import LARGE, TarError, TarStream, parse_header
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
@@ -33,8 +34,9 @@ _ZSTD_SKIPPABLE_MAGIC = b"\x2a\x4d\x18"
 _BZIP2_MAGIC = b"BZh"
 _XZ_MAGIC = b"\xfd7zXZ\0"
 
-_BUFFER_SIZE = 1 << 20
 _BUFFERS = 4
+# How much is copied at once before the limit is looked at again.
+_COPY_SIZE = 8 << 20
 
 
 class TooLarge(TarError):
@@ -56,92 +58,6 @@ class HeadedReader(Reader, Protocol):
     def read(self, size: int, /) -> bytes: ...
 
 
-class Source(threading.Thread):
-    """Standard input on its way into the blob file, and out of it to the decompressor, which may be far behind.
-
-    Whoever sends (a registry, an archive with more layers behind this one) waits for the disk at most, never for files
-    to be made; the blob file is the buffer between the two.
-    """
-
-    def __init__(self, fd: int, blob: int) -> None:
-        super().__init__(name="source", daemon=True)
-        # Off where somebody else hashes the same bytes: an archive that is not compressed.
-        self.hashes = True
-        self._fd = fd
-        self._blob = blob
-        self._hash = hashlib.sha256()
-        self._position = 0
-        self._changed = threading.Condition()
-        self._ended = False
-        self._error: OSError | None = None
-        self.size = 0
-        self.head = b""
-        while len(self.head) < BLOCK and (more := os.read(fd, BLOCK - len(self.head))):
-            self.head += more
-
-    @property
-    def digest(self) -> str:
-        """Of all that came; known when the input has ended."""
-        self.drain()
-        if not self.hashes:
-            self._hash_all()
-        return "sha256:" + self._hash.hexdigest()
-
-    def run(self) -> None:
-        try:
-            self._take(memoryview(self.head))
-            buffer = memoryview(bytearray(_BUFFER_SIZE))
-            while count := os.readv(self._fd, [buffer]):
-                self._take(buffer[:count])
-        except OSError as error:
-            self._error = error
-        with self._changed:
-            self._ended = True
-            self._changed.notify()
-
-    def _take(self, data: memoryview) -> None:
-        written = 0
-        while written < len(data):
-            written += os.write(self._blob, data[written:])
-        with self._changed:
-            self.size += len(data)
-            self._changed.notify()
-        if self.hashes:
-            self._hash.update(data)
-
-    def _hash_all(self) -> None:
-        buffer = memoryview(bytearray(_BUFFER_SIZE))
-        position = 0
-        while count := os.preadv(self._blob, [buffer], position):
-            self._hash.update(buffer[:count])
-            position += count
-        self.hashes = True
-
-    def readinto(self, buffer: memoryview, /) -> int:
-        with self._changed:
-            while self.size <= self._position and not self._ended:
-                self._changed.wait()
-            available = self.size - self._position
-        if self._error is not None:
-            raise self._error
-        if not available:
-            return 0
-        count = os.preadv(self._blob, [buffer[:available]], self._position)
-        self._position += count
-        return count
-
-    def read(self, size: int) -> bytes:
-        """As `readinto`, for zstandard, which does not know that."""
-        buffer = bytearray(size)
-        return bytes(memoryview(buffer)[: self.readinto(memoryview(buffer))])
-
-    def drain(self) -> None:
-        """Wait for the end of the input."""
-        self.join()
-        if self._error is not None:
-            raise self._error
-
-
 class Decompression(threading.Thread):
     """Fills buffers with the archive's bytes, ahead of the thread that makes the files."""
 
@@ -160,7 +76,7 @@ class Decompression(threading.Thread):
         self._current: bytearray | None = None
         self._abandoned = False
         for _ in range(_BUFFERS):
-            self._free.put(bytearray(_BUFFER_SIZE))
+            self._free.put(bytearray(BUFFER_SIZE))
 
     @property
     def diff_id(self) -> str:
@@ -217,6 +133,31 @@ class Decompression(threading.Thread):
                 self._full.put(error)
 
 
+class PlainStream(TarStream):
+    """An archive that is not compressed: its large files are copied out of the blob file, which has them already."""
+
+    def __init__(self, source: Source, decompression: Decompression) -> None:
+        super().__init__(decompression.next_buffer)
+        self._source = source
+        self._before = 0
+
+    def write_to(self, fd: int, count: int) -> None:
+        while count >= LARGE:
+            step = min(count, _COPY_SIZE)
+            position = self._before + self._at
+            copied = self._source.copy_to(fd, position, step)
+            # The same bytes come through the buffers as well, where they are hashed and counted.
+            self.skip(copied)
+            count -= copied
+            if copied < step:
+                break
+        super().write_to(fd, count)
+
+    def _refill(self) -> bool:
+        self._before += self._end
+        return super()._refill()
+
+
 class LayerExtractor(Extractor):
     """Refuses files whose holes alone pass the limit; all else the archive's own size has shown before."""
 
@@ -251,8 +192,9 @@ def unpack(fd: int, directory: str, blob: str, expected: str, limit: int = 0) ->
     except OSError as error:
         return f"system {error}"
     decompression = Decompression(source, reader, bool(expected), limit)
-    extractor = LayerExtractor(stream := TarStream(decompression.next_buffer), limit)
     source.hashes = reader is not source
+    stream = TarStream(decompression.next_buffer) if source.hashes else PlainStream(source, decompression)
+    extractor = LayerExtractor(stream, limit)
     source.start()
     decompression.start()
     failure: Exception | None = None
@@ -287,13 +229,13 @@ def choose_reader(source: HeadedReader) -> tuple[Reader, bool]:
     if _is_tar(source.head):
         return source, False
     if source.head.startswith(_GZIP_MAGIC):
-        return isal_zlib._GzipReader(source, _BUFFER_SIZE), False  # type: ignore[arg-type]  # it only calls readinto
+        return isal_zlib._GzipReader(source, BUFFER_SIZE), False  # type: ignore[arg-type]  # it only calls readinto
     if source.head.startswith(_ZSTD_MAGIC) or source.head[1:4] == _ZSTD_SKIPPABLE_MAGIC:
         import zstandard  # few layers need it, and it takes as long to import as all the rest
 
         decompressor = zstandard.ZstdDecompressor()
         # It only calls `read`. The end of its source is the end of the data for it, in the middle of a frame as well.
-        return decompressor.stream_reader(source, read_size=_BUFFER_SIZE, read_across_frames=True), True  # type: ignore[arg-type]
+        return decompressor.stream_reader(source, read_size=BUFFER_SIZE, read_across_frames=True), True  # type: ignore[arg-type]
     if source.head.startswith(_BZIP2_MAGIC):
         import bz2
 
