@@ -4,8 +4,13 @@ import os
 from collections.abc import Generator, Iterator
 
 import pytest
+from hypothesis import settings
 
 from tests.support.daemon import Daemon
+
+# How long an example takes says how busy the machine is, and nothing about the code.
+settings.register_profile("husk", deadline=None)
+settings.load_profile("husk")
 
 
 @pytest.fixture(scope="module")

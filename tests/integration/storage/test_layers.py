@@ -330,3 +330,28 @@ async def gone(before: set[str]) -> None:
     async with asyncio.timeout(10):
         while workers() - before:
             await asyncio.sleep(0.01)
+
+
+async def test_large_and_small_files_of_a_plain_archive_are_whole(store: Store):
+    """Large ones are copied by the kernel, out of the blob and over several steps; small ones come out of buffers."""
+    rng = random.Random(7)
+    sizes = [0, 1, 511, 512, 131_071, 131_072, 131_073, 1_048_576, 9_000_001, 3, 20_000_000, 700_000]
+    contents = {f"f{number}": rng.randbytes(size) for number, size in enumerate(sizes)}
+    archive = make_tar(*(member(name, data) for name, data in contents.items()))
+    unpacked = await store.unpack(archive, sha256(archive), piece=70_001)
+    assert unpacked.diff_id == unpacked.blob == sha256(archive)
+    tree = store.layers.path(await store.layers.commit(unpacked, ""))
+    for name, data in contents.items():
+        assert (tree / name).read_bytes() == data
+
+
+async def test_a_plain_archive_that_ends_within_a_large_file_is_refused(store: Store):
+    archive = make_tar(member("large", NOISE))[:2_000_000]
+    with pytest.raises(InvalidParameter, match="EOF"):
+        await store.unpack(archive, sha256(archive))
+    with pytest.raises(InvalidParameter, match="EOF"):
+        await store.unpack(archive)
+    with pytest.raises(InvalidParameter, match="verification failed"):
+        await store.unpack(archive, sha256(b"else"))
+    await store.emptied()
+    assert store.nothing_left()
