@@ -151,6 +151,8 @@ def engines(wanted: list[str], *, network: bool = True, directory: str = "/tmp")
 
     Without `network` they have no bridge, and share the host's network so that they can reach a registry on loopback.
     """
+    # Whoever ends the script, with `timeout` for instance, must not leave four engines behind.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     top = Path(tempfile.mkdtemp(prefix="hkb-", dir=directory))
     running: list[Engine] = []
     with cgroups_removed():
