@@ -97,6 +97,14 @@ class Engine:
                 total += next(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Pss:"))
         return total / 1024
 
+    def cpu(self) -> float:
+        """Seconds of processor time that the engine's processes, and those that they have waited for, have used."""
+        ticks = 0
+        for entry in self.processes():
+            with contextlib.suppress(OSError):
+                ticks += sum(map(int, (entry / "stat").read_text().rpartition(")")[2].split()[11:15]))
+        return ticks / os.sysconf("SC_CLK_TCK")
+
     def forget_peak(self) -> None:
         """Let `peak` count from now on."""
         Path(f"/proc/{self.process.pid}/clear_refs").write_text("5")

@@ -5,7 +5,8 @@
 
 The script makes the image itself (`contents`) and puts it into a registry on loopback. Every engine gets directories of
 its own and is gone afterwards. Times are medians of the rounds, taken in turns so that a busy disk is everybody's;
-`x` is how many times as long as Husk the engine took. The first pull of each is not timed: its memory is watched.
+`x` is how many times as long as Husk the engine took. Behind the comma is the processor time of the engine alone, which
+a busy machine changes less. The first pull of each is not timed: its memory is watched.
 """
 
 import argparse
@@ -38,7 +39,7 @@ class Round:
         self.image = image
         self.scratch = scratch
         self.megabytes = megabytes
-        self.taken: dict[str, float] = {}
+        self.taken: dict[str, tuple[float, float]] = {}
 
     def run(self, target: str) -> None:
         docker, image, saved = self.engine.docker, self.image, self.scratch / "saved.tar"
@@ -76,9 +77,11 @@ class Round:
 
     def time(self, what: str, work: Callable[[], object]) -> None:
         os.sync()
+        used = self.engine.cpu()
         begin = time.perf_counter()
         work()
-        self.taken[what] = time.perf_counter() - begin
+        seconds = time.perf_counter() - begin
+        self.taken[what] = seconds, self.engine.cpu() - used
 
 
 def watched_pull(engine: Engine, image: str) -> tuple[float, float]:
@@ -101,18 +104,20 @@ def watched_pull(engine: Engine, image: str) -> tuple[float, float]:
     return peak, max(together)
 
 
-def report(
-    running: list[Engine], times: dict[str, dict[str, list[float]]], memory: dict[str, tuple[float, float]]
-) -> None:
+Times = dict[str, list[tuple[float, float]]]
+
+
+def report(running: list[Engine], times: dict[str, Times], memory: dict[str, tuple[float, float]]) -> None:
     print("| what | " + " | ".join(engine.title() for engine in running) + " |")
     print("| --- |" + " --- |" * len(running))
     own = running[0].name
     for what in times[own]:
-        medians = {name: statistics.median(taken[what]) for name, taken in times.items()}
-        cells = [
-            f"{seconds:.2f} s" + ("" if name == own else f" ({seconds / medians[own]:.1f}x)")
-            for name, seconds in medians.items()
-        ]
+        cells = []
+        for engine in running:
+            seconds, cpu = (statistics.median(column) for column in zip(*times[engine.name][what], strict=True))
+            base = statistics.median(each[0] for each in times[own][what])
+            ratio = "" if engine.name == own else f" ({seconds / base:.1f}x)"
+            cells.append(f"{seconds:.2f} s{ratio}, {cpu:.2f}")
         print(f"| {what} | " + " | ".join(cells) + " |")
     cells = [f"{memory[engine.name][0]:.0f} / {memory[engine.name][1]:.0f} MiB" for engine in running]
     print("| memory in a pull: daemon / all its processes | " + " | ".join(cells) + " |")
@@ -143,15 +148,15 @@ def main() -> None:
         tree(scratch / "tree", 24_000 // scale)
         running = stack.enter_context(engines(options.engines.split(","), network=False, directory="/var/tmp"))
         memory = {engine.name: watched_pull(engine, image) for engine in running}
-        times: dict[str, dict[str, list[float]]] = {engine.name: {} for engine in running}
+        times: dict[str, Times] = {engine.name: {} for engine in running}
         for number in range(options.rounds):
             for engine in running if number % 2 == 0 else reversed(running):
                 with Registry() as other:
                     turn = Round(engine, image, scratch, 200 // scale)
                     turn.run(f"{other.host}/copy:{number}")
-                for what, seconds in turn.taken.items():
-                    times[engine.name].setdefault(what, []).append(seconds)
-                print(f"# round {number + 1} {engine.name}:", *(f"{w} {s:.2f}" for w, s in turn.taken.items()), sep=" ")
+                for what, taken in turn.taken.items():
+                    times[engine.name].setdefault(what, []).append(taken)
+                print(f"# round {number + 1} {engine.name}:", *(f"{w} {s:.2f}" for w, (s, _) in turn.taken.items()))
         report(running, times, memory)
 
 
