@@ -305,7 +305,9 @@ def test_a_network_tells_about_its_services(swarm: Swarm, network: str) -> None:
     node = daemon.http("GET", "/nodes").json()[0]
     assert shown["Peers"] == [{"Name": node["ID"][:12], "IP": node["Status"]["Addr"]}]
     web, plain = shown["Services"]["web"], shown["Services"]["plain"]
-    [virtual] = swarm.inspect("web")["Endpoint"]["VirtualIPs"]
+    # Another one is on the ingress network.
+    all_of_them = swarm.inspect("web")["Endpoint"]["VirtualIPs"]
+    [virtual] = [entry for entry in all_of_them if entry["NetworkID"] == shown["Id"]]
     assert (web["VIP"], web["Ports"]) == (virtual["Addr"].partition("/")[0], [f"Target: 80, Publish: {port}"])
     assert sorted(task["EndpointIP"] for task in web["Tasks"]) == addresses(swarm, "web", network)
     known = {entry["Name"]: entry["EndpointID"] for entry in shown["Containers"].values()}
@@ -313,3 +315,4 @@ def test_a_network_tells_about_its_services(swarm: Swarm, network: str) -> None:
     assert web["Tasks"][0]["Info"] == {"Host IP": node["Status"]["Addr"]}
     assert (plain["VIP"], len(plain["Tasks"])) == ("", 1)
     assert "Services" not in daemon.http("GET", "/networks/mesh").json()
+    assert list(daemon.http("GET", "/networks/ingress?verbose=true").json()["Services"]) == ["web"]
