@@ -36,7 +36,7 @@ from husk.api.routes import (
     volumes,
     websocket,
 )
-from husk.api.streams import Connection, Unanswered
+from husk.api.streams import Connection, Unanswered, held_body
 from husk.api.versioning import split_version
 from husk.errors import HuskError, InvalidParameter, SystemFault
 from husk.tasks import Tasks
@@ -92,6 +92,13 @@ class Edge:
         self._streams: set[asyncio.Task[object]] = set()
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
+        held = held_body(request)
+        response = await self._handle(request)
+        if held is not None:
+            await held.answer(request, response)
+        return response
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
         try:
             version, path = split_version(request.path)
             route, argument = self._router.match(request.method, path)

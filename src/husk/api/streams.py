@@ -24,6 +24,8 @@ from aiohttp.abc import AbstractStreamWriter
 from aiohttp.web_protocol import RequestHandler
 from aiohttp.web_request import BaseRequest
 
+from husk.api.uploads import HeldBody, RequestWithHeldBody, request_with_held_body
+
 T = TypeVar("T")
 
 INPUT_LIMIT = 1 << 18
@@ -69,6 +71,7 @@ class Connection(asyncio.Protocol):
         self._http = http
         self._taken = False
         self._upgrading = False
+        self.held_body: HeldBody | None = None
         self._input: deque[bytes] = deque()
         self._size = 0
         self._ended = False
@@ -101,6 +104,22 @@ class Connection(asyncio.Protocol):
             self._transport.resume_reading()
         return data
 
+    def let_go_of_input(self) -> tuple[int, bytes]:
+        """Read no more. (the socket for whoever reads on, what was read before)"""
+        assert self._socket is not None
+        if not self._reading_paused and not self._ended:
+            self._reading_paused = True
+            self._transport.pause_reading()
+        begun = b"".join(self._input)
+        self._input.clear()
+        self._size = 0
+        return self._socket.fileno(), begun
+
+    def take_input_back(self) -> None:
+        if self._reading_paused and not self._ended and not self._lost:
+            self._reading_paused = False
+            self._transport.resume_reading()
+
     async def write(self, data: bytes) -> None:
         if not self._head_read:
             await self._let_head_be_read()
@@ -118,7 +137,7 @@ class Connection(asyncio.Protocol):
         The Python SDK (7.2) reads the head through a buffer that it then drops, with whatever came right behind it.
         """
         self._head_read = True
-        if self._socket is None or self._socket.family != socket.AF_UNIX:
+        if not self._is_local or self._socket is None:
             return
         for _ in range(_HEAD_PATIENCE):
             if self._lost or not _unread(self._socket.fileno()):
@@ -148,8 +167,12 @@ class Connection(asyncio.Protocol):
         self._http.connection_made(transport)
 
     def data_received(self, data: bytes) -> None:
-        if self._taken:
+        if self._taken or self.held_body is not None:
             self.keep(data)
+        elif (held := self._held(data)) is not None:
+            self.held_body = HeldBody(self, held.length)
+            self.keep(held.begun)
+            self._http.data_received(held.head)
         elif self._busy:
             self._http.data_received(data)
         else:
@@ -157,6 +180,11 @@ class Connection(asyncio.Protocol):
             readable = upgradable(data)
             self._upgrading = readable is not data
             self._http.data_received(readable)
+
+    def _held(self, data: bytes) -> RequestWithHeldBody | None:
+        # A client that has read an answer may send its next request before aiohttp knows that the last one is done.
+        beginning = self._is_local and (not self._busy or self._request_complete)
+        return request_with_held_body(data) if beginning else None
 
     def keep(self, data: bytes) -> None:
         self._input.append(data)
@@ -170,8 +198,7 @@ class Connection(asyncio.Protocol):
         self._ended = True
         self._readable.set()
         if not self._taken:
-            local = self._socket is not None and self._socket.family == socket.AF_UNIX
-            if not self._busy or not (local or self._upgrading) or not self._request_complete:
+            if not self._busy or not (self._is_local or self._upgrading) or not self._request_complete:
                 return False  # over TCP a client that leaves looks like one that half-closes, and most leave
             self._http.close()  # after the answer that is under way
         self._watch_hangup()
@@ -208,6 +235,10 @@ class Connection(asyncio.Protocol):
         """Is a request being served, or about to be? aiohttp has no public word for it; idle, it waits for one."""
         waiter = self._http._waiter
         return self._http._request_count > 0 and (waiter is None or waiter.done())
+
+    @property
+    def _is_local(self) -> bool:
+        return self._socket is not None and self._socket.family == socket.AF_UNIX
 
     @property
     def _socket(self) -> socket.socket | None:
@@ -252,6 +283,12 @@ class _Tail:
 
     def feed_eof(self) -> None:
         return None
+
+
+def held_body(request: web.Request) -> HeldBody | None:
+    """The body of this request, if it is one that aiohttp does not see."""
+    connection = request.transport.get_protocol() if request.transport is not None else None
+    return connection.held_body if isinstance(connection, Connection) else None
 
 
 def hijack(request: web.Request, content_type: str, headers: Mapping[str, str]) -> Connection:

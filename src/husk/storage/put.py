@@ -1,8 +1,9 @@
 """How do files come into a container? The worker process: a tar in, files at a place of the container's view out.
 
-    put <job as JSON>
+    put <job as JSON> [descriptor]
 
-Standard input is the archive, plain or compressed. One line on standard output tells how it went: `ok`, `missing`,
+Standard input is the archive, plain or compressed; with a descriptor it is a socket with the body of a request, whose
+first bytes are in the descriptor's file. One line on standard output tells how it went: `ok`, `missing`,
 `invalid <message>` (the request is to blame), `forbidden <message>`, `system <message>` (the host is).
 """
 
@@ -11,8 +12,9 @@ import json
 import os
 import stat
 import sys
-from typing import TypedDict
+from typing import Protocol, TypedDict
 
+from husk.storage.body import Body, Upload
 from husk.storage.confine import Bind, confine
 from husk.storage.extract import Extractor, clamp_time, set_xattrs
 from husk.storage.tar import BLOCK, DIRECTORY, Entry, TarError, TarStream
@@ -29,31 +31,26 @@ class PutJob(TypedDict):
     path: str
     readonly_root: bool
     keep_kinds: bool
+    length: int | None
     owner: list[int] | None
 
 
-class Input:
-    """Standard input, with its first block to look at."""
+class Source(Protocol):
+    """Where an archive comes from; `hand_over` moves bytes past this process, or with fewer copies, if it can."""
 
+    def readinto(self, buffer: memoryview, /) -> int: ...
+
+    def hand_over(self, fd: int, count: int, /) -> int: ...
+
+
+class Pipe:
     def __init__(self, fd: int) -> None:
         self._fd = fd
-        self.head = b""
-        while len(self.head) < BLOCK and (more := os.read(fd, BLOCK - len(self.head))):
-            self.head += more
-        self._unread = self.head
 
     def readinto(self, buffer: memoryview, /) -> int:
-        if self._unread:
-            count = min(len(self._unread), len(buffer))
-            buffer[:count] = self._unread[:count]
-            self._unread = self._unread[count:]
-            return count
         return os.readv(self._fd, [buffer])
 
-    def hand_over(self, fd: int, count: int) -> int:
-        """Move at most `count` of the bytes that come next into a file; 0 where that is not possible."""
-        if self._unread:
-            return 0
+    def hand_over(self, fd: int, count: int, /) -> int:
         try:
             return os.splice(self._fd, fd, count)
         except OSError as error:
@@ -62,11 +59,33 @@ class Input:
                 raise
             return 0
 
-    def read(self, size: int = _BUFFER_SIZE, /) -> bytes:
+
+class Input:
+    """What is to be unpacked, with its first block to look at."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self.head = b""
+        first = memoryview(bytearray(BLOCK))
+        while len(self.head) < BLOCK and (count := source.readinto(first[: BLOCK - len(self.head)])):
+            self.head += first[:count]
+        self._unread = self.head
+
+    def readinto(self, buffer: memoryview, /) -> int:
         if self._unread:
-            data, self._unread = self._unread[:size], self._unread[size:]
-            return data
-        return os.read(self._fd, size)
+            count = min(len(self._unread), len(buffer))
+            buffer[:count] = self._unread[:count]
+            self._unread = self._unread[count:]
+            return count
+        return self._source.readinto(buffer)
+
+    def hand_over(self, fd: int, count: int) -> int:
+        """Move at most `count` of the bytes that come next into a file; 0 where that is not possible."""
+        return 0 if self._unread else self._source.hand_over(fd, count)
+
+    def read(self, size: int = _BUFFER_SIZE, /) -> bytes:
+        buffer = memoryview(bytearray(size))
+        return bytes(buffer[: self.readinto(buffer)])
 
 
 class Placer(Extractor):
@@ -121,18 +140,23 @@ def main() -> None:
     job: PutJob = json.loads(sys.argv[1])
     report = os.dup(1)
     os.dup2(2, 1)
-    outcome = put(job, 0)
+    outcome = put(job, _source(job))
     os.write(report, outcome.replace("\n", " ").encode("utf-8", "backslashreplace") + b"\n")
 
 
-def put(job: PutJob, fd: int) -> str:
+def _source(job: PutJob) -> Source:
+    if len(sys.argv) < 3:
+        return Pipe(0)
+    begun = int(sys.argv[2])
+    return Body(Upload(0, os.pread(begun, os.fstat(begun).st_size, 0), job["length"]))
+
+
+def put(job: PutJob, source: Source) -> str:
     """Do the work and put the outcome into a line. The place is looked at before the first byte is read."""
-    source = None
     try:
         # What decompressing needs must be imported before the view closes, and the choice needs the first bytes: those
         # come at once or the request is empty.
-        source = Input(fd)
-        reader, needs_end = choose_reader(source)
+        reader, needs_end = choose_reader(Input(source))
         confine(job["root"], job["binds"])
         destination = os.path.realpath(job["path"], strict=True)
         if not stat.S_ISDIR(os.lstat(destination).st_mode):
@@ -140,6 +164,8 @@ def put(job: PutJob, fd: int) -> str:
         if (refusal := _refusal(destination, job)) is not None:
             return f"forbidden {refusal}"
         os.chdir(destination)
+    except TarError as error:
+        return describe(error)
     except FileNotFoundError:
         return "missing"
     except OSError as error:

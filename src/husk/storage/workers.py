@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Self
 
 from husk.kernel.process import Child, reap_later, send_signal
+from husk.storage.body import Upload
 from husk.storage.nursery import Nursery
 
 _PIPE_SIZE = 1 << 20
@@ -41,6 +42,22 @@ class Worker:
             reader, stdout = _pipe(stack)
             child = await nursery.spawn(module, arguments, [stdin, stdout])
             return cls(child, _keep(writer), _keep(reader))
+
+    @classmethod
+    async def start_upload(cls, nursery: Nursery, module: str, arguments: Sequence[str], upload: Upload) -> Self:
+        """Run `module`'s main with the upload's socket as its standard input.
+
+        A file with what was already read from the socket is an additional last argument.
+        """
+        with contextlib.ExitStack() as stack:
+            begun = os.memfd_create("begun", os.MFD_CLOEXEC)
+            stack.callback(os.close, begun)
+            remaining = memoryview(upload.begun)
+            while remaining:
+                remaining = remaining[os.write(begun, remaining) :]
+            reader, stdout = _pipe(stack)
+            child = await nursery.spawn(module, arguments, [upload.socket, stdout, begun])
+            return cls(child, None, _keep(reader))
 
     @classmethod
     async def start_pair(

@@ -6,7 +6,7 @@ from aiohttp import web
 
 from husk.api.call import Call
 from husk.api.router import read, stream
-from husk.api.streams import closing
+from husk.api.streams import closing, held_body
 from husk.api.types.container_files import Change, PathStat
 from husk.api.views.container_files import path_stat
 from husk.engine.containers.copy import Archive
@@ -28,13 +28,16 @@ async def get_archive(call: Call) -> web.StreamResponse:
 
 
 async def put_archive(call: Call) -> web.StreamResponse:
+    held = held_body(call.request)
     await call.engine.copier.write(
         call.argument,
         call.text("path"),
-        call.request.content.iter_any(),
+        held.hand_over() if held is not None else call.request.content.iter_any(),
         keep_kinds=call.flag("noOverwriteDirNonDir"),
         as_user=call.flag("copyUIDGID"),
     )
+    if held is not None:
+        held.consumed()
     return call.empty(200)
 
 

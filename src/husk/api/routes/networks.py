@@ -60,8 +60,9 @@ async def inspect(call: Call) -> web.StreamResponse:
         raise NotFound(f"network {call.argument} not found")
     shown = views.network(network, views.containers_on(network, networks.members(network)))
     shown.scope = scope
-    if network.scope == "swarm" and call.engine.services.cluster.active:
-        swarm = call.engine.services.cluster.swarm
+    cluster = call.engine.services.cluster
+    if network.scope == "swarm" and cluster.active and not cluster.locked:
+        swarm = cluster.swarm
         if shown.containers:
             shown.peers = [Peer(name=swarm.node_id[:12], ip=swarm.advertise_address)]
         if call.flag("verbose"):

@@ -20,6 +20,7 @@ from husk.engine.containers.roots import Roots
 from husk.errors import Forbidden, InvalidParameter, NotFound, SystemFault
 from husk.kernel import rooted
 from husk.runtime.users import resolve_user
+from husk.storage.body import Upload
 from husk.storage.confine import Bind
 from husk.storage.nursery import Nursery
 from husk.storage.pack import FileStatus, PackJob
@@ -75,7 +76,7 @@ class Copier:
         self._publish(instance.record, "export")
 
     async def write(
-        self, reference: str, path: str, archive: AsyncIterator[bytes], *, keep_kinds: bool, as_user: bool
+        self, reference: str, path: str, archive: AsyncIterator[bytes] | Upload, *, keep_kinds: bool, as_user: bool
     ) -> None:
         """Unpack `archive` into the directory `path`. `as_user` gives the files to the container's own user;
         `keep_kinds` refuses to put a file in a directory's place, or a directory in a file's."""
@@ -88,13 +89,19 @@ class Copier:
                 path=clean_path(path),
                 readonly_root=record.host_config.readonly_rootfs,
                 keep_kinds=keep_kinds,
+                length=None,
                 owner=_owner(record, root) if as_user and record.config.user else None,
             )
-            worker = await Worker.start(self._nursery, "husk.storage.put", [json.dumps(job)])
+            if isinstance(archive, Upload):
+                job["length"] = archive.length
+                worker = await Worker.start_upload(self._nursery, "husk.storage.put", [json.dumps(job)], archive)
+            else:
+                worker = await Worker.start(self._nursery, "husk.storage.put", [json.dumps(job)])
             try:
-                with contextlib.suppress(WorkerDied):
-                    async for chunk in archive:
-                        await worker.write(chunk)
+                if not isinstance(archive, Upload):
+                    with contextlib.suppress(WorkerDied):
+                        async for chunk in archive:
+                            await worker.write(chunk)
                 outcome = await worker.outcome()
             finally:
                 worker.stop()

@@ -1,0 +1,134 @@
+"""How does a worker read the body of an HTTP request? From the client's own socket, past the daemon.
+
+The daemon has read the request's head, and some of what follows. That, and the socket, it hands to the worker: a large
+body is then copied once on its way into a file, and parsed by nobody but the worker.
+"""
+
+import os
+import select
+from typing import NamedTuple
+
+from husk.storage.tar import TarError
+
+# What may be read behind the end of a chunk: the head of the next one, and a little of it.
+_AHEAD = 4096
+# What may be read at once, to be written to a file at once.
+_AT_ONCE = 1 << 18
+_LONGEST_LINE = 8192
+_HEX = frozenset(b"0123456789abcdefABCDEF")
+
+
+class Upload(NamedTuple):
+    """A body that its receiver reads from `socket`; `begun` is what was already read. No length: it is in chunks."""
+
+    socket: int
+    begun: bytes
+    length: int | None
+
+
+class Body:
+    """The bytes of one body. The socket may be one that does not block."""
+
+    def __init__(self, upload: Upload) -> None:
+        self._fd = upload.socket
+        self._ahead = memoryview(upload.begun)
+        self._chunked = upload.length is None
+        self._left = upload.length or 0
+        self._ended = upload.length == 0
+        self._begun = False
+        self._spare = memoryview(bytearray(_AHEAD))
+        self._bulk = memoryview(bytearray(_AT_ONCE))
+
+    def readinto(self, buffer: memoryview, /) -> int:
+        """The next bytes; none at the end of the body."""
+        if self._left == 0 and self._chunked and not self._ended:
+            self._next_chunk()
+        wanted = buffer[: self._left]
+        if not wanted:
+            return 0
+        if self._ahead:
+            count = min(len(self._ahead), len(wanted))
+            wanted[:count] = self._ahead[:count]
+            self._ahead = self._ahead[count:]
+        else:
+            count = self._receive(wanted)
+        self._left -= count
+        return count
+
+    def hand_over(self, fd: int, count: int, /) -> int:
+        """Write some, at most `count`, of the bytes that come next into a file; none at the end of the body."""
+        pieces: list[memoryview] = []
+        moved = 0
+        while moved < count:
+            if self._left == 0:
+                # While there is something to write, nobody waits for the rest of a line.
+                if self._ended or not self._chunked or (pieces and not self._line_is_here()):
+                    break
+                self._next_chunk()
+            elif self._ahead:
+                piece = self._ahead[: min(self._left, count - moved)]
+                pieces.append(piece)
+                self._ahead = self._ahead[len(piece) :]
+                self._left -= len(piece)
+                moved += len(piece)
+            elif pieces:
+                break
+            else:
+                self._ahead = self._bulk[: self._read([self._bulk])]
+        _write(fd, pieces)
+        return moved
+
+    def _line_is_here(self) -> bool:
+        """Whether the end of a chunk and the head of the next one were read already."""
+        return bytes(self._ahead[:_AHEAD]).count(b"\r\n") > 1
+
+    def _next_chunk(self) -> None:
+        if self._begun and self._line():
+            raise TarError("invalid request body: no line ends at the end of a chunk")
+        self._begun = True
+        size = self._line().partition(b";")[0].strip()
+        if not size or len(size) > 16 or not _HEX.issuperset(size):
+            raise TarError("invalid request body: a chunk has no size")
+        self._left = int(size, 16)
+        if self._left == 0:
+            self._ended = True
+            while self._line():
+                pass  # what a client may say behind a body in chunks
+
+    def _line(self) -> bytes:
+        while (end := (known := bytes(self._ahead[:_LONGEST_LINE])).find(b"\r\n")) < 0:
+            if len(known) == _LONGEST_LINE:
+                raise TarError("invalid request body: a line is too long")
+            self._receive(self._spare[:0])
+            self._ahead = memoryview(known + self._ahead)
+        self._ahead = self._ahead[end + 2 :]
+        return known[:end]
+
+    def _receive(self, buffer: memoryview) -> int:
+        """Fill what can be filled of `buffer` with what comes next; what comes behind that is kept."""
+        count = self._read([buffer, self._spare])
+        filled = min(count, len(buffer))
+        self._ahead = memoryview(bytes(self._spare[: count - filled]))
+        return filled
+
+    def _read(self, buffers: list[memoryview]) -> int:
+        while True:
+            try:
+                count = os.readv(self._fd, buffers)
+            except BlockingIOError:
+                poll = select.poll()
+                poll.register(self._fd, select.POLLIN)
+                poll.poll()
+                continue
+            if count == 0:
+                raise TarError("unexpected EOF")
+            return count
+
+
+def _write(fd: int, pieces: list[memoryview]) -> None:
+    while pieces:
+        written = os.writev(fd, pieces)
+        while pieces and written >= len(pieces[0]):
+            written -= len(pieces.pop(0))
+        if pieces:
+            pieces[0] = pieces[0][written:]
