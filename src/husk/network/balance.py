@@ -8,6 +8,7 @@ own, and the host is not meant.
 
 import ipaddress
 import logging
+import re
 import threading
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -114,7 +115,7 @@ class Balancer:
         self._nftables = Nftables()
         self._lock = threading.Lock()
         self._present: Balance | None = None
-        # How the table looked when it was whole.
+        # How the tables looked when they were whole; empty when that is not known.
         self._written = ""
 
     @property
@@ -124,7 +125,8 @@ class Balancer:
     def intact(self) -> bool:
         """Whether the tables are there with all their rules and addresses."""
         with self._lock:
-            return not self._present or self._look(_needed(self._present)) == self._written
+            needed = _needed(self._present or NOTHING)
+            return not needed or (self._written != "" and self._look(needed) == self._written)
 
     def apply(self) -> None:
         """Write all of it again; nothing happens where nothing is balanced."""
@@ -157,12 +159,14 @@ class Balancer:
         needed = _needed(balance)
         commands = "".join(ruleset(self._table, balance, family) for family in needed)
         self._nftables.run(commands + self._removal(self._tables() - set(needed)))
-        self._written = self._look(needed)
+        # Somebody may have removed something before we looked: that is not how it should be.
+        seen = self._look(needed)
+        self._written = seen if _rules(seen) == _rules(commands) else ""
 
     def _look(self, families: Iterable[str]) -> str:
         """The tables as the kernel has them; how that is written differs with the library's version."""
         try:
-            return self._nftables.run("".join(f"list table {family} {self._table}\n" for family in families))
+            return "".join(self._nftables.run(f"list table {family} {self._table}\n") for family in families)
         except SystemFault:
             return ""
 
@@ -173,6 +177,11 @@ class Balancer:
         """The families of IP for which there is a table of ours."""
         listed = self._nftables.run("list tables\n").splitlines()
         return {family for family in FAMILIES if f"table {family} {self._table}" in listed}
+
+
+def _rules(text: str) -> int:
+    """How many rules these commands write, or this listing has."""
+    return len(re.findall(r"\b(?:dnat|jump)\b", text))
 
 
 def _redirect(old: Balance, new: Balance) -> None:

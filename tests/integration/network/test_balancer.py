@@ -1,0 +1,58 @@
+"""Does the balancer know when its rules are whole, in the kernel's own words?"""
+
+import subprocess
+
+import pytest
+
+from husk.network.balance import NOTHING, Balance, BalancedPort, Balancer, VirtualAddress
+
+TABLE = "husk-test-lb"
+TWO = ("10.0.0.2", "10.0.0.3")
+BALANCES = {
+    "a port": Balance((), (BalancedPort("tcp", 8089, 80, ("10.0.0.2",)),)),
+    "several": Balance(
+        (VirtualAddress("lo", "10.9.0.9", TWO), VirtualAddress("lo", "10.9.0.8", ())),
+        (BalancedPort("tcp", 8089, 80, TWO), BalancedPort("udp", 81, 80, ())),
+    ),
+    "both kinds of addresses": Balance(
+        (VirtualAddress("lo", "10.9.0.9", TWO), VirtualAddress("lo", "fd00::9", ("fd00::2", "fd00::3"))), ()
+    ),
+    "IPv6 alone": Balance((VirtualAddress("lo", "fd00::9", ("fd00::2",)),), ()),
+}
+
+
+def families() -> list[str]:
+    lines = subprocess.check_output(["nft", "list", "tables"], text=True).splitlines()
+    return [line.split()[1] for line in lines if line.endswith(TABLE)]
+
+
+@pytest.mark.parametrize("verb", ["delete", "flush"])
+@pytest.mark.parametrize("balance", BALANCES.values(), ids=BALANCES)
+def test_what_is_missing_is_seen_and_mended(balance: Balance, verb: str) -> None:
+    balancer = Balancer(TABLE)
+    balancer.change(balance)
+    assert balancer.intact()
+    for family in families():
+        subprocess.run(["nft", verb, "table", family, TABLE], check=True)
+        assert not balancer.intact()
+        balancer.apply()
+        assert balancer.intact()
+    balancer.change(NOTHING)
+    assert balancer.intact() and families() == []
+
+
+@pytest.mark.parametrize("verb", ["delete", "flush"])
+def test_what_goes_missing_while_it_is_written(verb: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    balancer = Balancer(TABLE)
+    look = balancer._look
+
+    def look_too_late(wanted: list[str]) -> str:
+        subprocess.run(["nft", verb, "table", "ip", TABLE], check=True)
+        return look(wanted)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(balancer, "_look", look_too_late)
+        balancer.change(BALANCES["a port"])
+    assert not balancer.intact()
+    balancer.apply()
+    assert balancer.intact()
