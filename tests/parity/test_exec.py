@@ -4,6 +4,7 @@ from typing import Any
 
 from tests.parity.differences import NEWER
 from tests.support.parity import ABSENT, Difference, Engine, Pair
+from tests.support.waiting import until
 from tests.support.wire import stream_of
 
 NOT_FOUND = Difference("$.no program", 126, 127, "as with `docker run`, and as dockerd 28 does it for exec, too")
@@ -98,6 +99,8 @@ def test_exec_codes_of_the_client(pair: Pair) -> None:
 def test_top(pair: Pair) -> None:
     def script(engine: Engine) -> object:
         engine.start("box", Cmd=["sleep", "60"])
+        # For a moment after the start the runtime's own program still is the container's process.
+        until(lambda: "sleep 60" in str(engine.get("/containers/box/top")), "the program runs")
         shown = engine.get("/containers/box/top")
         named = engine.get("/containers/box/top", ps_args="-o pid,comm,args")
         return {

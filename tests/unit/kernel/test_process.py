@@ -3,12 +3,34 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
 from husk.errors import SystemFault
 from husk.kernel import process
+
+
+def children() -> set[str]:
+    return set(Path(f"/proc/self/task/{os.getpid()}/children").read_text().split())
+
+
+NoChildren = Callable[[], Awaitable[None]]
+
+
+@pytest.fixture
+def no_children() -> NoChildren:
+    """Wait until everything that this test started is reaped; what others started is not its business."""
+    others = children()
+
+    async def wait() -> None:
+        deadline = time.monotonic() + 10
+        while children() - others:
+            assert time.monotonic() < deadline
+            await asyncio.sleep(0.005)
+
+    return wait
 
 
 async def test_a_program_gives_its_output_and_status() -> None:
@@ -66,13 +88,13 @@ async def test_ignored_signals_are_not_inherited() -> None:
     assert ignored <= {32, 33}, "glibc's own two, which it ignores in what posix_spawn starts: `make` is such a parent"
 
 
-async def test_a_program_that_takes_too_long_is_killed() -> None:
+async def test_a_program_that_takes_too_long_is_killed(no_children: NoChildren) -> None:
     with pytest.raises(SystemFault, match=r"/bin/sleep did not finish within 0.05 seconds and was killed"):
         await process.run(["/bin/sleep", "100"], timeout=0.05)
     await no_children()
 
 
-async def test_a_cancelled_caller_leaves_no_program_behind() -> None:
+async def test_a_cancelled_caller_leaves_no_program_behind(no_children: NoChildren) -> None:
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.05):
             await process.run(["/bin/sleep", "100"])
@@ -125,18 +147,6 @@ def test_a_sealed_copy_cannot_be_changed() -> None:
             os.pwrite(fd, b"x", 0)
     finally:
         os.close(fd)
-
-
-def children() -> str:
-    return Path(f"/proc/self/task/{os.getpid()}/children").read_text()
-
-
-async def no_children() -> None:
-    """Wait until everything that this test started is reaped."""
-    deadline = time.monotonic() + 10
-    while children():
-        assert time.monotonic() < deadline
-        await asyncio.sleep(0.005)
 
 
 async def test_a_process_that_has_ended_is_told_from_one_that_runs():

@@ -69,11 +69,11 @@ class Copier:
                 "husk.storage.pack",
                 [json.dumps(PackJob(root=str(root), binds=[], path="", only_status=False))],
             )
+            self._publish(instance.record, "export")
             try:
                 yield Archive(_whole(worker))
             finally:
                 worker.stop()
-        self._publish(instance.record, "export")
 
     async def write(
         self, reference: str, path: str, archive: AsyncIterator[bytes] | Upload, *, keep_kinds: bool, as_user: bool
