@@ -10,6 +10,7 @@ docker's clients need, are done here:
 import asyncio
 import contextlib
 import fcntl
+import os
 import re
 import select
 import socket
@@ -105,7 +106,7 @@ class Connection(asyncio.Protocol):
         return data
 
     def let_go_of_input(self) -> tuple[int, bytes]:
-        """Read no more. (the socket for whoever reads on, what was read before)"""
+        """Read no more. (a descriptor of the socket for whoever reads on, and closes it; what was read before)"""
         assert self._socket is not None
         if not self._reading_paused and not self._ended:
             self._reading_paused = True
@@ -113,7 +114,8 @@ class Connection(asyncio.Protocol):
         begun = b"".join(self._input)
         self._input.clear()
         self._size = 0
-        return self._socket.fileno(), begun
+        # One of its own: ours goes when the client does, and its number may then be that of another client.
+        return os.dup(self._socket.fileno()), begun
 
     def take_input_back(self) -> None:
         if self._reading_paused and not self._ended and not self._lost:

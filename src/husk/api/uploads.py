@@ -2,12 +2,14 @@
 
 `docker cp` into a container sends all the files as one body. aiohttp would cut it into pieces and copy each of them
 three times; instead the connection shows it a request without a body, and the handler gets the socket to pass on
-(`hand_over`). On a connection that this was done with, nothing follows the answer.
+(`handed_over`). On a connection that this was done with, nothing follows the answer.
 """
 
 import asyncio
 import contextlib
+import os
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from aiohttp import web
@@ -60,10 +62,14 @@ class HeldBody:
         self._length = length
         self._consumed = False
 
-    def hand_over(self) -> Upload:
-        """The caller's from now on; `consumed` when all of it was read."""
+    @contextlib.contextmanager
+    def handed_over(self) -> Iterator[Upload]:
+        """The caller's for as long as this lasts; `consumed` when all of it was read."""
         descriptor, begun = self._connection.let_go_of_input()
-        return Upload(descriptor, begun, self._length)
+        try:
+            yield Upload(descriptor, begun, self._length)
+        finally:
+            os.close(descriptor)
 
     def consumed(self) -> None:
         self._consumed = True

@@ -1,6 +1,7 @@
 """What is in a container's file system? Copy files in and out, see what changed, take it all."""
 
 import base64
+import contextlib
 
 from aiohttp import web
 
@@ -29,13 +30,14 @@ async def get_archive(call: Call) -> web.StreamResponse:
 
 async def put_archive(call: Call) -> web.StreamResponse:
     held = held_body(call.request)
-    await call.engine.copier.write(
-        call.argument,
-        call.text("path"),
-        held.hand_over() if held is not None else call.request.content.iter_any(),
-        keep_kinds=call.flag("noOverwriteDirNonDir"),
-        as_user=call.flag("copyUIDGID"),
-    )
+    with contextlib.nullcontext(call.request.content.iter_any()) if held is None else held.handed_over() as archive:
+        await call.engine.copier.write(
+            call.argument,
+            call.text("path"),
+            archive,
+            keep_kinds=call.flag("noOverwriteDirNonDir"),
+            as_user=call.flag("copyUIDGID"),
+        )
     if held is not None:
         held.consumed()
     return call.empty(200)
