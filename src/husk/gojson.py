@@ -22,18 +22,20 @@ _WORD_OR_LIST = frozenset({"Cmd", "Entrypoint", "Shell", "CapAdd", "CapDrop"})
 
 
 def parse_document(body: bytes) -> Document:
-    """A JSON object, or 400."""
+    """A JSON object, or 400. As in Go, `null` leaves everything as it is: docker 20.10 commits with it."""
     try:
         document = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidParameter(f"invalid JSON: {error}") from error
+    if document is None:
+        return {}
     if not isinstance(document, dict):
         kind = type(document).__name__
         raise InvalidParameter(f"invalid JSON: cannot unmarshal {_JSON_KINDS.get(kind, kind)} into an object")
     return document
 
 
-_JSON_KINDS = {"list": "array", "str": "string", "bool": "bool", "int": "number", "float": "number", "NoneType": "null"}
+_JSON_KINDS = {"list": "array", "str": "string", "bool": "bool", "int": "number", "float": "number"}
 
 
 class Reader(Generic[T]):

@@ -200,7 +200,8 @@ class Registry:
         log = self._directory / "log"
         with log.open("wb") as output:
             self._process = subprocess.Popen(
-                ["docker-registry", "serve", str(config)],
+                # Installed, or in .venv/bin.
+                [shutil.which("docker-registry") or "docker-registry", "serve", str(config)],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,

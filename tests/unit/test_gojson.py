@@ -17,10 +17,14 @@ def test_what_is_not_json_is_refused(body: bytes) -> None:
         parse_document(body)
 
 
-@pytest.mark.parametrize(("body", "kind"), [(b"[]", "array"), (b'"x"', "string"), (b"1", "number"), (b"null", "null")])
+@pytest.mark.parametrize(("body", "kind"), [(b"[]", "array"), (b'"x"', "string"), (b"1", "number")])
 def test_what_is_not_an_object_is_refused(body: bytes, kind: str) -> None:
     with pytest.raises(InvalidParameter, match=f"cannot unmarshal {kind}"):
         parse_document(body)
+
+
+def test_null_is_an_empty_object() -> None:
+    assert parse_document(b" null\n") == {}
 
 
 def test_null_means_not_given() -> None:

@@ -132,6 +132,18 @@ def test_a_configuration_in_the_body(daemon: Daemon) -> None:
     assert "A=1" in config["Env"] and "A=0" not in config["Env"]
 
 
+def test_a_body_without_a_configuration(daemon: Daemon) -> None:
+    """docker 20.10 sends `null`."""
+    daemon.docker("create", "--name", "made", "busybox", "true")
+    try:
+        headers = {"Content-Type": "application/json"}
+        answer = daemon.http("POST", "/commit?container=made&repo=null&tag=1", b"null", headers)
+        assert answer.status == 201, answer.body
+        assert daemon.http("GET", "/images/null:1/json").json()["Config"]["Cmd"] == ["true"]
+    finally:
+        daemon.docker("rm", "made")
+
+
 def test_an_entrypoint_by_a_change(daemon: Daemon) -> None:
     daemon.docker("commit", "-c", 'ENTRYPOINT ["echo", "in"]', "-c", 'CMD ["front"]', ran(daemon, "true"), "entry")
     assert daemon.docker("run", "--rm", "entry").stdout == "in front\n"
