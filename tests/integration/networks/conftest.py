@@ -35,12 +35,21 @@ class Outside(NamedTuple):
     host: str
 
 
+Interface = IPv4Interface | IPv6Interface
+
+
 @pytest.fixture
 def outside(tmp_path: Path) -> Iterator[Outside]:
     # 198.18.0.0/15 is for tests of equipment and never routed.
     prefix = f"198.{random.choice((18, 19))}.{random.randrange(256)}"
     here, there = IPv4Interface(f"{prefix}.1/24"), IPv4Interface(f"{prefix}.2/24")
-    link, path = "ot" + secrets.token_hex(5), tmp_path / "outside"
+    with outside_at(tmp_path / "outside", here, there) as made:
+        yield made
+
+
+@contextmanager
+def outside_at(path: Path, here: Interface, there: Interface) -> Iterator[Outside]:
+    link = "ot" + secrets.token_hex(5)
     with NetlinkSocket() as host:
 
         def connect(namespace: int) -> None:
@@ -195,21 +204,8 @@ def prefix() -> str:
 @pytest.fixture
 def outside6(tmp_path: Path, prefix: str) -> Iterator[Outside]:
     here, there = IPv6Interface(f"{prefix}:ffff::1/64"), IPv6Interface(f"{prefix}:ffff::2/64")
-    link, path = "ot" + secrets.token_hex(5), tmp_path / "outside6"
-    with NetlinkSocket() as host:
-
-        def connect(namespace: int) -> None:
-            host.execute(rtnetlink.add_veth(link, "eth0", peer_namespace=namespace))
-            with NetlinkSocket() as inside:
-                inside.execute(rtnetlink.add_address(socket.if_nametoindex("eth0"), there), rtnetlink.set_up("eth0"))
-
-        namespaces.create(path, connect)
-        try:
-            host.execute(rtnetlink.add_address(socket.if_nametoindex(link), here), rtnetlink.set_up(link))
-            yield Outside(path, str(there.ip), str(here.ip))
-        finally:
-            namespaces.remove(path)
-            host.attempt([rtnetlink.delete_link(link)])
+    with outside_at(tmp_path / "outside6", here, there) as made:
+        yield made
 
 
 def address6(net: Network, container: str, network: str) -> str:
