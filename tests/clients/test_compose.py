@@ -550,10 +550,10 @@ def test_events_and_ls_tell_about_the_project(project: Project) -> None:
         reader = threading.Thread(target=lambda: seen.extend(json.loads(line) for line in stream if line.strip()))
         reader.start()
 
-        # Nothing tells that the stream is open: make events until one has come through.
+        # Nothing tells that the stream is open: make events until those of one container have come.
         def comes_through() -> bool:
             project("up", "-d", "--force-recreate")
-            return any(event["action"] == "start" for event in seen)
+            return {"create", "start"} <= {event["action"] for event in seen}
 
         until(comes_through, "an event arrives")
         project("stop")

@@ -73,10 +73,11 @@ class BlobStore:
         return await asyncio.to_thread(self._put, data)
 
     async def remove(self, digest: str) -> None:
-        """Remove a blob; nothing happens when there is none."""
-        path = self.path(digest)
+        """Remove a blob, which nobody finds from the call on; nothing happens when there is none."""
+        condemned = self.temporary()
         with contextlib.suppress(FileNotFoundError):
-            await asyncio.to_thread(path.unlink)
+            os.rename(self.path(digest), condemned)
+            await asyncio.to_thread(condemned.unlink)
 
     async def sweep(self, keep: Collection[str]) -> list[str]:
         """Remove all blobs that are not in `keep`; for the start of the daemon, before anything is pulled."""

@@ -20,7 +20,7 @@ import os
 import re
 import stat
 import threading
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn, Self, TypeVar
@@ -228,12 +228,13 @@ class LayerStore:
         """Drop a layer that was not committed; nothing happens when it was dropped before."""
         self._drop(unpacked.staging, unpacked.blob_file)
 
-    async def remove(self, chain: str) -> bool:
-        """Remove a layer; False when there is none. That nobody uses it is the caller's knowledge.
+    async def remove(self, chain: str, needed: Callable[[str], bool] = lambda chain: False) -> bool:
+        """Remove a layer; False when there is none, or when it is needed.
 
-        A commit of the same layer that has begun is waited for.
+        A commit of the same layer that has begun is waited for, then `needed` is asked: whoever does not say by then
+        that the layer must stay does not find it any more.
         """
-        return await self._whole(self._remove(chain))
+        return await self._whole(self._remove(chain, needed))
 
     async def renew(self, chain: str, unpacked: Unpacked) -> Layer:
         """Give a damaged layer the same content anew, directory and blob; nobody may have it mounted."""
@@ -270,13 +271,17 @@ class LayerStore:
             self._records[chain] = layer
             return layer
 
-    async def _remove(self, chain: str) -> bool:
+    async def _remove(self, chain: str, needed: Callable[[str], bool]) -> bool:
         async with self._lock:
             layer = self._records.get(chain)
-            if layer is None:
+            if layer is None or needed(chain):
                 return False
-            await self._state.commit(Change(KIND, chain, None))
             del self._records[chain]
+            try:
+                await self._state.commit(Change(KIND, chain, None))
+            except BaseException:
+                self._records[chain] = layer
+                raise
             self._throw_away(layer.directory)
             if layer.blob not in self.blobs():
                 await self._blobs.remove(layer.blob)

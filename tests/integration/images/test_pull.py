@@ -80,7 +80,9 @@ def records(answer: Answer) -> list[dict[str, Any]]:
 
 
 def statuses(answer: Answer) -> list[str]:
-    return [record["status"] for record in records(answer)]
+    shown = records(answer)
+    assert not [record["error"] for record in shown if "error" in record]
+    return [record["status"] for record in shown]
 
 
 async def in_thread(function: Any, *arguments: Any) -> Any:
@@ -532,6 +534,27 @@ def test_images_that_share_layers_are_pulled_and_removed_at_once(daemon: Daemon,
 
     with ThreadPoolExecutor(6) as threads:
         list(threads.map(come_and_go, range(6)))
+    nothing_new(daemon, before)
+
+
+def test_an_image_stays_for_the_name_that_was_pulled_while_its_other_name_went(
+    daemon: Daemon, registry: Registry
+) -> None:
+    layers = [tar_of({"same": NOISE})]
+    for name in ("one", "two", "three"):
+        push_image(registry, f"names/{name}", "1", layers)
+    before = stored(daemon)
+
+    def come_and_go(name: str) -> None:
+        for _ in range(8):
+            assert statuses(pull(daemon, f"{registry.host}/names/{name}", "1"))[-1].startswith("Status: ")
+            shown = daemon.http("GET", f"/images/{registry.host}/names/{name}:1/json")
+            assert shown.status == 200, shown.body
+            gone = daemon.http("DELETE", f"/images/{registry.host}/names/{name}:1")
+            assert gone.status == 200, gone.body
+
+    with ThreadPoolExecutor(3) as threads:
+        list(threads.map(come_and_go, ("one", "two", "three")))
     nothing_new(daemon, before)
 
 

@@ -1,6 +1,7 @@
 """Layers come in whole or not at all, and a crash leaves nothing that the next start keeps."""
 
 import asyncio
+import errno
 import gzip
 import hashlib
 import os
@@ -278,6 +279,47 @@ async def test_removing_a_layer_removes_record_directory_and_blob_and_may_be_rep
     assert not store.state.load(KIND)
     await store.emptied()
     assert store.nothing_left()
+
+
+async def test_a_layer_that_is_needed_by_the_time_it_would_go_stays(store: Store):
+    layer = await store.add(TAR)
+    other = await store.unpack(make_tar(member("b", b"")))
+    needed: set[str] = set()
+
+    async def need() -> None:
+        needed.add(layer.chain_id)  # the removal still waits for the commit
+
+    _, removed, _ = await asyncio.gather(
+        store.layers.commit(other, ""), store.layers.remove(layer.chain_id, needed.__contains__), need()
+    )
+    assert not removed
+    assert store.layers.get(layer.chain_id) == layer
+    assert store.blobs.has(layer.blob)
+
+
+async def test_nobody_finds_a_layer_any_more_that_was_judged_to_go(store: Store, monkeypatch: pytest.MonkeyPatch):
+    layer = await store.add(TAR)
+    commit, found = store.state.commit, []
+
+    async def slow(*changes: Change) -> None:
+        found.append(store.layers.get(layer.chain_id))
+        await commit(*changes)
+
+    monkeypatch.setattr(store.state, "commit", slow)
+    assert await store.layers.remove(layer.chain_id)
+    assert found == [None]
+
+
+async def test_a_layer_whose_removal_cannot_be_written_stays(store: Store, monkeypatch: pytest.MonkeyPatch):
+    layer = await store.add(TAR)
+
+    async def full(*changes: Change) -> None:
+        raise OSError(errno.ENOSPC, "no space left")
+
+    with monkeypatch.context() as patched, pytest.raises(OSError, match="no space left"):
+        patched.setattr(store.state, "commit", full)
+        await store.layers.remove(layer.chain_id)
+    assert store.layers.get(layer.chain_id) == layer
 
 
 async def test_a_blob_stays_while_another_layer_has_it(store: Store):

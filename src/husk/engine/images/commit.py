@@ -1,5 +1,6 @@
 """How does a container become an image? Its writable layer becomes one more layer, its configuration the image's."""
 
+import asyncio
 import contextlib
 import os
 
@@ -7,17 +8,19 @@ from husk.engine.clock import now_ns, rfc3339
 from husk.engine.containers.create import inherit
 from husk.engine.containers.index import Index, Instance
 from husk.engine.containers.lifecycle import Lifecycle
-from husk.engine.containers.model import Config
+from husk.engine.containers.model import Config, Container
 from husk.engine.containers.places import Places
 from husk.engine.images.changes import apply_changes
+from husk.engine.images.family import platform_of
 from husk.engine.images.make import make_image
-from husk.engine.images.model import CommitOptions, History, ImageDocument, RootFS
+from husk.engine.images.model import CommitOptions, History, Image, ImageDocument, RootFS
 from husk.engine.images.store import ImageStore
 from husk.errors import Conflict, InvalidParameter, NotFound
 from husk.registry import reference as references
 from husk.registry.manifest import host_platform
 from husk.registry.reference import Reference
-from husk.storage.layers import Layer
+from husk.storage.archive import chain_id
+from husk.storage.layers import Layer, Unpacked
 
 
 class Committer:
@@ -50,51 +53,62 @@ class Committer:
 
     async def _commit(self, instance: Instance, config: Config, name: Reference | None, options: CommitOptions) -> str:
         record = instance.record
-        base = self._store.index.get(record.image_id)
         async with self._store.pins.hold(record.layers), instance.lock:
             if not self._index.present(instance):
                 raise Conflict(f"container {record.id} was removed")
-            layers = [layer for chain_id in record.layers if (layer := self._store.layers.get(chain_id))]
+            layers = [layer for chain in record.layers if (layer := self._store.layers.get(chain))]
             if len(layers) != len(record.layers):
                 raise NotFound(f"a layer of the image of container {record.id} is missing")
-            added = await self._writable_layer(instance, record.layers[-1] if record.layers else "")
-            if added is not None:
-                layers.append(added)
-            created = rfc3339(now_ns())
-            step = History(
-                created=created,
-                created_by=" ".join(record.config.cmd or []),
-                author=options.author,
-                comment=options.comment,
-                empty_layer=added is None,
-            )
-            platform = host_platform()
-            document = ImageDocument(
-                architecture=base.architecture if base else platform.architecture,
-                os=base.os if base else platform.os,
-                variant=base.variant if base else platform.variant,
-                created=created,
-                author=options.author,
-                comment=options.comment,
-                config=config,
-                rootfs=RootFS(diff_ids=[layer.diff_id for layer in layers]),
-                history=[*(base.history if base else []), step],
-            )
-            async with self._store.pins.hold([layer.chain_id for layer in layers]):
-                image = await make_image(self._store.blobs, document, layers, parent=record.image_id if base else "")
-                if name is not None:
-                    image.last_tagged = created
-                await self._store.index.add(image, *([name] if name else []))
+            top = record.layers[-1] if record.layers else ""
+            changes = await self._changes(instance)
+            added = [chain_id(top, changes.diff_id)] if changes is not None else []
+            try:
+                async with self._store.pins.hold(added):
+                    if changes is not None:
+                        layers.append(await self._store.layers.commit(changes, top))
+                    image = await self._make(record, config, layers, empty=changes is None, options=options)
+                    if name is not None:
+                        image.last_tagged = image.created
+                    await self._store.index.add(image, *([name] if name else []))
+            except BaseException:
+                await asyncio.shield(self._store.release(added))
+                raise
         self._store.events.publish("image", "create", image.id, {"name": name.familiar if name else image.id})
         if name is not None:
             self._store.events.publish("image", "tag", image.id, {"name": name.familiar})
         return image.id
 
-    async def _writable_layer(self, instance: Instance, parent: str) -> Layer | None:
+    async def _changes(self, instance: Instance) -> Unpacked | None:
+        """What the container has written, as a layer; None if that is nothing."""
         upper = self._places.root(instance.id).upper
-        if not os.listdir(upper):
-            return None
-        return await self._store.layers.commit(await self._store.layers.ingest_diff(upper), parent)
+        return await self._store.layers.ingest_diff(upper) if os.listdir(upper) else None
+
+    async def _make(
+        self, record: Container, config: Config, layers: list[Layer], empty: bool, options: CommitOptions
+    ) -> Image:
+        """The image of these layers, of which the last is new unless the commit is empty."""
+        base = self._store.index.get(record.image_id)
+        platform = platform_of(base) if base else host_platform()
+        created = rfc3339(now_ns())
+        step = History(
+            created=created,
+            created_by=" ".join(record.config.cmd or []),
+            author=options.author,
+            comment=options.comment,
+            empty_layer=empty,
+        )
+        document = ImageDocument(
+            architecture=platform.architecture,
+            os=platform.os,
+            variant=platform.variant,
+            created=created,
+            author=options.author,
+            comment=options.comment,
+            config=config,
+            rootfs=RootFS(diff_ids=[layer.diff_id for layer in layers]),
+            history=[*(base.history if base else []), step],
+        )
+        return await make_image(self._store.blobs, document, layers, parent=record.image_id if base else "")
 
 
 def parse_target(repo: str, tag: str) -> Reference | None:

@@ -15,8 +15,9 @@ from husk.engine.images.store import ImageStore
 from husk.errors import InvalidParameter
 from husk.registry.client import RegistryClient
 from husk.registry.manifest import DOCKER_LAYER, parse_platform
+from husk.storage.archive import chain_id
 from husk.storage.inflate import compression_of, inflate, peek
-from husk.storage.layers import Layer
+from husk.storage.layers import Unpacked
 
 
 class Importer:
@@ -52,9 +53,11 @@ class Importer:
         name = parse_target(options.repo, options.tag)
         platform = parse_platform(options.platform)
         config = apply_changes(Config(), options.changes)
-        layer = await self._take_in(chunks)
+        unpacked = await self._take_in(chunks)
+        chain = [chain_id("", unpacked.diff_id)]
         try:
-            async with self._store.pins.hold([layer.chain_id]):
+            async with self._store.pins.hold(chain):
+                layer = await self._store.layers.commit(unpacked, "")
                 created = rfc3339(now_ns())
                 comment = options.message or f"Imported from {source}"
                 document = ImageDocument(
@@ -72,7 +75,7 @@ class Importer:
                     image.last_tagged = created
                 await self._store.index.add(image, *([name] if name else []))
         except BaseException:
-            await asyncio.shield(self._store.release([layer.chain_id], []))
+            await asyncio.shield(self._store.release(chain, []))
             raise
         report(Progress(status=image.id))
         self._store.events.publish("image", "import", image.id, {"name": name.familiar if name else image.id})
@@ -86,7 +89,7 @@ class Importer:
             raise InvalidParameter(f'operating system "{platform.os}" is not supported')
         apply_changes(Config(), options.changes)
 
-    async def _take_in(self, chunks: AsyncIterator[bytes]) -> Layer:
+    async def _take_in(self, chunks: AsyncIterator[bytes]) -> Unpacked:
         head = await peek(chunks)
 
         async def whole() -> AsyncIterator[bytes]:
@@ -101,4 +104,4 @@ class Importer:
         async with self._store.layers.ingest(None, f"{DOCKER_LAYER}.gzip" if packed else DOCKER_LAYER) as ingest:
             async for piece in pieces:
                 await ingest.write(piece)
-            return await self._store.layers.commit(await ingest.finish(), "")
+            return await ingest.finish()

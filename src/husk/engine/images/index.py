@@ -7,7 +7,7 @@ found by their id, and live as long as their family.
 
 import asyncio
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -103,9 +103,13 @@ class ImageIndex:
         faced = self.faced(image)
         return Found(image, faced[0] if faced and not self.is_named(image) else None)
 
-    def is_named(self, image: Image) -> bool:
-        """Whether a name points to this very image, not to a family."""
-        return image.id in self._names.values()
+    def is_named(self, thing: Image | Family) -> bool:
+        """Whether a name points to this very image or family."""
+        return self.is_target(thing.id if isinstance(thing, Image) else thing.digest)
+
+    def is_target(self, digest: str) -> bool:
+        """Whether a name points to the image or family of this digest."""
+        return digest in self._names.values()
 
     def names(self, image: Image) -> list[Reference]:
         """All references that an image is shown with, tags before digests, in order."""
@@ -192,6 +196,14 @@ class ImageIndex:
         named = {digest for image in self._images.values() for digest in (image.id, image.manifest)}
         return named.union(*(family.content for family in self._families.values())) - {""}
 
+    def names_content(self, digest: str) -> bool:
+        """Whether a record names this blob."""
+        return (
+            digest in self._images
+            or any(image.manifest == digest for image in self._images.values())
+            or any(digest in family.content for family in self._families.values())
+        )
+
     # --- changing
 
     async def add(self, image: Image, *names: Reference, family: Family | None = None) -> None:
@@ -224,11 +236,22 @@ class ImageIndex:
     async def delete(self, image: Image) -> None:
         await self.delete_all([image.id])
 
-    async def delete_all(self, image_ids: Iterable[str], families: Iterable[Family] = ()) -> None:
-        """Forget images and families with all their names; a family of which no image stays goes too."""
+    async def delete_all(
+        self,
+        image_ids: Iterable[str],
+        families: Iterable[Family] = (),
+        stays: Callable[[str], bool] = lambda digest: False,
+    ) -> set[str]:
+        """Forget images and families with all their names; a family of which no image stays goes too.
+
+        `stays` is asked when nobody else changes anything any more: somebody may have come to need an image meanwhile.
+        Returns the ids that went.
+        """
         async with self._changing:
-            going = set(image_ids)
-            whole = {family.digest for family in families}
+            going = {image_id for image_id in image_ids if not stays(image_id)}
+            whole = {family.digest for family in families if not stays(family.digest)}
+            if not going and not whole:
+                return going
             others = [family for family in self._families.values() if family.digest not in whole]
             touched = [without(family, going) for family in others if going.intersection(family.images)]
             whole |= {family.digest for family in touched if not family.images}
@@ -247,6 +270,7 @@ class ImageIndex:
             self._find_faces(*kept)
             for name in names:
                 self._names.pop(name, None)
+            return going
 
     async def dissolve(self, family: Family) -> None:
         """Make single images of a family; its names go to its face."""

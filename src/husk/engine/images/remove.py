@@ -4,7 +4,8 @@ An image that stands for a family goes with it, all platforms at once. One platf
 the client names it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from husk.engine.containers.model import Container
 from husk.engine.images.family import Family, choose_image
@@ -26,7 +27,7 @@ class Remover:
         image = found.image
         if platforms and (going := self._some(text, found, platforms)):
             self._refuse(going, [], force)
-            return await self._delete(going, [], noprune)
+            return await self._delete(going, [], noprune, stays=_nothing)
         names = self._store.index.names(image)
         if not _is_id(text, image, names):
             return await self._remove_name(text, image, names, force, noprune)
@@ -34,7 +35,9 @@ class Remover:
         self._refuse(together, names, force)
         removals = await self._untag(image, names)
         faced = self._store.index.faced(image)
-        return removals + await self._delete(self._unneeded(together, faced) if faced else together, faced, noprune)
+        if not faced:
+            return removals + await self._delete(together, [], noprune, stays=self._store.index.is_target)
+        return removals + await self._delete(self._unneeded(together, faced), faced, noprune)
 
     def _some(self, text: str, found: Found, platforms: Sequence[Platform]) -> list[Image]:
         """The images of these platforms; none of them if that is all that is here, so that the whole goes."""
@@ -65,11 +68,12 @@ class Remover:
             )
         removals = await self._untag(image, going)
         faced = self._store.index.faced(image)
-        if len(going) == len(names) and self._may_go_unnamed(together, force):
+        left = self._store.index.names(image)
+        if not left and self._may_go_unnamed(together, force):
             return removals + await self._delete(self._unneeded(together, faced), faced, noprune)
-        if len(going) < len(names):
+        if left:
             # The image has other names; a family that was named by these alone goes without it.
-            nameless = [family for family in faced if not self._store.index.names_of_family(family)]
+            nameless = [family for family in faced if not self._store.index.is_named(family)]
             for family in nameless:
                 removals += await self.remove_family(family)
         return removals
@@ -117,11 +121,16 @@ class Remover:
             self._store.events.publish("image", "untag", image.id, {"name": image.id})
         return [Removal(untagged=name.familiar) for name in names]
 
-    async def _delete(self, images: list[Image], families: list[Family], noprune: bool) -> list[Removal]:
+    async def _delete(
+        self, images: list[Image], families: list[Family], noprune: bool, stays: Callable[[str], bool] | None = None
+    ) -> list[Removal]:
+        """Remove images and families, but what `stays` (if it is not given: what a name or another family keeps)."""
         index = self._store.index
         content = [digest for image in images for family in index.families_of(image) for digest in family.content]
         content += [digest for family in families for digest in family.content]
-        await index.delete_all([image.id for image in images], families)
+        stays = stays or partial(self._kept, {family.digest for family in families})
+        gone = await index.delete_all([image.id for image in images], families, stays)
+        images = [image for image in images if image.id in gone]
         removals: list[Removal] = []
         for image in images:
             self._store.events.publish("image", "delete", image.id, {"name": image.id})
@@ -137,16 +146,23 @@ class Remover:
 
     def _unneeded(self, images: list[Image], families: list[Family]) -> list[Image]:
         """Those images that no name of their own and no other family keeps when these families go."""
+        going = {family.digest for family in families}
+        return [image for image in images if not self._kept(going, image.id)]
+
+    def _kept(self, families: set[str], digest: str) -> bool:
+        """Does a name, or one of other families than these, or a name of one of these, keep an image or family?"""
         index = self._store.index
-
-        def kept(image: Image) -> bool:
-            return index.is_named(image) or any(family not in families for family in index.families_of(image))
-
-        return [image for image in images if not kept(image)]
+        image = index.get(digest)
+        around = index.families_of(image) if image is not None else []
+        return index.is_target(digest) or any(f.digest not in families or index.is_named(f) for f in around)
 
     def _is_loose(self, image: Image) -> bool:
         index = self._store.index
         return not (index.names(image) or index.children(image) or index.families_of(image) or self._user_of([image]))
+
+
+def _nothing(digest: str) -> bool:
+    return False
 
 
 def _is_id(text: str, image: Image, names: list[Reference]) -> bool:

@@ -49,25 +49,28 @@ class ImageStore:
 
     async def release(self, chain: Iterable[str], content: Iterable[str] = ()) -> list[str]:
         """Remove those of these layers and blobs that nothing uses; the chain ids of the layers that went."""
-        named = self.index.content()
         for digest in set(content) - {""}:
-            if digest not in self.pins and digest not in named:
+            # Judged anew for each: while one goes, somebody may have come to need the next.
+            if digest not in self.pins and not self.index.names_content(digest):
                 await self.blobs.remove(digest)
-        used = self.layers_in_use()
         return [
             chain_id
             for chain_id in reversed(list(dict.fromkeys(chain)))
-            if chain_id not in used and chain_id not in self.pins and await self.layers.remove(chain_id)
+            if not self._needs_layer(chain_id) and await self.layers.remove(chain_id, self._needs_layer)
         ]
 
-    def layers_in_use(self) -> set[str]:
-        used = {chain_id for image in self.index for chain_id in image.chain_ids}
-        return used | {chain_id for container in self.containers() for chain_id in container.used_layers}
+    def _needs_layer(self, chain_id: str) -> bool:
+        return (
+            chain_id in self.pins
+            or any(chain_id in image.chain_ids for image in self.index)
+            or any(chain_id in container.used_layers for container in self.containers())
+        )
 
     async def collect(self) -> None:
         """At start: drop what a pull, commit or removal that was cut off has left behind."""
-        used = self.layers_in_use()
+        used = {chain_id for image in self.index for chain_id in image.chain_ids}
+        used |= {chain_id for container in self.containers() for chain_id in container.used_layers}
         for layer in self.layers.all():
             if layer.chain_id not in used:
-                await self.layers.remove(layer.chain_id)
+                await self.layers.remove(layer.chain_id, self._needs_layer)
         await self.blobs.sweep(self.index.content() | self.layers.blobs())

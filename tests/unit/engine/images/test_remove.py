@@ -1,5 +1,7 @@
 """When an image may go and what goes with it: dockerd's rules."""
 
+import asyncio
+from collections.abc import Callable
 from typing import cast
 
 import pytest
@@ -23,7 +25,9 @@ class FakeStore:
     def __init__(self) -> None:
         self.removed: list[str] = []
 
-    async def remove(self, name: str) -> bool:
+    async def remove(self, name: str, needed: Callable[[str], bool] = lambda name: False) -> bool:
+        if needed(name):
+            return False
         self.removed.append(name)
         return True
 
@@ -197,3 +201,21 @@ async def test_what_went_is_an_event(shelf: Shelf) -> None:
     await shelf.remover.remove("box:1", False, False)
     told = [(e.action, e.actor_id) for e in shelf.events._history]
     assert told == [("untag", box.id), ("delete", box.id)]
+
+
+async def test_two_who_each_remove_one_of_two_names_remove_the_image(shelf: Shelf) -> None:
+    box = await shelf.put("box", "box:1", "box:2")
+    both = await asyncio.gather(shelf.remove("box:1"), shelf.remove("box:2"))
+    assert sorted(both[0] + both[1]) == sorted(["box:1", "box:2", box.id, *box.chain_ids])
+    assert not list(shelf.index)
+
+
+@pytest.mark.parametrize("by_id", [False, True])
+async def test_a_name_that_comes_while_an_image_goes_keeps_it(shelf: Shelf, by_id: bool) -> None:
+    box = await shelf.put("box", "box:1")
+    removed, _ = await asyncio.gather(
+        shelf.remove(short(box) if by_id else "box:1"), shelf.index.add(box, parse("other:1"))
+    )
+    assert removed == ["box:1"]
+    assert [str(name.familiar) for name in shelf.index.names(box)] == ["other:1"]
+    assert not shelf.layers.removed and not shelf.blobs.removed
