@@ -4,7 +4,9 @@ The daemon has read the request's head, and some of what follows. That, and the 
 body is then copied once on its way into a file, and parsed by nobody but the worker.
 """
 
+import mmap
 import os
+import re
 import select
 from typing import NamedTuple
 
@@ -15,6 +17,8 @@ _AHEAD = 4096
 # What may be read at once, to be written to a file at once.
 _AT_ONCE = 1 << 18
 _LONGEST_LINE = 8192
+# The end of a chunk and the head of the next one, as all clients send them; whatever else is allowed is read by lines.
+_NEXT_CHUNK = re.compile(rb"\r\n([0-9a-fA-F]{1,15})\r\n")
 _HEX = frozenset(b"0123456789abcdefABCDEF")
 
 
@@ -37,7 +41,7 @@ class Body:
         self._ended = upload.length == 0
         self._begun = False
         self._spare = memoryview(bytearray(_AHEAD))
-        self._bulk = memoryview(bytearray(_AT_ONCE))
+        self._bulk = memoryview(mmap.mmap(-1, _AT_ONCE))
 
     def readinto(self, buffer: memoryview, /) -> int:
         """The next bytes; none at the end of the body."""
@@ -61,8 +65,12 @@ class Body:
         moved = 0
         while moved < count:
             if self._left == 0:
+                if self._begun and (head := _NEXT_CHUNK.match(self._ahead)) and (size := int(head[1], 16)):
+                    self._left = size
+                    self._ahead = self._ahead[head.end() :]
+                    continue
                 # While there is something to write, nobody waits for the rest of a line.
-                if self._ended or not self._chunked or (pieces and not self._line_is_here()):
+                if self._ended or not self._chunked or pieces:
                     break
                 self._next_chunk()
             elif self._ahead:
@@ -77,10 +85,6 @@ class Body:
                 self._ahead = self._bulk[: self._read([self._bulk])]
         _write(fd, pieces)
         return moved
-
-    def _line_is_here(self) -> bool:
-        """Whether the end of a chunk and the head of the next one were read already."""
-        return bytes(self._ahead[:_AHEAD]).count(b"\r\n") > 1
 
     def _next_chunk(self) -> None:
         if self._begun and self._line():

@@ -4,9 +4,10 @@ A Python process of its own takes tens of milliseconds to start, most of it for 
 the daemon starts this process when the first worker is wanted; it leaves when nobody has wanted one for a while, and
 when the daemon has gone.
 
-Standard input is a socket. A request is a JSON list (module, arguments) with the worker's standard input, its standard
-output and perhaps one more descriptor, whose number becomes the last argument. The answer is `ok` with a pidfd, or the
-reason why there is no worker.
+Standard input is a socket. Each request is answered with `ok` and two descriptors: one of a new worker's process, and
+the line on which that waits for its work; or with the reason why there is no worker. The work is a JSON list (module,
+arguments) with the worker's standard input, its standard output and perhaps one more descriptor, whose number becomes
+the last argument. A worker whose line is closed without any work leaves.
 """
 
 import gc
@@ -17,8 +18,13 @@ import select
 import socket
 import sys
 import traceback
+from collections.abc import Callable, Mapping
+from typing import NoReturn
+
+from husk.kernel.memory import own_pages
 
 LARGEST_REQUEST = 1 << 18
+IDLE_NAME = "husk-idle"
 
 _MODULES = ("husk.storage.pack", "husk.storage.put", "husk.storage.unpack", "husk.storage.diff")
 _LINGER_MS = 30_000
@@ -33,53 +39,62 @@ def main() -> None:
     poll.register(channel, select.POLLIN)
     children: set[int] = set()
     while ready := poll.poll(_LINGER_MS):
-        for fd, _ in ready:
-            if fd in children:
-                os.waitid(os.P_PIDFD, fd, os.WEXITED)
-                poll.unregister(fd)
-                children.discard(fd)
-                os.close(fd)
-                continue
-            message, descriptors, _, _ = socket.recv_fds(channel, LARGEST_REQUEST, 3)
-            if not message:
-                return
-            name, arguments = json.loads(message)
-            try:
-                pid = os.fork()
-            except OSError as error:
-                channel.send(f"cannot fork a worker: {error.strerror}".encode())
-                pid = -1
-            if pid == 0:
-                for other in children:
-                    os.close(other)
-                _become(name, arguments, descriptors)
-                _run(mains[name])
-            for descriptor in descriptors:
+        for descriptor, _ in ready:
+            if descriptor in children:
+                os.waitid(os.P_PIDFD, descriptor, os.WEXITED)
+                poll.unregister(descriptor)
+                children.discard(descriptor)
                 os.close(descriptor)
-            if pid > 0:
+                continue
+            if not channel.recv(16):
+                return
+            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            with ours, theirs:
+                try:
+                    pid = os.fork()
+                except OSError as error:
+                    channel.send(f"cannot fork a worker: {error.strerror}".encode())
+                    continue
+                if pid == 0:
+                    ours.close()
+                    for other in children:
+                        os.close(other)
+                    _work(theirs, mains)
                 child = os.pidfd_open(pid)
-                children.add(child)
-                poll.register(child, select.POLLIN)
-                socket.send_fds(channel, [b"ok"], [child])
+                socket.send_fds(channel, [b"ok"], [child, ours.fileno()])
+            children.add(child)
+            poll.register(child, select.POLLIN)
 
 
-def _become(name: str, arguments: list[str], descriptors: list[int]) -> None:
-    os.setsid()
-    os.dup2(descriptors[0], 0)
-    os.dup2(descriptors[1], 1)
-    for descriptor in descriptors[:2]:
-        os.close(descriptor)
-    sys.argv = [name, *arguments, *(str(descriptor) for descriptor in descriptors[2:])]
-
-
-def _run(work: object) -> None:
+def _work(line: socket.socket, mains: Mapping[str, Callable[[], None]]) -> NoReturn:
     """A worker's whole life; never returns to the loop that the worker was forked out of."""
     status = 1
     try:
-        assert callable(work)
-        work()
+        os.setsid()
+        _call_itself(IDLE_NAME)
+        # The forker's own channel: the daemon must see from it whether the forker lives.
+        os.dup2(line.fileno(), 0)
+        own_pages()
+        with line:
+            request, descriptors, _, _ = socket.recv_fds(line, LARGEST_REQUEST, 3)
+        if request:
+            name, arguments = json.loads(request)
+            _call_itself(f"husk-{name.rpartition('.')[2]}")
+            os.dup2(descriptors[0], 0)
+            os.dup2(descriptors[1], 1)
+            for descriptor in descriptors[:2]:
+                os.close(descriptor)
+            sys.argv = [name, *arguments, *(str(descriptor) for descriptor in descriptors[2:])]
+            mains[name]()
         status = 0
     except BaseException:
         traceback.print_exc()
     finally:
         os._exit(status)
+
+
+def _call_itself(name: str) -> None:
+    """What `ps` and `top` show."""
+    descriptor = os.open("/proc/self/comm", os.O_WRONLY)
+    os.write(descriptor, name.encode())
+    os.close(descriptor)

@@ -6,7 +6,7 @@
     nursery.close()
 
 The process exists while workers are wanted, and half a minute more. That it is gone is noticed when the next one is
-wanted: then there is a new one.
+wanted: then there is a new one. One worker waits in reserve meanwhile: it begins as soon as it hears of its work.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import husk
@@ -25,6 +25,32 @@ from husk.storage.forker import LARGEST_REQUEST
 from husk.tasks import Tasks
 
 _PATIENCE = 60.0
+# Forking at once would take from the worker that has just begun.
+_RESERVE_AFTER = 0.02
+_RESERVE_FOR = 30.0
+
+
+class _Idle:
+    """A worker that waits for its work on its line."""
+
+    def __init__(self, child: Child, line: socket.socket) -> None:
+        self._child = child
+        self._line = line
+
+    def employ(self, work: bytes, descriptors: Sequence[int]) -> Child | None:
+        """Let it begin; None when it has died."""
+        try:
+            socket.send_fds(self._line, [work], list(descriptors))
+        except ConnectionError:
+            self.dismiss()
+            return None
+        self._line.close()
+        return self._child
+
+    def dismiss(self) -> None:
+        self._line.close()
+        send_signal(self._child.pidfd, signal.SIGKILL)
+        reap_later(self._child)
 
 
 class Nursery:
@@ -34,77 +60,106 @@ class Nursery:
         self._channel: socket.socket | None = None
         self._turn = asyncio.Lock()
         self._tasks = Tasks()
+        self._reserve: _Idle | None = None
+        self._timer: asyncio.TimerHandle | None = None
 
     async def spawn(self, module: str, arguments: Sequence[str], descriptors: Sequence[int]) -> Child:
         """Run `module`'s main with the first two `descriptors` as its standard input and output.
 
-        A third one stays open in it under a number that is its last argument. Whoever is cancelled here gets away when
-        no worker is there: one that is born afterwards would make files where its caller has cleaned up.
+        A third one stays open in it under a number that is its last argument. Whoever is cancelled here has no worker:
+        one is forked perhaps, but it has no work.
         """
-        asking = self._tasks.spawn(self._spawn(module, arguments, descriptors), f"start {module}", awaited=True)
-        try:
-            return await asyncio.shield(asking)
-        except asyncio.CancelledError:
-            await asyncio.shield(self._tasks.spawn(_end(asking), f"end {module}"))
-            raise
-
-    async def _spawn(self, module: str, arguments: Sequence[str], descriptors: Sequence[int]) -> Child:
-        request = json.dumps([module, list(arguments)]).encode()
-        if len(request) > LARGEST_REQUEST:
-            raise SystemFault(f"a worker cannot have {len(request)} bytes of arguments")
-        async with self._turn:
-            fresh = self._channel is None
-            try:
-                return await self._ask(request, descriptors)
-            except (ConnectionError, EOFError):
-                # It left just now, for nobody had wanted a worker for a while.
-                self.close()
-                if fresh:
-                    raise SystemFault("the process that starts workers died: see the daemon's log") from None
-            try:
-                return await self._ask(request, descriptors)
-            except (ConnectionError, EOFError):
-                self.close()
-                raise SystemFault("the process that starts workers died: see the daemon's log") from None
+        work = json.dumps([module, list(arguments)]).encode()
+        if len(work) > LARGEST_REQUEST:
+            raise SystemFault(f"a worker cannot have {len(work)} bytes of arguments")
+        reserve, self._reserve = self._reserve, None
+        child = reserve.employ(work, descriptors) if reserve is not None else None
+        while child is None:
+            child = (await self._fresh()).employ(work, descriptors)
+        self._at(_RESERVE_AFTER, self._fill_reserve)
+        return child
 
     def close(self) -> None:
         """Let the process go; its workers stay. May be called at any time, any number of times."""
-        if self._channel is not None:
-            self._channel.close()
-            self._channel = None
+        if self._timer is not None:
+            self._timer.cancel()
+        self._dismiss_reserve()
+        self._hang_up()
 
-    async def _ask(self, request: bytes, descriptors: Sequence[int]) -> Child:
+    async def _fresh(self) -> _Idle:
+        """A new worker; if the caller goes while it is forked, it stays in reserve."""
+        forking = self._tasks.spawn(self._fork(), "fork a worker", awaited=True)
+        try:
+            return await asyncio.shield(forking)
+        except asyncio.CancelledError:
+            forking.add_done_callback(self._keep)
+            raise
+
+    def _keep(self, forking: asyncio.Task[_Idle]) -> None:
+        if forking.cancelled() or forking.exception() is not None:
+            return
+        self._dismiss_reserve()
+        self._reserve = forking.result()
+        self._at(_RESERVE_FOR, self._dismiss_reserve)
+
+    def _fill_reserve(self) -> None:
+        if self._reserve is None and self._channel is not None:
+            # If it fails, whoever wants a worker next hears of it.
+            self._tasks.spawn(self._fork(), "fork a worker", awaited=True).add_done_callback(self._keep)
+
+    def _dismiss_reserve(self) -> None:
+        if self._reserve is not None:
+            self._reserve.dismiss()
+            self._reserve = None
+
+    def _at(self, seconds: float, call: Callable[[], None]) -> None:
+        """Call this next, instead of what was to be called."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_later(seconds, call)
+
+    async def _fork(self) -> _Idle:
+        async with self._turn:
+            fresh = self._channel is None
+            try:
+                return await self._ask()
+            except (ConnectionError, EOFError):
+                # It left just now, for nobody had wanted a worker for a while.
+                self._hang_up()
+                if fresh:
+                    raise SystemFault("the process that starts workers died: see the daemon's log") from None
+            try:
+                return await self._ask()
+            except (ConnectionError, EOFError):
+                self._hang_up()
+                raise SystemFault("the process that starts workers died: see the daemon's log") from None
+
+    async def _ask(self) -> _Idle:
         if self._channel is None:
             self._channel = _start()
         channel = self._channel
         try:
-            socket.send_fds(channel, [request], list(descriptors))
+            channel.send(b"fork")
             async with asyncio.timeout(_PATIENCE):
                 await _readable(channel.fileno())
-            answer, received, _, _ = socket.recv_fds(channel, 4096, 1)
+            answer, received, _, _ = socket.recv_fds(channel, 4096, 2)
         except TimeoutError:
-            self.close()
+            self._hang_up()
             raise SystemFault(f"no worker within {_PATIENCE:g} seconds") from None
         except asyncio.CancelledError:
             # The answer to come must not be taken for that to the next request.
-            self.close()
+            self._hang_up()
             raise
         if not answer:
             raise EOFError
         if answer != b"ok":
             raise SystemFault(answer.decode(errors="replace"))
-        return Child(_pid(received[0]), received[0])
+        return _Idle(Child(_pid(received[0]), received[0]), socket.socket(fileno=received[1]))
 
-
-async def _end(asking: asyncio.Task[Child]) -> None:
-    """Kill a worker as soon as it is there, and wait until it is gone."""
-    await asyncio.wait({asking})
-    if asking.cancelled() or asking.exception() is not None:
-        return
-    child = asking.result()
-    send_signal(child.pidfd, signal.SIGKILL)
-    await _readable(child.pidfd)
-    reap_later(child)
+    def _hang_up(self) -> None:
+        if self._channel is not None:
+            self._channel.close()
+            self._channel = None
 
 
 def _start() -> socket.socket:

@@ -9,6 +9,7 @@ first bytes are in the descriptor's file. One line on standard output tells how 
 
 import errno
 import json
+import mmap
 import os
 import stat
 import sys
@@ -175,11 +176,11 @@ def put(job: PutJob, source: Source) -> str:
 
 
 def _extract(reader: Reader, needs_end: bool, job: PutJob, destination: str) -> str:
-    buffer = bytearray(_BUFFER_SIZE)
+    # Memory that nobody writes zeros to first: most archives fill a small part of it.
+    buffer = memoryview(mmap.mmap(-1, _BUFFER_SIZE))
 
     def next_buffer() -> memoryview:
-        view = memoryview(buffer)
-        return view[: reader.readinto(view)]
+        return buffer[: reader.readinto(buffer)]
 
     stream = TarStream(next_buffer, reader.hand_over if isinstance(reader, Input) else None)
     try:

@@ -108,7 +108,7 @@ class Worker:
                 await _ready(self._reader, loop.add_reader, loop.remove_reader)
                 continue
             line += piece
-            if not piece:
+            if not piece or line.endswith(b"\n"):
                 self._line = line.decode().rstrip("\n")
         return self._line
 

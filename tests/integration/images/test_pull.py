@@ -33,6 +33,7 @@ from tests.support.registry import (
     tar_of,
 )
 from tests.support.waiting import until
+from tests.support.workers import workers_of
 
 NOISE = os.urandom(300_000)
 
@@ -486,17 +487,7 @@ async def test_a_client_that_leaves_ends_its_pull(daemon: Daemon, fake: FakeRegi
         await in_thread(client.communicate)
     await asyncio.wait_for(stall.gone.wait(), 20)
     await in_thread(nothing_new, daemon, before)
-    await in_thread(until, lambda: not workers(daemon), "no worker is left")
-
-
-def workers(daemon: Daemon) -> list[str]:
-    """The processes that the daemon's forker has forked; it stays itself for a while."""
-    forkers = [pid for pid in children_of(daemon.pid) if b"forker" in Path(f"/proc/{pid}/cmdline").read_bytes()]
-    return [worker for pid in forkers for worker in children_of(pid)]
-
-
-def children_of(pid: object) -> list[str]:
-    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    await in_thread(until, lambda: not workers_of(daemon.pid), "no worker is left")
 
 
 async def test_a_client_that_leaves_does_not_take_the_other_ones_layers(daemon: Daemon, fake: FakeRegistry) -> None:

@@ -18,6 +18,7 @@ from husk.storage.archive import chain_id
 from husk.storage.layers import KIND
 from husk.storage.state import Change
 from tests.support.layers import GZIP, Store, directory, make_tar, member
+from tests.support.workers import workers_of
 
 TAR = make_tar(directory("d"), member("d/file", b"content" * 1000), member("other", b"x"))
 NOISE = random.Random(1).randbytes(3_000_000)
@@ -28,16 +29,17 @@ def sha256(data: bytes) -> str:
     return "sha256:" + hashlib.sha256(data).hexdigest()
 
 
-def workers() -> set[str]:
-    """The workers of this process: its children fork them."""
-    return {worker for child in children_of(str(os.getpid())) for worker in children_of(child)}
+def workers() -> set[int]:
+    return workers_of(os.getpid())
 
 
-def children_of(pid: str) -> list[str]:
-    try:
-        return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    except OSError:
-        return []
+async def worker_besides(before: set[int]) -> int:
+    """The one that has just got its work."""
+    async with asyncio.timeout(10):
+        while not (new := workers() - before):
+            await asyncio.sleep(0.001)
+    [pid] = new
+    return pid
 
 
 def compressions(tar: bytes) -> dict[str, bytes]:
@@ -179,21 +181,20 @@ async def test_a_cancelled_ingest_leaves_nothing(store: Store):
 async def test_writing_waits_for_a_worker_that_does_not_read(store: Store):
     before = workers()
     async with store.layers.ingest(None, GZIP) as ingest:
-        [pid] = workers() - before
-        os.kill(int(pid), signal.SIGSTOP)
+        pid = await worker_besides(before)
+        os.kill(pid, signal.SIGSTOP)
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.2):
                 for _ in range(8):
                     await ingest.write(NOISE)
-        os.kill(int(pid), signal.SIGCONT)
+        os.kill(pid, signal.SIGCONT)
 
 
 async def test_writing_to_a_worker_that_was_killed_fails_soon(store: Store):
     before = workers()
     with pytest.raises(SystemFault, match="worker"):
         async with store.layers.ingest(None, GZIP) as ingest:
-            [pid] = workers() - before
-            os.kill(int(pid), signal.SIGKILL)
+            os.kill(await worker_besides(before), signal.SIGKILL)
             async with asyncio.timeout(10):
                 while True:
                     await ingest.write(NOISE)
@@ -367,7 +368,7 @@ async def test_a_layer_removed_half_way_is_finished_at_the_next_start(store: Sto
     assert await store.blobs.sweep(store.layers.blobs()) == [layer.blob]
 
 
-async def gone(before: set[str]) -> None:
+async def gone(before: set[int]) -> None:
     """Wait until no process is left that was not there before."""
     async with asyncio.timeout(10):
         while workers() - before:

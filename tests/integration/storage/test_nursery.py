@@ -5,7 +5,7 @@ import contextlib
 import json
 import os
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ from husk.errors import SystemFault
 from husk.storage import forker
 from husk.storage.nursery import Nursery
 from husk.storage.workers import Producer
+from tests.support.workers import forkers_of, reserve_of, workers_of
 
 
 @contextlib.asynccontextmanager
@@ -30,8 +31,7 @@ async def nursery() -> AsyncIterator[Nursery]:
 
 
 def forkers() -> set[int]:
-    children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()
-    return {int(child) for child in children if b"forker" in Path(f"/proc/{child}/cmdline").read_bytes()}
+    return forkers_of(os.getpid())
 
 
 async def look(nursery: Nursery, root: Path) -> str:
@@ -110,7 +110,38 @@ async def test_arguments_that_are_too_long_are_an_error(root: Path):
 async def test_no_ended_worker_stays_a_zombie(root: Path):
     async with nursery() as one:
         await look(one, root)
-        [pid] = forkers()
-        async with asyncio.timeout(10):
-            while Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
-                await asyncio.sleep(0.01)
+        await only_the_reserve()
+
+
+async def test_the_reserve_is_used_and_filled_again_and_goes_with_the_nursery(root: Path):
+    async with nursery() as one:
+        await look(one, root)
+        reserves = set()
+        for _ in range(3):
+            reserves.add(await only_the_reserve())
+            assert await look(one, root) == "found"
+        assert len(reserves) == 3
+        reserve = await only_the_reserve()
+    await eventually(lambda: not Path(f"/proc/{reserve}").exists())
+
+
+async def test_a_reserve_that_was_killed_is_not_missed(root: Path):
+    async with nursery() as one:
+        await look(one, root)
+        reserve = await only_the_reserve()
+        os.kill(reserve, signal.SIGKILL)
+        await eventually(lambda: not Path(f"/proc/{reserve}").exists())
+        assert await look(one, root) == "found"
+
+
+async def only_the_reserve() -> int:
+    """Wait until there is no other worker; its pid."""
+    await eventually(lambda: not workers_of(os.getpid()) and len(reserve_of(os.getpid())) == 1)
+    [reserve] = reserve_of(os.getpid())
+    return reserve
+
+
+async def eventually(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not condition():
+            await asyncio.sleep(0.005)

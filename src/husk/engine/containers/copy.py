@@ -4,6 +4,7 @@ A copy sees the container as dockerd's does: its root file system with bind moun
 it runs or not. Data goes through a pipe at the speed of the slower side; the daemon holds a piece at a time.
 """
 
+import asyncio
 import contextlib
 import json
 import posixpath
@@ -22,6 +23,7 @@ from husk.kernel import rooted
 from husk.runtime.users import resolve_user
 from husk.storage.body import Upload
 from husk.storage.confine import Bind
+from husk.storage.look import look
 from husk.storage.nursery import Nursery
 from husk.storage.pack import FileStatus, PackJob
 from husk.storage.put import PutJob
@@ -48,6 +50,15 @@ class Copier:
 
     async def status(self, reference: str, path: str) -> FileStatus:
         """What `path` names inside the container."""
+        instance = self._index.find(reference)
+        async with self._roots.mounted(instance) as root:
+            points = [item["target"] for item in self._binds(instance.record)]
+            try:
+                status = await asyncio.to_thread(look, root, points, clean_path(path))
+            except FileNotFoundError:
+                self._fail(instance, "missing", path, reference)
+            if status is not None:
+                return status
         async with self._pack(reference, path, only_status=True) as (_, status):
             return status
 

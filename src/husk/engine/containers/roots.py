@@ -46,7 +46,9 @@ class Roots:
             await asyncio.shield(self._give_back(instance))
 
     async def _mount(self, instance: Instance) -> None:
-        await asyncio.to_thread(self._places.root(instance.id).mount, self.lower(instance.record))
+        root = self._places.root(instance.id)
+        if not root.mounted:
+            await asyncio.to_thread(root.mount, self.lower(instance.record))
         if instance.record.state.status not in ("running", "paused"):
             await self._stager.mount(instance.record)
 

@@ -1,0 +1,33 @@
+"""Which workers has a process? Those that its forkers have forked, but for the one that waits in reserve."""
+
+from pathlib import Path
+
+from husk.storage.forker import IDLE_NAME
+
+
+def forkers_of(pid: object) -> set[int]:
+    return {child for child in children_of(pid) if b"forker" in _read(child, "cmdline")}
+
+
+def workers_of(pid: object) -> set[int]:
+    """The workers that have work."""
+    return _forked(pid) - reserve_of(pid)
+
+
+def reserve_of(pid: object) -> set[int]:
+    return {worker for worker in _forked(pid) if _read(worker, "comm").strip() == IDLE_NAME.encode()}
+
+
+def _forked(pid: object) -> set[int]:
+    return {worker for forker in forkers_of(pid) for worker in children_of(forker)}
+
+
+def children_of(pid: object) -> set[int]:
+    return {int(child) for child in _read(pid, f"task/{pid}/children").split()}
+
+
+def _read(pid: object, name: str) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/{name}").read_bytes()
+    except OSError:
+        return b""
