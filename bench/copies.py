@@ -9,7 +9,6 @@ Every second round goes through the engines backwards: whoever is first finds ot
 
 import argparse
 import os
-import shutil
 import statistics
 import tempfile
 import time
@@ -20,45 +19,51 @@ from engines import Engine, engines
 LARGE = 200 << 20
 TREE = 2000
 PAUSE = 0.05
+WHAT = ("small", "large", "tree")
 
 
 class Target:
-    """A running container of one engine, and what is copied into it and back."""
+    """A running container of one engine, and what is copied into it and back.
+
+    Small files that were copied stay until the end: right after files were removed, ext4 takes long to make new ones.
+    """
 
     def __init__(self, engine: Engine, files: Path) -> None:
         self.name = engine.name
         self._docker = engine.docker
         self._files = files
+        self._copies = 0
         self._docker("run", "-d", "--name", "target", "--net", "none", "busybox", "sleep", "3600")
+        for what in WHAT:
+            self._docker("cp", "-q", str(files / what), f"target:/{what}")
 
     def copy_in(self, what: str) -> float:
-        """Seconds; afterwards it is not there any more."""
-        taken = self._time(str(self._files / what), "target:/copied")
-        self._clear()
+        """Milliseconds."""
+        self._copies += 1
+        taken = self._time(str(self._files / what), f"target:/{self._copies}")
+        if what == "large":
+            self._docker("exec", "target", "rm", f"/{self._copies}")
         return taken
 
     def copy_out(self, what: str) -> float:
-        out = self._files / "out"
-        self._docker("cp", "-q", str(self._files / what), "target:/copied")
-        taken = self._time("target:/copied", str(out))
-        shutil.rmtree(out) if out.is_dir() else out.unlink()
-        self._clear()
+        self._copies += 1
+        out = self._files / f"{self.name}.{self._copies}"
+        taken = self._time(f"target:/{what}", str(out))
+        if what == "large":
+            out.unlink()
         return taken
 
     def _time(self, source: str, destination: str) -> float:
         time.sleep(PAUSE)
         begun = time.perf_counter()
         self._docker("cp", "-q", source, destination)
-        return time.perf_counter() - begun
-
-    def _clear(self) -> None:
-        self._docker("exec", "target", "rm", "-rf", "/copied")
+        return (time.perf_counter() - begun) * 1000
 
     def close(self) -> None:
         self._docker("rm", "-f", "target")
 
 
-def make_files(files: Path) -> list[str]:
+def make_files(files: Path) -> None:
     (files / "small").write_text("hi\n")
     with (files / "large").open("wb") as file:
         for _ in range(LARGE >> 20):
@@ -67,7 +72,6 @@ def make_files(files: Path) -> list[str]:
         directory = files / "tree" / str(number % 50)
         directory.mkdir(parents=True, exist_ok=True)
         (directory / str(number)).write_text(str(number) * 100)
-    return ["small", "large", "tree"]
 
 
 def main() -> None:
@@ -76,15 +80,15 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=11)
     wanted = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="hkb-cp") as scratch, engines(wanted.engines) as running:
-        kinds = make_files(Path(scratch))
+        make_files(Path(scratch))
         targets = [Target(engine, Path(scratch)) for engine in running]
-        for kind in kinds:
+        for kind in WHAT:
             for way in ("in", "out"):
                 times: dict[str, list[float]] = {target.name: [] for target in targets}
                 for number in range(wanted.rounds):
                     for target in targets if number % 2 else reversed(targets):
                         copy = target.copy_in if way == "in" else target.copy_out
-                        times[target.name].append(copy(kind) * 1000)
+                        times[target.name].append(copy(kind))
                 medians = [f"{name} {statistics.median(taken):.1f} ({min(taken):.1f})" for name, taken in times.items()]
                 print(f"{kind:5} {way:3} median (best) in ms: {', '.join(medians)}", flush=True)
         for target in targets:

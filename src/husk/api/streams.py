@@ -17,10 +17,10 @@ import socket
 import sys
 import termios
 from collections import deque
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import TypeVar, cast
 
-from aiohttp import web
+from aiohttp import HttpVersion11, web
 from aiohttp.abc import AbstractStreamWriter
 from aiohttp.web_protocol import RequestHandler
 from aiohttp.web_request import BaseRequest
@@ -107,15 +107,18 @@ class Connection(asyncio.Protocol):
 
     def let_go_of_input(self) -> tuple[int, bytes]:
         """Read no more. (a descriptor of the socket for whoever reads on, and closes it; what was read before)"""
-        assert self._socket is not None
         if not self._reading_paused and not self._ended:
             self._reading_paused = True
             self._transport.pause_reading()
         begun = b"".join(self._input)
         self._input.clear()
         self._size = 0
-        # One of its own: ours goes when the client does, and its number may then be that of another client.
-        return os.dup(self._socket.fileno()), begun
+        return self.duplicate(), begun
+
+    def duplicate(self) -> int:
+        """A descriptor of the socket. Ours goes when the client does, and its number may then be another client's."""
+        assert self._socket is not None
+        return os.dup(self._socket.fileno())
 
     def take_input_back(self) -> None:
         if self._reading_paused and not self._ended and not self._lost:
@@ -139,7 +142,7 @@ class Connection(asyncio.Protocol):
         The Python SDK (7.2) reads the head through a buffer that it then drops, with whatever came right behind it.
         """
         self._head_read = True
-        if not self._is_local or self._socket is None:
+        if not self.is_local or self._socket is None:
             return
         for _ in range(_HEAD_PATIENCE):
             if self._lost or not _unread(self._socket.fileno()):
@@ -185,7 +188,7 @@ class Connection(asyncio.Protocol):
 
     def _held(self, data: bytes) -> RequestWithHeldBody | None:
         # A client that has read an answer may send its next request before aiohttp knows that the last one is done.
-        beginning = self._is_local and (not self._busy or self._request_complete)
+        beginning = self.is_local and (not self._busy or self._request_complete)
         return request_with_held_body(data) if beginning else None
 
     def keep(self, data: bytes) -> None:
@@ -200,7 +203,7 @@ class Connection(asyncio.Protocol):
         self._ended = True
         self._readable.set()
         if not self._taken:
-            if not self._busy or not (self._is_local or self._upgrading) or not self._request_complete:
+            if not self._busy or not (self.is_local or self._upgrading) or not self._request_complete:
                 return False  # over TCP a client that leaves looks like one that half-closes, and most leave
             self._http.close()  # after the answer that is under way
         self._watch_hangup()
@@ -239,7 +242,7 @@ class Connection(asyncio.Protocol):
         return self._http._request_count > 0 and (waiter is None or waiter.done())
 
     @property
-    def _is_local(self) -> bool:
+    def is_local(self) -> bool:
         return self._socket is not None and self._socket.family == socket.AF_UNIX
 
     @property
@@ -291,6 +294,31 @@ def held_body(request: web.Request) -> HeldBody | None:
     """The body of this request, if it is one that aiohttp does not see."""
     connection = request.transport.get_protocol() if request.transport is not None else None
     return connection.held_body if isinstance(connection, Connection) else None
+
+
+@contextlib.contextmanager
+def outlet_of(request: web.Request) -> Iterator[int | None]:
+    """A descriptor of the client's socket for whoever sends the body of the answer, in chunks; None if nobody can."""
+    connection = request.transport.get_protocol() if request.transport is not None else None
+    if not isinstance(connection, Connection) or not connection.is_local or request.version < HttpVersion11:
+        yield None
+        return
+    descriptor = connection.duplicate()
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+async def all_sent(request: web.Request) -> None:
+    """Wait until nothing of the answer is left in this process, so that somebody else can send on."""
+    pause = 0.0  # one turn of the loop, unless the client has not read its last answers
+    while (transport := request.transport) is not None:
+        if not transport.get_write_buffer_size():
+            return
+        await asyncio.sleep(pause)
+        pause = 0.001
+    raise ConnectionResetError("the client has gone")
 
 
 def hijack(request: web.Request, content_type: str, headers: Mapping[str, str]) -> Connection:

@@ -17,6 +17,8 @@ _AHEAD = 4096
 # What may be read at once, to be written to a file at once.
 _AT_ONCE = 1 << 18
 _LONGEST_LINE = 8192
+# What writev(2) takes.
+_MOST_PIECES = 1024
 # The end of a chunk and the head of the next one, as all clients send them; whatever else is allowed is read by lines.
 _NEXT_CHUNK = re.compile(rb"\r\n([0-9a-fA-F]{1,15})\r\n")
 _HEX = frozenset(b"0123456789abcdefABCDEF")
@@ -61,28 +63,30 @@ class Body:
 
     def hand_over(self, fd: int, count: int, /) -> int:
         """Write some, at most `count`, of the bytes that come next into a file; none at the end of the body."""
+        while self._left == 0:
+            if self._ended or not self._chunked:
+                return 0
+            self._next_chunk()
+        if not self._ahead:
+            self._ahead = self._bulk[: self._read([self._bulk])]
+        # All chunks that are here, at once: this is where a large upload spends its time.
+        view, start, end, left = self._ahead, 0, len(self._ahead), self._left
         pieces: list[memoryview] = []
         moved = 0
-        while moved < count:
-            if self._left == 0:
-                if self._begun and (head := _NEXT_CHUNK.match(self._ahead)) and (size := int(head[1], 16)):
-                    self._left = size
-                    self._ahead = self._ahead[head.end() :]
-                    continue
-                # While there is something to write, nobody waits for the rest of a line.
-                if self._ended or not self._chunked or pieces:
-                    break
-                self._next_chunk()
-            elif self._ahead:
-                piece = self._ahead[: min(self._left, count - moved)]
-                pieces.append(piece)
-                self._ahead = self._ahead[len(piece) :]
-                self._left -= len(piece)
-                moved += len(piece)
-            elif pieces:
+        while len(pieces) < _MOST_PIECES:
+            size = min(left, end - start, count - moved)
+            if size:
+                pieces.append(view[start : start + size])
+                start += size
+                left -= size
+                moved += size
+            if left or moved == count or not self._chunked or (head := _NEXT_CHUNK.match(view, start)) is None:
                 break
-            else:
-                self._ahead = self._bulk[: self._read([self._bulk])]
+            left = int(head[1], 16)
+            if left == 0:
+                break  # read again, as the last one, when the file is asked for more
+            start = head.end()
+        self._ahead, self._left = view[start:], left
         _write(fd, pieces)
         return moved
 

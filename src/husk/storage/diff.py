@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from husk.storage.archive import OPAQUE_MARK, OPAQUE_XATTR, is_whiteout, whiteout_name
-from husk.storage.members import BUFFER, tar_to
+from husk.storage.members import BUFFER, HandOver, pipe_to, tar_to
 
 
 def main() -> None:
@@ -26,16 +26,16 @@ def main() -> None:
     sys.path.clear()
     sys.meta_path.clear()
     with open(1, "wb", buffering=BUFFER) as out:
-        write_diff(Path("/"), out, pipe=1)
+        write_diff(Path("/"), out, pipe_to(1))
     os.write(int(sys.argv[2]), b"ok\n")
 
 
-def write_diff(upper: Path, out: BinaryIO, pipe: int = -1) -> None:
-    """Write what an overlay's upper directory changes as a layer's tar; `pipe` as for `tar_to`.
+def write_diff(upper: Path, out: BinaryIO, hand_over: HandOver | None = None) -> None:
+    """Write what an overlay's upper directory changes as a layer's tar; `hand_over` as for `tar_to`.
 
     The order depends on names only. Times are whole seconds, as in Docker's layers.
     """
-    with tar_to(out, pipe=pipe) as members:
+    with tar_to(out, hand_over=hand_over) as members:
         for name, path, status in _walk(os.fsencode(upper)):
             text = os.fsdecode(name)
             if status is None:

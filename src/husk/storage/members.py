@@ -1,6 +1,7 @@
 """How does a file on disk become an entry of an archive? Header and data, though somebody may be changing it.
 
-Large files go into a pipe without passing through this process: the kernel hands their pages over.
+Large files need not pass through this process: where the archive goes into a pipe (`pipe_to`) or a socket
+(`husk.storage.outlet`), the kernel hands their pages over.
 """
 
 import contextlib
@@ -8,8 +9,8 @@ import os
 import stat
 import struct
 import tarfile
-from collections.abc import Iterator
-from typing import BinaryIO
+from collections.abc import Callable, Iterator
+from typing import Protocol
 
 from husk.storage.archive import is_overlay_xattr
 
@@ -28,15 +29,38 @@ _KINDS = {
 }
 
 
-@contextlib.contextmanager
-def tar_to(out: BinaryIO, only_xattrs: frozenset[str] | None = None, pipe: int = -1) -> Iterator["Members"]:
-    """A tar that goes to `out`; its end mark is written only if the block ends well.
+HandOver = Callable[[int, int], int]
+"""Sends the next bytes of an open file where the archive goes, at most so many: how many it has sent."""
 
-    `pipe` is the descriptor behind `out`, if that is a pipe.
-    """
-    yield Members(out, only_xattrs, pipe)
+
+class Output(Protocol):
+    def write(self, data: bytes, /) -> object: ...
+
+    def flush(self) -> None: ...
+
+
+@contextlib.contextmanager
+def tar_to(
+    out: Output, only_xattrs: frozenset[str] | None = None, hand_over: HandOver | None = None
+) -> Iterator["Members"]:
+    """A tar that goes to `out`, large files by `hand_over`; its end mark is written only if the block ends well."""
+    yield Members(out, only_xattrs, hand_over)
     out.write(bytes(2 * _BLOCK))
     out.flush()
+
+
+def pipe_to(pipe: int) -> HandOver:
+    """Let the kernel move a file's pages into a pipe."""
+
+    def hand_over(file: int, size: int) -> int:
+        moved = 0
+        # A file system that does not know how to do this says so at the first attempt.
+        with contextlib.suppress(OSError):
+            while moved < size and (count := os.splice(file, pipe, size - moved)):
+                moved += count
+        return moved
+
+    return hand_over
 
 
 class Members:
@@ -45,9 +69,11 @@ class Members:
     `tarfile.TarFile` would remember every entry; this holds one buffer, however large the tree is.
     """
 
-    def __init__(self, out: BinaryIO, only_xattrs: frozenset[str] | None = None, pipe: int = -1) -> None:
+    def __init__(
+        self, out: Output, only_xattrs: frozenset[str] | None = None, hand_over: HandOver | None = None
+    ) -> None:
         self._out = out
-        self._pipe = pipe
+        self._hand_over = hand_over
         self._only = only_xattrs
         self._first_names: dict[tuple[int, int], str] = {}
 
@@ -118,7 +144,8 @@ class Members:
                 return False
             self._head(member)
             left = member.size
-            if left >= _LARGE and self._pipe >= 0:
+            if left >= _LARGE and self._hand_over is not None:
+                self._out.flush()
                 left -= self._hand_over(fd, left)
             while left and (data := os.read(fd, min(left, BUFFER))):
                 self._out.write(data)
@@ -132,16 +159,6 @@ class Members:
             self._out.write(bytes(count))
             left -= count
         return True
-
-    def _hand_over(self, fd: int, size: int) -> int:
-        """Let the kernel move a file's pages into the pipe; how many bytes it has moved."""
-        self._out.flush()
-        moved = 0
-        # A file system that does not know how to do this says so at the first attempt.
-        with contextlib.suppress(OSError):
-            while moved < size and (count := os.splice(fd, self._pipe, size - moved)):
-                moved += count
-        return moved
 
 
 def plain_header(member: tarfile.TarInfo) -> bytes:

@@ -4,6 +4,9 @@
 
 `fd` first gets one line about the path (`found <status as JSON>`, `missing`, `system <message>`), and after the archive
 on standard output a second one, `whole`. A job without a path asks for the whole root, without a name for itself.
+
+Standard output is a pipe, or a client's socket: then the archive is sent as the body of an answer, and only when a byte
+on standard input says that the answer's head is sent.
 """
 
 import contextlib
@@ -16,7 +19,8 @@ from collections.abc import Iterator
 from typing import TypedDict
 
 from husk.storage.confine import Bind, confine
-from husk.storage.members import BUFFER, tar_to
+from husk.storage.members import BUFFER, Members, pipe_to, tar_to
+from husk.storage.outlet import Outlet
 
 # What dockerd's archives carry: more would be somebody's labels that mean nothing elsewhere.
 _XATTRS = frozenset({"security.capability"})
@@ -27,6 +31,7 @@ class PackJob(TypedDict):
     binds: list[Bind]
     path: str
     only_status: bool
+    as_answer: bool
 
 
 class FileStatus(TypedDict):
@@ -59,10 +64,23 @@ def main() -> None:
     except OSError as error:
         _tell(report, f"system {(error.strerror or str(error)).lower()}: {error.filename or job['path']}")
         return
-    with open(1, "wb", buffering=BUFFER, closefd=False) as out, tar_to(out, _XATTRS, pipe=1) as members:
+    with _archive(job["as_answer"]) as members:
         for name, path, found in walk(os.fsencode(top), prefix):
             members.add(name, path, found)
     _tell(report, "whole")
+
+
+@contextlib.contextmanager
+def _archive(as_answer: bool) -> Iterator[Members]:
+    if as_answer:
+        if not os.read(0, 1):
+            raise SystemExit  # nobody wants it any more
+        outlet = Outlet(1)
+        with tar_to(outlet, _XATTRS, outlet.hand_over) as members:
+            yield members
+    else:
+        with open(1, "wb", buffering=BUFFER, closefd=False) as out, tar_to(out, _XATTRS, pipe_to(1)) as members:
+            yield members
 
 
 def describe(path: str) -> FileStatus:

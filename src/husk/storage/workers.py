@@ -134,10 +134,11 @@ class Producer:
     `stop` ends it and may be called at any time, any number of times.
     """
 
-    def __init__(self, child: Child, data: int, report: int) -> None:
+    def __init__(self, child: Child, report: int, data: int | None = None, command: int | None = None) -> None:
         self._child: Child | None = child
-        self._data = data
         self._report = report
+        self._data = data
+        self._command = command
         self._lines = b""
 
     @classmethod
@@ -149,7 +150,22 @@ class Producer:
             data, stdout = _pipe(stack, _PIPE_SIZE)
             report, lines = _pipe(stack)
             child = await nursery.spawn(module, arguments, [nothing, stdout, lines])
-            return cls(child, _keep(data), _keep(report))
+            return cls(child, _keep(report), data=_keep(data))
+
+    @classmethod
+    async def start_answer(cls, nursery: Nursery, module: str, arguments: Sequence[str], outlet: int) -> Self:
+        """As `start`, with a client's socket as its standard output: no data comes here, and it waits for `begin`."""
+        with contextlib.ExitStack() as stack:
+            stdin, command = _pipe(stack)
+            report, lines = _pipe(stack)
+            child = await nursery.spawn(module, arguments, [stdin, outlet, lines])
+            return cls(child, _keep(report), command=_keep(command))
+
+    def begin(self) -> None:
+        """Let it send its data, now that the head of the answer is sent."""
+        assert self._command is not None
+        with contextlib.suppress(BrokenPipeError):  # its last line, or the lack of it, tells of its end
+            os.write(self._command, b"\n")
 
     async def line(self) -> str:
         """The next line; empty when there is none any more."""
@@ -163,6 +179,7 @@ class Producer:
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """The data as it comes; while nobody asks for the next piece, the worker waits."""
+        assert self._data is not None
         while piece := await _read(self._data):
             yield piece
 
@@ -172,8 +189,9 @@ class Producer:
         send_signal(self._child.pidfd, signal.SIGKILL)
         reap_later(self._child)
         self._child = None
-        os.close(self._data)
-        os.close(self._report)
+        for descriptor in (self._report, self._data, self._command):
+            if descriptor is not None:
+                os.close(descriptor)
 
 
 def _pipe(stack: contextlib.ExitStack, size: int = 0) -> tuple[int, int]:

@@ -77,6 +77,13 @@ def test_a_length(data: bytes, cut: int, size: int) -> None:
             assert take(body, size) == data
 
 
+@pytest.mark.parametrize("take", [read_all, write_all])
+def test_more_chunks_at_once_than_one_call_can_write(take: Callable[[Body, int], bytes]) -> None:
+    data = os.urandom(50_000)
+    with arriving(b"", [in_chunks([data[at : at + 1] for at in range(len(data))])], None) as body:
+        assert take(body, 1 << 18) == data
+
+
 def test_both_ways_in_turn() -> None:
     pieces = [bytes([number]) * (7000 + number) for number in range(40)]
     data = b"".join(pieces)

@@ -64,3 +64,8 @@ def test_a_mount_that_a_link_leads_elsewhere_may_be_anywhere(root: Path, point: 
 def test_what_no_directory_can_be_is_left_to_the_worker(root: Path):
     assert look(root, [], "/etc/hosts/x") is None
     assert look(root, [], "/etc/hosts/") is None
+
+
+def test_what_is_known_already_is_told_without_asking_a_disk(root: Path):
+    expected = look(root, ["/data"], "/etc/deep/file")
+    assert look(root, ["/data"], "/etc/deep/file", cached=True) == expected

@@ -7,7 +7,7 @@ from aiohttp import web
 
 from husk.api.call import Call
 from husk.api.router import read, stream
-from husk.api.streams import closing, held_body
+from husk.api.streams import all_sent, closing, held_body, outlet_of
 from husk.api.types.container_files import Change, PathStat
 from husk.api.views.container_files import path_stat
 from husk.engine.containers.copy import Archive
@@ -23,9 +23,10 @@ async def status(call: Call) -> web.StreamResponse:
 
 
 async def get_archive(call: Call) -> web.StreamResponse:
-    async with call.engine.copier.read(call.argument, call.text("path")) as archive:
-        assert archive.status is not None
-        return await _send(call, archive, TAR, _stat_header(path_stat(archive.status)))
+    with outlet_of(call.request) as outlet:
+        async with call.engine.copier.read(call.argument, call.text("path"), outlet) as archive:
+            assert archive.status is not None
+            return await _send(call, archive, outlet, TAR, _stat_header(path_stat(archive.status)))
 
 
 async def put_archive(call: Call) -> web.StreamResponse:
@@ -49,16 +50,23 @@ async def changes(call: Call) -> web.StreamResponse:
 
 
 async def export(call: Call) -> web.StreamResponse:
-    async with call.engine.copier.export(call.argument) as archive:
-        return await _send(call, archive, "application/octet-stream", {})
+    with outlet_of(call.request) as outlet:
+        async with call.engine.copier.export(call.argument, outlet) as archive:
+            return await _send(call, archive, outlet, "application/octet-stream", {})
 
 
-async def _send(call: Call, archive: Archive, content_type: str, headers: dict[str, str]) -> web.StreamResponse:
-    async with closing(archive.chunks) as chunks:
-        response = await call.archive(content_type, headers)
-        async for chunk in chunks:
-            await response.write(chunk)
-        await response.write_eof()
+async def _send(
+    call: Call, archive: Archive, outlet: int | None, content_type: str, headers: dict[str, str]
+) -> web.StreamResponse:
+    response = await call.archive(content_type, headers)
+    if outlet is not None:
+        await all_sent(call.request)
+        await archive.send()
+    else:
+        async with closing(archive.chunks()) as chunks:
+            async for chunk in chunks:
+                await response.write(chunk)
+    await response.write_eof()
     return response
 
 

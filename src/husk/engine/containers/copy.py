@@ -34,10 +34,27 @@ Publish = Callable[[Container, str], None]
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """A tar on its way out. `status` is what the path names; none for a whole root."""
+    """A tar on its way out. `status` is what the path names; none for a whole root.
 
-    chunks: AsyncIterator[bytes]
+    If it was asked for with an outlet, the socket of a client, `send` sends it there as the chunks of an answer; else
+    it comes out of `chunks`. A failure on the way raises SystemFault out of both.
+    """
+
+    worker: Producer
     status: FileStatus | None = None
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        async for chunk in self.worker.chunks():
+            yield chunk
+        await self._check_end()
+
+    async def send(self) -> None:
+        self.worker.begin()
+        await self._check_end()
+
+    async def _check_end(self) -> None:
+        if await self.worker.line() != "whole":
+            raise SystemFault("reading the container's files failed: see the daemon's log")
 
 
 class Copier:
@@ -54,7 +71,7 @@ class Copier:
         async with self._roots.mounted(instance) as root:
             points = [item["target"] for item in self._binds(instance.record)]
             try:
-                status = await asyncio.to_thread(look, root, points, clean_path(path))
+                status = await _look(root, points, clean_path(path))
             except FileNotFoundError:
                 self._fail(instance, "missing", path, reference)
             if status is not None:
@@ -63,26 +80,22 @@ class Copier:
             return status
 
     @contextlib.asynccontextmanager
-    async def read(self, reference: str, path: str) -> AsyncIterator[Archive]:
-        """The file or directory as a tar; a failure on the way raises SystemFault out of `chunks`."""
+    async def read(self, reference: str, path: str, outlet: int | None = None) -> AsyncIterator[Archive]:
+        """The file or directory as a tar."""
         record = self._index.find(reference).record
-        async with self._pack(reference, path, only_status=False) as (worker, status):
+        async with self._pack(reference, path, outlet=outlet) as (worker, status):
             self._publish(record, "archive-path")
-            yield Archive(_whole(worker), status)
+            yield Archive(worker, status)
 
     @contextlib.asynccontextmanager
-    async def export(self, reference: str) -> AsyncIterator[Archive]:
+    async def export(self, reference: str, outlet: int | None = None) -> AsyncIterator[Archive]:
         """The whole root file system as a tar, without what is mounted in it."""
         instance = self._index.find(reference)
         async with self._roots.mounted(instance) as root:
-            worker = await Producer.start(
-                self._nursery,
-                "husk.storage.pack",
-                [json.dumps(PackJob(root=str(root), binds=[], path="", only_status=False))],
-            )
+            worker = await self._start_packing(root, [], "", outlet=outlet)
             self._publish(instance.record, "export")
             try:
-                yield Archive(_whole(worker))
+                yield Archive(worker)
             finally:
                 worker.stop()
 
@@ -121,13 +134,13 @@ class Copier:
         self._publish(record, "extract-to-dir")
 
     @contextlib.asynccontextmanager
-    async def _pack(self, reference: str, path: str, only_status: bool) -> AsyncIterator[tuple[Producer, FileStatus]]:
+    async def _pack(
+        self, reference: str, path: str, only_status: bool = False, outlet: int | None = None
+    ) -> AsyncIterator[tuple[Producer, FileStatus]]:
         instance = self._index.find(reference)
         async with self._roots.mounted(instance) as root:
-            job = PackJob(
-                root=str(root), binds=self._binds(instance.record), path=clean_path(path), only_status=only_status
-            )
-            worker = await Producer.start(self._nursery, "husk.storage.pack", [json.dumps(job)])
+            binds = self._binds(instance.record)
+            worker = await self._start_packing(root, binds, clean_path(path), only_status, outlet)
             try:
                 outcome = await worker.line()
                 if not outcome.startswith("found "):
@@ -135,6 +148,16 @@ class Copier:
                 yield worker, json.loads(outcome.removeprefix("found "))
             finally:
                 worker.stop()
+
+    async def _start_packing(
+        self, root: Path, binds: list[Bind], path: str, only_status: bool = False, outlet: int | None = None
+    ) -> Producer:
+        job = json.dumps(
+            PackJob(root=str(root), binds=binds, path=path, only_status=only_status, as_answer=outlet is not None)
+        )
+        if outlet is None:
+            return await Producer.start(self._nursery, "husk.storage.pack", [job])
+        return await Producer.start_answer(self._nursery, "husk.storage.pack", [job], outlet)
 
     def _fail(self, instance: Instance, outcome: str, path: str, reference: str) -> NoReturn:
         if instance.record.state.status == "removing" or not self._index.present(instance):
@@ -165,6 +188,13 @@ class Copier:
         return binds
 
 
+async def _look(root: Path, mount_points: list[str], path: str) -> FileStatus | None:
+    try:
+        return look(root, mount_points, path, cached=True)
+    except BlockingIOError:
+        return await asyncio.to_thread(look, root, mount_points, path)
+
+
 def clean_path(path: str) -> str:
     """An absolute path without `.` and `..`; a slash or dot at its end stays, for it asks for what a link leads to."""
     if not path:
@@ -180,14 +210,6 @@ def clean_path(path: str) -> str:
 def _owner(record: Container, root: Path) -> list[int]:
     user = resolve_user(record.config.user, rooted.read_text(root, "/etc/passwd"), rooted.read_text(root, "/etc/group"))
     return [user.uid, user.gid]
-
-
-async def _whole(worker: Producer) -> AsyncIterator[bytes]:
-    """The archive; it is an error if it ends before its end."""
-    async for chunk in worker.chunks():
-        yield chunk
-    if await worker.line() != "whole":
-        raise SystemFault("reading the container's files failed: see the daemon's log")
 
 
 def _fail(outcome: str, path: str, reference: str) -> NoReturn:
