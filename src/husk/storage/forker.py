@@ -28,6 +28,8 @@ IDLE_NAME = "husk-idle"
 
 _MODULES = ("husk.storage.pack", "husk.storage.put", "husk.storage.unpack", "husk.storage.diff")
 _LINGER_MS = 30_000
+# A worker that is in reserve has the time to make ready.
+_WORK_COMES_WITHIN = 0.01
 
 
 def main() -> None:
@@ -74,7 +76,8 @@ def _work(line: socket.socket, mains: Mapping[str, Callable[[], None]]) -> NoRet
         _call_itself(IDLE_NAME)
         # The forker's own channel: the daemon must see from it whether the forker lives.
         os.dup2(line.fileno(), 0)
-        own_pages()
+        if not select.select([line], [], [], _WORK_COMES_WITHIN)[0]:
+            own_pages()
         with line:
             request, descriptors, _, _ = socket.recv_fds(line, LARGEST_REQUEST, 3)
         if request:

@@ -6,7 +6,10 @@
     nursery.close()
 
 The process exists while workers are wanted, and half a minute more. That it is gone is noticed when the next one is
-wanted: then there is a new one. One worker waits in reserve meanwhile: it begins as soon as it hears of its work.
+wanted: then there is a new one.
+
+Who copies files seldom copies once, and waits for it: after the first copy a worker waits in reserve, with memory of
+its own, and begins as soon as it hears of its work.
 """
 
 import asyncio
@@ -63,20 +66,23 @@ class Nursery:
         self._reserve: _Idle | None = None
         self._timer: asyncio.TimerHandle | None = None
 
-    async def spawn(self, module: str, arguments: Sequence[str], descriptors: Sequence[int]) -> Child:
+    async def spawn(
+        self, module: str, arguments: Sequence[str], descriptors: Sequence[int], *, reserve: bool = False
+    ) -> Child:
         """Run `module`'s main with the first two `descriptors` as its standard input and output.
 
-        A third one stays open in it under a number that is its last argument. Whoever is cancelled here has no worker:
-        one is forked perhaps, but it has no work.
+        A third one stays open in it under a number that is its last argument. `reserve` has another worker wait for
+        the next work afterwards. Whoever is cancelled here has no worker: one is forked perhaps, but it has no work.
         """
         work = json.dumps([module, list(arguments)]).encode()
         if len(work) > LARGEST_REQUEST:
             raise SystemFault(f"a worker cannot have {len(work)} bytes of arguments")
-        reserve, self._reserve = self._reserve, None
-        child = reserve.employ(work, descriptors) if reserve is not None else None
+        idle, self._reserve = self._reserve, None
+        child = idle.employ(work, descriptors) if idle is not None else None
         while child is None:
             child = (await self._fresh()).employ(work, descriptors)
-        self._at(_RESERVE_AFTER, self._fill_reserve)
+        if reserve or idle is not None:
+            self._at(_RESERVE_AFTER, self._fill_reserve)
         return child
 
     def close(self) -> None:

@@ -56,7 +56,7 @@ class Worker:
             while remaining:
                 remaining = remaining[os.write(begun, remaining) :]
             reader, stdout = _pipe(stack)
-            child = await nursery.spawn(module, arguments, [upload.socket, stdout, begun])
+            child = await nursery.spawn(module, arguments, [upload.socket, stdout, begun], reserve=True)
             return cls(child, None, _keep(reader))
 
     @classmethod
@@ -149,7 +149,7 @@ class Producer:
             stack.callback(os.close, nothing)
             data, stdout = _pipe(stack, _PIPE_SIZE)
             report, lines = _pipe(stack)
-            child = await nursery.spawn(module, arguments, [nothing, stdout, lines])
+            child = await nursery.spawn(module, arguments, [nothing, stdout, lines], reserve=True)
             return cls(child, _keep(report), data=_keep(data))
 
     @classmethod
@@ -158,7 +158,7 @@ class Producer:
         with contextlib.ExitStack() as stack:
             stdin, command = _pipe(stack)
             report, lines = _pipe(stack)
-            child = await nursery.spawn(module, arguments, [stdin, outlet, lines])
+            child = await nursery.spawn(module, arguments, [stdin, outlet, lines], reserve=True)
             return cls(child, _keep(report), command=_keep(command))
 
     def begin(self) -> None:

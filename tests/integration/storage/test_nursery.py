@@ -117,10 +117,11 @@ async def test_the_reserve_is_used_and_filled_again_and_goes_with_the_nursery(ro
     async with nursery() as one:
         await look(one, root)
         reserves = set()
-        for _ in range(3):
+        for _ in range(10):
+            # It can be seen before the nursery has heard that it is there: then another one does the work.
             reserves.add(await only_the_reserve())
             assert await look(one, root) == "found"
-        assert len(reserves) == 3
+        assert len(reserves) > 3
         reserve = await only_the_reserve()
     await eventually(lambda: not Path(f"/proc/{reserve}").exists())
 
