@@ -80,8 +80,8 @@ class RawClient:
         return found + wanted
 
     def read_frame(self) -> tuple[int, bytes]:
-        header = self._exactly(8)
-        return header[0], self._exactly(int.from_bytes(header[4:], "big"))
+        header = self.read_exactly(8)
+        return header[0], self.read_exactly(int.from_bytes(header[4:], "big"))
 
     def read_to_end(self) -> bytes:
         parts = [self._unread]
@@ -102,10 +102,12 @@ class RawClient:
     def close(self) -> None:
         self.socket.close()
 
-    def _exactly(self, size: int) -> bytes:
-        while len(self._unread) < size:
-            data = self.socket.recv(65536)
-            assert data, f"the connection ended: {self._unread!r}"
-            self._unread += data
-        found, self._unread = self._unread[:size], self._unread[size:]
-        return found
+    def read_exactly(self, size: int) -> bytes:
+        parts, left = [self._unread[:size]], size - len(self._unread)
+        self._unread = self._unread[size:]
+        while left > 0:
+            data = self.socket.recv(min(left, 1 << 18))
+            assert data, f"the connection ended: {b''.join(parts)[:1000]!r}"
+            parts.append(data)
+            left -= len(data)
+        return b"".join(parts)
