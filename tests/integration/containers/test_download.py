@@ -20,9 +20,8 @@ SCRIPT = f"mkdir /d; echo small >/d/small; head -c {LARGE} /dev/zero | tr '\\0' 
 @pytest.fixture(autouse=True)
 def box(daemon: Daemon) -> None:
     daemon.docker("run", "-d", "--name", "box", "busybox", "sh", "-c", SCRIPT)
-    until(
-        lambda: daemon.docker("exec", "box", "stat", "-c", "%s", "/d/large").stdout == f"{LARGE}\n", "files are there"
-    )
+    size = ["exec", "box", "sh", "-c", "[ ! -e /d/large ] || stat -c %s /d/large"]
+    until(lambda: daemon.docker(*size).stdout == f"{LARGE}\n", "the files are there")
 
 
 def chunks(client: RawClient) -> bytes:
