@@ -18,12 +18,6 @@ MEGABYTE = 1 << 20
 
 
 @pytest.fixture(scope="module")
-def registry() -> Iterator[Registry]:
-    with Registry() as registry:
-        yield registry
-
-
-@pytest.fixture(scope="module")
 def limited() -> Iterator[Daemon]:
     if os.geteuid() != 0:
         pytest.skip("needs root")

@@ -29,12 +29,6 @@ from tests.support.registry import (
 )
 
 
-@pytest.fixture(scope="module")
-def registry() -> Iterator[Registry]:
-    with Registry() as registry:
-        yield registry
-
-
 @pytest.fixture(autouse=True)
 def only_busybox(daemon: Daemon) -> Iterator[None]:
     before = stored(daemon)

@@ -16,12 +16,6 @@ from tests.support.registry import PASSWORD, USERNAME, Compression, Media, Regis
 MANIFESTS = "application/vnd.oci.image.manifest.v1+json, application/vnd.docker.distribution.manifest.v2+json"
 
 
-@pytest.fixture(scope="module")
-def registry() -> Iterator[Registry]:
-    with Registry() as registry:
-        yield registry
-
-
 @pytest.fixture(autouse=True)
 def only_busybox(daemon: Daemon) -> Iterator[None]:
     yield

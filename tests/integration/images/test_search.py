@@ -45,12 +45,6 @@ def index() -> Iterator[str]:
         server.shutdown()
 
 
-@pytest.fixture(scope="module")
-def registry() -> Iterator[Registry]:
-    with Registry() as registry:
-        yield registry
-
-
 def search(daemon: Daemon, term: str, limit: str = "", **filters: list[str]) -> Any:
     named = {key.replace("official", "is-official"): values for key, values in filters.items()}
     query = f"term={quote(term)}&limit={limit}&filters={quote(json.dumps(named))}"

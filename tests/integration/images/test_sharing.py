@@ -3,7 +3,7 @@
 import asyncio
 import json
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -21,12 +21,6 @@ BIG = tar_of({"big": bytes(range(256)) * 4096})
 def only_busybox(daemon: Daemon) -> Iterator[None]:
     yield
     forget_images(daemon)
-
-
-@pytest.fixture
-async def fake() -> AsyncIterator[FakeRegistry]:
-    async with FakeRegistry() as fake:
-        yield fake
 
 
 class Client(threading.Thread):

@@ -15,12 +15,6 @@ from tests.support.images import busybox_layer, forget_images
 from tests.support.registry import Registry, push_image, tar_of
 
 
-@pytest.fixture(scope="module")
-def registry() -> Iterator[Registry]:
-    with Registry() as registry:
-        yield registry
-
-
 @pytest.fixture
 def pulled(daemon: Daemon, registry: Registry) -> Iterator[str]:
     """An image of two layers that was pulled; the daemon is stopped, so that its store can be damaged."""
