@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.clients.test_compose import free_ports, get
+from tests.support.compose_services import free_ports, get
 from tests.support.daemon import COMMAND_TIMEOUT, CommandFailed, Daemon
 
 PROJECT = {

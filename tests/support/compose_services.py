@@ -1,0 +1,50 @@
+"""Services for compose files, and what they answer on their ports."""
+
+import socket
+from typing import Any
+from urllib.error import URLError
+from urllib.request import urlopen
+
+from tests.support.waiting import until
+
+# With an init, a container ends at once when it is told to: `sleep` as process 1 would ignore the signal.
+SLEEPER = {"image": "busybox", "init": True, "command": "sleep 600"}
+
+
+def healthy(script: str) -> dict[str, Any]:
+    return {"test": script, "interval": "100ms", "start_period": "10s", "start_interval": "100ms", "retries": 20}
+
+
+def server(text: str) -> dict[str, Any]:
+    """A service that answers with `text` on port 80."""
+    script = f"echo {text} > /tmp/index.html; exec httpd -f -p 80 -h /tmp"
+    return {"image": "busybox", "init": True, "command": ["sh", "-c", script]}
+
+
+def free_ports(count: int) -> int:
+    """The first of `count` consecutive ports of the loopback that nobody has."""
+    while True:
+        with socket.create_server(("127.0.0.1", 0)) as probe:
+            first = int(probe.getsockname()[1])
+        taken = False
+        for port in range(first, first + count):
+            try:
+                socket.create_server(("127.0.0.1", port)).close()
+            except (OSError, OverflowError):
+                taken = True
+        if not taken:
+            return first
+
+
+def answer(port: int) -> str:
+    """What the server on a port says; nothing while it is not there (yet)."""
+    try:
+        with urlopen(f"http://127.0.0.1:{port}/", timeout=5) as response:
+            return str(response.read().decode().strip())
+    except (URLError, ConnectionError):
+        return ""
+
+
+def get(port: int) -> str:
+    """What it says as soon as it is there: a published port is open before the server behind it."""
+    return until(lambda: answer(port), f"port {port} answers")
