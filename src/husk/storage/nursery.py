@@ -65,6 +65,7 @@ class Nursery:
         self._tasks = Tasks()
         self._reserve: _Idle | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._closed = False
 
     async def spawn(
         self, module: str, arguments: Sequence[str], descriptors: Sequence[int], *, reserve: bool = False
@@ -86,7 +87,8 @@ class Nursery:
         return child
 
     def close(self) -> None:
-        """Let the process go; its workers stay. May be called at any time, any number of times."""
+        """Let the process go for good; its workers stay. May be called at any time, any number of times."""
+        self._closed = True
         if self._timer is not None:
             self._timer.cancel()
         self._dismiss_reserve()
@@ -106,7 +108,10 @@ class Nursery:
             return
         self._dismiss_reserve()
         self._reserve = forking.result()
-        self._at(_RESERVE_FOR, self._dismiss_reserve)
+        if self._closed:
+            self._dismiss_reserve()
+        else:
+            self._at(_RESERVE_FOR, self._dismiss_reserve)
 
     def _fill_reserve(self) -> None:
         if self._reserve is None and self._channel is not None:
@@ -126,13 +131,15 @@ class Nursery:
 
     async def _fork(self) -> _Idle:
         async with self._turn:
+            if self._closed:
+                raise SystemFault("no more workers are started")
             fresh = self._channel is None
             try:
                 return await self._ask()
             except (ConnectionError, EOFError):
                 # It left just now, for nobody had wanted a worker for a while.
                 self._hang_up()
-                if fresh:
+                if fresh or self._closed:
                     raise SystemFault("the process that starts workers died: see the daemon's log") from None
             try:
                 return await self._ask()

@@ -135,6 +135,18 @@ async def test_a_reserve_that_was_killed_is_not_missed(root: Path):
         assert await look(one, root) == "found"
 
 
+async def test_a_nursery_that_is_closed_at_any_moment_leaves_no_process(root: Path):
+    before = forkers()
+    for moment in range(0, 60, 3):
+        one = Nursery()
+        await look(one, root)
+        await asyncio.sleep(moment / 1000)  # the next worker is about to be forked, or just was
+        one.close()
+    await eventually(lambda: not forkers() - before)
+    with pytest.raises(SystemFault):
+        await look(one, root)
+
+
 async def only_the_reserve() -> int:
     """Wait until there is no other worker; its pid."""
     await eventually(lambda: not workers_of(os.getpid()) and len(reserve_of(os.getpid())) == 1)
