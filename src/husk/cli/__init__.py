@@ -7,6 +7,7 @@ import sys
 
 import click
 
+from husk import __version__
 from husk.cli.doctor import doctor
 from husk.cli.serve import serve
 from husk.cli.version import version
@@ -14,6 +15,7 @@ from husk.errors import HuskError
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, "-v", "--version", message="husk %(version)s")
 def husk() -> None:
     """Husk, a container engine that speaks the Docker Engine API."""
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from husk import __version__
 from husk.cli import husk, main
 from husk.config_load import PoolSetting, RuntimeSetting, Settings, Source
 
@@ -67,3 +68,9 @@ def test_an_error_of_the_user_is_one_line(monkeypatch, capsys):
 def test_help_needs_neither_engine_nor_event_loop():
     code = "import sys, husk.cli; print(sys.modules.keys() & {'asyncio', 'aiohttp', 'msgspec', 'husk.engine.engine'})"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "set()\n"
+
+
+@pytest.mark.parametrize("asked", ["version", "--version", "-v"])
+def test_the_version_is_told_however_it_is_asked_for(asked: str):
+    told = CliRunner().invoke(husk, [asked])
+    assert (told.exit_code, told.output) == (0, f"husk {__version__}\n")
