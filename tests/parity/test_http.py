@@ -62,7 +62,7 @@ def test_info_and_version(pair: Pair) -> None:
         kept = ("Architecture", "OSType", "NCPU", "MemTotal", "KernelVersion", "OperatingSystem", "LoggingDriver",
                 "CgroupDriver", "CgroupVersion", "Driver", "IPv4Forwarding", "MemoryLimit", "SwapLimit", "CpuCfsPeriod",
                 "CpuCfsQuota", "CPUShares", "CPUSet", "PidsLimit", "OomKillDisable", "DefaultRuntime", "Isolation",
-                "LiveRestoreEnabled", "SecurityOptions", "Swarm", "RegistryConfig", "InitBinary")  # fmt: skip
+                "LiveRestoreEnabled", "SecurityOptions", "Swarm", "RegistryConfig")  # fmt: skip
         return {
             "keys": dict.fromkeys(info, True),
             "values": {key: info.get(key) for key in kept},
