@@ -195,6 +195,7 @@ class Containers:
     async def rename(self, reference: str, name: str) -> None:
         instance = self._index.find(reference)
         async with instance.lock:
+            self._require_present(instance, reference)
             old = instance.record.name
             if not name:
                 raise InvalidParameter("Neither old nor new names may be empty")
@@ -247,6 +248,7 @@ class Containers:
         name, _, alias = reference.removeprefix("/").rpartition("/")
         instance = self._index.find(name or reference)
         async with instance.lock:
+            self._require_present(instance, name or reference)
             links = instance.record.host_config.links or []
             kept = [entry for entry in links if alias not in parse_links([entry])]
             if kept == links:
@@ -314,9 +316,8 @@ class Containers:
         )
         if stream:
             async with instance.lock:
-                if not self._index.present(instance):
-                    # Removed while this waited for the lock: nobody would ever tell it that nothing comes.
-                    raise NotFound(f"No such container: {reference}")
+                # Else nobody would ever tell it that nothing comes.
+                self._require_present(instance, reference)
                 if record.state.status == "running" and not instance.switchboard.connected:
                     await self._connect(instance, attachment)
                 else:
@@ -344,6 +345,11 @@ class Containers:
         with conflict_if_ended(instance):
             await self._monitor.resize(self._places.bundle(record), height, width)
         self._lifecycle.publish(record, "resize", height=str(height), width=str(width))
+
+    def _require_present(self, instance: Instance, reference: str) -> None:
+        """It may have been removed while this waited for its lock; to save it would bring its record back."""
+        if not self._index.present(instance):
+            raise NotFound(f"No such container: {reference}")
 
     # --- for others in the engine
 

@@ -1,0 +1,57 @@
+"""What clients ask of a container that goes at that moment."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from husk.engine.containers.index import KIND, Index
+from husk.engine.containers.model import HostConfig
+from husk.engine.containers.service import Containers
+from husk.errors import Conflict, NotFound
+from husk.storage.state import StateStore
+from husk.tasks import Tasks
+from tests.unit.engine.records import container
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Iterator[StateStore]:
+    state = StateStore.open(tmp_path / "state.db")
+    yield state
+    state.close()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda containers: containers.rename("web", "other"),
+        lambda containers: containers.remove("/web/db", False, False, link=True),
+    ],
+    ids=["rename", "unlink"],
+)
+async def test_a_change_that_waited_for_a_removal_brings_nothing_back(
+    state: StateStore, change: Callable[[Containers], Coroutine[object, object, None]]
+) -> None:
+    index = Index(state, Tasks())
+    unused: dict[str, Any] = dict.fromkeys(
+        ("lifecycle", "places", "images", "pins", "networks", "volumes", "storing", "monitor", "runtimes", "host",
+         "log_default")
+    )  # fmt: skip
+    containers = Containers(index=index, **unused)
+    record = container("web", host_config=HostConfig(links=["/db:/web/db"]))
+    index.reserve_name("web", record.id)
+    instance = await index.add(record)
+    async with instance.lock:
+        waiting = Tasks().spawn(change(containers), "change", awaited=True)
+        await asyncio.sleep(0)
+        await index.delete(instance)
+        # By now somebody else has its name.
+        index.reserve_name("web", "5" * 64)
+    with pytest.raises(NotFound, match=r"^No such container: web$"):
+        await waiting
+    assert state.load(KIND) == {}
+    index.reserve_name("other", "6" * 64)
+    with pytest.raises(Conflict):
+        index.reserve_name("web", "7" * 64)
