@@ -36,9 +36,10 @@ class Storing:
         wanted = wanted_mounts(host_config)
         own = {point.destination for point, _ in wanted}
         points = [point for point in inherited(host_config, self._mounts_of) if point.destination not in own]
+        # Nothing is waited for since the other containers were found: with the last of them their volumes may go.
         for point in points:
             if point.type == "volume":
-                await taking.take(Wish(name=point.name))
+                self._share(point.name, taking)
         for point, mount in wanted:
             await self._complete(point, mount, taking)
             points.append(point)
@@ -57,6 +58,13 @@ class Storing:
             return self._index.find(name).record.mounts
         except NotFound as error:
             # Clients take a 404 for a missing image.
+            raise InvalidParameter(error.message) from error
+
+    def _share(self, name: str, taking: Taking) -> None:
+        try:
+            taking.share(name)
+        except NotFound as error:
+            # It goes with the other container at this moment.
             raise InvalidParameter(error.message) from error
 
     async def _complete(self, point: MountPoint, mount: Mount, taking: Taking) -> None:

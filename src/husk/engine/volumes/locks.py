@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 
 
 class Locks:
@@ -23,3 +23,11 @@ class Locks:
             self._wanted[name] -= 1
             if not self._wanted[name]:
                 del self._wanted[name], self._locks[name]
+
+    @contextlib.asynccontextmanager
+    async def hold_all(self, names: Iterable[str]) -> AsyncIterator[None]:
+        """Always in the same order, so that no two wait for each other."""
+        async with contextlib.AsyncExitStack() as stack:
+            for name in sorted(set(names)):
+                await stack.enter_async_context(self.hold(name))
+            yield

@@ -95,7 +95,7 @@ class Volumes:
 
     def find(self, name: str) -> Volume:
         if (volume := self._by_name.get(name)) is None:
-            raise NotFound(f"get {name}: no such volume")
+            raise _no_such(name)
         return volume
 
     def mountpoint(self, volume: Volume) -> Path:
@@ -142,12 +142,17 @@ class Volumes:
     async def remove(self, name: str, force: bool) -> None:
         """`force` says that it is no error if there is no such volume; one in use is never removed."""
         try:
-            volume = self.find(name)
+            await self._remove(self.find(name))
         except NotFound:
-            if force:
-                return
-            raise
+            if not force:
+                raise
+
+    async def _remove(self, volume: Volume) -> None:
+        """Remove this one, and not another that has come to its name while this waited."""
+        name = volume.name
         async with self._locks.hold(name):
+            if self._by_name.get(name) is not volume:
+                raise _no_such(name)
             if (users := self._users_of(name)) or self._held[name]:
                 raise Conflict(f"remove {name}: volume is in use - [{', '.join(users)}]")
             async with self._going([volume]) as changes:
@@ -159,7 +164,7 @@ class Volumes:
             # A bind mount of a volume is somebody else's data.
             size = 0 if volume.options else await asyncio.to_thread(self._store.size, volume.name)
             with contextlib.suppress(Conflict, NotFound):
-                await self.remove(volume.name, force=False)
+                await self._remove(volume)
                 names.append(volume.name)
                 reclaimed += size
         self._events.publish("volume", "prune", "", {"reclaimed": str(reclaimed)})
@@ -168,14 +173,19 @@ class Volumes:
     @contextlib.asynccontextmanager
     async def going_with(self, record: Container, volumes: bool) -> AsyncIterator[list[Change]]:
         """The changes to commit in the transaction that removes a container, for its unnamed volumes to go as well."""
-        going = []
-        for point in _volume_points(record) if volumes else ():
-            volume = self._by_name.get(point.name)
-            others = [user for user in self._users_of(point.name) if user != record.id]
-            if volume is not None and point.anonymous and not others and not self._held[point.name]:
-                going.append(volume)
-        async with self._going(going) as changes:
-            yield changes
+        names = {point.name for point in _volume_points(record) if volumes and point.anonymous}
+        # Of two containers that go at once the later one sees that it is the last; nobody takes a name anew before
+        # what was on disk is gone.
+        async with self._locks.hold_all(names):
+            going = [
+                volume
+                for name in names
+                if (volume := self._by_name.get(name)) is not None
+                and {record.id}.issuperset(self._users_of(name))
+                and not self._held[name]
+            ]
+            async with self._going(going) as changes:
+                yield changes
 
     @contextlib.asynccontextmanager
     async def _going(self, volumes: list[Volume]) -> AsyncIterator[list[Change]]:
@@ -225,6 +235,12 @@ class Volumes:
             volume = await self._create(volume)
             self._held[volume.name] += 1
             return volume
+
+    def share(self, name: str) -> Volume:
+        """For `Taking`: a volume that another container has, held before anybody can remove it."""
+        volume = self.find(name)
+        self._held[name] += 1
+        return volume
 
     async def draft(self, wish: Wish) -> Volume:
         """For `Taking`: a volume that does not exist yet, with its directory."""
@@ -320,6 +336,10 @@ class Taking:
         self.taken[volume.name] = volume
         return volume
 
+    def share(self, name: str) -> None:
+        self.taken[name] = self._volumes.share(name)
+        self.names.append(name)
+
     @property
     def changes(self) -> list[Change]:
         """To commit together with the container's record."""
@@ -355,6 +375,10 @@ def _draft(wish: Wish) -> Volume:
         labels=labels,
         options=None if wish.options is None else dict(wish.options),
     )
+
+
+def _no_such(name: str) -> NotFound:
+    return NotFound(f"get {name}: no such volume")
 
 
 def _written(volume: Volume) -> Change:
