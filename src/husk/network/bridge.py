@@ -167,7 +167,8 @@ class BridgeDriver:
         """Give a container's sandbox, leased from another driver, an endpoint on this network too."""
         self._require_open()
         await self._make_room(wish)
-        return await self._make(wish, lambda wiring: sandbox.attach(sandbox_path, wiring))
+        wiring = self._wiring(wish)
+        return await self._make(wiring, lambda: sandbox.attach(sandbox_path, wiring))
 
     async def detach(self, lease: Lease) -> None:
         """Take the endpoint from a sandbox that lives on. Safe to call twice."""
@@ -228,6 +229,8 @@ class BridgeDriver:
             await asyncio.wait([self._filling])
         in_the_way = [lease for lease in self._pool if not chosen or wish.fits(lease)]
         for lease in in_the_way if chosen else in_the_way[:1]:
+            if lease not in self._pool:
+                continue  # somebody has taken it while this waited for the one before
             self._pool.remove(lease)
             await asyncio.to_thread(sandbox.abandon, lease.sandbox_path)
             await self.detach(lease)
@@ -243,7 +246,8 @@ class BridgeDriver:
             await self.release(self._pool.popleft())
 
     async def _build_now(self, wish: Wish = ANYTHING) -> Lease:
-        building = self._tasks.spawn(self._build(wish), "build sandbox", awaited=True)
+        # The addresses are taken now: whoever made room for the wish did so for nobody else.
+        building = self._tasks.spawn(self._build(self._wiring(wish)), "build sandbox", awaited=True)
         try:
             return await asyncio.shield(building)
         except asyncio.CancelledError:
@@ -258,13 +262,12 @@ class BridgeDriver:
         if not building.cancelled() and building.exception() is None:
             self._tasks.spawn(self.release(building.result()), "drop sandbox")
 
-    async def _build(self, wish: Wish = ANYTHING) -> Lease:
-        return await self._make(wish, lambda wiring: sandbox.build(self._settings.netns_dir, wiring))
+    async def _build(self, wiring: Wiring) -> Lease:
+        return await self._make(wiring, lambda: sandbox.build(self._settings.netns_dir, wiring))
 
-    async def _make(self, wish: Wish, how: Callable[[Wiring], Lease]) -> Lease:
-        wiring = self._wiring(wish)
+    async def _make(self, wiring: Wiring, how: Callable[[], Lease]) -> Lease:
         try:
-            lease = await asyncio.to_thread(how, wiring)
+            lease = await asyncio.to_thread(how)
         except OSError as error:
             self._release(wiring)
             raise SystemFault(f"network on {self._settings.interface} cannot be set up: {error}") from error
@@ -353,7 +356,7 @@ class BridgeDriver:
     async def _fill(self) -> None:
         try:
             while not self._closing and len(self._pool) < self._settings.warm:
-                self._pool.append(await self._build())
+                self._pool.append(await self._build(self._wiring(ANYTHING)))
         except Unavailable as error:
             log.debug("the pool of warm networks stays smaller: %s", error)
         except SystemFault as error:

@@ -312,6 +312,31 @@ async def test_many_at_once_get_different_addresses(settings):
     assert veths() == set()
 
 
+async def test_a_warm_sandbox_that_is_taken_while_room_is_made_for_its_address_is_in_use(settings):
+    driver = await open_driver(settings._replace(pool6="fd11:22:33::/48", warm=2), None, [])
+    await until(lambda: driver.warm == 2)
+    base = driver.gateway.rpartition(".")[0]
+    # An address of each of the two: the second one is gone when the first has made room.
+    wish = Wish(address=f"{base}.2", address6="fd11:22:33::3")
+    refused, taken = await asyncio.gather(driver.acquire(wish), driver.acquire(), return_exceptions=True)
+    assert isinstance(refused, Forbidden) and refused.message == "Address already in use"
+    assert isinstance(taken, Lease) and taken.ip6_address == "fd11:22:33::3"
+
+
+async def test_room_that_is_made_for_an_address_is_for_nobody_else(settings, monkeypatch):
+    driver = await open_driver(settings._replace(warm=1), None, [])
+    await until(lambda: driver.warm == 1)
+    wanted = driver.gateway.rpartition(".")[0] + ".2"
+    free = driver._free
+
+    def free_and_fill(lease: Lease) -> None:
+        free(lease)
+        driver._refill()  # as another one's acquire does, which may end at any moment
+
+    monkeypatch.setattr(driver, "_free", free_and_fill)
+    assert (await driver.acquire(Wish(address=wanted))).ip_address == wanted
+
+
 async def test_a_full_subnet_says_so_and_recovers(settings):
     driver = await open_driver(settings._replace(pools=(AddressPool("10.9.0.0/30", 30),), warm=2), None, [])
     lease = await driver.acquire()
