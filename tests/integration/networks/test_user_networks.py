@@ -295,6 +295,15 @@ def test_link_local_addresses(net):
     )
 
 
+def test_what_runs_without_a_network_stays_without_one_when_it_is_refused(net):
+    net.run("alone")
+    net.create("extra")
+    net.daemon.docker("network", "disconnect", "bridge", "alone")
+    net.daemon.docker("restart", "-t0", "alone")
+    assert "runs without a network of its own" in refused(net, "network", "connect", "extra", "alone")
+    assert net.inspect("alone", "{{json .NetworkSettings.Networks}}") == "{}"
+
+
 def test_connecting_and_disconnecting_while_it_is_stopped(net):
     net.create("later", "--subnet", "10.218.0.0/24")
     net.daemon.docker("create", "--name", "sleeper", "busybox", "sleep", "1000")

@@ -149,9 +149,11 @@ class Connector:
 
     async def join(self, record: Container, endpoint: Endpoint) -> None:
         """Put a running container on one more network. The caller has it in the record, and saves that."""
-        if not record.sandbox_path:
-            raise Conflict(f"container {record.id} runs without a network of its own: stop it, connect it, start it")
         try:
+            if not record.sandbox_path:
+                raise Conflict(
+                    f"container {record.id} runs without a network of its own: stop it, connect it, start it"
+                )
             await self._connect(record, endpoint)
             await self._set_default_route(record)
             await self._move_ports(record)
