@@ -357,6 +357,15 @@ def test_sharing_the_network_of_a_guest(net):
     assert seen[0] == seen[1]
 
 
+def test_a_guest_shares_its_network_on_though_its_host_has_ended(net):
+    net.run("owner")
+    net.run("guest", "--network", "container:owner")
+    net.daemon.docker("stop", "-t0", "owner")
+    own = net.daemon.docker("exec", "guest", "readlink", "/proc/self/ns/net").stdout
+    command = ["busybox", "readlink", "/proc/self/ns/net"]
+    assert net.daemon.docker("run", "--rm", "--network", "container:guest", *command).stdout == own
+
+
 def test_the_last_addresses_are_not_kept_by_warm_sandboxes(net):
     net.create("tiny", "--subnet", "10.221.0.0/29")
     net.run("first", "--network", "tiny")

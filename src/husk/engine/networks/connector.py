@@ -263,7 +263,10 @@ class Connector:
         if not other.state.running:
             what = f"container {other.name} is {other.state.status}"
             raise Conflict(f"cannot join network namespace of a non running container: {what}")
-        record.sandbox_path = other.sandbox_path or f"/proc/{other.state.pid}/ns/net"
+        # The path that a guest has is that of its host, which may have ended meanwhile.
+        guest = other.host_config.network_mode.startswith("container:")
+        own = "" if guest else other.sandbox_path
+        record.sandbox_path = own or f"/proc/{other.state.pid}/ns/net"
         record.config.hostname, record.config.domainname = other.config.hostname, other.config.domainname
         # The files lie with the one that has the network, if the other is a guest itself.
         owner = other
