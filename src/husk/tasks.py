@@ -26,6 +26,17 @@ class Tasks:
         task.add_done_callback(self._forget if awaited else self._finish)
         return task
 
+    async def to_its_end(self, work: Coroutine[object, object, T], name: str) -> T:
+        """Do work that must not be cut off half-way: a caller who is cancelled meanwhile hears of it afterwards."""
+        task = self.spawn(work, name, awaited=True)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            await asyncio.wait([task])
+            if not task.cancelled() and (error := task.exception()) is not None:
+                log.info("task %s failed when it was not wanted any more: %s", name, error)
+            raise
+
     async def cancel_all(self) -> None:
         """Cancel what still runs and wait until it has ended."""
         running = list(self._running)

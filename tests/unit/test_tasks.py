@@ -76,3 +76,33 @@ async def test_cancelling_waits_until_tasks_have_cleaned_up() -> None:
     await tasks.cancel_all()
     assert cleaned == [1]
     assert task.cancelled()
+
+
+async def test_what_must_not_be_cut_off_is_done_before_its_caller_is_cancelled() -> None:
+    tasks, go_on, seen = Tasks(), asyncio.Event(), []
+
+    async def work() -> None:
+        await go_on.wait()
+        seen.append("done")
+
+    async def caller() -> None:
+        try:
+            await tasks.to_its_end(work(), "work")
+        except asyncio.CancelledError:
+            seen.append("cancelled")
+            raise
+
+    calling = tasks.spawn(caller(), "caller", awaited=True)
+    await asyncio.sleep(0)
+    calling.cancel()
+    await asyncio.sleep(0)
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await calling
+    assert seen == ["done", "cancelled"]
+
+
+async def test_what_must_not_be_cut_off_tells_its_caller_of_its_failure(caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(ValueError, match="broken"):
+        await Tasks().to_its_end(fail(), "work")
+    assert not caplog.records

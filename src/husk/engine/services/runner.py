@@ -1,7 +1,7 @@
 """Who carries a task through its life? Work that takes time, one piece per task at once, beside the reconciler's loop.
 
-Each piece can be cut off anywhere, by a crash or by a newer decision: the task's record and its container say how far
-it came, and `resume` goes on from there.
+Each piece can be cut off anywhere by a crash, and by a newer decision between its steps: the task's record and its
+container say how far it came, and `resume` goes on from there.
 """
 
 import asyncio
@@ -45,6 +45,8 @@ class Runner:
         self._images = images
         self._wake = wake
         self._tasks = Tasks()
+        # What is done with containers: half a container is none that anybody could stop or remove.
+        self._steps = Tasks()
         self._busy: dict[str, asyncio.Task[None]] = {}
         self._launching: set[str] = set()
         self._ending: set[str] = set()
@@ -61,6 +63,7 @@ class Runner:
 
     async def close(self) -> None:
         await self._tasks.cancel_all()
+        await self._steps.join()
 
     # --- pieces of work
 
@@ -121,13 +124,14 @@ class Runner:
             await self._images.pull(config.image, "", "", await self._credentials.of(service), lambda _: None)
         if files := await self._deliveries.deliver(task, words_of(task, service, node)):
             host_config.mounts = [*(host_config.mounts or []), *files]
-        created = await self._containers.create(name, config, host_config, endpoints, "")
+        making = self._containers.create(name, config, host_config, endpoints, "")
+        created = await self._steps.to_its_end(making, f"make {name}")
         return created.container.id
 
     async def _start(self, task: Task, container_id: str) -> None:
         try:
             with contextlib.suppress(NotModified):
-                await self._containers.start(container_id)
+                await self._steps.to_its_end(self._containers.start(container_id), f"start {container_id[:12]}")
         except Exception as error:
             await self.move(task, "failed", "starting", err=_reason(error))
 

@@ -1,0 +1,72 @@
+"""A newer decision cuts the work for a task off between its steps, never in the middle of one."""
+
+import asyncio
+from typing import Any, cast
+from unittest.mock import AsyncMock, Mock
+
+import pytest
+
+from husk.engine.containers.service import Containers, Created
+from husk.engine.services.model import ContainerSpec, Service, ServiceSpec, Task, TaskSpec, TaskStatus
+from husk.engine.services.placement import NodeFacts
+from husk.engine.services.runner import Runner
+from husk.errors import NotFound
+from tests.unit.engine.records import container
+
+
+class SlowContainers:
+    """Containers whose making and starting takes until `go_on`."""
+
+    def __init__(self, slow: str) -> None:
+        self.slow = slow
+        self.log: list[str] = []
+        self.reached, self.go_on = asyncio.Event(), asyncio.Event()
+
+    async def _step(self, name: str) -> None:
+        if name == self.slow:
+            self.reached.set()
+            await self.go_on.wait()
+        self.log.append(name)
+
+    async def create(self, *request: object) -> Created:
+        await self._step("create")
+        return Created(container(), [])
+
+    async def start(self, reference: str) -> None:
+        await self._step("start")
+
+    async def stop(self, *request: object) -> None:
+        await self._step("stop")
+
+    async def remove(self, *request: object) -> None:
+        raise NotFound("No such container")
+
+    def find(self, reference: str) -> Any:
+        raise NotFound("No such container")
+
+
+@pytest.mark.parametrize(("step", "done"), [("create", ["create", "stop"]), ("start", ["create", "start", "stop"])])
+async def test_a_container_is_made_and_started_to_the_end_before_it_is_stopped(step: str, done: list[str]) -> None:
+    containers = SlowContainers(step)
+    runner = Runner(
+        store=AsyncMock(), containers=cast(Containers, containers), images=Mock(), credentials=AsyncMock(),
+        deliveries=AsyncMock(deliver=AsyncMock(return_value=[])), wake=lambda: None,
+    )  # fmt: skip
+    template = TaskSpec(container_spec=ContainerSpec(image="busybox"))
+    spec = ServiceSpec(name="web", task_template=template)
+    service = Service(id="s1", version=1, created_at="", updated_at="", spec=spec)
+    task = Task(
+        id="t1", version=1, created_at="", created_ns=0, updated_at="", service_id="s1", service_name="web", slot=1,
+        node_id="n1", spec=template, spec_version=1, status=TaskStatus(timestamp="", state="pending"),
+    )  # fmt: skip
+    runner.launch(task, service, NodeFacts(id="n1", hostname="alpha"))
+    await containers.reached.wait()
+    runner.end(task)
+    await asyncio.sleep(0)
+    containers.go_on.set()
+    async with asyncio.timeout(10):
+        while runner.busy(task):
+            await asyncio.sleep(0)
+    assert containers.log == done
+    assert task.status.state == "shutdown"
+    await runner.close()
