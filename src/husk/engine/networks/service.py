@@ -31,7 +31,7 @@ from husk.engine.networks.model import (
 )
 from husk.engine.networks.names import NameService
 from husk.engine.networks.requests import check_joinable, check_request
-from husk.errors import Forbidden, HuskError, InvalidParameter, NotFound
+from husk.errors import Conflict, Forbidden, HuskError, InvalidParameter, NotFound
 from husk.network import host, obstacles, sandbox
 from husk.network.bridge import BridgeDriver
 from husk.network.firewall import Firewall
@@ -146,10 +146,13 @@ class Networks:
         self._publish("create", network)
         return network
 
-    async def remove(self, reference: str) -> None:
+    async def remove(self, reference: str, needed: Callable[[Network], bool] = lambda _: False) -> None:
+        """`needed` may know of others than containers who rely on a network: then it stays."""
         async with self._changing:
             live = self._find(reference)
             network = live.record
+            if needed(network):
+                raise Conflict(f"network {network.name} is in use")
             if network.builtin:
                 raise Forbidden(f"{network.name} is a pre-defined network and cannot be removed")
             if live.members:
@@ -177,14 +180,15 @@ class Networks:
         removed = []
         for live in list(self._roster.by_name.values()):
             network = live.record
-            in_use = live.members or needed(network)
-            if network.builtin or network.config_only or in_use or not filters.matches_labels(network.labels):
+            if network.builtin or network.config_only or live.members or not filters.matches_labels(network.labels):
                 continue
             if edge is not None and parse_rfc3339(network.created) > edge:
                 continue
             try:
-                await self.remove(network.id)
+                await self.remove(network.id, needed)
                 removed.append(network.name)
+            except (Conflict, NotFound):
+                continue  # somebody needs it, or has removed it
             except HuskError as error:
                 log.warning("network %s is not pruned: %s", network.name, error.message)
         self._events.publish("network", "prune", "", {"reclaimed": "0"})
