@@ -156,11 +156,15 @@ class Connection(asyncio.Protocol):
         """
         if not self._lost and not self._ended and self._transport.can_write_eof():
             self._transport.write_eof()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(LINGER):
-                    while await self.read():
-                        pass
+            await self.drain()
         self._transport.close()
+
+    async def drain(self) -> None:
+        """Read what the client still sends, for a while, and forget it."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LINGER):
+                while await self.read():
+                    pass
 
     def abort(self) -> None:
         self._transport.abort()
@@ -290,17 +294,22 @@ class _Tail:
         return None
 
 
+def _connection(request: web.Request) -> Connection | None:
+    protocol = request.transport.get_protocol() if request.transport is not None else None
+    return protocol if isinstance(protocol, Connection) else None
+
+
 def held_body(request: web.Request) -> HeldBody | None:
     """The body of this request, if it is one that aiohttp does not see."""
-    connection = request.transport.get_protocol() if request.transport is not None else None
-    return connection.held_body if isinstance(connection, Connection) else None
+    connection = _connection(request)
+    return connection.held_body if connection is not None else None
 
 
 @contextlib.contextmanager
 def outlet_of(request: web.Request) -> Iterator[int | None]:
     """A descriptor of the client's socket for whoever sends the body of the answer, in chunks; None if nobody can."""
-    connection = request.transport.get_protocol() if request.transport is not None else None
-    if not isinstance(connection, Connection) or not connection.is_local or request.version < HttpVersion11:
+    connection = _connection(request)
+    if connection is None or not connection.is_local or request.version < HttpVersion11:
         yield None
         return
     descriptor = connection.duplicate()

@@ -5,7 +5,6 @@ three times; instead the connection shows it a request without a body, and the h
 (`handed_over`). On a connection that this was done with, nothing follows the answer.
 """
 
-import asyncio
 import contextlib
 import os
 import re
@@ -18,8 +17,6 @@ from husk.storage.body import Upload
 
 if TYPE_CHECKING:
     from husk.api.streams import Connection
-
-LINGER = 5.0
 
 _ARCHIVE = re.compile(rb"PUT (?:/v[0-9.]+)?/containers/[^/ ]+/archive\?[^ ]* HTTP/1\.1\r\n")
 _FRAMING = re.compile(
@@ -83,7 +80,4 @@ class HeldBody:
         if self._consumed:
             return
         self._connection.take_input_back()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(LINGER):
-                while await self._connection.read():
-                    pass
+        await self._connection.drain()

@@ -44,9 +44,11 @@ class _Idle:
         """Let it begin; None when it has died."""
         try:
             socket.send_fds(self._line, [work], list(descriptors))
-        except ConnectionError:
+        except BaseException as error:
             self.dismiss()
-            return None
+            if isinstance(error, ConnectionError):
+                return None
+            raise
         self._line.close()
         return self._child
 

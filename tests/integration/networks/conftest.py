@@ -5,6 +5,7 @@ bring programs for it.
 """
 
 import contextlib
+import json
 import random
 import secrets
 import socket
@@ -216,3 +217,21 @@ def aaaa(response: bytes) -> list[str]:
     """The addresses at the end of a response with one record or none."""
     count = int.from_bytes(response[6:8])
     return [socket.inet_ntop(socket.AF_INET6, response[-16:])] if count else []
+
+
+def refused(net: Network, *arguments: str) -> str:
+    done = net.daemon.docker(*arguments, check=False)
+    assert done.returncode != 0
+    return done.stderr.strip()
+
+
+def network(net: Network, name: str) -> dict:
+    return json.loads(net.daemon.docker("network", "inspect", name).stdout)[0]
+
+
+def routes(net: Network, container: str) -> str:
+    return inside(net.sandbox(container), lambda: subprocess.check_output(["busybox", "ip", "route"], text=True))
+
+
+def bridge(net: Network, name: str) -> str:
+    return network(net, name)["Options"].get("com.docker.network.bridge.name") or f"br-{network(net, name)['Id'][:12]}"

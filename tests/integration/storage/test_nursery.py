@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from husk.errors import SystemFault
+from husk.kernel.process import wait_exit
 from husk.storage import forker
 from husk.storage.nursery import Nursery
 from husk.storage.workers import Producer
@@ -99,6 +100,19 @@ async def test_who_is_cancelled_leaves_no_worker(root: Path):
                 for end in (stdin, input_end, output_end):
                     os.close(end)
         assert await look(one, root) == "found"
+
+
+async def test_arguments_that_are_just_short_enough_arrive(root: Path):
+    async with nursery() as one:
+        stdin, stdout = os.open(os.devnull, os.O_RDONLY), os.open(os.devnull, os.O_WRONLY)
+        try:
+            long = "x" * (forker.LARGEST_REQUEST - 100)
+            child = await one.spawn("husk.storage.pack", [long], [stdin, stdout])
+            await wait_exit(child.pidfd)  # it cannot make anything of them
+            child.close()
+        finally:
+            os.close(stdin)
+            os.close(stdout)
 
 
 async def test_arguments_that_are_too_long_are_an_error(root: Path):
