@@ -1,7 +1,7 @@
 """How fast do images and files come and go? Pull, push, save, load, commit, cp and more, beside dockerd and podman.
 
     sudo .venv/bin/python bench/images.py [--engines husk,dockerd,podman] [--rounds 3] [--small]
-    sudo HUSK_BENCH_PEERS=/directory/of/newer/programs .venv/bin/python bench/images.py
+    sudo HUSK_BENCH_PEERS=/tmp/peers/bin .venv/bin/python bench/images.py
 
 The script makes the image itself (`contents`) and puts it into a registry on loopback. Every engine gets directories of
 its own and is gone afterwards. Times are medians of the rounds, taken in turns so that a busy disk is everybody's;

@@ -3,8 +3,9 @@
 dockerd and podman get a mount namespace with a /run of their own, and where the network counts a network namespace:
 bridges, firewall rules and mounts go with their last process. Only cgroups have to be removed by hand.
 
-A second dockerd, newer than the installed one, and a podman can be given by a directory of programs, for instance out
-of another release's packages: HUSK_BENCH_PEERS=/some/directory/bin. The newer dockerd is called `dockerd-new`.
+A second dockerd, newer than the installed one, and a podman can be given by a directory of programs in
+HUSK_BENCH_PEERS. `bench/borrow-peers /tmp/peers` puts both out of Debian unstable into /tmp/peers/bin. The newer
+dockerd is called `dockerd-new`.
 """
 
 import contextlib
