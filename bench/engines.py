@@ -153,6 +153,14 @@ class UnixConnection(http.client.HTTPConnection):
             return response.status, answer
 
 
+def installed(wanted: list[str]) -> list[str]:
+    """Those of the engines that this machine has."""
+    for name in wanted:
+        if not available(name):
+            print(f"# {name} is not installed: left out", file=sys.stderr)
+    return [name for name in wanted if available(name)]
+
+
 @contextlib.contextmanager
 def engines(wanted: list[str], *, network: bool = True, directory: str = "/tmp") -> Iterator[list[Engine]]:
     """The wanted engines that this machine has, running, each with the image; their files are below `directory`.
@@ -165,10 +173,7 @@ def engines(wanted: list[str], *, network: bool = True, directory: str = "/tmp")
     running: list[Engine] = []
     with cgroups_removed():
         try:
-            for name in wanted:
-                if not available(name):
-                    print(f"# {name} is not installed: left out", file=sys.stderr)
-                    continue
+            for name in installed(wanted):
                 home = top / name
                 home.mkdir()
                 running.append(Engine(name, home, *command(name, home, network)))

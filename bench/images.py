@@ -3,26 +3,26 @@
     sudo .venv/bin/python bench/images.py [--engines husk,dockerd,podman] [--rounds 3] [--small]
     sudo HUSK_BENCH_PEERS=/tmp/peers/bin .venv/bin/python bench/images.py
 
-The script makes the image itself (`contents`) and puts it into a registry on loopback. Every engine gets directories of
-its own and is gone afterwards. Times are medians of the rounds, taken in turns so that a busy disk is everybody's;
+The script makes the image itself (`contents`) and puts it into a registry on loopback. For every turn an engine is
+started anew on a file system that was made for it (`disk`), and is gone afterwards. Times are medians of the rounds;
 `x` is how many times as long as Husk the engine took. Behind the comma is the processor time of the engine alone, which
 a busy machine changes less. The first pull of each is not timed: its memory is watched.
 """
 
 import argparse
 import os
-import shutil
 import statistics
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from contents import SMALL_FILES, archive, debian_base, large_file, small_files, tree
-from engines import Engine, engines
+from disk import fresh_disk
+from engines import Engine, engines, installed
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -34,9 +34,10 @@ ALL = "husk,dockerd,dockerd-new,podman"
 class Round:
     """One engine's turn: does everything once and knows what each step took."""
 
-    def __init__(self, engine: Engine, image: str, scratch: Path, megabytes: int) -> None:
+    def __init__(self, engine: Engine, image: str, files: Path, scratch: Path, megabytes: int) -> None:
         self.engine = engine
         self.image = image
+        self.files = files
         self.scratch = scratch
         self.megabytes = megabytes
         self.taken: dict[str, tuple[float, float]] = {}
@@ -53,27 +54,23 @@ class Round:
         self.time("remove", lambda: docker("rmi", image))
         with saved.open("rb") as file:
             self.time("load", lambda: docker("load", "-q", stdin=file.fileno()))
-        docker("rmi", image)
-        saved.unlink()
 
     def containers(self) -> None:
         """Commits and copies; containers are there and, for copies, running before the clock does."""
-        docker, files = self.engine.docker, self.scratch
+        docker, files, scratch = self.engine.docker, self.files, self.scratch
         write = ["dd", "if=/dev/urandom", "of=/written", "bs=1M", f"count={self.megabytes}"]
         docker("run", "--name", "writer", "--net", "none", self.image, *write)
         self.time(f"commit {self.megabytes} MB", lambda: docker("commit", "writer", "committed"))
         docker("rmi", "committed")
         docker("run", "-d", "--name", "target", "--net", "none", self.image, "sleep", "1000")
         self.time(f"cp {self.megabytes} MB in", lambda: docker("cp", str(files / "large"), "target:/large"))
-        self.time(f"cp {self.megabytes} MB out", lambda: docker("cp", "target:/large", str(files / "large.out")))
+        self.time(f"cp {self.megabytes} MB out", lambda: docker("cp", "target:/large", str(scratch / "large.out")))
         self.time("cp tree in", lambda: docker("cp", str(files / "tree"), "target:/tree"))
-        self.time("cp tree out", lambda: docker("cp", f"target:/{SMALL_FILES}", str(files / "tree.out")))
+        self.time("cp tree out", lambda: docker("cp", f"target:/{SMALL_FILES}", str(scratch / "tree.out")))
         docker("exec", "target", "rm", "/large")
         self.time("commit tree", lambda: docker("commit", "target", "committed"))
         docker("rm", "-f", "writer", "target")
         docker("rmi", "committed")
-        (files / "large.out").unlink()
-        shutil.rmtree(files / "tree.out")
 
     def time(self, what: str, work: Callable[[], object]) -> None:
         os.sync()
@@ -100,26 +97,32 @@ def watched_pull(engine: Engine, image: str) -> tuple[float, float]:
     peak = engine.peak()
     done.set()
     watcher.join()
-    engine.docker("rmi", image)
     return peak, max(together)
+
+
+@contextmanager
+def turn(name: str) -> Iterator[tuple[Engine, Path]]:
+    """An engine that has just been started, and a directory on the same new file system."""
+    with fresh_disk(10) as disk, engines([name], network=False, directory=str(disk)) as running:
+        yield running[0], disk
 
 
 Times = dict[str, list[tuple[float, float]]]
 
 
-def report(running: list[Engine], times: dict[str, Times], memory: dict[str, tuple[float, float]]) -> None:
-    print("| what | " + " | ".join(engine.title() for engine in running) + " |")
-    print("| --- |" + " --- |" * len(running))
-    own = running[0].name
+def report(titles: dict[str, str], times: dict[str, Times], memory: dict[str, tuple[float, float]]) -> None:
+    print("| what | " + " | ".join(titles.values()) + " |")
+    print("| --- |" + " --- |" * len(titles))
+    own = next(iter(titles))
     for what in times[own]:
         cells = []
-        for engine in running:
-            seconds, cpu = (statistics.median(column) for column in zip(*times[engine.name][what], strict=True))
+        for name in titles:
+            seconds, cpu = (statistics.median(column) for column in zip(*times[name][what], strict=True))
             base = statistics.median(each[0] for each in times[own][what])
-            ratio = "" if engine.name == own else f" ({seconds / base:.1f}x)"
+            ratio = "" if name == own else f" ({seconds / base:.1f}x)"
             cells.append(f"{seconds:.2f} s{ratio}, {cpu:.2f}")
         print(f"| {what} | " + " | ".join(cells) + " |")
-    cells = [f"{memory[engine.name][0]:.0f} / {memory[engine.name][1]:.0f} MiB" for engine in running]
+    cells = [f"{memory[name][0]:.0f} / {memory[name][1]:.0f} MiB" for name in titles]
     print("| memory in a pull: daemon / all its processes | " + " | ".join(cells) + " |")
 
 
@@ -131,7 +134,7 @@ def main() -> None:
     options = parser.parse_args()
     scale = 10 if options.small else 1
     with ExitStack() as stack:
-        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="husk-bench-", dir="/var/tmp")))
+        files = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="husk-bench-", dir="/var/tmp")))
         registry = stack.enter_context(Registry())
         layers = [
             debian_base(),
@@ -144,20 +147,26 @@ def main() -> None:
         upload(registry, "bench/image", "1", made)
         del layers, made
         image = f"{registry.host}/bench/image:1"
-        (scratch / "large").write_bytes(large_file(200_000_000 // scale))
-        tree(scratch / "tree", 24_000 // scale)
-        running = stack.enter_context(engines(options.engines.split(","), network=False, directory="/var/tmp"))
-        memory = {engine.name: watched_pull(engine, image) for engine in running}
-        times: dict[str, Times] = {engine.name: {} for engine in running}
+        (files / "large").write_bytes(large_file(200_000_000 // scale))
+        tree(files / "tree", 24_000 // scale)
+        titles: dict[str, str] = {}
+        memory: dict[str, tuple[float, float]] = {}
+        for name in installed(options.engines.split(",")):
+            with turn(name) as (engine, _):
+                titles[name] = engine.title()
+                memory[name] = watched_pull(engine, image)
+        times: dict[str, Times] = {name: {} for name in titles}
         for number in range(options.rounds):
-            for engine in running if number % 2 == 0 else reversed(running):
-                with Registry() as other:
-                    turn = Round(engine, image, scratch, 200 // scale)
-                    turn.run(f"{other.host}/copy:{number}")
-                for what, taken in turn.taken.items():
-                    times[engine.name].setdefault(what, []).append(taken)
-                print(f"# round {number + 1} {engine.name}:", *(f"{w} {s:.2f}" for w, (s, _) in turn.taken.items()))
-        report(running, times, memory)
+            for name in titles if number % 2 == 0 else reversed(titles):
+                with turn(name) as (engine, scratch), Registry() as other:
+                    done = Round(engine, image, files, scratch, 200 // scale)
+                    done.run(f"{other.host}/copy:{number}")
+                for what, taken in done.taken.items():
+                    times[name].setdefault(what, []).append(taken)
+                print(
+                    f"# round {number + 1} {name}:", *(f"{w} {s:.2f}" for w, (s, _) in done.taken.items()), flush=True
+                )
+        report(titles, times, memory)
 
 
 if __name__ == "__main__":

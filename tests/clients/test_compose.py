@@ -300,7 +300,9 @@ def test_events_and_ls_tell_about_the_project(project: Project) -> None:
     with project.process("events", "--json") as events:
         assert events.stdout is not None
         stream = events.stdout
-        reader = threading.Thread(target=lambda: seen.extend(json.loads(line) for line in stream if line.strip()))
+        reader = threading.Thread(
+            daemon=True, target=lambda: seen.extend(json.loads(line) for line in stream if line.strip())
+        )
         reader.start()
 
         # Nothing tells that the stream is open: make events until those of one container have come.

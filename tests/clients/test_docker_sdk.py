@@ -111,7 +111,9 @@ def test_a_detached_run_lives_its_life(client: Any) -> None:
 def test_wait_and_its_conditions(client: Any) -> None:
     container = client.containers.create("busybox", ["sh", "-c", "exit 5"])
     results: list[Any] = []
-    waiting = threading.Thread(target=lambda: results.append(container.wait(condition="not-running", timeout=30)))
+    waiting = threading.Thread(
+        daemon=True, target=lambda: results.append(container.wait(condition="not-running", timeout=30))
+    )
     waiting.start()
     # Nothing tells that the daemon has the wait; it must be right whichever of the two comes first.
     container.start()
@@ -355,7 +357,7 @@ def test_events(client: Any) -> None:
     since = time.time()
     seen: list[dict[str, Any]] = []
     live = client.events(decode=True, filters={"type": "container"})
-    reader = threading.Thread(target=lambda: seen.extend(live))
+    reader = threading.Thread(daemon=True, target=lambda: seen.extend(live))
     reader.start()
     container: Container = client.containers.run("busybox", ["true"], detach=True)
     container.wait()

@@ -216,7 +216,7 @@ def at_random(daemon: Daemon, work: Callable[[int], object], threads: int = 4) -
                 work(number)
             rounds[0] += 1
 
-    workers = [threading.Thread(target=repeat, args=(number,)) for number in range(threads)]
+    workers = [threading.Thread(daemon=True, target=repeat, args=(number,)) for number in range(threads)]
     for worker in workers:
         worker.start()
     try:

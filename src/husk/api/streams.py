@@ -105,6 +105,19 @@ class Connection(asyncio.Protocol):
             self._transport.resume_reading()
         return data
 
+    def begun_input(self) -> bytes:
+        """What has come and was not read yet; it stays."""
+        if len(self._input) > 1:
+            self._input = deque([b"".join(self._input)])
+        return self._input[0] if self._input else b""
+
+    async def more_input(self) -> bool:
+        """Wait until more has come; False when the client sends no more."""
+        if not self._ended:
+            self._readable.clear()
+            await self._readable.wait()
+        return not self._ended
+
     def let_go_of_input(self) -> tuple[int, bytes]:
         """Read no more. (a descriptor of the socket for whoever reads on, and closes it; what was read before)"""
         if not self._reading_paused and not self._ended:

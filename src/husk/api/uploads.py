@@ -5,6 +5,7 @@ three times; instead the connection shows it a request without a body, and the h
 (`handed_over`). On a connection that this was done with, nothing follows the answer.
 """
 
+import asyncio
 import contextlib
 import os
 import re
@@ -13,11 +14,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from aiohttp import web
 
-from husk.storage.body import Upload
+from husk.storage.body import Upload, whole_body
 
 if TYPE_CHECKING:
     from husk.api.streams import Connection
 
+# Seconds that a client may take between the head of its request and the end of a small body.
+_AT_ONCE = 0.01
 _ARCHIVE = re.compile(rb"PUT (?:/v[0-9.]+)?/containers/[^/ ]+/archive\?[^ ]* HTTP/1\.1\r\n")
 _FRAMING = re.compile(
     rb"\r\n(transfer-encoding|content-length|expect)[ \t]*:[ \t]*([^\r\n]*?)[ \t]*(?=\r\n)", re.IGNORECASE
@@ -58,6 +61,20 @@ class HeldBody:
         self._connection = connection
         self._length = length
         self._consumed = False
+
+    async def small(self, largest: int) -> bytes | None:
+        """All of it, if it is small and comes at once. It can still be handed over."""
+        if self._length is not None and self._length > largest:
+            return None
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_AT_ONCE):
+                # In chunks it takes more bytes than it has.
+                while len(begun := self._connection.begun_input()) <= 2 * largest:
+                    if (whole := whole_body(begun, self._length)) is not None:
+                        return whole
+                    if not await self._connection.more_input():
+                        break
+        return None
 
     @contextlib.contextmanager
     def handed_over(self) -> Iterator[Upload]:

@@ -5,10 +5,11 @@ kernel's answer for the root alone is the answer for the container. In all other
 container's own view (`pack`), which also has the time to wait for somebody's network file system.
 """
 
+import contextlib
 import errno
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from husk.kernel.rooted import open_beneath
@@ -20,44 +21,64 @@ def look(root: Path, mount_points: Iterable[str], path: str, cached: bool = Fals
 
     With `cached` it asks no disk: BlockingIOError if it would have to.
     """
+    with opened(root, mount_points, path, cached) as found:
+        return None if found is None else file_status(path, os.fstat(found))
+
+
+@contextlib.contextmanager
+def opened(root: Path, mount_points: Iterable[str], path: str, cached: bool = False) -> Iterator[int | None]:
+    """What `path` names, open by name only (O_PATH) while this lasts, and no link; otherwise as `look`."""
     top = os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        if any(_may_hide(top, point, path, cached) for point in mount_points):
-            return None
-        return _look_at(top, path, cached)
+        found = _find(top, mount_points, path, cached)
     finally:
         os.close(top)
+    try:
+        yield found
+    finally:
+        if found is not None:
+            os.close(found)
 
 
-def _may_hide(top: int, point: str, path: str, cached: bool) -> bool:
-    """Whether `path` may be behind, or on the way to, what is mounted on `point`."""
-    place, wanted = _parts(point), _parts(path)
-    shorter = min(len(place), len(wanted))
-    if place[:shorter] == wanted[:shorter]:
-        return True
+def _find(top: int, mount_points: Iterable[str], path: str, cached: bool) -> int | None:
+    wanted = parts(path)
+    above_mounts = False
+    for point in mount_points:
+        place = parts(point)
+        if place == wanted[: len(place)]:
+            return None
+        if wanted == place[: len(wanted)]:
+            above_mounts = True
+        if _may_be_elsewhere(top, place, cached):
+            return None
+    try:
+        found = open_beneath(top, "./" + path.lstrip("/"), os.O_PATH | os.O_NOFOLLOW, cached)
+    except BlockingIOError:
+        raise
+    except FileNotFoundError:
+        if above_mounts:
+            return None  # it is made when that is mounted
+        raise
+    except OSError:
+        return None  # a link, or something that the worker has the words for
+    if stat.S_ISLNK(os.fstat(found).st_mode):
+        os.close(found)
+        return None
+    return found
+
+
+def _may_be_elsewhere(top: int, place: list[str], cached: bool) -> bool:
+    """Whether a link may lead what is mounted on `place` to somewhere else."""
     try:
         os.close(open_beneath(top, "/".join(place), os.O_PATH, cached))
     except BlockingIOError:
         raise
     except OSError as error:
-        # A link leads the mount to another place; where nothing is yet, it will be where its name says.
+        # Where nothing is yet, it will be where its name says.
         return error.errno not in (errno.ENOENT, errno.ENOTDIR)
     return False
 
 
-def _look_at(top: int, path: str, cached: bool) -> FileStatus | None:
-    try:
-        found = open_beneath(top, "./" + path.lstrip("/"), os.O_PATH | os.O_NOFOLLOW, cached)
-    except (FileNotFoundError, BlockingIOError):
-        raise
-    except OSError:
-        return None  # a link, or something that the worker has the words for
-    try:
-        status = os.fstat(found)
-    finally:
-        os.close(found)
-    return None if stat.S_ISLNK(status.st_mode) else file_status(path, status)
-
-
-def _parts(path: str) -> list[str]:
+def parts(path: str) -> list[str]:
+    """The names on the way to `path`."""
     return [part for part in path.split("/") if part not in ("", ".")]

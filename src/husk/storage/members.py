@@ -81,6 +81,14 @@ class Members:
         """An empty file that is on no disk: a mark."""
         self._head(tarfile.TarInfo(name))
 
+    def add_data(self, name: str, data: bytes, status: os.stat_result) -> None:
+        """A regular file that was read already, with all there is to tell about it in `status`."""
+        member = _described(name, status)
+        member.size = len(data)
+        self._head(member)
+        self._out.write(data)
+        self._out.write(bytes(-len(data) % _BLOCK))
+
     def add(self, name: str, path: bytes, status: os.stat_result) -> None:
         """Write the file at `path` as `name`; nothing for a socket, which no archive holds, and what has vanished."""
         member = self._member(name, path, status)
@@ -102,10 +110,7 @@ class Members:
         self._out.write(plain_header(member) or member.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape"))
 
     def _member(self, name: str, path: bytes, status: os.stat_result) -> tarfile.TarInfo | None:
-        member = tarfile.TarInfo(name)
-        member.mode = stat.S_IMODE(status.st_mode)
-        member.uid, member.gid = status.st_uid, status.st_gid
-        member.mtime = int(status.st_mtime)
+        member = _described(name, status)
         kind = stat.S_IFMT(status.st_mode)
         try:
             if kind == stat.S_IFREG:
@@ -159,6 +164,14 @@ class Members:
             self._out.write(bytes(count))
             left -= count
         return True
+
+
+def _described(name: str, status: os.stat_result) -> tarfile.TarInfo:
+    member = tarfile.TarInfo(name)
+    member.mode = stat.S_IMODE(status.st_mode)
+    member.uid, member.gid = status.st_uid, status.st_gid
+    member.mtime = int(status.st_mtime)
+    return member
 
 
 def plain_header(member: tarfile.TarInfo) -> bytes:

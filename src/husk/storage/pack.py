@@ -23,7 +23,7 @@ from husk.storage.members import BUFFER, Members, pipe_to, tar_to
 from husk.storage.outlet import Outlet
 
 # What dockerd's archives carry: more would be somebody's labels that mean nothing elsewhere.
-_XATTRS = frozenset({"security.capability"})
+XATTRS = frozenset({"security.capability"})
 
 
 class PackJob(TypedDict):
@@ -76,10 +76,10 @@ def _archive(as_answer: bool) -> Iterator[Members]:
         if not os.read(0, 1):
             raise SystemExit  # nobody wants it any more
         outlet = Outlet(1)
-        with tar_to(outlet, _XATTRS, outlet.hand_over) as members:
+        with tar_to(outlet, XATTRS, outlet.hand_over) as members:
             yield members
     else:
-        with open(1, "wb", buffering=BUFFER, closefd=False) as out, tar_to(out, _XATTRS, pipe_to(1)) as members:
+        with open(1, "wb", buffering=BUFFER, closefd=False) as out, tar_to(out, XATTRS, pipe_to(1)) as members:
             yield members
 
 

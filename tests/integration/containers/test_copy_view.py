@@ -162,7 +162,7 @@ def test_copies_at_once(daemon: Daemon):
     def one(number: int) -> None:
         answers.append(put(daemon, "box", "/tmp", tar(file(f"f{number}", b"x"))).status)
 
-    threads = [threading.Thread(target=one, args=(number,)) for number in range(8)]
+    threads = [threading.Thread(daemon=True, target=one, args=(number,)) for number in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:

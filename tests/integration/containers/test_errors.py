@@ -399,7 +399,7 @@ def test_a_crowd_of_clients(daemon: Daemon):
             if (status := daemon.http("GET", "/containers/json?all=1").status) != 200:
                 wrong.append(status)
 
-    threads = [threading.Thread(target=ask) for _ in range(10)]
+    threads = [threading.Thread(daemon=True, target=ask) for _ in range(10)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -31,7 +31,7 @@ class Receiver:
         stream = channel.type == socket.SOCK_STREAM
         if stream:
             channel.listen()
-        self._thread = threading.Thread(target=self._accept if stream else self._receive)
+        self._thread = threading.Thread(daemon=True, target=self._accept if stream else self._receive)
         self._thread.start()
 
     @property

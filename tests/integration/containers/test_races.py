@@ -53,7 +53,7 @@ def test_creations_with_one_name_at_once(daemon: Daemon):
 def test_a_forced_removal_wins_against_a_start(daemon: Daemon):
     for _ in range(5):
         container = create(daemon)
-        starting = threading.Thread(target=post, args=(daemon, container, "start"))
+        starting = threading.Thread(daemon=True, target=post, args=(daemon, container, "start"))
         starting.start()
         assert daemon.http("DELETE", f"/containers/{container}?force=1").status == 204
         starting.join()

@@ -79,7 +79,7 @@ def test_a_refusal_reaches_a_client_that_still_sends(daemon: Daemon, target: str
                     client.socket.sendall(chunk(bytes(500_000)))
                 client.socket.sendall(b"0\r\n\r\n")
 
-        sender = threading.Thread(target=send)
+        sender = threading.Thread(daemon=True, target=send)
         sender.start()
         try:
             head = client.head()

@@ -44,7 +44,7 @@ def crash_during(daemon: Daemon, work: Callable[[], object], longest: float = LO
             work()
             acknowledged.append(True)
 
-    worker = threading.Thread(target=attempt)
+    worker = threading.Thread(daemon=True, target=attempt)
     worker.start()
     threading.Event().wait(random.uniform(0, longest))
     done = bool(acknowledged)

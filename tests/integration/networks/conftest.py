@@ -166,7 +166,7 @@ def serving(namespace: Path | None, port: int, kind: int = socket.SOCK_STREAM, a
                     _, peer = server.recvfrom(100)
                     server.sendto(peer[0].encode(), peer)
 
-    thread = threading.Thread(target=serve)
+    thread = threading.Thread(daemon=True, target=serve)
     thread.start()
     try:
         yield

@@ -93,7 +93,7 @@ def upstream(answer: Callable[[dns.Query, bytes, bool], bytes | None]) -> Iterat
                     if response := answer(dns.parse(data), data, True):
                         channel.sendall(len(response).to_bytes(2) + response)
 
-    threads = [threading.Thread(target=work) for work in (serve_datagrams, serve_streams)]
+    threads = [threading.Thread(daemon=True, target=work) for work in (serve_datagrams, serve_streams)]
     for thread in threads:
         thread.start()
     try:
@@ -336,7 +336,7 @@ def test_many_questions_at_once(net):
         sandbox = net.sandbox("asker")
         found: list[list[str]] = []
         threads = [
-            threading.Thread(target=lambda n=n: found.append(addresses(ask(sandbox, f"n{n}.example"))))
+            threading.Thread(daemon=True, target=lambda n=n: found.append(addresses(ask(sandbox, f"n{n}.example"))))
             for n in range(50)
         ]
         for thread in threads:

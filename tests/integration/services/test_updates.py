@@ -160,7 +160,7 @@ def test_nobody_notices_an_update_that_starts_first(swarm: Swarm) -> None:
             answers.append(answer())
 
     until(lambda: answer() == "fine\n", "it is reached")
-    asking = threading.Thread(target=ask)
+    asking = threading.Thread(daemon=True, target=ask)
     asking.start()
     try:
         for number in range(2):

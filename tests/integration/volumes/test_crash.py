@@ -92,7 +92,7 @@ def test_a_crash_while_containers_with_volumes_come_and_go(fresh_daemon: Daemon)
                 daemon.http("DELETE", f"/containers/{container}?v=1")
 
     for moment in (0.05, 0.11, 0.17, 0.23, 0.31):
-        threads = [threading.Thread(target=churn) for _ in range(3)]
+        threads = [threading.Thread(daemon=True, target=churn) for _ in range(3)]
         for thread in threads:
             thread.start()
         time.sleep(moment)  # the moment is what is tested, not something that is waited for

@@ -34,10 +34,12 @@ def test_a_path_without_links_and_mounts_is_told_as_a_worker_tells_it(root: Path
     assert found == describe(f"{root}{path}")
 
 
-def test_the_root_itself_is_told_if_nothing_is_mounted(root: Path):
-    found = look(root, [], "/")
+@pytest.mark.parametrize("mount_points", [[], ["/data", "/etc/hosts"]])
+def test_what_is_mounted_in_a_directory_does_not_change_it(root: Path, mount_points: list[str]):
+    found = look(root, mount_points, "/")
     assert found is not None
     assert (found["name"], stat.S_ISDIR(found["mode"])) == ("/", True)
+    assert look(root, mount_points, "/etc") == describe(f"{root}/etc")
 
 
 @pytest.mark.parametrize("path", ["/none", "/etc/none", "/none/deeper", "/data2"])
@@ -51,7 +53,7 @@ def test_behind_a_link_a_worker_must_look(root: Path, path: str):
     assert look(root, [], path) is None
 
 
-@pytest.mark.parametrize("path", ["/data", "/data/", "/data/x", "/not", "/not/yet", "/not/yet/made/x", "/"])
+@pytest.mark.parametrize("path", ["/data", "/data/", "/data/x", "/not", "/not/yet", "/not/yet/made/x"])
 def test_where_something_is_mounted_a_worker_must_look(root: Path, path: str):
     assert look(root, ["/data/", "/not/yet/made"], path) is None
 

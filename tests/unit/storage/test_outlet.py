@@ -23,7 +23,7 @@ class Client:
         self._ours.setblocking(False)
         self.outlet = Outlet(self._ours.fileno())
         self._received = b""
-        self._reader = threading.Thread(target=self._read, args=[theirs])
+        self._reader = threading.Thread(daemon=True, target=self._read, args=[theirs])
         self._reader.start()
 
     def _read(self, end: socket.socket) -> None:
@@ -33,6 +33,7 @@ class Client:
 
     def body(self) -> bytes:
         """All of it, when nothing more comes."""
+        self._ours.setblocking(True)
         self._ours.sendall(b"0\r\n\r\n")
         self._ours.close()
         self._reader.join()

@@ -9,9 +9,11 @@ from husk.api.call import Call
 from husk.api.router import read, stream
 from husk.api.streams import all_sent, closing, held_body, outlet_of
 from husk.api.types.container_files import Change, PathStat
+from husk.api.uploads import HeldBody
 from husk.api.views.container_files import path_stat
-from husk.engine.containers.copy import Archive
+from husk.engine.containers.copy import Archive, SmallArchive
 from husk.gojson import encode
+from husk.storage.small import LARGEST_ARCHIVE
 
 TAR = "application/x-tar"
 _STAT_HEADER = "X-Docker-Container-Path-Stat"
@@ -26,11 +28,16 @@ async def get_archive(call: Call) -> web.StreamResponse:
     with outlet_of(call.request) as outlet:
         async with call.engine.copier.read(call.argument, call.text("path"), outlet) as archive:
             assert archive.status is not None
+            if isinstance(archive, SmallArchive):
+                headers = {"Content-Type": TAR, **call.headers, **_stat_header(path_stat(archive.status))}
+                return web.Response(body=archive.data, headers=headers)
             return await _send(call, archive, outlet, TAR, _stat_header(path_stat(archive.status)))
 
 
 async def put_archive(call: Call) -> web.StreamResponse:
     held = held_body(call.request)
+    if held is not None and await _put_small(call, held):
+        return call.empty(200)
     with contextlib.nullcontext(call.request.content.iter_any()) if held is None else held.handed_over() as archive:
         await call.engine.copier.write(
             call.argument,
@@ -42,6 +49,18 @@ async def put_archive(call: Call) -> web.StreamResponse:
     if held is not None:
         held.consumed()
     return call.empty(200)
+
+
+async def _put_small(call: Call, held: HeldBody) -> bool:
+    archive = await held.small(LARGEST_ARCHIVE)
+    if archive is None:
+        return False
+    done = await call.engine.copier.write_small(
+        call.argument, call.text("path"), archive, as_user=call.flag("copyUIDGID")
+    )
+    if done:
+        held.consumed()
+    return done
 
 
 async def changes(call: Call) -> web.StreamResponse:

@@ -1,4 +1,5 @@
-"""How do files get into and out of a container? Workers do it, inside the container's own view.
+"""How do files get into and out of a container? Workers do it, inside the container's own view, unless it is one small
+file and nothing of that view makes a difference.
 
 A copy sees the container as dockerd's does: its root file system with bind mounts and volumes in their places, whether
 it runs or not. Data goes through a pipe at the speed of the slower side; the daemon holds a piece at a time.
@@ -11,7 +12,7 @@ import posixpath
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import NamedTuple, NoReturn, TypeVar
 
 from husk.engine.containers.index import Index, Instance
 from husk.engine.containers.model import Container
@@ -27,9 +28,13 @@ from husk.storage.look import look
 from husk.storage.nursery import Nursery
 from husk.storage.pack import FileStatus, PackJob
 from husk.storage.put import PutJob
+from husk.storage.small import put_small, read_small
 from husk.storage.workers import Producer, Worker, WorkerDied
+from husk.tasks import Tasks
 
 Publish = Callable[[Container, str], None]
+T = TypeVar("T")
+Ask = Callable[[Path, list[str], str, bool], T | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +62,24 @@ class Archive:
             raise SystemFault("reading the container's files failed: see the daemon's log")
 
 
+class SmallArchive(NamedTuple):
+    """A whole tar with one small file in it."""
+
+    status: FileStatus
+    data: bytes
+
+
+class _Place(NamedTuple):
+    """A path of a container whose root is mounted: as it was asked for, and made plain."""
+
+    instance: Instance
+    reference: str
+    root: Path
+    binds: list[Bind]
+    path: str
+    clean: str
+
+
 class Copier:
     def __init__(self, index: Index, places: Places, roots: Roots, nursery: Nursery, publish: Publish) -> None:
         self._index = index
@@ -64,28 +87,29 @@ class Copier:
         self._roots = roots
         self._nursery = nursery
         self._publish = publish
+        self._writes = Tasks()
 
     async def status(self, reference: str, path: str) -> FileStatus:
         """What `path` names inside the container."""
-        instance = self._index.find(reference)
-        async with self._roots.mounted(instance) as root:
-            points = [item["target"] for item in self._binds(instance.record)]
-            try:
-                status = await _look(root, points, clean_path(path))
-            except FileNotFoundError:
-                self._fail(instance, "missing", path, reference)
+        async with self._at(reference, path) as place:
+            status = await self._without_worker(look, place)
             if status is not None:
                 return status
-        async with self._pack(reference, path, only_status=True) as (_, status):
-            return status
+            async with self._pack(place, only_status=True) as (_, status):
+                return status
 
     @contextlib.asynccontextmanager
-    async def read(self, reference: str, path: str, outlet: int | None = None) -> AsyncIterator[Archive]:
-        """The file or directory as a tar."""
-        record = self._index.find(reference).record
-        async with self._pack(reference, path, outlet=outlet) as (worker, status):
-            self._publish(record, "archive-path")
-            yield Archive(worker, status)
+    async def read(self, reference: str, path: str, outlet: int | None = None) -> AsyncIterator[Archive | SmallArchive]:
+        """The file or directory as a tar; that of a small file is here at once, where no worker is needed for it."""
+        async with self._at(reference, path) as place:
+            small = await self._without_worker(read_small, place)
+            if small is not None:
+                self._publish(place.instance.record, "archive-path")
+                yield SmallArchive(*small)
+                return
+            async with self._pack(place, outlet=outlet) as (worker, status):
+                self._publish(place.instance.record, "archive-path")
+                yield Archive(worker, status)
 
     @contextlib.asynccontextmanager
     async def export(self, reference: str, outlet: int | None = None) -> AsyncIterator[Archive]:
@@ -98,6 +122,24 @@ class Copier:
                 yield Archive(worker)
             finally:
                 worker.stop()
+
+    async def write_small(self, reference: str, path: str, archive: bytes, *, as_user: bool) -> bool:
+        """As `write`, for an archive with nothing but a small file in it; False if it must be written by `write`."""
+        async with self._at(reference, path) as place:
+            record = place.instance.record
+            if record.host_config.readonly_rootfs:
+                return False
+            owner = _owner(record, place.root) if as_user and record.config.user else None
+            points = [item["target"] for item in place.binds]
+            try:
+                # The root must stay until the file is there, also if the client goes away.
+                putting = asyncio.to_thread(put_small, place.root, points, place.clean, archive, owner)
+                done = await self._writes.to_its_end(putting, f"write a file to {record.id[:12]}")
+            except FileNotFoundError:
+                self._fail(place.instance, "missing", path, reference)
+        if done:
+            self._publish(record, "extract-to-dir")
+        return done
 
     async def write(
         self, reference: str, path: str, archive: AsyncIterator[bytes] | Upload, *, keep_kinds: bool, as_user: bool
@@ -134,20 +176,34 @@ class Copier:
         self._publish(record, "extract-to-dir")
 
     @contextlib.asynccontextmanager
-    async def _pack(
-        self, reference: str, path: str, only_status: bool = False, outlet: int | None = None
-    ) -> AsyncIterator[tuple[Producer, FileStatus]]:
+    async def _at(self, reference: str, path: str) -> AsyncIterator[_Place]:
         instance = self._index.find(reference)
         async with self._roots.mounted(instance) as root:
-            binds = self._binds(instance.record)
-            worker = await self._start_packing(root, binds, clean_path(path), only_status, outlet)
+            yield _Place(instance, reference, root, self._binds(instance.record), path, clean_path(path))
+
+    async def _without_worker(self, ask: Ask[T], place: _Place) -> T | None:
+        """What can be told of the path from here: at once if no disk must be asked, else in a thread."""
+        points = [item["target"] for item in place.binds]
+        try:
             try:
-                outcome = await worker.line()
-                if not outcome.startswith("found "):
-                    self._fail(instance, outcome, path, reference)
-                yield worker, json.loads(outcome.removeprefix("found "))
-            finally:
-                worker.stop()
+                return ask(place.root, points, place.clean, True)
+            except BlockingIOError:
+                return await asyncio.to_thread(ask, place.root, points, place.clean, False)
+        except FileNotFoundError:
+            self._fail(place.instance, "missing", place.path, place.reference)
+
+    @contextlib.asynccontextmanager
+    async def _pack(
+        self, place: _Place, only_status: bool = False, outlet: int | None = None
+    ) -> AsyncIterator[tuple[Producer, FileStatus]]:
+        worker = await self._start_packing(place.root, place.binds, place.clean, only_status, outlet)
+        try:
+            outcome = await worker.line()
+            if not outcome.startswith("found "):
+                self._fail(place.instance, outcome, place.path, place.reference)
+            yield worker, json.loads(outcome.removeprefix("found "))
+        finally:
+            worker.stop()
 
     async def _start_packing(
         self, root: Path, binds: list[Bind], path: str, only_status: bool = False, outlet: int | None = None
@@ -186,13 +242,6 @@ class Copier:
             if target not in taken and source.exists():
                 binds.append(Bind(source=str(source), target=target, readonly=False))
         return binds
-
-
-async def _look(root: Path, mount_points: list[str], path: str) -> FileStatus | None:
-    try:
-        return look(root, mount_points, path, cached=True)
-    except BlockingIOError:
-        return await asyncio.to_thread(look, root, mount_points, path)
 
 
 def clean_path(path: str) -> str:

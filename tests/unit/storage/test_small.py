@@ -1,0 +1,199 @@
+"""A small file goes in and out without a worker, exactly as with one; everything else is left to the worker."""
+
+import fcntl
+import io
+import os
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from husk.kernel.page_cache import is_cached
+from husk.storage.small import put_small, read_small
+
+MOUNTS = ["/data", "/etc/hosts", "/not/yet/made"]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "root"
+    (root / "etc").mkdir(parents=True)
+    (root / "data").mkdir()
+    (root / "etc/hosts").write_text("hosts")
+    (root / "etc/file").write_text("content")
+    (root / "etc/link").symlink_to("file")
+    (root / "out").symlink_to(tmp_path)
+    (tmp_path / "secret").write_text("secret")
+    return root
+
+
+def archive(*members: tuple[tarfile.TarInfo, bytes]) -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as tar:
+        for member, data in members:
+            member.size = len(data)
+            tar.addfile(member, io.BytesIO(data))
+    return out.getvalue()
+
+
+def file_named(name: str, data: bytes = b"new", **fields: object) -> bytes:
+    member = tarfile.TarInfo(name)
+    for field, value in fields.items():
+        setattr(member, field, value)
+    return archive((member, data))
+
+
+def test_a_small_file_as_a_tar(root: Path):
+    os.chmod(root / "etc/file", 0o4751)
+    os.utime(root / "etc/file", (1_000_000_000, 1_000_000_000))
+    found = read_small(root, MOUNTS, "/etc/file")
+    assert found is not None
+    status, data = found
+    assert (status["name"], status["size"], status["link"]) == ("file", 7, "")
+    with tarfile.open(fileobj=io.BytesIO(data)) as tar:
+        (member,) = tar.getmembers()
+        reader = tar.extractfile(member)
+        assert reader is not None
+        assert reader.read() == b"content"
+    assert (member.name, member.mode, member.mtime, member.uid) == ("file", 0o4751, 1_000_000_000, 0)
+
+
+@pytest.mark.parametrize("size", [0, 1, 511, 512, 513, 1 << 16])
+def test_sizes(root: Path, size: int):
+    (root / "sized").write_bytes(b"x" * size)
+    found = read_small(root, [], "/sized")
+    assert found is not None
+    assert len(found[1]) % 512 == 0
+    with tarfile.open(fileobj=io.BytesIO(found[1])) as tar:
+        assert [member.size for member in tar] == [size]
+
+
+@pytest.mark.parametrize(
+    "path", ["/etc", "/etc/link", "/etc/hosts", "/out/secret", "/data/x", "/etc/file/", "/not/yet"]
+)
+def test_what_a_worker_must_read(root: Path, path: str):
+    assert read_small(root, MOUNTS, path) is None
+
+
+def test_a_large_file_and_one_with_capabilities_are_the_workers(root: Path):
+    (root / "large").write_bytes(bytes((1 << 16) + 1))
+    assert read_small(root, [], "/large") is None
+    os.setxattr(root / "etc/file", "security.capability", bytes.fromhex("0100000202000000000000000000000000000000"))
+    assert read_small(root, [], "/etc/file") is None
+
+
+def test_nothing_to_read(root: Path):
+    with pytest.raises(FileNotFoundError):
+        read_small(root, MOUNTS, "/etc/none")
+
+
+def test_nobody_waits_for_a_file_that_somebody_has_a_lease_on(root: Path):
+    with (root / "etc/file").open("r+b") as file:
+        fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+        fcntl.fcntl(file, fcntl.F_SETSIG, 23)  # SIGURG, which nobody minds
+        assert read_small(root, [], "/etc/file") is None
+        fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+
+
+def test_a_file_that_is_not_in_memory_is_not_waited_for(root: Path):
+    with (root / "etc/file").open("rb") as file:
+        os.fsync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        if is_cached(file.fileno(), 7):
+            pytest.skip("this file system keeps all in memory")
+        with pytest.raises(BlockingIOError):
+            read_small(root, [], "/etc/file", cached=True)
+        assert read_small(root, [], "/etc/file") is not None
+        assert is_cached(file.fileno(), 7)
+        assert read_small(root, [], "/etc/file", cached=True) is not None
+
+
+def test_an_empty_file_is_always_in_memory(root: Path):
+    (root / "empty").touch()
+    with (root / "empty").open("rb") as file:
+        assert is_cached(file.fileno(), 0)
+
+
+def test_what_cannot_be_mapped_is_not_known_to_be_in_memory():
+    reader, writer = os.pipe()
+    try:
+        assert not is_cached(reader, 10)
+    finally:
+        os.close(reader)
+        os.close(writer)
+
+
+def test_a_file_goes_in_with_all_that_the_archive_says(root: Path):
+    assert put_small(root, MOUNTS, "/etc", file_named("./new", mode=0o6711, uid=7, gid=8, mtime=1_000_000_000))
+    status = (root / "etc/new").stat()
+    assert (root / "etc/new").read_bytes() == b"new"
+    assert (status.st_mode & 0o7777, status.st_uid, status.st_gid) == (0o6711, 7, 8)
+    assert status.st_mtime == 1_000_000_000
+
+
+def test_a_file_goes_to_the_owner_that_is_wanted(root: Path):
+    assert put_small(root, [], "/", file_named("new", uid=7, gid=8), [1, 2])
+    assert ((root / "new").stat().st_uid, (root / "new").stat().st_gid) == (1, 2)
+
+
+def test_a_file_replaces_another_and_leaves_its_other_names_alone(root: Path):
+    os.link(root / "etc/file", root / "other")
+    assert put_small(root, MOUNTS, "/etc/.", file_named("file"))
+    assert (root / "etc/file").read_bytes() == b"new"
+    assert (root / "other").read_bytes() == b"content"
+
+
+def test_modes_do_not_depend_on_the_directory_nor_on_the_umask(root: Path):
+    os.chmod(root / "etc", 0o2755)
+    os.chown(root / "etc", 0, 55)
+    before = os.umask(0o077)
+    try:
+        assert put_small(root, [], "/etc", file_named("new", mode=0o666))
+    finally:
+        os.umask(before)
+    assert ((root / "etc/new").stat().st_mode & 0o7777, (root / "etc/new").stat().st_gid) == (0o666, 0)
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("/etc", "link"), ("/", "etc"), ("/etc", "hosts"), ("/", "not"), ("/data", "x"), ("/etc/link", "x"),
+        ("/out", "x"), ("/etc/file", "x"), ("/", "deep/x"), ("/not/yet", "x"), ("/", "."),
+    ],
+)  # fmt: skip
+def test_what_a_worker_must_put(root: Path, path: str, name: str):
+    before = sorted(root.parent.rglob("*"))
+    assert not put_small(root, MOUNTS, path, file_named(name))
+    assert sorted(root.parent.rglob("*")) == before
+    assert (root / "etc/file").read_text() == "content"
+
+
+@pytest.mark.parametrize("name", ["../x", "/../x", "a/../../x"])
+def test_a_name_that_leads_out_is_the_workers_to_refuse(root: Path, name: str):
+    assert not put_small(root, [], "/etc", file_named(name))
+
+
+def test_a_name_from_the_root_is_below_the_directory(root: Path):
+    assert put_small(root, [], "/etc", file_named("/x"))
+    assert (root / "etc/x").exists()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"", b"junk" * 200, bytes(1024), archive(), file_named("x", type=tarfile.DIRTYPE), file_named("x")[:600],
+        file_named("x", type=tarfile.SYMTYPE, linkname="/secret"), file_named("x", type=tarfile.FIFOTYPE),
+        archive((tarfile.TarInfo("x"), b"x"), (tarfile.TarInfo("y"), b"y")), file_named("x", data=b"x" * 600)[:1024],
+        file_named("x", pax_headers={"SCHILY.xattr.user.a": "b"}), file_named("x", uid=1 << 40),
+        b"\x1f\x8b" + bytes(600),
+    ],
+)  # fmt: skip
+def test_other_archives_are_the_workers(root: Path, data: bytes):
+    before = sorted(root.iterdir())
+    assert not put_small(root, [], "/", data)
+    assert [path for path in sorted(root.iterdir()) if path.name != "x"] == before
+
+
+def test_no_directory_to_put_it_into(root: Path):
+    with pytest.raises(FileNotFoundError):
+        put_small(root, MOUNTS, "/none", file_named("x"))
