@@ -2,6 +2,7 @@
 
     sudo python bench/copies.py                  # husk and dockerd
     sudo python bench/copies.py --rounds 15 husk dockerd-new podman
+    sudo python bench/copies.py --rounds 40 --only small husk dockerd-new
 
 Each copy is made once by every engine before the next round begins, so that a busy machine slows all of them alike.
 Every second round goes through the engines backwards: whoever is first finds other caches than whoever is last.
@@ -78,11 +79,12 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("engines", nargs="*", default=["husk", "dockerd"])
     parser.add_argument("--rounds", type=int, default=11)
+    parser.add_argument("--only", choices=WHAT, action="append", help="what to copy; may be given more than once")
     wanted = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="hkb-cp") as scratch, engines(wanted.engines) as running:
         make_files(Path(scratch))
         targets = [Target(engine, Path(scratch)) for engine in running]
-        for kind in WHAT:
+        for kind in wanted.only or WHAT:
             for way in ("in", "out"):
                 times: dict[str, list[float]] = {target.name: [] for target in targets}
                 for number in range(wanted.rounds):

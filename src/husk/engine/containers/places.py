@@ -1,5 +1,6 @@
 """Where do a container's things lie on the host? Every path of a container comes from here."""
 
+import functools
 import os
 from pathlib import Path
 
@@ -8,6 +9,9 @@ from husk.engine.containers.model import Container
 from husk.engine.containers.plan import Place, cgroup_path
 from husk.runtime.conmon import Bundle
 from husk.storage.overlay import ContainerRoot
+
+# Containers, of those that were asked about last.
+_REMEMBERED = 100
 
 
 class Places:
@@ -21,11 +25,14 @@ class Places:
         self.shms = config.exec_root / "shm"
         self._cgroup_parent = config.cgroup_parent
         self.mount_points_layer = config.data_root / "mount-points"
+        # Every step of a container asks, and paths take longer to put together than to use.
+        self.root = functools.lru_cache(_REMEMBERED)(self._root)
+        self.place = functools.lru_cache(_REMEMBERED)(self._place)
 
     def directory(self, container_id: str) -> Path:
         return self.data / container_id
 
-    def root(self, container_id: str) -> ContainerRoot:
+    def _root(self, container_id: str) -> ContainerRoot:
         return ContainerRoot(self.data / container_id)
 
     def cgroup(self, record: Container) -> str:
@@ -73,7 +80,7 @@ class Places:
         if not os.path.lexists(top / "etc/mtab"):
             (top / "etc/mtab").symlink_to("/proc/mounts")
 
-    def place(self, container_id: str) -> Place:
+    def _place(self, container_id: str) -> Place:
         directory = self.directory(container_id)
         return Place(
             rootfs=self.root(container_id).merged,

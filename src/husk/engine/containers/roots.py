@@ -42,14 +42,17 @@ class Roots:
         try:
             yield self._places.root(instance.id).merged
         finally:
-            # A client that leaves cancels us; the mount must be given back all the same.
-            await asyncio.shield(self._give_back(instance))
+            if _in_use(instance) and not instance.lock.locked():
+                instance.root_users -= 1  # nothing to unmount, and nobody is about to
+            else:
+                # A client that leaves cancels us; the mount must be given back all the same.
+                await asyncio.shield(self._give_back(instance))
 
     async def _mount(self, instance: Instance) -> None:
         root = self._places.root(instance.id)
         if not root.mounted:
             await asyncio.to_thread(root.mount, self.lower(instance.record))
-        if instance.record.state.status not in ("running", "paused"):
+        if not _in_use(instance):
             await self._stager.mount(instance.record)
 
     async def _give_back(self, instance: Instance) -> None:
@@ -58,6 +61,11 @@ class Roots:
 
     async def _leave(self, instance: Instance) -> None:
         instance.root_users -= 1
-        if not instance.root_users and instance.record.state.status not in ("running", "paused"):
+        if not instance.root_users and not _in_use(instance):
             await asyncio.to_thread(self._places.root(instance.id).unmount)
             await self._stager.unmount(instance.record)
+
+
+def _in_use(instance: Instance) -> bool:
+    """Does the container's own process need the root?"""
+    return instance.record.state.status in ("running", "paused")
