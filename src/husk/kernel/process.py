@@ -22,6 +22,8 @@ from husk.errors import SystemFault
 
 _CLEAN_ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8"}
 
+_PATIENCE_MS = 1000
+
 
 class Completed(NamedTuple):
     """What a finished program left: negative `returncode` is the signal that killed it."""
@@ -68,15 +70,20 @@ def start_time(pid: int) -> int | None:
 
     The pair of pid and start time names one process for ever, where a pid alone is used again.
     """
+    fields = _status_fields(pid)
+    if not fields or fields[0] in (b"Z", b"X"):
+        return None
+    return int(fields[19])
+
+
+def _status_fields(pid: int) -> list[bytes]:
+    """What the kernel tells about a process, from its state on; nothing when it is gone."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_bytes()
     except OSError:
-        return None
+        return []
     # The program's name may hold spaces and parentheses: count the fields behind the last one.
-    fields = stat[stat.rfind(b")") + 2 :].split()
-    if fields[0] in (b"Z", b"X"):
-        return None
-    return int(fields[19])
+    return stat[stat.rfind(b")") + 2 :].split()
 
 
 def kill_given(arguments: Collection[str], patience: float = 5.0) -> None:
@@ -233,8 +240,18 @@ def _children(pid: int) -> list[int]:
     return found
 
 
+async def _pause(child: Child) -> None:
+    """Let a child of ours run no further; one that waits for a disk is waited for, but not for ever."""
+    send_signal(child.pidfd, signal.SIGSTOP)
+    for _ in range(_PATIENCE_MS):
+        if _status_fields(child.pid)[:1] in ([b"T"], [b"Z"], []):
+            return
+        await asyncio.sleep(0.001)
+
+
 async def end_family(child: Child) -> None:
     """Kill a child of ours and its children, and return when all have ended; their children are not meant."""
+    await _pause(child)  # or it might start another one behind our back
     children = _children(child.pid)
     try:
         for pidfd in (child.pidfd, *children):

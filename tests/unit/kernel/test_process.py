@@ -171,3 +171,30 @@ def test_what_was_started_with_an_argument_is_killed(tmp_path: Path) -> None:
         for child in (other, *strays):
             child.kill()
             child.wait()
+
+
+async def test_the_end_of_a_family_that_grows_meanwhile(tmp_path: Path) -> None:
+    name = f"{tmp_path}/fifo"  # nobody ever writes to it: who opens it waits for ever
+    os.mkfifo(name)
+    more = f"while :; do cat {name} & done"
+    try:
+        for moment in range(10):
+            child = process.spawn(["bash", "-c", more])
+            await asyncio.sleep(0.002 * moment)
+            await process.end_family(child)
+            assert not started_with(name)
+    finally:
+        process.kill_given([name])
+
+
+def started_with(argument: str) -> list[str]:
+    """Forks of the shell that have not become `cat` yet have its arguments."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (entry / "cmdline").read_bytes().decode(errors="replace")
+        except OSError:
+            continue
+        if argument in command:
+            found.append(command)
+    return found
