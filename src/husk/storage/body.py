@@ -12,9 +12,7 @@ from typing import NamedTuple
 
 from husk.storage.tar import TarError
 
-# What may be read behind the end of a chunk: the head of the next one, and a little of it.
-_AHEAD = 4096
-# What may be read at once, to be written to a file at once.
+# What may be read at once, and is then cut at the ends of chunks.
 _AT_ONCE = 1 << 18
 _LONGEST_LINE = 8192
 # What writev(2) takes.
@@ -62,53 +60,56 @@ class Body:
         self._left = upload.length or 0
         self._ended = upload.length == 0
         self._begun = False
-        self._spare = memoryview(bytearray(_AHEAD))
         self._bulk = memoryview(mmap.mmap(-1, _AT_ONCE))
 
     def readinto(self, buffer: memoryview, /) -> int:
         """The next bytes; none at the end of the body."""
-        if self._left == 0 and self._chunked and not self._ended:
-            self._next_chunk()
-        wanted = buffer[: self._left]
-        if not wanted:
-            return 0
-        if self._ahead:
-            count = min(len(self._ahead), len(wanted))
-            wanted[:count] = self._ahead[:count]
-            self._ahead = self._ahead[count:]
-        else:
-            count = self._receive(wanted)
-        self._left -= count
-        return count
+        if not self._chunked and not self._ahead:
+            count = self._read(buffer[: self._left]) if self._left else 0
+            self._left -= count
+            return count
+        filled = 0
+        for piece in self._next_pieces(len(buffer)):
+            end = filled + len(piece)
+            buffer[filled:end] = piece
+            filled = end
+        return filled
 
     def hand_over(self, fd: int, count: int, /) -> int:
         """Write some, at most `count`, of the bytes that come next into a file; none at the end of the body."""
+        pieces = self._next_pieces(count)
+        moved = sum(map(len, pieces))
+        _write(fd, pieces)
+        return moved
+
+    def _next_pieces(self, most: int) -> list[memoryview]:
+        """What comes next, in pieces that are valid until more is asked for; none at the end of the body.
+
+        All chunks that are here, at once: this is where a large upload spends its time.
+        """
         while self._left == 0:
             if self._ended or not self._chunked:
-                return 0
+                return []
             self._next_chunk()
         if not self._ahead:
-            self._ahead = self._bulk[: self._read([self._bulk])]
-        # All chunks that are here, at once: this is where a large upload spends its time.
+            self._ahead = self._bulk[: self._read(self._bulk)]
         view, start, end, left = self._ahead, 0, len(self._ahead), self._left
         pieces: list[memoryview] = []
-        moved = 0
         while len(pieces) < _MOST_PIECES:
-            size = min(left, end - start, count - moved)
+            size = min(left, end - start, most)
             if size:
                 pieces.append(view[start : start + size])
                 start += size
                 left -= size
-                moved += size
-            if left or moved == count or not self._chunked or (head := _NEXT_CHUNK.match(view, start)) is None:
+                most -= size
+            if left or not most or not self._chunked or (head := _NEXT_CHUNK.match(view, start)) is None:
                 break
             left = int(head[1], 16)
             if left == 0:
-                break  # read again, as the last one, when the file is asked for more
+                break  # read again, as the last one, when more is asked for
             start = head.end()
         self._ahead, self._left = view[start:], left
-        _write(fd, pieces)
-        return moved
+        return pieces
 
     def _next_chunk(self) -> None:
         if self._begun and self._line():
@@ -127,22 +128,16 @@ class Body:
         while (end := (known := bytes(self._ahead[:_LONGEST_LINE])).find(b"\r\n")) < 0:
             if len(known) == _LONGEST_LINE:
                 raise TarError("invalid request body: a line is too long")
-            self._receive(self._spare[:0])
-            self._ahead = memoryview(known + self._ahead)
+            self._bulk[: len(known)] = known
+            more = self._read(self._bulk[len(known) :])
+            self._ahead = self._bulk[: len(known) + more]
         self._ahead = self._ahead[end + 2 :]
         return known[:end]
 
-    def _receive(self, buffer: memoryview) -> int:
-        """Fill what can be filled of `buffer` with what comes next; what comes behind that is kept."""
-        count = self._read([buffer, self._spare])
-        filled = min(count, len(buffer))
-        self._ahead = memoryview(bytes(self._spare[: count - filled]))
-        return filled
-
-    def _read(self, buffers: list[memoryview]) -> int:
+    def _read(self, buffer: memoryview) -> int:
         while True:
             try:
-                count = os.readv(self._fd, buffers)
+                count = os.readv(self._fd, [buffer])
             except BlockingIOError:
                 poll = select.poll()
                 poll.register(self._fd, select.POLLIN)

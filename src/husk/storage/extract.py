@@ -42,6 +42,8 @@ T = TypeVar("T")
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _SPECIAL_BITS = 0o7000
 _NODE_TYPES = {CHARACTER: stat.S_IFCHR, BLOCK_DEVICE: stat.S_IFBLK, FIFO: stat.S_IFIFO}
+# What a new file is like where nothing is inherited.
+_PLAIN = os.stat_result((stat.S_IFREG, *[0] * 9))
 # Times that every file system can keep; an archive may name any number.
 _EARLIEST_NS, _LATEST_NS = -(2**31) * 10**9, 2**33 * 10**9
 
@@ -111,9 +113,10 @@ class Extractor:
                 size = entry.real_size
                 self._fill_sparse(fd, entry.sparse, size)
             self.size += size
-            if entry.uid or entry.gid or self.inherits:
+            status = os.fstat(fd) if self.inherits else _PLAIN
+            if entry.uid != status.st_uid or entry.gid != status.st_gid:
                 os.fchown(fd, entry.uid, entry.gid)
-            if entry.mode & _SPECIAL_BITS or self.inherits:
+            if entry.mode & _SPECIAL_BITS or (self.inherits and entry.mode != stat.S_IMODE(status.st_mode)):
                 # Writing and changing the owner take these bits away.
                 os.fchmod(fd, entry.mode)
             if entry.xattrs:

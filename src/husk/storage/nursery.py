@@ -8,8 +8,8 @@
 The process exists while workers are wanted, and half a minute more. That it is gone is noticed when the next one is
 wanted: then there is a new one.
 
-Who copies files seldom copies once, and waits for it: after the first copy a worker waits in reserve, with memory of
-its own, and begins as soon as it hears of its work.
+Who copies files seldom copies once, and waits for it: after a copy a worker waits in reserve, with memory of its own,
+and begins as soon as it hears of its work.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from husk.storage.forker import LARGEST_REQUEST
 from husk.tasks import Tasks
 
 _PATIENCE = 60.0
-# Forking at once would take from the worker that has just begun.
+# A worker has ended, but whoever it worked for may still be busy.
 _RESERVE_AFTER = 0.02
 _RESERVE_FOR = 30.0
 
@@ -67,6 +67,8 @@ class Nursery:
         self._tasks = Tasks()
         self._reserve: _Idle | None = None
         self._timer: asyncio.TimerHandle | None = None
+        # Descriptors of our own of workers that are not to end without another one in reserve.
+        self._watched: set[int] = set()
         self._closed = False
 
     async def spawn(
@@ -85,7 +87,7 @@ class Nursery:
         while child is None:
             child = (await self._fresh()).employ(work, descriptors)
         if reserve or idle is not None:
-            self._at(_RESERVE_AFTER, self._fill_reserve)
+            self._fill_reserve_after(child)
         return child
 
     def close(self) -> None:
@@ -93,6 +95,8 @@ class Nursery:
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
+        for watched in list(self._watched):
+            self._forget(watched)
         self._dismiss_reserve()
         self._hang_up()
 
@@ -115,8 +119,25 @@ class Nursery:
         else:
             self._at(_RESERVE_FOR, self._dismiss_reserve)
 
+    def _fill_reserve_after(self, child: Child) -> None:
+        """Not before it has ended: a fork, and its memory, would take from it."""
+        watched = os.dup(child.pidfd)
+        self._watched.add(watched)
+        asyncio.get_running_loop().add_reader(watched, self._ended, watched)
+
+    def _ended(self, watched: int) -> None:
+        self._forget(watched)
+        self._at(_RESERVE_AFTER, self._fill_reserve)
+
+    def _forget(self, watched: int) -> None:
+        self._watched.discard(watched)
+        asyncio.get_running_loop().remove_reader(watched)
+        os.close(watched)
+
     def _fill_reserve(self) -> None:
-        if self._reserve is None and self._channel is not None:
+        if self._reserve is not None:
+            self._at(_RESERVE_FOR, self._dismiss_reserve)
+        elif self._channel is not None:
             # If it fails, whoever wants a worker next hears of it.
             self._tasks.spawn(self._fork(), "fork a worker", awaited=True).add_done_callback(self._keep)
 

@@ -99,6 +99,7 @@ class Placer(Extractor):
         self._destination = destination
         self._keep_kinds = keep_kinds
         self._owner = owner
+        self._current: Entry
 
     def _apply(self, entry: Entry, path: bytes) -> None:
         if self._owner is not None:
@@ -107,9 +108,14 @@ class Placer(Extractor):
             if entry.kind != DIRECTORY:
                 raise TarError("an archive entry has the name of the directory that it is put into")
             return  # what the directory itself looks like is not the archive's business
-        if self._keep_kinds:
-            self._check_kind(entry, path)
+        self._current = entry
         self._place(entry, path)
+
+    def _clear(self, path: bytes) -> None:
+        """Make room for the current entry, if something else may be in its place."""
+        if self._keep_kinds:
+            self._check_kind(self._current, path)
+        super()._clear(path)
 
     def _check_kind(self, entry: Entry, path: bytes) -> None:
         try:

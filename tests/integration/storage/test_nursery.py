@@ -13,6 +13,7 @@ import pytest
 from husk.errors import SystemFault
 from husk.kernel.process import wait_exit
 from husk.storage import forker
+from husk.storage import nursery as module
 from husk.storage.nursery import Nursery
 from husk.storage.workers import Producer
 from tests.support.workers import forkers_of, reserve_of, workers_of
@@ -138,6 +139,18 @@ async def test_the_reserve_is_used_and_filled_again_and_goes_with_the_nursery(ro
         assert len(reserves) > 3
         reserve = await only_the_reserve()
     await eventually(lambda: not Path(f"/proc/{reserve}").exists())
+
+
+async def test_the_reserve_goes_when_nobody_wants_it_however_many_workers_ended(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(module, "_RESERVE_FOR", 0.3)
+    async with nursery() as one:
+        for pause in (0.0, 0.02, 0.04, 0.06):
+            await asyncio.gather(look(one, root), look(one, root), look(one, root))
+            await asyncio.sleep(pause)
+        await only_the_reserve()
+        await eventually(lambda: not reserve_of(os.getpid()))
 
 
 async def test_a_reserve_that_was_killed_is_not_missed(root: Path):
