@@ -5,11 +5,12 @@
     sudo python bench/copies.py --rounds 40 --only small husk dockerd-new
 
 Each copy is made once by every engine before the next round begins, so that a busy machine slows all of them alike.
-Every second round goes through the engines backwards: whoever is first finds other caches than whoever is last.
+Each round has another order: what one engine still does after its copy, and leaves in the caches, is the next one's.
 """
 
 import argparse
 import os
+import random
 import statistics
 import tempfile
 import time
@@ -19,7 +20,7 @@ from engines import Engine, engines
 
 LARGE = 200 << 20
 TREE = 2000
-PAUSE = 0.05
+PAUSE = 0.1
 WHAT = ("small", "large", "tree")
 
 
@@ -88,7 +89,7 @@ def main() -> None:
             for way in ("in", "out"):
                 times: dict[str, list[float]] = {target.name: [] for target in targets}
                 for number in range(wanted.rounds):
-                    for target in targets if number % 2 else reversed(targets):
+                    for target in random.Random(number).sample(targets, len(targets)):
                         copy = target.copy_in if way == "in" else target.copy_out
                         times[target.name].append(copy(kind))
                 medians = [f"{name} {statistics.median(taken):.1f} ({min(taken):.1f})" for name, taken in times.items()]
