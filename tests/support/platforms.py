@@ -4,8 +4,10 @@ import io
 import json
 import tarfile
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import quote
 
+from tests.support.daemon import Answer, Daemon
 from tests.support.images import busybox_layer
 from tests.support.registry import (
     OCI_INDEX,
@@ -100,3 +102,41 @@ class Platforms:
                 member.size = len(content)
                 tar.addfile(member, io.BytesIO(content))
         return out.getvalue()
+
+
+def load(daemon: Daemon, archive: bytes, query: str = "?quiet=1") -> Answer:
+    return daemon.http("POST", f"/images/load{query}", archive, {"Content-Type": "application/x-tar"})
+
+
+def save(daemon: Daemon, name: str, *platforms: str) -> dict[str, bytes]:
+    query = "&".join([f"names={quote(name)}", *(f"platform={platform}" for platform in platforms)])
+    answer = daemon.http("GET", f"/images/get?{query}")
+    assert answer.status == 200, answer.body
+    with tarfile.open(fileobj=io.BytesIO(answer.body)) as tar:
+        return {m.name: tar.extractfile(m).read() for m in tar if m.isreg()}  # type: ignore[union-attr]
+
+
+def blobs_of(files: dict[str, bytes]) -> dict[str, bytes]:
+    head = "blobs/sha256/"
+    return {"sha256:" + name.removeprefix(head): body for name, body in files.items() if name.startswith(head)}
+
+
+def inspect(daemon: Daemon, name: str, query: str = "") -> dict[str, Any]:
+    answer = daemon.http("GET", f"/v1.51/images/{name}/json{query}")
+    assert answer.status == 200, answer.body
+    shown: dict[str, Any] = answer.json()
+    return shown
+
+
+def push(daemon: Daemon, name: str, query: str = "") -> list[dict[str, Any]]:
+    answer = daemon.http("POST", f"/images/{name}/push{query}", headers={"X-Registry-Auth": "e30="})
+    assert answer.status == 200, answer.body
+    return [json.loads(line) for line in answer.body.splitlines()]
+
+
+def in_registry(registry: Registry, name: str, tag: str) -> tuple[str, str]:
+    """(digest, media type) of what a tag has."""
+    headers = {"Accept": f"{OCI_INDEX}, {OCI_MANIFEST}"}
+    status, answered, body = registry.request("GET", f"/v2/{name}/manifests/{tag}", headers=headers)
+    assert status == 200, body
+    return answered["Docker-Content-Digest"], answered["Content-Type"]

@@ -255,21 +255,7 @@ class LayerStore:
             if existing is not None:
                 self._drop(unpacked.staging, unpacked.blob_file)
                 return existing
-            layer = Layer(
-                chain_id=chain,
-                diff_id=unpacked.diff_id,
-                parent=parent,
-                directory=unpacked.staging,
-                size=unpacked.size,
-                blob=unpacked.blob,
-                blob_size=unpacked.blob_size,
-                media_type=unpacked.media_type,
-            )
-            self._give_root(layer, unpacked)
-            self._blobs.adopt(unpacked.blob_file, unpacked.blob)
-            await self._state.commit(Change(KIND, chain, msgspec.json.encode(layer)))
-            self._records[chain] = layer
-            return layer
+            return await self._take_over(unpacked, chain, parent)
 
     async def _remove(self, chain: str, needed: Callable[[str], bool]) -> bool:
         async with self._lock:
@@ -298,23 +284,30 @@ class LayerStore:
             if old is None or old.diff_id != unpacked.diff_id:
                 self._drop(unpacked.staging, unpacked.blob_file)
                 raise NotFound(f"there is no layer {chain} with this content")
-            layer = msgspec.structs.replace(
-                old,
-                directory=unpacked.staging,
-                size=unpacked.size,
-                blob=unpacked.blob,
-                blob_size=unpacked.blob_size,
-                media_type=unpacked.media_type,
-            )
-            self._give_root(layer, unpacked)
-            self._blobs.adopt(unpacked.blob_file, unpacked.blob)
-            await self._state.commit(Change(KIND, chain, msgspec.json.encode(layer)))
-            self._records[chain] = layer
+            layer = await self._take_over(unpacked, chain, old.parent)
             if all(other.directory != old.directory for other in self._records.values()):
                 self._throw_away(old.directory)
             if old.blob not in self.blobs():
                 await self._blobs.remove(old.blob)
         self._empty_trash_soon()
+        return layer
+
+    async def _take_over(self, unpacked: Unpacked, chain: str, parent: str) -> Layer:
+        """Make what was unpacked the content of a layer, old or new."""
+        layer = Layer(
+            chain_id=chain,
+            diff_id=unpacked.diff_id,
+            parent=parent,
+            directory=unpacked.staging,
+            size=unpacked.size,
+            blob=unpacked.blob,
+            blob_size=unpacked.blob_size,
+            media_type=unpacked.media_type,
+        )
+        self._give_root(layer, unpacked)
+        self._blobs.adopt(unpacked.blob_file, unpacked.blob)
+        await self._state.commit(Change(KIND, chain, msgspec.json.encode(layer)))
+        self._records[chain] = layer
         return layer
 
     def _give_root(self, layer: Layer, unpacked: Unpacked) -> None:

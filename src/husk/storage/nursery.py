@@ -28,6 +28,7 @@ from husk.storage.forker import LARGEST_REQUEST
 from husk.tasks import Tasks
 
 _PATIENCE = 60.0
+_CLOSED = "no more workers are started"
 # A worker has ended, but whoever it worked for may still be busy.
 _RESERVE_AFTER = 0.02
 _RESERVE_FOR = 30.0
@@ -155,7 +156,7 @@ class Nursery:
     async def _fork(self) -> _Idle:
         async with self._turn:
             if self._closed:
-                raise SystemFault("no more workers are started")
+                raise SystemFault(_CLOSED)
             fresh = self._channel is None
             try:
                 return await self._ask()
@@ -178,6 +179,8 @@ class Nursery:
             channel.send(b"fork")
             async with asyncio.timeout(_PATIENCE):
                 await _readable(channel.fileno())
+            if self._closed:
+                raise SystemFault(_CLOSED)
             answer, received, _, _ = socket.recv_fds(channel, 4096, 2)
         except TimeoutError:
             self._hang_up()

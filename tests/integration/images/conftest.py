@@ -4,7 +4,9 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
+from tests.support.daemon import Daemon
 from tests.support.fake_registry import FakeRegistry
+from tests.support.images import forget_images, stored
 from tests.support.registry import Registry
 
 
@@ -18,3 +20,13 @@ def registry() -> Iterator[Registry]:
 async def fake() -> AsyncIterator[FakeRegistry]:
     async with FakeRegistry() as fake:
         yield fake
+
+
+@pytest.fixture
+def all_gone(daemon: Daemon) -> Iterator[None]:
+    """When the test has ended its images can be removed, with all that was stored of them."""
+    before = stored(daemon)
+    yield
+    forget_images(daemon)
+    after = stored(daemon)
+    assert (after.blobs, after.layers, after.images) == (before.blobs, before.layers, before.images)

@@ -1,79 +1,27 @@
-"""One image for several platforms: kept with all its digests, shown as one, sent on, and gone without trace."""
+"""One image for several platforms: kept with all its digests, shown as one, and gone without trace."""
 
 import contextlib
-import io
 import json
 import random
 import subprocess
-import tarfile
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import pytest
 
-from tests.support.daemon import Answer, Daemon
+from tests.support.daemon import Daemon
 from tests.support.doctor import assert_sound, check_store
-from tests.support.images import forget_images, stored
-from tests.support.platforms import AMD, ARM, S390X, Platforms
+from tests.support.images import stored
+from tests.support.platforms import AMD, ARM, Platforms, blobs_of, inspect, load, save
 from tests.support.registry import (
     OCI_INDEX,
     OCI_MANIFEST,
     Registry,
-    digest_of,
     make_image,
-    make_index,
     push_index,
     tar_of,
 )
 
-
-@pytest.fixture(autouse=True)
-def only_busybox(daemon: Daemon) -> Iterator[None]:
-    before = stored(daemon)
-    yield
-    forget_images(daemon)
-    after = stored(daemon)
-    assert (after.blobs, after.layers, after.images) == (before.blobs, before.layers, before.images)
-
-
-def load(daemon: Daemon, archive: bytes, query: str = "?quiet=1") -> Answer:
-    return daemon.http("POST", f"/images/load{query}", archive, {"Content-Type": "application/x-tar"})
-
-
-def save(daemon: Daemon, name: str, *platforms: str) -> dict[str, bytes]:
-    query = "&".join([f"names={quote(name)}", *(f"platform={platform}" for platform in platforms)])
-    answer = daemon.http("GET", f"/images/get?{query}")
-    assert answer.status == 200, answer.body
-    with tarfile.open(fileobj=io.BytesIO(answer.body)) as tar:
-        return {m.name: tar.extractfile(m).read() for m in tar if m.isreg()}  # type: ignore[union-attr]
-
-
-def blobs_of(files: dict[str, bytes]) -> dict[str, bytes]:
-    head = "blobs/sha256/"
-    return {"sha256:" + name.removeprefix(head): body for name, body in files.items() if name.startswith(head)}
-
-
-def inspect(daemon: Daemon, name: str, query: str = "") -> dict[str, Any]:
-    answer = daemon.http("GET", f"/v1.51/images/{name}/json{query}")
-    assert answer.status == 200, answer.body
-    shown: dict[str, Any] = answer.json()
-    return shown
-
-
-def push(daemon: Daemon, name: str, query: str = "") -> list[dict[str, Any]]:
-    answer = daemon.http("POST", f"/images/{name}/push{query}", headers={"X-Registry-Auth": "e30="})
-    assert answer.status == 200, answer.body
-    return [json.loads(line) for line in answer.body.splitlines()]
-
-
-def in_registry(registry: Registry, name: str, tag: str) -> tuple[str, str]:
-    """(digest, media type) of what a tag has."""
-    headers = {"Accept": f"{OCI_INDEX}, {OCI_MANIFEST}"}
-    status, answered, body = registry.request("GET", f"/v2/{name}/manifests/{tag}", headers=headers)
-    assert status == 200, body
-    return answered["Docker-Content-Digest"], answered["Content-Type"]
+pytestmark = pytest.mark.usefixtures("all_gone")
 
 
 def test_a_pull_for_another_platform_adds_to_the_same_image(daemon: Daemon, registry: Registry) -> None:
@@ -181,67 +129,6 @@ def test_the_index_knows_a_platform_better_than_the_image(daemon: Daemon, regist
     assert container["ImageID"] == image.config_digest
 
 
-def test_a_layout_comes_out_as_it_went_in(daemon: Daemon) -> None:
-    both = Platforms(attested=True)
-    told = load(daemon, both.layout("docker.io/library/laid:1"))
-    assert told.status == 200 and b"Loaded image: laid:1" in told.body
-    files = save(daemon, "laid:1")
-    assert blobs_of(files) == both.blobs()
-    (entry,) = json.loads(files["index.json"])["manifests"]
-    assert (entry["digest"], entry["mediaType"]) == (both.digest, OCI_INDEX)
-    (docker,) = json.loads(files["manifest.json"])
-    assert docker["Config"] == "blobs/sha256/" + both.amd.config_digest[7:]
-    assert docker["RepoTags"] == ["laid:1"]
-    kinds = [(m["Kind"], m["Available"]) for m in inspect(daemon, "laid:1", "?manifests=1")["Manifests"]]
-    assert kinds == [("image", True), ("image", True), ("attestation", True)]
-    daemon.docker("rmi", "laid:1")
-    archive = daemon.directory / "again.tar"
-    with tarfile.open(archive, "w") as tar:
-        for path, body in files.items():
-            member = tarfile.TarInfo(path)
-            member.size = len(body)
-            tar.addfile(member, io.BytesIO(body))
-    daemon.docker("load", "-i", str(archive))
-    assert blobs_of(save(daemon, "laid:1")) == both.blobs()
-    archive.unlink()
-
-
-def test_what_is_missing_in_a_layout_stays_a_reference(daemon: Daemon) -> None:
-    both = Platforms()
-    load(daemon, both.layout("docker.io/library/half:1", both.arm))
-    shown = inspect(daemon, "half:1", "?manifests=1")
-    assert shown["Id"] == both.arm.config_digest, "the only one that is here"
-    assert [m["Available"] for m in shown["Manifests"]] == [False, True]
-    assert blobs_of(save(daemon, "half:1")) == both.blobs(both.arm)
-    load(daemon, both.layout("docker.io/library/half:1", both.amd))
-    shown = inspect(daemon, "half:1", "?manifests=1")
-    assert shown["Id"] == both.amd.config_digest
-    assert [m["Available"] for m in shown["Manifests"]] == [True, True]
-
-
-def test_statements_about_an_image(daemon: Daemon) -> None:
-    both = Platforms(attested=True)
-    load(daemon, both.layout("docker.io/library/attested:1"))
-    (statement,) = [body for body in both.attestation.values() if b"predicateType" in body]
-    kind = "https://slsa.dev/provenance/v0.2"
-
-    def ask(query: str = "", name: str = "attested:1") -> Answer:
-        return daemon.http("GET", f"/images/{name}/attestations{query}")
-
-    (shown,) = ask().json()
-    assert shown == {
-        "Descriptor": {
-            "mediaType": "application/vnd.in-toto+json", "digest": digest_of(statement), "size": len(statement),
-            "annotations": {"in-toto.io/predicate-type": kind},
-        },
-        "PredicateType": kind,
-    }  # fmt: skip
-    assert ask(f"?statement=1&type={kind}&platform={AMD}").json() == [shown | {"Statement": json.loads(statement)}]
-    assert ask("?type=another").json() == ask(f"?platform={ARM}").json() == ask(name="busybox").json() == []
-    assert (ask(f"?platform={S390X}").status, ask(name="nobody").status) == (404, 404)
-    assert (ask("?platform=x").status, ask(f"?platform={AMD}&platform={ARM}").status) == (400, 400)
-
-
 def test_an_image_of_another_platform_is_warned_of(daemon: Daemon) -> None:
     both = Platforms()
     load(daemon, both.layout("docker.io/library/foreign:1", both.arm))
@@ -252,95 +139,6 @@ def test_an_image_of_another_platform_is_warned_of(daemon: Daemon) -> None:
         "and no specific platform was requested"
     ]
     assert daemon.http("POST", "/containers/create?platform=linux/arm64", body).json()["Warnings"] == []
-
-
-def test_some_platforms_can_be_saved_and_loaded(daemon: Daemon) -> None:
-    both = Platforms()
-    archive = both.layout("docker.io/library/some:1")
-    load(daemon, archive)
-    alone = save(daemon, "some:1", ARM)
-    assert blobs_of(alone) == {both.arm.digest: both.arm.manifest} | both.arm.blobs
-    (entry,) = json.loads(alone["index.json"])["manifests"]
-    assert entry["digest"] == both.arm.digest
-    assert blobs_of(save(daemon, "some:1", ARM, AMD)) == both.blobs()
-    assert daemon.http("GET", f"/images/some:1/get?platform={S390X}").status == 404
-    daemon.docker("rmi", "some:1")
-    load(daemon, archive, f"?platform={ARM}")
-    assert [m["Available"] for m in inspect(daemon, "some:1", "?manifests=1")["Manifests"]] == [False, True]
-    refused = load(daemon, archive, f"?platform={S390X}&quiet=1")
-    assert (refused.status, refused.message) == (404, "requested platform (linux/s390x) not found")
-    load(daemon, archive, f"?platform={ARM}&platform={AMD}")
-    assert [m["Available"] for m in inspect(daemon, "some:1", "?manifests=1")["Manifests"]] == [True, True]
-
-
-def test_a_push_of_all_platforms_keeps_the_index(daemon: Daemon, registry: Registry) -> None:
-    both = Platforms(attested=True)
-    name = f"{registry.host}/pushed/all:1"
-    load(daemon, both.layout(name))
-    told = push(daemon, f"{registry.host}/pushed/all", "?tag=1")
-    assert told[-1]["aux"] == {"Tag": "1", "Digest": both.digest, "Size": len(both.index)}
-    assert in_registry(registry, "pushed/all", "1") == (both.digest, OCI_INDEX)
-    for digest in (both.amd.digest, both.arm.digest, *both.attestation):
-        found = any(
-            registry.request("GET", f"/v2/pushed/all/{kind}/{digest}", headers={"Accept": OCI_MANIFEST})[0] == 200
-            for kind in ("manifests", "blobs")
-        )
-        assert found, digest
-    assert inspect(daemon, name)["RepoDigests"] == [f"{registry.host}/pushed/all@{both.digest}"]
-    daemon.docker("rmi", name)
-    daemon.docker("pull", "--platform", "linux/arm64", name)
-    assert inspect(daemon, name)["Id"] == both.arm.config_digest
-
-
-def test_a_push_without_all_platforms_sends_one(daemon: Daemon, registry: Registry) -> None:
-    both = Platforms()
-    daemon.docker("pull", both.put(registry, "source", "1"))
-    name = f"{registry.host}/pushed/part"
-    daemon.docker("tag", f"{registry.host}/source:1", f"{name}:1")
-    told = push(daemon, name, "?tag=1")
-    (instead,) = [t["aux"] for t in told if "aux" in t and "manifestPushedInsteadOfIndex" in t["aux"]]
-    assert instead["originalIndex"]["digest"] == both.digest
-    assert instead["selectedManifest"]["digest"] == both.amd.digest
-    assert in_registry(registry, "pushed/part", "1") == (both.amd.digest, OCI_MANIFEST)
-    refused = push(daemon, name, f"?tag=1&platform={ARM}")
-    assert "does not provide the specified platform (linux/arm64)" in refused[-1]["error"]
-    daemon.docker("pull", "--platform", "linux/arm64", f"{registry.host}/source:1")
-    daemon.docker("tag", f"{name}:1", f"{name}:arm")
-    push(daemon, name, f"?tag=arm&platform={ARM}")
-    assert in_registry(registry, "pushed/part", "arm") == (both.arm.digest, OCI_MANIFEST)
-    push(daemon, name, "?tag=1")
-    assert in_registry(registry, "pushed/part", "1") == (both.digest, OCI_INDEX), "all of it is here now"
-
-
-def test_a_push_does_not_guess_between_foreign_platforms(daemon: Daemon, registry: Registry) -> None:
-    three = Platforms()
-    s390x = make_image([tar_of({"platform": b"s390x"})], architecture="s390x")
-    three.index = make_index([three.amd, three.arm, s390x])[0]
-    name = f"{registry.host}/pushed/guess"
-    load(daemon, three.layout(f"{name}:1", three.arm, s390x))
-    told = push(daemon, name, "?tag=1")
-    assert told[-1]["error"] == "multiple matching manifests found but no specific platform requested"
-    push(daemon, name, f"?tag=1&platform={S390X}")
-    assert in_registry(registry, "pushed/guess", "1") == (s390x.digest, OCI_MANIFEST)
-
-
-def test_skopeo_copies_all_platforms_both_ways(daemon: Daemon, registry: Registry, tmp_path: Path) -> None:
-    both = Platforms()
-    name = both.put(registry, "copied", "1")
-
-    def skopeo(*arguments: str) -> None:
-        done = subprocess.run(["skopeo", *arguments], capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-
-    archive, back = tmp_path / "a.tar", tmp_path / "b.tar"
-    insecure = ["--src-tls-verify=false", "--dest-tls-verify=false"]
-    skopeo("copy", "--all", *insecure, f"docker://{name}", f"oci-archive:{archive}:docker.io/library/copied:1")
-    daemon.docker("load", "-i", str(archive))
-    assert inspect(daemon, "copied:1")["Descriptor"]["digest"] == both.digest
-    daemon.docker("save", "-o", str(back), "copied:1")
-    target = f"docker://{registry.host}/copied:back"
-    skopeo("copy", "--all", *insecure, f"oci-archive:{back}", target)
-    assert in_registry(registry, "copied", "back") == (both.digest, OCI_INDEX)
 
 
 def test_a_removal_takes_all_platforms(daemon: Daemon, registry: Registry) -> None:

@@ -5,6 +5,7 @@ The namespace ends with the test and takes every interface and table in it along
 
 import ctypes
 import os
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,8 @@ import pytest
 from husk.kernel import namespaces, rtnetlink
 from husk.kernel.mount import mounts_below
 from husk.kernel.netlink import NetlinkSocket
+from husk.network.ground import BridgeSettings
+from tests.support.bridges import HOST_OUTSIDE, OUTSIDE, TABLE
 
 _CLONE_NEWNET = 0x40000000
 
@@ -34,3 +37,24 @@ def host(tmp_path: Path) -> Iterator[None]:
             namespaces.remove(Path(path))
         assert libc.setns(home, _CLONE_NEWNET) == 0, os.strerror(ctypes.get_errno())
         os.close(home)
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> BridgeSettings:
+    return BridgeSettings("hk-test-0", TABLE, tmp_path / "netns", warm=0)
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Path:
+    """A machine beyond the host that knows the host and no container."""
+    path = tmp_path / "outside"
+    with NetlinkSocket() as host:
+
+        def connect(namespace: int) -> None:
+            host.execute(rtnetlink.add_veth("uplink", "eth0", peer_namespace=namespace, mtu=1400))
+            with NetlinkSocket() as inside:
+                inside.execute(rtnetlink.add_address(socket.if_nametoindex("eth0"), OUTSIDE), rtnetlink.set_up("eth0"))
+
+        namespaces.create(path, connect)
+        host.execute(rtnetlink.add_address(socket.if_nametoindex("uplink"), HOST_OUTSIDE), rtnetlink.set_up("uplink"))
+    return path

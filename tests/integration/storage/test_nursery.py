@@ -16,6 +16,7 @@ from husk.storage import forker
 from husk.storage import nursery as module
 from husk.storage.nursery import Nursery
 from husk.storage.workers import Producer
+from husk.tasks import Tasks
 from tests.support.workers import forkers_of, reserve_of, workers_of
 
 
@@ -172,6 +173,16 @@ async def test_a_nursery_that_is_closed_at_any_moment_leaves_no_process(root: Pa
     await eventually(lambda: not forkers() - before)
     with pytest.raises(SystemFault):
         await look(one, root)
+
+
+async def test_who_waits_for_a_worker_is_told_that_there_will_be_none(root: Path):
+    one = Nursery()
+    waiting = Tasks().spawn(look(one, root), "look", awaited=True)
+    await asyncio.sleep(0.01)  # the forker is starting
+    one.close()
+    with pytest.raises(SystemFault, match="no more workers"):
+        await waiting
+    await eventually(lambda: not forkers())
 
 
 async def only_the_reserve() -> int:

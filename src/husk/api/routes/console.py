@@ -117,17 +117,23 @@ async def _send(connection: Connection, attachment: "Attachment") -> None:
             await connection.write(data if attachment.tty else frame(source, data))
 
 
+async def pass_on(data: bytes, attachment: "Attachment", detach: DetachMatcher | None) -> bool:
+    """Give the container what the user typed; True when those were the detach keys."""
+    detached = False
+    if detach is not None:
+        data, detached = detach.feed(data)
+    if data:
+        await attachment.write(data)
+    if detached:
+        attachment.detached()
+    return detached
+
+
 async def _receive(connection: Connection, attachment: "Attachment", detach: DetachMatcher | None) -> bool:
     """True when the user typed the detach keys."""
     try:
         while data := await connection.read():
-            detached = False
-            if detach is not None:
-                data, detached = detach.feed(data)
-            if data:
-                await attachment.write(data)
-            if detached:
-                attachment.detached()
+            if await pass_on(data, attachment, detach):
                 return True
         if detach is not None and (held := detach.flush()):
             await attachment.write(held)

@@ -13,6 +13,7 @@ from aiohttp import WSMsgType, web
 from husk.api.call import Call
 from husk.api.detach import DetachMatcher, parse_keys
 from husk.api.router import stream
+from husk.api.routes.console import pass_on
 from husk.api.streams import closing
 from husk.api.versioning import Version
 from husk.errors import InvalidParameter
@@ -86,13 +87,7 @@ async def _receive(socket: web.WebSocketResponse, attachment: "Attachment", deta
         if message.type not in (WSMsgType.BINARY, WSMsgType.TEXT):
             continue
         data = message.data.encode() if isinstance(message.data, str) else message.data
-        detached = False
-        if detach is not None:
-            data, detached = detach.feed(data)
-        if data:
-            await attachment.write(data)
-        if detached:
-            attachment.detached()
+        if await pass_on(data, attachment, detach):
             return
 
 

@@ -1,0 +1,208 @@
+"""What a bridge has is given and taken back, whatever happens; a crash leaves nothing that the next start keeps."""
+
+import asyncio
+import socket
+from ipaddress import IPv4Interface
+
+import pytest
+
+from husk.config import AddressPool
+from husk.errors import Forbidden, SystemFault, Unavailable
+from husk.kernel import rtnetlink, sysctl
+from husk.kernel.netlink import NetlinkSocket
+from husk.kernel.nftables import Nftables
+from husk.network.bridge import Wish
+from husk.network.sandbox import Lease
+from tests.support.bridges import (
+    OUTSIDE,
+    TABLE,
+    links,
+    open_driver,
+    pings,
+    process_inside,
+    sandboxes,
+    until,
+    veths,
+)
+
+
+async def test_after_a_crash_only_leases_in_use_remain(settings):
+    crashed = await open_driver(settings._replace(warm=3), None, [])
+    kept, lost = await crashed.acquire(), await crashed.acquire()
+    await until(lambda: crashed.warm == 3)
+    assert len(veths()) == 5
+
+    driver = await open_driver(settings, crashed.subnet, [kept])
+    assert driver.subnet == crashed.subnet
+    assert sandboxes(settings) == {kept.sandbox_path}
+    await until(lambda: veths() == {kept.host_interface})
+    assert pings(kept.sandbox_path, driver.gateway)
+    fresh = await driver.acquire()
+    assert fresh.ip_address not in (kept.ip_address, driver.gateway)
+    assert pings(fresh.sandbox_path, kept.ip_address)
+    await driver.release(lost)
+    await driver.release(kept)
+    assert sandboxes(settings) == {fresh.sandbox_path}
+
+
+async def test_a_veth_whose_namespace_a_process_keeps_alive_is_swept_too(settings):
+    crashed = await open_driver(settings, None, [])
+    lease = await crashed.acquire()
+    with process_inside(lease.sandbox_path):
+        await open_driver(settings, None, [])
+        assert lease.host_interface not in links()
+
+
+async def test_a_deleted_bridge_is_repaired_with_its_ports(settings):
+    crashed = await open_driver(settings, None, [])
+    lease = await crashed.acquire()
+    with NetlinkSocket() as netlink:
+        netlink.execute(rtnetlink.delete_link(settings.interface))
+    sysctl.write("net/ipv4/ip_forward", "0")
+    Nftables().run(f"delete table ip {TABLE}")
+    assert not pings(lease.sandbox_path, crashed.gateway, seconds=1)
+
+    driver = await open_driver(settings, crashed.subnet, [lease])
+    assert pings(lease.sandbox_path, driver.gateway)
+    assert sysctl.read("net/ipv4/ip_forward") == "1"
+    assert TABLE in Nftables().run("list tables")
+
+
+async def test_releasing_twice_does_not_free_the_successors_address(settings):
+    driver = await open_driver(settings, None, [])
+    first = await driver.acquire()
+    await driver.release(first)
+    await driver.release(first)
+    await until(lambda: first.host_interface not in links())
+    successor: Lease | None = None
+
+    async def reused() -> Lease:
+        while True:
+            lease = await driver.acquire()
+            if lease.ip_address == first.ip_address:
+                return lease
+            await driver.release(lease)
+
+    successor = await asyncio.wait_for(reused(), 10)
+    await driver.release(first)
+    await driver.close(remove=False)
+    assert successor.host_interface in links()
+    assert driver._owners[first.ip_address] == successor.host_interface
+
+
+async def test_releasing_frees_the_address_though_a_process_lingers(settings):
+    driver = await open_driver(settings, None, [])
+    lease = await driver.acquire()
+    with process_inside(lease.sandbox_path):
+        await driver.release(lease)
+        await until(lambda: lease.host_interface not in links())
+
+
+async def test_closing_with_remove_leaves_nothing(settings):
+    before = links()
+    driver = await open_driver(settings._replace(warm=3), None, [])
+    lease = await driver.acquire()
+    await driver.release(lease)
+    await driver.close(remove=True)
+    assert links() == before
+    assert sandboxes(settings) == set()
+    assert settings.interface not in Nftables().run("list ruleset")
+
+
+async def test_closing_without_remove_keeps_what_containers_use(settings, outside):
+    driver = await open_driver(settings._replace(warm=2), None, [])
+    lease = await driver.acquire()
+    await driver.close(remove=False)
+    assert sandboxes(settings) == {lease.sandbox_path}
+    assert veths() == {lease.host_interface}
+    assert pings(lease.sandbox_path, str(OUTSIDE.ip))
+    with pytest.raises(Unavailable):
+        await driver.acquire()
+
+
+async def test_the_warm_pool_fills_up_again(settings):
+    driver = await open_driver(settings._replace(warm=2), None, [])
+    await until(lambda: driver.warm == 2)
+    leases = [await driver.acquire() for _ in range(3)]
+    await until(lambda: driver.warm == 2)
+    assert len({lease.ip_address for lease in leases}) == 3
+    assert len(sandboxes(settings)) == 5
+
+
+async def test_an_acquire_that_is_cancelled_leaves_nothing_behind(settings):
+    driver = await open_driver(settings, None, [])
+    waiting = asyncio.gather(*(driver.acquire() for _ in range(3)))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    await driver.close(remove=False)
+    assert sandboxes(settings) == set()
+    assert veths() == set()
+
+
+async def test_many_at_once_get_different_addresses(settings):
+    driver = await open_driver(settings._replace(warm=2), None, [])
+    leases = await asyncio.gather(*(driver.acquire() for _ in range(20)))
+    assert len({lease.ip_address for lease in leases}) == 20
+    assert pings(leases[0].sandbox_path, leases[-1].ip_address)
+    await asyncio.gather(*(driver.release(lease) for lease in leases))
+    await driver.close(remove=True)
+    assert veths() == set()
+
+
+async def test_a_warm_sandbox_that_is_taken_while_room_is_made_for_its_address_is_in_use(settings):
+    driver = await open_driver(settings._replace(pool6="fd11:22:33::/48", warm=2), None, [])
+    await until(lambda: driver.warm == 2)
+    base = driver.gateway.rpartition(".")[0]
+    # An address of each of the two: the second one is gone when the first has made room.
+    wish = Wish(address=f"{base}.2", address6="fd11:22:33::3")
+    refused, taken = await asyncio.gather(driver.acquire(wish), driver.acquire(), return_exceptions=True)
+    assert isinstance(refused, Forbidden) and refused.message == "Address already in use"
+    assert isinstance(taken, Lease) and taken.ip6_address == "fd11:22:33::3"
+
+
+async def test_room_that_is_made_for_an_address_is_for_nobody_else(settings, monkeypatch):
+    driver = await open_driver(settings._replace(warm=1), None, [])
+    await until(lambda: driver.warm == 1)
+    wanted = driver.gateway.rpartition(".")[0] + ".2"
+    free = driver._free
+
+    def free_and_fill(lease: Lease) -> None:
+        free(lease)
+        driver._refill()  # as another one's acquire does, which may end at any moment
+
+    monkeypatch.setattr(driver, "_free", free_and_fill)
+    assert (await driver.acquire(Wish(address=wanted))).ip_address == wanted
+
+
+async def test_a_full_subnet_says_so_and_recovers(settings):
+    driver = await open_driver(settings._replace(pools=(AddressPool("10.9.0.0/30", 30),), warm=2), None, [])
+    lease = await driver.acquire()
+    with pytest.raises(Unavailable, match="no available IPv4 addresses"):
+        await driver.acquire()
+    await driver.release(lease)
+    assert (await driver.acquire()).ip_address == lease.ip_address
+
+
+async def test_an_interface_that_is_no_bridge_is_left_alone(settings):
+    with NetlinkSocket() as netlink:
+        netlink.execute(rtnetlink.add_veth(settings.interface, "peer"))
+    with pytest.raises(SystemFault, match="is no bridge"):
+        await open_driver(settings, None, [])
+    assert {settings.interface, "peer"} <= links()
+
+
+async def test_a_bridge_of_the_administrator_is_used_but_never_deleted(settings):
+    with NetlinkSocket() as netlink:
+        netlink.execute(
+            rtnetlink.add_bridge(settings.interface, "02:00:00:00:00:01"), rtnetlink.add_veth("port0", "machine")
+        )
+        index = socket.if_nametoindex(settings.interface)
+        netlink.execute(
+            rtnetlink.add_address(index, IPv4Interface("10.3.0.7/24")), rtnetlink.set_master("port0", index)
+        )
+    driver = await open_driver(settings, None, [])
+    assert (driver.gateway, driver.subnet) == ("10.3.0.7", "10.3.0.0/24")
+    await driver.close(remove=True)
+    assert {settings.interface, "port0"} <= links()
