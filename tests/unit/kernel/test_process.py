@@ -161,8 +161,11 @@ async def test_a_process_that_has_ended_is_told_from_one_that_runs():
 
 
 def test_what_was_started_with_an_argument_is_killed(tmp_path: Path) -> None:
-    strays = [subprocess.Popen(["sh", "-c", "sleep 600; :", "x", str(tmp_path / name)]) for name in ("a", "b")]
-    other = subprocess.Popen(["sh", "-c", "sleep 600; :", "x", str(tmp_path / "ab")])
+    def start(name: str) -> subprocess.Popen[bytes]:
+        """A process without children, which would stay behind."""
+        return subprocess.Popen(["sh", "-c", "read line", "x", str(tmp_path / name)], stdin=subprocess.PIPE)
+
+    strays, other = [start("a"), start("b")], start("ab")
     try:
         process.kill_given([str(tmp_path / "a"), str(tmp_path / "b")])
         assert [stray.wait(5) for stray in strays] == [-9, -9]
@@ -170,7 +173,7 @@ def test_what_was_started_with_an_argument_is_killed(tmp_path: Path) -> None:
     finally:
         for child in (other, *strays):
             child.kill()
-            child.wait()
+            child.communicate()
 
 
 async def test_the_end_of_a_family_that_grows_meanwhile(tmp_path: Path) -> None:
@@ -184,7 +187,7 @@ async def test_the_end_of_a_family_that_grows_meanwhile(tmp_path: Path) -> None:
             await process.end_family(child)
             assert not started_with(name)
     finally:
-        process.kill_given([name])
+        process.kill_given([name, more])
 
 
 def started_with(argument: str) -> list[str]:
