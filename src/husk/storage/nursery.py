@@ -5,7 +5,7 @@
     ...
     nursery.close()
 
-The process exists while workers are wanted, and half a minute more. That it is gone is noticed when the next one is
+The process exists while workers are wanted, and ten minutes more. That it is gone is noticed when the next one is
 wanted: then there is a new one.
 
 Who copies files seldom copies once, and waits for it: after a copy a worker waits in reserve, with memory of its own,
