@@ -1,4 +1,4 @@
-"""How long does `docker cp` take? A small file, a large one and a tree of small ones, into a running container and out.
+"""How long does `docker cp` take? A small file, a directory with three, a large file, a tree of small ones; in and out.
 
     sudo python bench/copies.py                  # husk and dockerd
     sudo python bench/copies.py --rounds 15 husk dockerd-new podman
@@ -21,7 +21,7 @@ from engines import Engine, engines
 LARGE = 200 << 20
 TREE = 2000
 PAUSE = 0.1
-WHAT = ("small", "large", "tree")
+WHAT = ("small", "few", "large", "tree")
 
 
 class Target:
@@ -67,6 +67,9 @@ class Target:
 
 def make_files(files: Path) -> None:
     (files / "small").write_text("hi\n")
+    (files / "few").mkdir()
+    for name in ("one", "two", "three"):
+        (files / "few" / name).write_text(name * 100)
     with (files / "large").open("wb") as file:
         for _ in range(LARGE >> 20):
             file.write(os.urandom(1 << 20))

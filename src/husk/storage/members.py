@@ -89,6 +89,12 @@ class Members:
         self._out.write(data)
         self._out.write(bytes(-len(data) % _BLOCK))
 
+    def add_directory(self, name: str, status: os.stat_result) -> None:
+        """A directory with no more to tell about it than `status` has."""
+        member = _described(name, status)
+        member.type = tarfile.DIRTYPE
+        self._head(member)
+
     def add(self, name: str, path: bytes, status: os.stat_result) -> None:
         """Write the file at `path` as `name`; nothing for a socket, which no archive holds, and what has vanished."""
         member = self._member(name, path, status)

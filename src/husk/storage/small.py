@@ -1,121 +1,226 @@
-"""How does one small file get into or out of a container? Without a worker, where one look at the root is enough.
+"""How do a few small files get into or out of a container? Without a worker, where one look at the root is enough.
 
-That is what `docker cp` is used for most, and a worker takes longer to close itself in than such a file to be copied.
-Whatever is not plainly the simple case (a link or a mount on the way, an archive with more in it, attributes, anything
-but a file in the file's place) is left to the workers `pack` and `put`, who also have the words for what is wrong.
+That is what `docker cp` is used for most, and a worker takes longer to close itself in than such files to be copied.
+Whatever is not plainly the simple case (a link or a mount on the way, attributes, anything but files and directories,
+or something else in their place) is left to the workers `pack` and `put`, who also have the words for what is wrong.
+
+The container may change everything meanwhile. So each thing is opened by its name in a directory that is open already,
+never through a link (`open_beneath`), and what is done is done to what was opened.
 """
 
 import contextlib
 import errno
 import io
+import itertools
 import os
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from husk.kernel.page_cache import is_cached
+from husk.kernel.rooted import open_beneath
 from husk.storage.extract import clamp_time
 from husk.storage.look import opened, parts
-from husk.storage.members import tar_to
+from husk.storage.members import Members, tar_to
 from husk.storage.pack import XATTRS, FileStatus, base_name, file_status
-from husk.storage.tar import REGULAR, Entry, TarError, TarStream, clean_name, entries
+from husk.storage.tar import DIRECTORY, REGULAR, Entry, TarError, TarStream, clean_name, entries
 
 _LARGEST = 1 << 16
-# Of an archive with such a file in it: headers, padding and a generous end mark are no part of the file.
+_MOST_ENTRIES = 100
+# Of an archive with such files in it: most headers, padding and a generous end mark are no part of them.
 LARGEST_ARCHIVE = _LARGEST + (1 << 14)
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class _NotSimple(Exception):
+    """A worker must do it."""
 
 
 def read_small(
     root: Path, mount_points: Iterable[str], path: str, cached: bool = False
 ) -> tuple[FileStatus, bytes] | None:
-    """The file that `path` names, as a tar; None if it is not small, no file, or cannot be told from here.
+    """The small file, or directory of a few, that `path` names, as a tar; None if it takes a worker to read it.
 
     FileNotFoundError if it is nothing. With `cached` no disk is asked: BlockingIOError if one would have to be.
     """
-    with opened(root, mount_points, path, cached) as found:
-        if found is None:
+    points = list(mount_points)
+    with opened(root, points, path, cached) as found:
+        if found is None or _touches_mount([parts(path)], points):
             return None
-        status = os.fstat(found)
-        if not stat.S_ISREG(status.st_mode) or status.st_size > _LARGEST:
-            return None
+        out = io.BytesIO()
         try:
-            # The same file for certain, whatever has its name by now. Somebody may hold a lease on it: do not wait.
-            file = os.open(f"/proc/self/fd/{found}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        except OSError:
+            with tar_to(out) as members:
+                name = base_name(path)
+                status = _Reading(members, cached).add("" if name == "/" else name, found, alone=True)
+        except BlockingIOError:
+            raise
+        except (_NotSimple, OSError):
             return None
-    with open(file, "rb", buffering=0) as reader:
-        if cached and not is_cached(file, status.st_size):
-            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN), path)
-        data, status = reader.read(_LARGEST + 1), os.fstat(file)
-        if len(data) != status.st_size or XATTRS.intersection(os.listxattr(file)):
-            return None
-    out = io.BytesIO()
-    with tar_to(out) as members:
-        members.add_data(base_name(path), data, status)
     return file_status(path, status), out.getvalue()
 
 
 def put_small(
     root: Path, mount_points: Sequence[str], path: str, archive: bytes, owner: Sequence[int] | None = None
 ) -> bool:
-    """Put the one file of `archive` into the directory `path`; False if a worker must do it, or find out why not.
+    """Put the few files of `archive` into the directory `path`; False if a worker must do it, or find out why not.
 
     FileNotFoundError if there is no such directory. `owner` (user, group) replaces the archive's.
     """
-    if (only := _only_file(archive)) is None:
+    content = _plain_content(archive)
+    if not content or _touches_mount(
+        [[*parts(path), *parts(os.fsdecode(entry.name))] for entry, _ in content], mount_points
+    ):
         return False
-    entry, data = only
-    # What else is mounted in the directory does not matter.
-    place = [*parts(path), os.fsdecode(entry.name)]
-    if any(parts(point)[: len(place)] == place for point in mount_points):
-        return False
-    with opened(root, mount_points, path) as directory:
-        if directory is None or not stat.S_ISDIR(os.fstat(directory).st_mode):
+    with opened(root, mount_points, path) as top:
+        if top is None or not stat.S_ISDIR(os.fstat(top).st_mode):
             return False
-        if owner is not None:
-            entry.uid, entry.gid = owner
-        return _replace(directory, entry, data)
+        try:
+            with contextlib.ExitStack() as directories:
+                for entry, data in content:
+                    if owner is not None:
+                        entry.uid, entry.gid = owner
+                    if entry.kind == DIRECTORY:
+                        directories.enter_context(_directory(top, entry))
+                    else:
+                        _file(top, entry, data)
+        except (_NotSimple, OSError, OverflowError):
+            return False  # perhaps with a part of it done, which the worker does again
+    return True
 
 
-def _only_file(archive: bytes) -> tuple[Entry, bytes] | None:
+def _touches_mount(places: list[list[str]], mount_points: Iterable[str]) -> bool:
+    """Is something mounted on one of these places, above or below it?"""
+    points = [parts(point) for point in mount_points]
+    return any(place[: len(point)] == point[: len(place)] for place in places for point in points)
+
+
+class _Reading:
+    """Adds small files to an archive until they are too many or too large."""
+
+    def __init__(self, members: Members, cached: bool) -> None:
+        self._members = members
+        self._cached = cached
+        self._bytes_left = _LARGEST
+        self._entries_left = _MOST_ENTRIES
+
+    def add(self, name: str, found: int, alone: bool) -> os.stat_result:
+        """Add what is open by name only; its status."""
+        status = os.fstat(found)
+        self._entries_left -= 1
+        if self._entries_left < 0 or status.st_size > self._bytes_left:
+            raise _NotSimple
+        if stat.S_ISREG(status.st_mode):
+            if status.st_nlink > 1 and not alone:
+                raise _NotSimple  # its other name may be in the archive too
+            return self._add_file(name, found, status.st_size)
+        if stat.S_ISDIR(status.st_mode):
+            self._add_directory(name, found)
+            return status
+        raise _NotSimple
+
+    def _add_file(self, name: str, found: int, size: int) -> os.stat_result:
+        # Somebody may hold a lease on it: leave it to the worker to wait.
+        with _reopened(found, os.O_RDONLY | os.O_NONBLOCK) as file:
+            if self._cached and not is_cached(file, size):
+                raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN), name)
+            data, status = os.read(file, _LARGEST + 1), os.fstat(file)
+            if len(data) != status.st_size or XATTRS.intersection(os.listxattr(file)):
+                raise _NotSimple
+        self._bytes_left -= len(data)
+        self._members.add_data(name, data, status)
+        return status
+
+    def _add_directory(self, name: str, found: int) -> None:
+        if self._cached:
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN), name)
+        with _reopened(found, os.O_RDONLY | os.O_DIRECTORY) as directory:
+            self._members.add_directory(name, os.fstat(directory))
+            with os.scandir(directory) as listing:
+                names = sorted(os.fsencode(entry.name) for entry in itertools.islice(listing, self._entries_left + 1))
+            for child in map(os.fsdecode, names):
+                below = open_beneath(directory, f"./{child}", os.O_PATH | os.O_NOFOLLOW)
+                try:
+                    self.add(f"{name}/{child}", below, alone=False)
+                finally:
+                    os.close(below)
+
+
+@contextlib.contextmanager
+def _reopened(found: int, flags: int) -> Iterator[int]:
+    """The same file for certain, whatever has its name by now."""
+    try:
+        file = os.open(f"/proc/self/fd/{found}", flags | os.O_CLOEXEC)
+    except OSError:
+        raise _NotSimple from None
+    try:
+        yield file
+    finally:
+        os.close(file)
+
+
+def _plain_content(archive: bytes) -> list[tuple[Entry, bytes]]:
+    """The files and directories of an archive that has nothing else; nothing if it has, or too many."""
     buffers = iter([memoryview(archive)])
     stream = TarStream(lambda: next(buffers, memoryview(b"")))
-    data = b""
-    found: list[Entry] = []
+    content: list[tuple[Entry, bytes]] = []
     try:
         for entry in entries(stream):
             entry.name = clean_name(entry.name)
-            if found or not _is_plain(entry):
-                return None
+            if not entry.name and entry.kind == DIRECTORY:
+                continue  # the directory that all is put into stays as it is
+            plain = entry.name and entry.kind in (REGULAR, DIRECTORY) and entry.sparse is None and not entry.xattrs
             data = stream.take(entry.size)
-            found.append(entry)
+            if not plain or len(data) != entry.size or len(content) == _MOST_ENTRIES:
+                return []
+            content.append((entry, data))
     except TarError:
-        return None
-    return (found[0], data) if found and len(data) == found[0].size else None
+        return []
+    return content
 
 
-def _is_plain(entry: Entry) -> bool:
-    named = entry.name and b"/" not in entry.name
-    return bool(named and entry.kind == REGULAR and entry.sparse is None and not entry.xattrs)
-
-
-def _replace(directory: int, entry: Entry, data: bytes) -> bool:
-    """Make the file as `put` makes it; False where that is not possible, perhaps with a part of it made."""
+@contextlib.contextmanager
+def _above(top: int, entry: Entry) -> Iterator[tuple[int, bytes]]:
+    """The directory that an entry belongs into, and the entry's name there."""
+    above, _, name = entry.name.rpartition(b"/")
+    directory = open_beneath(top, "./" + os.fsdecode(above), os.O_PATH | os.O_DIRECTORY)
     try:
+        yield directory, name
+    finally:
+        os.close(directory)
+
+
+@contextlib.contextmanager
+def _directory(top: int, entry: Entry) -> Iterator[None]:
+    """Make a directory; its time is set at the end, for what is put into it changes that."""
+    with _above(top, entry) as (directory, name):
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(name, 0o700, dir_fd=directory)
+        made = open_beneath(directory, "./" + os.fsdecode(name), os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        os.fchown(made, entry.uid, entry.gid)
+        os.fchmod(made, entry.mode)
+        yield
+        _set_time(made, entry)
+    finally:
+        os.close(made)
+
+
+def _file(top: int, entry: Entry, data: bytes) -> None:
+    with _above(top, entry) as (directory, name):
         with contextlib.suppress(FileNotFoundError):
-            if not stat.S_ISREG(os.stat(entry.name, dir_fd=directory, follow_symlinks=False).st_mode):
-                return False
-            os.unlink(entry.name, dir_fd=directory)
-        file = os.open(entry.name, _CREATE, entry.mode & 0o777, dir_fd=directory)
-        with open(file, "wb", buffering=0) as writer:
-            if writer.write(data) != len(data):
-                return False
-            os.fchown(file, entry.uid, entry.gid)
-            # Writing and changing the owner take special bits away; a directory may have given the file others.
-            os.fchmod(file, entry.mode)
-            time = clamp_time(entry.mtime_ns)
-            os.utime(file, ns=(time, time))
-    except (OSError, OverflowError):
-        return False
-    return True
+            if not stat.S_ISREG(os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode):
+                raise _NotSimple
+            os.unlink(name, dir_fd=directory)
+        file = os.open(name, _CREATE, entry.mode & 0o777, dir_fd=directory)
+    with open(file, "wb", buffering=0) as writer:
+        if writer.write(data) != len(data):
+            raise _NotSimple
+        os.fchown(file, entry.uid, entry.gid)
+        # Writing and changing the owner take special bits away; a directory may have given the file others.
+        os.fchmod(file, entry.mode)
+        _set_time(file, entry)
+
+
+def _set_time(file: int, entry: Entry) -> None:
+    time = clamp_time(entry.mtime_ns)
+    os.utime(file, ns=(time, time))

@@ -1,4 +1,4 @@
-"""A small file goes in and out without a worker, exactly as with one; everything else is left to the worker."""
+"""A few small files go in and out without a worker, exactly as with one; everything else is left to the worker."""
 
 import fcntl
 import io
@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from husk.kernel.page_cache import is_cached
+from husk.storage.members import tar_to
+from husk.storage.pack import XATTRS, describe, source, walk
 from husk.storage.small import put_small, read_small
 
 MOUNTS = ["/data", "/etc/hosts", "/not/yet/made"]
@@ -43,6 +45,27 @@ def file_named(name: str, data: bytes = b"new", **fields: object) -> bytes:
     return archive((member, data))
 
 
+def link_to(target: str) -> tarfile.TarInfo:
+    member = tarfile.TarInfo("x")
+    member.type, member.linkname = tarfile.SYMTYPE, target
+    return member
+
+
+def directory_named(name: str, mode: int = 0o755, mtime: int = 1_000_000_000) -> tuple[tarfile.TarInfo, bytes]:
+    member = tarfile.TarInfo(name)
+    member.type, member.mode, member.mtime, member.uid = tarfile.DIRTYPE, mode, mtime, 7
+    return member, b""
+
+
+def as_the_worker_packs(root: Path, path: str) -> bytes:
+    out = io.BytesIO()
+    top, prefix = source(f"{root}{path}", directory=True)
+    with tar_to(out, XATTRS) as members:
+        for name, place, status in walk(os.fsencode(top), prefix):
+            members.add(name, place, status)
+    return out.getvalue()
+
+
 def test_a_small_file_as_a_tar(root: Path):
     os.chmod(root / "etc/file", 0o4751)
     os.utime(root / "etc/file", (1_000_000_000, 1_000_000_000))
@@ -66,6 +89,56 @@ def test_sizes(root: Path, size: int):
     assert len(found[1]) % 512 == 0
     with tarfile.open(fileobj=io.BytesIO(found[1])) as tar:
         assert [member.size for member in tar] == [size]
+
+
+@pytest.fixture
+def tree(root: Path) -> Path:
+    """A directory with all that is simple."""
+    (root / "tree/b/deep").mkdir(parents=True)
+    (root / "tree/a").write_text("a")
+    (root / "tree/b/deep/\udcff").write_text("a name that is no text")
+    (root / "tree/b/empty").touch()
+    (root / "tree/c").mkdir(mode=0o1770)
+    os.chown(root / "tree/c", 1, 2)
+    return root / "tree"
+
+
+@pytest.mark.parametrize("path", ["/tree", "/tree/", "/tree/.", "/tree/b/deep", "/tree/c"])
+def test_a_directory_is_packed_as_a_worker_packs_it(root: Path, tree: Path, path: str):
+    found = read_small(root, MOUNTS, path)
+    assert found is not None
+    assert found[1] == as_the_worker_packs(root, path)
+    assert found[0] == describe(f"{root}{path}")
+
+
+def test_a_directory_is_not_listed_where_that_might_take_time(root: Path, tree: Path):
+    with pytest.raises(BlockingIOError):
+        read_small(root, [], "/tree", cached=True)
+
+
+@pytest.mark.parametrize("odd", ["link", "pipe", "hard link", "large", "together large", "many", "mount"])
+def test_a_directory_with_something_else_in_it_is_the_workers(root: Path, tree: Path, odd: str):
+    match odd:
+        case "link":
+            (tree / "b/link").symlink_to("a")
+        case "pipe":
+            os.mkfifo(tree / "b/pipe")
+        case "hard link":
+            os.link(tree / "a", tree / "b/other")
+        case "large":
+            (tree / "b/large").write_bytes(bytes((1 << 16) + 1))
+        case "together large":
+            for number in range(5):
+                (tree / f"b/{number}").write_bytes(bytes(1 << 14))
+        case "many":
+            for number in range(100):
+                (tree / f"b/{number}").touch()
+    assert read_small(root, ["/tree/b/mounted"] if odd == "mount" else [], "/tree") is None
+
+
+def test_a_file_with_other_names_goes_alone(root: Path):
+    os.link(root / "etc/file", root / "other")
+    assert read_small(root, [], "/etc/file") is not None
 
 
 @pytest.mark.parametrize(
@@ -183,7 +256,8 @@ def test_a_name_from_the_root_is_below_the_directory(root: Path):
     [
         b"", b"junk" * 200, bytes(1024), archive(), file_named("x", type=tarfile.DIRTYPE), file_named("x")[:600],
         file_named("x", type=tarfile.SYMTYPE, linkname="/secret"), file_named("x", type=tarfile.FIFOTYPE),
-        archive((tarfile.TarInfo("x"), b"x"), (tarfile.TarInfo("y"), b"y")), file_named("x", data=b"x" * 600)[:1024],
+        archive(*((tarfile.TarInfo(f"x{n}"), b"") for n in range(101))), file_named("x", data=b"x" * 600)[:1024],
+        archive((tarfile.TarInfo("x"), b"x"), (link_to("/secret"), b"")),
         file_named("x", pax_headers={"SCHILY.xattr.user.a": "b"}), file_named("x", uid=1 << 40),
         b"\x1f\x8b" + bytes(600),
     ],
@@ -197,3 +271,44 @@ def test_other_archives_are_the_workers(root: Path, data: bytes):
 def test_no_directory_to_put_it_into(root: Path):
     with pytest.raises(FileNotFoundError):
         put_small(root, MOUNTS, "/none", file_named("x"))
+
+
+def test_a_tree_goes_in_with_all_that_the_archive_says(root: Path):
+    inside = tarfile.TarInfo("new/sub/file")
+    inside.mode, inside.mtime, inside.gid = 0o4755, 5, 9
+    (root / "new").mkdir()
+    (root / "new/kept").write_text("kept")
+    content = archive(
+        directory_named("./"), directory_named("new/", 0o2711), directory_named("new/sub"), (inside, b"x")
+    )
+    assert put_small(root, MOUNTS, "/", content)
+    assert (root / "new/sub/file").read_bytes() == b"x"
+    assert (root / "new/kept").exists()
+    seen = {
+        path: (status.st_mode & 0o7777, status.st_uid, status.st_gid, status.st_mtime)
+        for path in ("new", "new/sub", "new/sub/file")
+        for status in [(root / path).stat()]
+    }
+    assert seen == {
+        "new": (0o2711, 7, 0, 1_000_000_000),
+        "new/sub": (0o755, 7, 0, 1_000_000_000),
+        "new/sub/file": (0o4755, 0, 9, 5),
+    }
+
+
+@pytest.mark.parametrize("place", ["link", "file"])
+def test_a_directory_does_not_go_where_something_else_is(root: Path, place: str):
+    assert not put_small(root, [], "/etc", archive(directory_named(place, 0o777)))
+    assert (root / "etc/file").stat().st_mode & 0o777 != 0o777
+
+
+def test_a_link_on_the_way_of_an_entry_leads_nowhere(root: Path):
+    outside = sorted(root.parent.iterdir())
+    assert not put_small(root, [], "/", archive((tarfile.TarInfo("out/x"), b"x")))
+    assert sorted(root.parent.iterdir()) == outside
+
+
+@pytest.mark.parametrize("name", ["data", "data/x", "not/yet", "etc"])
+def test_a_tree_that_meets_a_mount_is_the_workers(root: Path, name: str):
+    assert not put_small(root, MOUNTS, "/", archive(directory_named(name), (tarfile.TarInfo("a"), b"a")))
+    assert not (root / "a").exists()

@@ -1,5 +1,5 @@
-"""How do files get into and out of a container? Workers do it, inside the container's own view, unless it is one small
-file and nothing of that view makes a difference.
+"""How do files get into and out of a container? Workers do it, inside the container's own view, but for a few small
+files where that view makes no difference.
 
 A copy sees the container as dockerd's does: its root file system with bind mounts and volumes in their places, whether
 it runs or not. Data goes through a pipe at the speed of the slower side; the daemon holds a piece at a time.
@@ -63,7 +63,7 @@ class Archive:
 
 
 class SmallArchive(NamedTuple):
-    """A whole tar with one small file in it."""
+    """A whole tar with a few small files in it."""
 
     status: FileStatus
     data: bytes
@@ -100,7 +100,7 @@ class Copier:
 
     @contextlib.asynccontextmanager
     async def read(self, reference: str, path: str, outlet: int | None = None) -> AsyncIterator[Archive | SmallArchive]:
-        """The file or directory as a tar; that of a small file is here at once, where no worker is needed for it."""
+        """The file or directory as a tar; that of small ones is here at once, where no worker is needed for it."""
         async with self._at(reference, path) as place:
             small = await self._without_worker(read_small, place)
             if small is not None:
@@ -124,7 +124,7 @@ class Copier:
                 worker.stop()
 
     async def write_small(self, reference: str, path: str, archive: bytes, *, as_user: bool) -> bool:
-        """As `write`, for an archive with nothing but a small file in it; False if it must be written by `write`."""
+        """As `write`, for an archive with a few small files in it; False if it must be written by `write`."""
         async with self._at(reference, path) as place:
             record = place.instance.record
             if record.host_config.readonly_rootfs:
