@@ -52,7 +52,7 @@ def _find(top: int, mount_points: Iterable[str], path: str, cached: bool) -> int
         if _may_be_elsewhere(top, place, cached):
             return None
     try:
-        found = _open(top, path, cached)
+        found = open_beneath(top, "./" + path.lstrip("/"), os.O_PATH | os.O_NOFOLLOW, cached)
     except BlockingIOError:
         raise
     except FileNotFoundError:
@@ -65,19 +65,6 @@ def _find(top: int, mount_points: Iterable[str], path: str, cached: bool) -> int
         os.close(found)
         return None
     return found
-
-
-def _open(top: int, path: str, cached: bool) -> int:
-    below = "./" + path.lstrip("/")
-    try:
-        return open_beneath(top, below, os.O_PATH | os.O_NOFOLLOW, cached)
-    except BlockingIOError:
-        # A name that nobody has asked for is in no cache, but if its directory is, that tells whether there is one.
-        directory = open_beneath(top, below.rpartition("/")[0], os.O_PATH | os.O_DIRECTORY, cached)
-    try:
-        return open_beneath(directory, "./" + below.rpartition("/")[2], os.O_PATH | os.O_NOFOLLOW)
-    finally:
-        os.close(directory)
 
 
 def _may_be_elsewhere(top: int, place: list[str], cached: bool) -> bool:
