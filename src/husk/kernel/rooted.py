@@ -6,6 +6,7 @@ A symbolic link inside an image may point anywhere; the kernel resolves it as if
 import ctypes
 import errno
 import os
+import stat
 from pathlib import Path
 
 _SYS_OPENAT2 = 437
@@ -67,10 +68,19 @@ def make_directories(root: Path | str, path: str) -> None:
 
 
 def read_text(root: Path, path: str, limit: int = 1 << 20) -> str:
-    """The beginning of a text file of the tree; empty if there is none."""
+    """The beginning of a text file of the tree; empty if there is none, or something else has its name."""
     try:
-        fd = open_in_root(root, path, os.O_RDONLY | os.O_NONBLOCK)
+        found = open_in_root(root, path, os.O_PATH)
     except OSError:
         return ""
+    try:
+        # A container may have made a device or a pipe of it, which to open is to use.
+        if not stat.S_ISREG(os.fstat(found).st_mode):
+            return ""
+        fd = os.open(f"/proc/self/fd/{found}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    finally:
+        os.close(found)
     with os.fdopen(fd, "rb") as file:
         return file.read(limit).decode(errors="replace")

@@ -129,7 +129,7 @@ class Copier:
             record = place.instance.record
             if record.host_config.readonly_rootfs:
                 return False
-            owner = _owner(record, place.root) if as_user and record.config.user else None
+            owner = await _owner(record, place.root) if as_user and record.config.user else None
             points = [item["target"] for item in place.binds]
             try:
                 # The root must stay until the file is there, also if the client goes away.
@@ -156,7 +156,7 @@ class Copier:
                 readonly_root=record.host_config.readonly_rootfs,
                 keep_kinds=keep_kinds,
                 length=None,
-                owner=_owner(record, root) if as_user and record.config.user else None,
+                owner=await _owner(record, root) if as_user and record.config.user else None,
             )
             if isinstance(archive, Upload):
                 job["length"] = archive.length
@@ -256,9 +256,13 @@ def clean_path(path: str) -> str:
     return clean if clean == "/" or not path.endswith("/") else clean + "/"
 
 
-def _owner(record: Container, root: Path) -> list[int]:
-    user = resolve_user(record.config.user, rooted.read_text(root, "/etc/passwd"), rooted.read_text(root, "/etc/group"))
-    return [user.uid, user.gid]
+async def _owner(record: Container, root: Path) -> list[int]:
+    def find() -> list[int]:
+        passwd, group = rooted.read_text(root, "/etc/passwd"), rooted.read_text(root, "/etc/group")
+        user = resolve_user(record.config.user, passwd, group)
+        return [user.uid, user.gid]
+
+    return await asyncio.to_thread(find)
 
 
 def _fail(outcome: str, path: str, reference: str) -> NoReturn:

@@ -1,0 +1,40 @@
+"""What a container made of its own files leads nobody out of its tree, and nobody to anything but a file."""
+
+import os
+import socket
+import stat
+from pathlib import Path
+
+import pytest
+
+from husk.kernel.rooted import read_text
+
+
+def test_a_text_file_and_one_behind_a_link(tmp_path: Path):
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc/passwd").write_bytes(b"root:x:0:0\n\xff")
+    (tmp_path / "link").symlink_to("/etc/passwd")
+    assert read_text(tmp_path, "/etc/passwd") == read_text(tmp_path, "/link") == "root:x:0:0\n\ufffd"
+    assert read_text(tmp_path, "/link", 4) == "root"
+
+
+def test_nothing_is_empty(tmp_path: Path):
+    assert read_text(tmp_path, "/etc/passwd") == ""
+
+
+@pytest.mark.parametrize("kind", ["directory", "device", "pipe", "socket"])
+def test_what_is_no_file_is_not_opened(tmp_path: Path, kind: str):
+    path = tmp_path / "passwd"
+    if kind == "directory":
+        path.mkdir()
+    elif kind == "device":
+        os.mknod(path, stat.S_IFCHR, os.makedev(1, 5))  # /dev/zero, of which the text would be a megabyte
+    elif kind == "pipe":
+        os.mkfifo(path)
+    else:
+        socket.socket(socket.AF_UNIX).bind(str(path))
+    writer = os.open(path, os.O_RDWR) if kind == "pipe" else os.open(os.devnull, os.O_WRONLY)
+    try:
+        assert read_text(tmp_path, "/passwd") == ""
+    finally:
+        os.close(writer)
