@@ -7,6 +7,7 @@ it runs or not. Data goes through a pipe at the speed of the slower side; the da
 
 import asyncio
 import contextlib
+import functools
 import json
 import posixpath
 from collections.abc import AsyncIterator, Callable
@@ -35,6 +36,10 @@ from husk.tasks import Tasks
 Publish = Callable[[Container, str], None]
 T = TypeVar("T")
 Ask = Callable[[Path, list[str], str, bool], T | None]
+
+# Of the few that all share. A process in a container can have a directory locked for as long as it takes to copy a
+# large file out of its image (`mv` does), and who looks into that directory waits.
+_MOST_IN_THREADS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +92,8 @@ class Copier:
         self._roots = roots
         self._nursery = nursery
         self._publish = publish
-        self._writes = Tasks()
+        self._threads = Tasks()
+        self._in_threads = 0
 
     async def status(self, reference: str, path: str) -> FileStatus:
         """What `path` names inside the container."""
@@ -129,17 +135,19 @@ class Copier:
             record = place.instance.record
             if record.host_config.readonly_rootfs:
                 return False
-            owner = await _owner(record, place.root) if as_user and record.config.user else None
             points = [item["target"] for item in place.binds]
+
+            def put() -> bool:
+                owner = _owner(record, place.root) if as_user and record.config.user else None
+                return put_small(place.root, points, place.clean, archive, owner)
+
             try:
-                # The root must stay until the file is there, also if the client goes away.
-                putting = asyncio.to_thread(put_small, place.root, points, place.clean, archive, owner)
-                done = await self._writes.to_its_end(putting, f"write a file to {record.id[:12]}")
+                done = await self._in_thread(put, f"write a file to {record.id[:12]}")
             except FileNotFoundError:
                 self._fail(place.instance, "missing", path, reference)
         if done:
             self._publish(record, "extract-to-dir")
-        return done
+        return bool(done)
 
     async def write(
         self, reference: str, path: str, archive: AsyncIterator[bytes] | Upload, *, keep_kinds: bool, as_user: bool
@@ -156,7 +164,7 @@ class Copier:
                 readonly_root=record.host_config.readonly_rootfs,
                 keep_kinds=keep_kinds,
                 length=None,
-                owner=await _owner(record, root) if as_user and record.config.user else None,
+                owner=await asyncio.to_thread(_owner, record, root) if as_user and record.config.user else None,
             )
             if isinstance(archive, Upload):
                 job["length"] = archive.length
@@ -182,15 +190,33 @@ class Copier:
             yield _Place(instance, reference, root, self._binds(instance.record), path, clean_path(path))
 
     async def _without_worker(self, ask: Ask[T], place: _Place) -> T | None:
-        """What can be told of the path from here: at once if no disk must be asked, else in a thread."""
+        """What can be told of the path here: at once if no disk must be asked, else in a thread, if one is free."""
         points = [item["target"] for item in place.binds]
         try:
             try:
                 return ask(place.root, points, place.clean, True)
             except BlockingIOError:
-                return await asyncio.to_thread(ask, place.root, points, place.clean, False)
+                asking = functools.partial(ask, place.root, points, place.clean, False)
+                return await self._in_thread(asking, f"look at {place.instance.id[:12]}")
         except FileNotFoundError:
             self._fail(place.instance, "missing", place.path, place.reference)
+
+    async def _in_thread(self, work: Callable[[], T | None], name: str) -> T | None:
+        """Do it in a thread, None if too many wait in one: then a worker shall, which nobody else needs.
+
+        The root must stay until it is done, also if the client goes away.
+        """
+        if self._in_threads >= _MOST_IN_THREADS:
+            return None
+        self._in_threads += 1
+
+        async def do() -> T | None:
+            try:
+                return await asyncio.to_thread(work)
+            finally:
+                self._in_threads -= 1
+
+        return await self._threads.to_its_end(do(), name)
 
     @contextlib.asynccontextmanager
     async def _pack(
@@ -256,13 +282,9 @@ def clean_path(path: str) -> str:
     return clean if clean == "/" or not path.endswith("/") else clean + "/"
 
 
-async def _owner(record: Container, root: Path) -> list[int]:
-    def find() -> list[int]:
-        passwd, group = rooted.read_text(root, "/etc/passwd"), rooted.read_text(root, "/etc/group")
-        user = resolve_user(record.config.user, passwd, group)
-        return [user.uid, user.gid]
-
-    return await asyncio.to_thread(find)
+def _owner(record: Container, root: Path) -> list[int]:
+    user = resolve_user(record.config.user, rooted.read_text(root, "/etc/passwd"), rooted.read_text(root, "/etc/group"))
+    return [user.uid, user.gid]
 
 
 def _fail(outcome: str, path: str, reference: str) -> NoReturn:
