@@ -3,6 +3,7 @@
 A symbolic link inside an image may point anywhere; the kernel resolves it as if the tree were `/`.
 """
 
+import contextlib
 import ctypes
 import errno
 import os
@@ -22,11 +23,11 @@ class _OpenHow(ctypes.Structure):
     _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
 
 
-def open_in_root(root: Path | str, path: str, flags: int, mode: int = 0) -> int:
+def open_in_root(root: Path | str, path: str, flags: int) -> int:
     """A file descriptor of `path` below `root`; raises OSError as `os.open` does."""
     root_fd = os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        return _openat2(root_fd, path, flags, mode, _RESOLVE_IN_ROOT | _RESOLVE_NO_MAGICLINKS)
+        return _openat2(root_fd, path, flags, _RESOLVE_IN_ROOT | _RESOLVE_NO_MAGICLINKS)
     finally:
         os.close(root_fd)
 
@@ -38,15 +39,15 @@ def open_beneath(directory: int, path: str, flags: int, cached: bool = False) ->
     """
     resolve = _RESOLVE_BENEATH | _RESOLVE_NO_SYMLINKS | _RESOLVE_NO_MAGICLINKS | (_RESOLVE_CACHED if cached else 0)
     try:
-        return _openat2(directory, path, flags, 0, resolve)
+        return _openat2(directory, path, flags, resolve)
     except OSError as error:
         if cached and error.errno == errno.EINVAL:
             raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN), path) from None
         raise
 
 
-def _openat2(directory: int, path: str, flags: int, mode: int, resolve: int) -> int:
-    how = _OpenHow(flags | os.O_CLOEXEC, mode, resolve)
+def _openat2(directory: int, path: str, flags: int, resolve: int) -> int:
+    how = _OpenHow(flags | os.O_CLOEXEC, 0, resolve)
     fd = _libc.syscall(_SYS_OPENAT2, directory, os.fsencode(path), ctypes.byref(how), ctypes.sizeof(how))
     if fd < 0:
         error = ctypes.get_errno()
@@ -65,6 +66,20 @@ def make_directories(root: Path | str, path: str) -> None:
             continue
         finally:
             os.close(parent)
+
+
+def make_file(root: Path | str, path: str) -> None:
+    """Make an empty file in a directory below `root`; nothing happens where something has its name.
+
+    It is not opened: a container may have made a device or a pipe there in the meantime.
+    """
+    directory, _, name = path.rstrip("/").rpartition("/")
+    parent = open_in_root(root, directory or "/", os.O_PATH | os.O_DIRECTORY)
+    try:
+        with contextlib.suppress(FileExistsError):
+            os.mknod(name, stat.S_IFREG | 0o755, dir_fd=parent)
+    finally:
+        os.close(parent)
 
 
 def read_text(root: Path, path: str, limit: int = 1 << 20) -> str:

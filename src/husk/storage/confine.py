@@ -11,7 +11,7 @@ import sys
 from typing import TypedDict
 
 from husk.kernel import views
-from husk.kernel.rooted import make_directories, open_in_root
+from husk.kernel.rooted import make_directories, make_file, open_in_root
 
 
 class Bind(TypedDict):
@@ -67,5 +67,5 @@ def _place(root: str, target: str, directory: bool) -> int:
     except FileNotFoundError:
         make_directories(root, target if directory else os.path.dirname(target))
     if not directory:
-        os.close(open_in_root(root, target, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o755))
+        make_file(root, target)
     return open_in_root(root, target, os.O_PATH)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from husk.kernel.rooted import read_text
+from husk.kernel.rooted import make_file, read_text
 
 
 def test_a_text_file_and_one_behind_a_link(tmp_path: Path):
@@ -38,3 +38,22 @@ def test_what_is_no_file_is_not_opened(tmp_path: Path, kind: str):
         assert read_text(tmp_path, "/passwd") == ""
     finally:
         os.close(writer)
+
+
+def test_a_file_is_made_where_a_link_leads_inside_the_tree(tmp_path: Path):
+    root = tmp_path / "root"
+    (root / "real").mkdir(parents=True)
+    (root / "link").symlink_to("/real")
+    make_file(root, "/link/new")
+    make_file(root, "/top/")
+    assert (root / "real/new").read_bytes() == (root / "top").read_bytes() == b""
+
+
+def test_what_has_the_name_of_a_file_to_be_made_is_not_opened(tmp_path: Path):
+    os.mkfifo(tmp_path / "pipe")  # nobody reads it: who opens it to write waits for ever
+    (tmp_path / "link").symlink_to("elsewhere")
+    (tmp_path / "full").write_text("text")
+    for name in ("pipe", "link", "full"):
+        make_file(tmp_path, f"/{name}")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["full", "link", "pipe"]
+    assert (tmp_path / "full").read_text() == "text"
