@@ -97,4 +97,4 @@ class HeldBody:
         if self._consumed:
             return
         self._connection.take_input_back()
-        await self._connection.drain()
+        await self._connection.finish()

@@ -95,7 +95,11 @@ def test_nonsense_is_refused(daemon: Daemon, body: bytes) -> None:
     with RawClient(daemon.raw(20)) as client:
         client.request("PUT", where("box", "/tmp"), headers=CHUNKED)
         client.socket.sendall(body)
-        assert client.head().status == 400
+        head = client.head()
+        assert head.status == 400 and head.headers["Connection"] == "close"
+        begun = time.monotonic()
+        assert b"message" in client.read_to_end()
+        assert time.monotonic() - begun < 2, "the end of the answer is the end of the connection"
     assert put(daemon, "box", "/tmp", tar(file("after", b"1"))).status == 200
 
 
