@@ -4,6 +4,7 @@ Go takes `null` for "not given", matches field names in any case, and lets a few
 does none of that: `Reader` first brings a document into the shape that msgspec expects, then converts it strictly.
 """
 
+import re
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
@@ -15,10 +16,27 @@ from husk.errors import InvalidParameter
 T = TypeVar("T")
 Document = dict[str, object]
 
-encode = msgspec.json.Encoder().encode
+_encode = msgspec.json.Encoder().encode
+_NO_TEXT = re.compile("[\ud800-\udfff]")
 
 # Go's strslice.StrSlice: `"Cmd": "true"` is `"Cmd": ["true"]`.
 _WORD_OR_LIST = frozenset({"Cmd", "Entrypoint", "Shell", "CapAdd", "CapDrop"})
+
+
+def encode(value: object) -> bytes:
+    """The JSON of a value. Names of files need not be text: as in Go, each byte that is none becomes U+FFFD."""
+    try:
+        return _encode(value)
+    except UnicodeEncodeError:
+        return _encode(_as_text(msgspec.to_builtins(value)))
+
+
+def _as_text(value: object) -> object:
+    if isinstance(value, str):
+        return _NO_TEXT.sub("\ufffd", value)
+    if isinstance(value, dict):
+        return {_as_text(key): _as_text(item) for key, item in value.items()}
+    return [_as_text(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def parse_document(body: bytes) -> Document:

@@ -6,6 +6,7 @@ asyncio keeps only weak references to tasks and forgets their exceptions; an own
 import asyncio
 import logging
 from collections.abc import Coroutine
+from contextlib import suppress
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -32,7 +33,9 @@ class Tasks:
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
-            await asyncio.wait([task])
+            while not task.done():
+                with suppress(asyncio.CancelledError):  # who is impatient is told the same
+                    await asyncio.wait([task])
             if not task.cancelled() and (error := task.exception()) is not None:
                 log.info("task %s failed when it was not wanted any more: %s", name, error)
             raise

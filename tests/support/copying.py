@@ -16,18 +16,18 @@ def make(daemon: Daemon, script: str = FILES, *options: str) -> str:
     return "box"
 
 
-def where(name: str, path: str, **query: str) -> str:
+def where(name: str, path: str | bytes, **query: str) -> str:
     more = "".join(f"&{key}={value}" for key, value in query.items())
     return f"/containers/{name}/archive?path={quote(path, safe='')}{more}"
 
 
-def status(daemon: Daemon, name: str, path: str) -> dict:
+def status(daemon: Daemon, name: str, path: str | bytes) -> dict:
     answer = daemon.http("HEAD", where(name, path))
     assert answer.status == 200
     return json.loads(base64.b64decode(answer.headers["X-Docker-Container-Path-Stat"]))
 
 
-def get(daemon: Daemon, name: str, path: str) -> bytes:
+def get(daemon: Daemon, name: str, path: str | bytes) -> bytes:
     answer = daemon.http("GET", where(name, path))
     assert answer.status == 200, answer.body
     assert answer.headers["Content-Type"] == "application/x-tar"

@@ -1,11 +1,12 @@
 """Bodies: what Go's decoder takes is taken, what it refuses is refused."""
 
+import msgspec
 import pytest
 
 from husk.api.types.containers import CreateExtras
 from husk.engine.containers.model import Config
 from husk.errors import InvalidParameter
-from husk.gojson import Reader, parse_document
+from husk.gojson import Reader, encode, parse_document
 
 CONFIG = Reader(Config)
 EXTRAS = Reader(CreateExtras)
@@ -87,3 +88,13 @@ def test_wrong_types_are_refused(document: dict[str, object]) -> None:
 )
 def test_a_reader_knows_whether_it_is_meant(document: dict[str, object], given: bool) -> None:
     assert CONFIG.mentioned(document) is given
+
+
+class Named(msgspec.Struct, rename="pascal"):
+    name: str
+    more: list[str] = []
+
+
+def test_names_that_are_no_text_are_shown_as_go_shows_them():
+    value = [Named("a\udcff\udcfeb", ["plain", "\ud800"]), {"\udc80": ("x", 1, None)}]
+    assert encode(value) == '[{"Name":"a\ufffd\ufffdb","More":["plain","\ufffd"]},{"\ufffd":["x",1,null]}]'.encode()

@@ -4,6 +4,7 @@ import socket
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import parse_qsl
 
 import msgspec
 from aiohttp import web
@@ -46,6 +47,14 @@ class Call:
 
     def text(self, name: str, default: str = "") -> str:
         return self.query.get(name, default)
+
+    def file_name(self, name: str) -> str:
+        """The name of a file, whose bytes need not be text; `os.fsencode` gives them back."""
+        text = self.text(name)
+        if "\ufffd" not in text:
+            return text
+        pairs = parse_qsl(self.request.rel_url.raw_query_string, keep_blank_values=True, errors="surrogateescape")
+        return next((value for key, value in pairs if key == name), text)
 
     def flag(self, name: str, default: bool = False) -> bool:
         """dockerd's booleans: everything is true but "", 0, no, false and none."""

@@ -122,7 +122,10 @@ class Nursery:
 
     def _fill_reserve_after(self, child: Child) -> None:
         """Not before it has ended: a fork, and its memory, would take from it."""
-        watched = os.dup(child.pidfd)
+        try:
+            watched = os.dup(child.pidfd)
+        except OSError:
+            return  # too many are open: there are more urgent needs than a reserve
         self._watched.add(watched)
         asyncio.get_running_loop().add_reader(watched, self._ended, watched)
 

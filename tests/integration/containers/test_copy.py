@@ -266,3 +266,17 @@ def test_many_files(daemon: Daemon, tmp_path: Path):
     daemon.docker("create", "--name", "box", "busybox")
     assert put(daemon, "box", "/tmp", archive).status == 200
     assert len(entries(get(daemon, "box", "/tmp"))) == 8000 + 50 + 1
+
+
+def test_names_that_are_no_text(daemon: Daemon):
+    make(daemon, r"n=$(printf 'x\377y'); mkdir -p /d/$n.d; echo 1 >/d/$n; ln -s /d/$n /link; echo 2 >/d/$n.d/2")
+    assert "A /d/x\ufffdy.d/2" in daemon.docker("diff", "box").stdout.splitlines()
+    for path in ("/d/x%FFy", "/d/x%FFy.d", "/d", "/link"):
+        target = f"/containers/box/archive?path={path}"
+        assert daemon.http("HEAD", target).status == daemon.http("GET", target).status == 200, path
+    assert status(daemon, "box", b"/d/x\xffy")["name"] == "x\ufffdy"
+    assert status(daemon, "box", "/link")["linkTarget"] == "/d/x\ufffdy"
+    missing = daemon.http("GET", "/containers/box/archive?path=/d/%FE")
+    assert missing.status == 404 and "/d/\ufffd in" in missing.json()["message"]
+    assert daemon.http("PUT", "/containers/box/archive?path=/d/x%FFy.d", tar(file("new", b"3"))).status == 200
+    assert any(name.endswith("/new") for name in entries(get(daemon, "box", b"/d/x\xffy.d")))

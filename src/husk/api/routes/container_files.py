@@ -20,13 +20,13 @@ _STAT_HEADER = "X-Docker-Container-Path-Stat"
 
 
 async def status(call: Call) -> web.StreamResponse:
-    found = await call.engine.copier.status(call.argument, call.text("path"))
+    found = await call.engine.copier.status(call.argument, call.file_name("path"))
     return web.Response(headers={**call.headers, **_stat_header(path_stat(found))})
 
 
 async def get_archive(call: Call) -> web.StreamResponse:
     with outlet_of(call.request) as outlet:
-        async with call.engine.copier.read(call.argument, call.text("path"), outlet) as archive:
+        async with call.engine.copier.read(call.argument, call.file_name("path"), outlet) as archive:
             assert archive.status is not None
             if isinstance(archive, SmallArchive):
                 headers = {"Content-Type": TAR, **call.headers, **_stat_header(path_stat(archive.status))}
@@ -41,7 +41,7 @@ async def put_archive(call: Call) -> web.StreamResponse:
     with contextlib.nullcontext(call.request.content.iter_any()) if held is None else held.handed_over() as archive:
         await call.engine.copier.write(
             call.argument,
-            call.text("path"),
+            call.file_name("path"),
             archive,
             keep_kinds=call.flag("noOverwriteDirNonDir"),
             as_user=call.flag("copyUIDGID"),
@@ -56,7 +56,7 @@ async def _put_small(call: Call, held: HeldBody) -> bool:
     if archive is None:
         return False
     done = await call.engine.copier.write_small(
-        call.argument, call.text("path"), archive, as_user=call.flag("copyUIDGID")
+        call.argument, call.file_name("path"), archive, as_user=call.flag("copyUIDGID")
     )
     if done:
         held.consumed()
