@@ -20,6 +20,7 @@ from tests.support.registry import (
     push_index,
     tar_of,
 )
+from tests.support.tars import files_of
 
 ARM = quote('{"os": "linux", "architecture": "arm64"}')
 AMD = quote('{"os": "linux", "architecture": "amd64"}')
@@ -112,8 +113,7 @@ def save(daemon: Daemon, name: str, *platforms: str) -> dict[str, bytes]:
     query = "&".join([f"names={quote(name)}", *(f"platform={platform}" for platform in platforms)])
     answer = daemon.http("GET", f"/images/get?{query}")
     assert answer.status == 200, answer.body
-    with tarfile.open(fileobj=io.BytesIO(answer.body)) as tar:
-        return {m.name: tar.extractfile(m).read() for m in tar if m.isreg()}  # type: ignore[union-attr]
+    return files_of(answer.body)
 
 
 def blobs_of(files: dict[str, bytes]) -> dict[str, bytes]:

@@ -39,3 +39,10 @@ def content(data: bytes, name: str) -> bytes:
         found = archive.extractfile(name)
         assert found is not None
         return found.read()
+
+
+def files_of(data: bytes) -> dict[str, bytes]:
+    """What is in each file of an archive."""
+    with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+        regular = [member for member in archive if member.isreg()]
+        return {member.name: found.read() for member in regular if (found := archive.extractfile(member)) is not None}

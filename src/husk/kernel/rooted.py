@@ -46,6 +46,11 @@ def open_beneath(directory: int, path: str, flags: int, cached: bool = False) ->
         raise
 
 
+def reopen(found: int, flags: int) -> int:
+    """A descriptor to use of what is open by name only (O_PATH): the same file, whatever has its name by now."""
+    return os.open(f"/proc/self/fd/{found}", flags | os.O_CLOEXEC)
+
+
 def _openat2(directory: int, path: str, flags: int, resolve: int) -> int:
     how = _OpenHow(flags | os.O_CLOEXEC, 0, resolve)
     fd = _libc.syscall(_SYS_OPENAT2, directory, os.fsencode(path), ctypes.byref(how), ctypes.sizeof(how))
@@ -92,7 +97,7 @@ def read_text(root: Path, path: str, limit: int = 1 << 20) -> str:
         # A container may have made a device or a pipe of it, which to open is to use.
         if not stat.S_ISREG(os.fstat(found).st_mode):
             return ""
-        fd = os.open(f"/proc/self/fd/{found}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        fd = reopen(found, os.O_RDONLY | os.O_NONBLOCK)
     except OSError:
         return ""
     finally:

@@ -39,7 +39,7 @@ from husk.storage.trees import remove_tree, tree_size
 
 T = TypeVar("T")
 
-_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _SPECIAL_BITS = 0o7000
 _NODE_TYPES = {CHARACTER: stat.S_IFCHR, BLOCK_DEVICE: stat.S_IFBLK, FIFO: stat.S_IFIFO}
 # What a new file is like where nothing is inherited.
@@ -101,9 +101,9 @@ class Extractor:
 
     def _file(self, entry: Entry, path: bytes) -> None:
         try:
-            fd = os.open(path, _CREATE, entry.mode & 0o777)
+            fd = os.open(path, CREATE, entry.mode & 0o777)
         except OSError:
-            fd = self._make(path, lambda: os.open(path, _CREATE, entry.mode & 0o777))
+            fd = self._make(path, lambda: os.open(path, CREATE, entry.mode & 0o777))
         try:
             if entry.sparse is None:
                 size = entry.size
@@ -121,8 +121,7 @@ class Extractor:
                 os.fchmod(fd, entry.mode)
             if entry.xattrs:
                 set_xattrs(fd, entry)
-            time = clamp_time(entry.mtime_ns)
-            os.utime(fd, ns=(time, time))
+            set_time(fd, entry)
         finally:
             os.close(fd)
 
@@ -223,8 +222,7 @@ class Extractor:
         if entry.uid or entry.gid or self.inherits:
             os.lchown(path, entry.uid, entry.gid)
         set_xattrs(path, entry)
-        time = clamp_time(entry.mtime_ns)
-        os.utime(path, ns=(time, time), follow_symlinks=False)
+        set_time(path, entry)
 
     def _finish_directory(self, path: bytes, entry: Entry) -> None:
         try:
@@ -236,8 +234,7 @@ class Extractor:
             os.fchown(fd, entry.uid, entry.gid)
             os.fchmod(fd, entry.mode)
             set_xattrs(fd, entry)
-            time = clamp_time(entry.mtime_ns)
-            os.utime(fd, ns=(time, time))
+            set_time(fd, entry)
         finally:
             os.close(fd)
 
@@ -271,8 +268,9 @@ def _is_whiteout_at(path: bytes) -> bool:
         return False
 
 
-def clamp_time(time_ns: int) -> int:
-    return min(max(time_ns, _EARLIEST_NS), _LATEST_NS)
+def set_time(target: int | bytes, entry: Entry) -> None:
+    time = min(max(entry.mtime_ns, _EARLIEST_NS), _LATEST_NS)
+    os.utime(target, ns=(time, time), follow_symlinks=isinstance(target, int))
 
 
 def _text(path: bytes) -> str:

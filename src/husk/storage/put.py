@@ -17,7 +17,7 @@ from typing import Protocol, TypedDict
 
 from husk.storage.body import Body, Upload
 from husk.storage.confine import Bind, confine
-from husk.storage.extract import Extractor, clamp_time, set_xattrs
+from husk.storage.extract import Extractor, set_time, set_xattrs
 from husk.storage.tar import BLOCK, DIRECTORY, Entry, TarError, TarStream
 from husk.storage.unpack import Reader, choose_reader, describe, is_fault_of_host
 
@@ -136,9 +136,8 @@ class Placer(Extractor):
         set_xattrs(path, entry)
 
     def _finish_directory(self, path: bytes, entry: Entry) -> None:
-        time = clamp_time(entry.mtime_ns)
         try:
-            os.utime(path, ns=(time, time), follow_symlinks=False)
+            set_time(path, entry)
         except (FileNotFoundError, NotADirectoryError):
             return  # a later entry, or the container, has taken it away
 

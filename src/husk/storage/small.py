@@ -18,8 +18,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from husk.kernel.page_cache import is_cached
-from husk.kernel.rooted import open_beneath
-from husk.storage.extract import clamp_time
+from husk.kernel.rooted import open_beneath, reopen
+from husk.storage.extract import CREATE, set_time
 from husk.storage.look import opened, parts
 from husk.storage.members import Members, tar_to
 from husk.storage.pack import XATTRS, FileStatus, base_name, file_status
@@ -29,7 +29,6 @@ _LARGEST = 1 << 16
 _MOST_ENTRIES = 100
 # Of an archive with such files in it: most headers, padding and a generous end mark are no part of them.
 LARGEST_ARCHIVE = _LARGEST + (1 << 14)
-_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class _NotSimple(Exception):
@@ -147,9 +146,8 @@ class _Reading:
 
 @contextlib.contextmanager
 def _reopened(found: int, flags: int) -> Iterator[int]:
-    """The same file for certain, whatever has its name by now."""
     try:
-        file = os.open(f"/proc/self/fd/{found}", flags | os.O_CLOEXEC)
+        file = reopen(found, flags)
     except OSError:
         raise _NotSimple from None
     try:
@@ -200,7 +198,7 @@ def _directory(top: int, entry: Entry) -> Iterator[None]:
         os.fchown(made, entry.uid, entry.gid)
         os.fchmod(made, entry.mode)
         yield
-        _set_time(made, entry)
+        set_time(made, entry)
     finally:
         os.close(made)
 
@@ -211,16 +209,11 @@ def _file(top: int, entry: Entry, data: bytes) -> None:
             if not stat.S_ISREG(os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode):
                 raise _NotSimple
             os.unlink(name, dir_fd=directory)
-        file = os.open(name, _CREATE, entry.mode & 0o777, dir_fd=directory)
+        file = os.open(name, CREATE, entry.mode & 0o777, dir_fd=directory)
     with open(file, "wb", buffering=0) as writer:
         if writer.write(data) != len(data):
             raise _NotSimple
         os.fchown(file, entry.uid, entry.gid)
         # Writing and changing the owner take special bits away; a directory may have given the file others.
         os.fchmod(file, entry.mode)
-        _set_time(file, entry)
-
-
-def _set_time(file: int, entry: Entry) -> None:
-    time = clamp_time(entry.mtime_ns)
-    os.utime(file, ns=(time, time))
+        set_time(file, entry)

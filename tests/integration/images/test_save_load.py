@@ -23,6 +23,7 @@ from tests.support.dockerd import Dockerd
 from tests.support.images import busybox_layer, forget_images, stored
 from tests.support.platforms import Platforms
 from tests.support.registry import Registry, digest_of, make_image, push_image, tar_of
+from tests.support.tars import files_of
 from tests.support.waiting import until
 
 COMPRESSIONS: dict[str, Callable[[bytes], bytes]] = {
@@ -61,11 +62,6 @@ def load(daemon: Daemon, archive: bytes, query: str = "?quiet=1") -> list[dict[s
     return [json.loads(line) for line in answer.body.splitlines()]
 
 
-def files(archive: bytes) -> dict[str, bytes]:
-    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
-        return {m.name: tar.extractfile(m).read() for m in tar if m.isreg()}  # type: ignore[union-attr]
-
-
 def image_id(daemon: Daemon, name: str) -> str:
     answer = daemon.http("GET", f"/images/{name}/json")
     assert answer.status == 200, answer.body
@@ -85,7 +81,7 @@ def committed(daemon: Daemon, name: str, script: str = "echo new > /new; rm /bin
 def test_an_archive_is_a_docker_archive_and_an_oci_layout(daemon: Daemon) -> None:
     made = committed(daemon, "team/made:1")
     daemon.docker("tag", "team/made:1", "team/made:2")
-    found = files(save(daemon, "team/made:1", "team/made:2", "busybox"))
+    found = files_of(save(daemon, "team/made:1", "team/made:2", "busybox"))
     (first, second) = json.loads(found["manifest.json"])
     assert first["RepoTags"] == ["team/made:1", "team/made:2"] and second["RepoTags"] == ["busybox:latest"]
     assert digest_of(found[first["Config"]]) == made
@@ -107,8 +103,8 @@ def test_an_archive_is_a_docker_archive_and_an_oci_layout(daemon: Daemon) -> Non
 def test_a_repository_means_all_its_tags_and_an_id_no_name(daemon: Daemon) -> None:
     daemon.docker("tag", "busybox", "many:1")
     daemon.docker("tag", "busybox", "many:2")
-    assert json.loads(files(save(daemon, "many"))["manifest.json"])[0]["RepoTags"] == ["many:1", "many:2"]
-    unnamed = files(daemon.http("GET", f"/images/{image_id(daemon, 'busybox')}/get").body)
+    assert json.loads(files_of(save(daemon, "many"))["manifest.json"])[0]["RepoTags"] == ["many:1", "many:2"]
+    unnamed = files_of(daemon.http("GET", f"/images/{image_id(daemon, 'busybox')}/get").body)
     assert json.loads(unnamed["manifest.json"])[0]["RepoTags"] is None
     assert "repositories" not in unnamed
 
@@ -375,7 +371,7 @@ def test_layers_inside_may_be_compressed(daemon: Daemon, compression: str, layou
     listed = [{"Config": "c.json", "RepoTags": ["packed:1"], "Layers": [place]}]
     load(daemon, docker_archive({"manifest.json": json.dumps(listed).encode(), "c.json": config, place: packed}))
     assert daemon.docker("run", "--rm", "packed:1", "echo", "unpacked").stdout == "unpacked\n"
-    saved = files(save(daemon, "packed:1"))
+    saved = files_of(save(daemon, "packed:1"))
     (layer,) = json.loads(saved["manifest.json"])[0]["Layers"]
     assert saved[layer] == (packed if compression in ("gzip", "zstd") else busybox_layer())
 

@@ -12,6 +12,7 @@ from husk.kernel.page_cache import is_cached
 from husk.storage.members import tar_to
 from husk.storage.pack import XATTRS, describe, source, walk
 from husk.storage.small import put_small, read_small
+from tests.support.tars import files_of
 
 MOUNTS = ["/data", "/etc/hosts", "/not/yet/made"]
 
@@ -75,9 +76,7 @@ def test_a_small_file_as_a_tar(root: Path):
     assert (status["name"], status["size"], status["link"]) == ("file", 7, "")
     with tarfile.open(fileobj=io.BytesIO(data)) as tar:
         (member,) = tar.getmembers()
-        reader = tar.extractfile(member)
-        assert reader is not None
-        assert reader.read() == b"content"
+    assert files_of(data) == {"file": b"content"}
     assert (member.name, member.mode, member.mtime, member.uid) == ("file", 0o4751, 1_000_000_000, 0)
 
 

@@ -84,6 +84,10 @@ class _Place(NamedTuple):
     path: str
     clean: str
 
+    @property
+    def mount_points(self) -> list[str]:
+        return [item["target"] for item in self.binds]
+
 
 class Copier:
     def __init__(self, index: Index, places: Places, roots: Roots, nursery: Nursery, publish: Publish) -> None:
@@ -135,11 +139,10 @@ class Copier:
             record = place.instance.record
             if record.host_config.readonly_rootfs:
                 return False
-            points = [item["target"] for item in place.binds]
 
             def put() -> bool:
                 owner = _owner(record, place.root) if as_user and record.config.user else None
-                return put_small(place.root, points, place.clean, archive, owner)
+                return put_small(place.root, place.mount_points, place.clean, archive, owner)
 
             try:
                 done = await self._in_thread(put, f"write a file to {record.id[:12]}")
@@ -154,17 +157,16 @@ class Copier:
     ) -> None:
         """Unpack `archive` into the directory `path`. `as_user` gives the files to the container's own user;
         `keep_kinds` refuses to put a file in a directory's place, or a directory in a file's."""
-        instance = self._index.find(reference)
-        record = instance.record
-        async with self._roots.mounted(instance) as root:
+        async with self._at(reference, path) as place:
+            record = place.instance.record
             job = PutJob(
-                root=str(root),
-                binds=self._binds(record),
-                path=clean_path(path),
+                root=str(place.root),
+                binds=place.binds,
+                path=place.clean,
                 readonly_root=record.host_config.readonly_rootfs,
                 keep_kinds=keep_kinds,
                 length=None,
-                owner=await asyncio.to_thread(_owner, record, root) if as_user and record.config.user else None,
+                owner=await asyncio.to_thread(_owner, record, place.root) if as_user and record.config.user else None,
             )
             if isinstance(archive, Upload):
                 job["length"] = archive.length
@@ -180,7 +182,7 @@ class Copier:
             finally:
                 worker.stop()
         if outcome != "ok":
-            self._fail(instance, outcome, path, reference)
+            self._fail(place.instance, outcome, path, reference)
         self._publish(record, "extract-to-dir")
 
     @contextlib.asynccontextmanager
@@ -191,13 +193,12 @@ class Copier:
 
     async def _without_worker(self, ask: Ask[T], place: _Place) -> T | None:
         """What can be told of the path here: at once if no disk must be asked, else in a thread, if one is free."""
-        points = [item["target"] for item in place.binds]
+        asking = functools.partial(ask, place.root, place.mount_points, place.clean)
         try:
             try:
-                return ask(place.root, points, place.clean, True)
+                return asking(True)
             except BlockingIOError:
-                asking = functools.partial(ask, place.root, points, place.clean, False)
-                return await self._in_thread(asking, f"look at {place.instance.id[:12]}")
+                return await self._in_thread(functools.partial(asking, False), f"look at {place.instance.id[:12]}")
         except FileNotFoundError:
             self._fail(place.instance, "missing", place.path, place.reference)
 
