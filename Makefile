@@ -29,10 +29,7 @@ check: setup-test
 	$(BIN)/lint-imports
 
 test: check
-	# One worker per core, a file's tests on one of them: most files share a daemon. Real containers on a busy host miss
-	# a deadline now and then: what failed gets one more try, alone and in the open; what fails twice is broken.
-	$(BIN)/pytest -n auto --dist loadfile $(TESTS) || \
-	  { echo "=== once more, alone: what failed"; $(BIN)/pytest --last-failed --last-failed-no-failures none $(TESTS); }
+	$(BIN)/python scripts/run-tests $(TESTS)
 
 lock:
 	scripts/lock

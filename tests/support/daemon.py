@@ -36,9 +36,14 @@ class Daemon(Client):
     """One daemon of a test. Starting, killing and starting again keeps its data."""
 
     def __init__(
-        self, *arguments: str, environment: Mapping[str, str] | None = None, choose_subnet: bool = False
+        self,
+        *arguments: str,
+        environment: Mapping[str, str] | None = None,
+        choose_subnet: bool = False,
+        program: Path | None = None,
     ) -> None:
-        """`choose_subnet` lets it choose its subnet itself, as a daemon without `--bip` does."""
+        """`choose_subnet` lets it choose its subnet itself, as a daemon without `--bip` does. `program` is an installed
+        `husk` to run; without it this tree's daemon runs, whatever is installed here."""
         super().__init__(Path(tempfile.mkdtemp(prefix="hk-", dir="/tmp")))
         self.config = Config(
             hosts=(self.host,),
@@ -48,8 +53,9 @@ class Daemon(Client):
         )
         self.arguments = arguments
         self.process: subprocess.Popen[bytes] | None = None
-        # This tree's daemon, whatever is installed where the tests run.
-        self._environment = {**os.environ, "PYTHONPATH": str(_SOURCES), **(environment or {})}
+        self._program = [str(program)] if program else [sys.executable, "-m", "husk"]
+        sources = {} if program else {"PYTHONPATH": str(_SOURCES)}
+        self._environment = {**os.environ, **sources, **(environment or {})}
         self._traces = Traces(self.config, self.directory)
 
     # -- life ------------------------------------------------------------------------------------------------------
@@ -72,7 +78,7 @@ class Daemon(Client):
     def start(self, *arguments: str) -> None:
         """Start it, and return when it answers. `arguments` come on top of those of the constructor."""
         assert self.process is None, "it runs already"
-        command = [sys.executable, "-m", "husk", "serve"]
+        command = [*self._program, "serve"]
         command += ["-H", self.host, "--data-root", str(self.config.data_root)]
         command += ["--exec-root", str(self.config.exec_root)]
         command += ["--bip", self.config.bip] if self.config.bip else []

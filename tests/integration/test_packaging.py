@@ -1,0 +1,67 @@
+"""What users install: the wheel and the source archive, and a daemon out of an environment that has nothing else."""
+
+import os
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.support.daemon import Daemon
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = "import sys; from setuptools import build_meta as b; print(getattr(b, sys.argv[1])(sys.argv[2]))"
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What git knows of this tree, so that a build leaves nothing in it."""
+    target = tmp_path_factory.mktemp("sources")
+    names = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True).stdout
+    archive = ["tar", "-c", "--null", "--ignore-failed-read", "-T", "-"]
+    packed = subprocess.run(archive, input=names, cwd=ROOT, check=True, stdout=subprocess.PIPE).stdout
+    subprocess.run(["tar", "-x"], input=packed, cwd=target, check=True)
+    return target
+
+
+@pytest.fixture(scope="module")
+def wheel(sources: Path) -> Path:
+    return built(sources, "build_wheel")
+
+
+def test_the_wheel_has_the_package_its_types_and_the_licence(wheel: Path) -> None:
+    names = zipfile.ZipFile(wheel).namelist()
+    assert "husk/py.typed" in names
+    assert any(name.endswith("licenses/LICENSE") for name in names)
+    assert not [name for name in names if name.startswith(("tests", "bench"))]
+
+
+def test_the_source_archive_builds_the_same_wheel(sources: Path, wheel: Path, tmp_path: Path) -> None:
+    with tarfile.open(built(sources, "build_sdist")) as archive:
+        archive.extractall(tmp_path, filter="data")
+    again = built(next(tmp_path.iterdir()), "build_wheel")
+    assert sorted(zipfile.ZipFile(again).namelist()) == sorted(zipfile.ZipFile(wheel).namelist())
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it runs a real container")
+def test_a_daemon_installed_from_the_wheel_runs_a_container(wheel: Path, tmp_path: Path) -> None:
+    environment = tmp_path / "environment"
+    subprocess.run([sys.executable, "-m", "venv", environment], check=True)
+    install = [str(environment / "bin/python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    # The locked dependencies are there: the wheel says itself what it needs, and anything else would be fetched anew.
+    subprocess.run([*install, "--require-hashes", "-r", str(ROOT / "requirements.lock")], check=True)
+    subprocess.run([*install, "--no-index", str(wheel)], check=True)
+    with Daemon(program=environment / "bin/husk") as daemon:
+        assert daemon.docker("run", "--rm", "busybox", "echo", "hi").stdout == "hi\n"
+
+
+def built(directory: Path, what: str) -> Path:
+    """Build with the locked setuptools; the path of what was made."""
+    target = directory / "dist"
+    target.mkdir(exist_ok=True)
+    command = [sys.executable, "-c", BUILD, what, str(target)]
+    done = subprocess.run(command, cwd=directory, check=True, capture_output=True, text=True)
+    return target / done.stdout.splitlines()[-1]
