@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 import fcntl
 import os
-import re
 import select
 import socket
 import sys
@@ -20,12 +19,13 @@ from collections import deque
 from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import TypeVar, cast
 
-from aiohttp import HttpVersion11, web
+from aiohttp import HttpVersion11, StreamReader, web
 from aiohttp.abc import AbstractStreamWriter
 from aiohttp.web_protocol import RequestHandler
 from aiohttp.web_request import BaseRequest
 
-from husk.api.uploads import HeldBody, RequestWithHeldBody, request_with_held_body
+from husk.api.heads import is_unfinished, upgradable
+from husk.api.uploads import HeldBody, request_with_held_body
 
 T = TypeVar("T")
 
@@ -33,8 +33,6 @@ INPUT_LIMIT = 1 << 18
 LINGER = 5.0
 # How many milliseconds a client may take to read the head of an answer before the stream follows anyway.
 _HEAD_PATIENCE = 50
-
-_UPGRADE = re.compile(rb"\r\nupgrade:[ \t]*tcp[ \t]*(?=\r\n)", re.IGNORECASE)
 
 
 @contextlib.asynccontextmanager
@@ -57,14 +55,6 @@ class Unanswered(web.StreamResponse):
         return None
 
 
-def upgradable(data: bytes) -> bytes:
-    """The head of a request for `Upgrade: tcp` as aiohttp's parser understands it; anything else as it is."""
-    if not data.startswith(b"POST "):
-        return data
-    match = _UPGRADE.search(data, 0, data.find(b"\r\n\r\n") + 2)
-    return data[: match.start()] + b"\r\nUpgrade: websocket" + data[match.end() :] if match else data
-
-
 class Connection(asyncio.Protocol):
     """A client's connection. Once taken from HTTP: `read` until b"", `write` with backpressure, `finish` or `abort`."""
 
@@ -72,6 +62,10 @@ class Connection(asyncio.Protocol):
         self._http = http
         self._taken = False
         self._upgrading = False
+        # The head of a request, as far as it has come.
+        self._head = b""
+        # The body of the last request that aiohttp has parsed the head of.
+        self._body: StreamReader | None = None
         self.held_body: HeldBody | None = None
         self._input: deque[bytes] = deque()
         self._size = 0
@@ -89,6 +83,10 @@ class Connection(asyncio.Protocol):
         # aiohttp's own way to hand over what it has read, typed for its WebSocket reader alone.
         self._http.set_parser(cast("web.WebSocketReader", _Tail(self)))  # type: ignore[name-defined]
         self._taken = True
+        if self._head:
+            # No head of another request, then: input.
+            self.keep(self._head)
+            self._head = b""
 
     async def read(self) -> bytes:
         """The next bytes of the client; b"" when it sends no more."""
@@ -191,22 +189,34 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self._taken or self.held_body is not None:
             self.keep(data)
-        elif (held := self._held(data)) is not None:
+            return
+        if not self._begins_request:
+            self._parse(data)
+            return
+        data, self._head = self._head + data, b""
+        if is_unfinished(data):
+            self._head = data
+        elif self.is_local and (held := request_with_held_body(data)) is not None:
             self.held_body = HeldBody(self, held.length)
             self.keep(held.begun)
-            self._http.data_received(held.head)
-        elif self._busy:
-            self._http.data_received(data)
+            self._parse(held.head)
         else:
-            # Nothing is under way, so this is the beginning of a request and no part of a body.
             readable = upgradable(data)
             self._upgrading = readable is not data
-            self._http.data_received(readable)
+            self._parse(readable)
 
-    def _held(self, data: bytes) -> RequestWithHeldBody | None:
-        # A client that has read an answer may send its next request before aiohttp knows that the last one is done.
-        beginning = self.is_local and (not self._busy or self._request_complete)
-        return request_with_held_body(data) if beginning else None
+    def _parse(self, data: bytes) -> None:
+        self._http.data_received(data)
+        if self._http._messages:
+            self._body = self._http._messages[-1][1]
+
+    @property
+    def _begins_request(self) -> bool:
+        """Is what comes next the beginning of a request, and no part of a body or input?
+
+        A client that has read an answer may send its next request before aiohttp knows that the last one is done.
+        """
+        return not self._busy or (self._request_complete and not self._http._upgraded)
 
     def keep(self, data: bytes) -> None:
         self._input.append(data)
@@ -228,11 +238,8 @@ class Connection(asyncio.Protocol):
 
     @property
     def _request_complete(self) -> bool:
-        """Is the whole body of the request under way here? What is missing at the end of input never comes."""
-        bodies = [body for _, body in self._http._messages]
-        if (request := self._http._current_request) is not None:
-            bodies.append(request.content)
-        return all(body.is_eof() for body in bodies)
+        """Is the whole body of the last request here? What is missing at the end of input never comes."""
+        return self._body is None or self._body.is_eof()
 
     def pause_writing(self) -> None:
         self._writable.clear()

@@ -2,6 +2,9 @@
 
 import asyncio
 import contextlib
+import fcntl
+import sys
+import termios
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -14,7 +17,7 @@ from husk.api.server import build_app, serve
 from husk.engine.containers.logs import LogQuery, LogRecord
 from husk.engine.containers.model import Config
 from tests.unit.api.fake_engine import FakeAttachment, FakeEngine, container
-from tests.unit.api.loops import on_both_loops
+from tests.unit.api.loops import on_both_loops, until
 
 if TYPE_CHECKING:
     from husk.engine.engine import Engine
@@ -70,7 +73,8 @@ class Line:
         self.reader = reader
         self.writer = writer
 
-    def head(self, query: str, upgrade: bool = True) -> bytes:
+    @staticmethod
+    def head(query: str, upgrade: bool = True) -> bytes:
         headers = "Connection: Upgrade\r\nUpgrade: tcp\r\n" if upgrade else ""
         return f"POST /v1.50/containers/web/attach?{query} HTTP/1.1\r\nHost: docker\r\n{headers}\r\n".encode()
 
@@ -88,14 +92,26 @@ class Line:
 
 
 @contextlib.asynccontextmanager
+async def connected(socket: Path) -> AsyncIterator[Line]:
+    reader, writer = await asyncio.open_unix_connection(str(socket))
+    try:
+        yield Line(reader, writer)
+    finally:
+        writer.close()
+
+
+async def seen_by_the_daemon(line: Line) -> None:
+    """Wait until the other end has read what was sent."""
+    descriptor = line.writer.get_extra_info("socket").fileno()
+    await until(lambda: not int.from_bytes(fcntl.ioctl(descriptor, termios.TIOCOUTQ, bytes(4)), sys.byteorder))
+
+
+@contextlib.asynccontextmanager
 async def attached(engine: FakeEngine, path: Path) -> AsyncIterator[Line]:
     socket = path / "husk.sock"
-    async with asyncio.timeout(10), serve(build_app(cast("Engine", engine)), [f"unix://{socket}"], group=""):
-        reader, writer = await asyncio.open_unix_connection(str(socket))
-        try:
-            yield Line(reader, writer)
-        finally:
-            writer.close()
+    app = build_app(cast("Engine", engine))
+    async with asyncio.timeout(10), serve(app, [f"unix://{socket}"], group=""), connected(socket) as line:
+        yield line
 
 
 def prepare(engine: FakeEngine, *, tty: bool = False, endless: bool = False) -> FakeAttachment:
@@ -163,6 +179,44 @@ async def test_bytes_that_come_with_the_request_are_not_lost(engine: FakeEngine,
         line.writer.write_eof()
         assert b"".join(data for _, data in await line.frames()) == early + b"later" + b"bye"
     assert attachment.received == early + b"later"
+
+
+async def test_a_head_may_be_cut_at_any_byte_with_input_behind_it(engine: FakeEngine, tmp_path: Path) -> None:
+    engine.containers.add(container("web"))
+    socket = tmp_path / "husk.sock"
+    async with serve(build_app(cast("Engine", engine)), [f"unix://{socket}"], group=""):
+        head = Line.head(QUERY)
+        for cut in range(1, len(head)):
+            engine.containers.attachment = attachment = FakeAttachment(tty=False, endless=False)
+            async with asyncio.timeout(10), connected(socket) as line:
+                line.writer.write(head[:cut])
+                await seen_by_the_daemon(line)
+                line.writer.write(head[cut:] + b"early")
+                assert (await line.reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 101 "), cut
+                line.writer.write_eof()
+                assert await line.frames() == [(1, b"early"), (2, b"bye")], cut
+            assert attachment.received == b"early", cut
+
+
+@on_both_loops
+async def test_a_cut_head_behind_another_request_keeps_its_input(engine: FakeEngine, tmp_path: Path) -> None:
+    prepare(engine)
+    async with attached(engine, tmp_path) as line:
+        head = line.head(QUERY)
+        line.writer.write(b"GET /_ping HTTP/1.1\r\nHost: docker\r\n\r\n")
+        assert (await line.reader.readuntil(b"\r\n\r\nOK")).startswith(b"HTTP/1.1 200 ")
+        line.writer.write(head[:70])
+        await seen_by_the_daemon(line)
+        line.writer.write(head[70:] + b"early")
+        assert (await line.reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 101 ")
+        line.writer.write_eof()
+        assert await line.frames() == [(1, b"early"), (2, b"bye")]
+
+
+async def test_what_is_no_http_is_refused_at_once(engine: FakeEngine, tmp_path: Path) -> None:
+    async with attached(engine, tmp_path) as line:
+        line.writer.write(b"HELLO\r\n")
+        assert (await line.reader.readuntil(b"\r\n")).startswith(b"HTTP/1.0 400 ")
 
 
 @on_both_loops
