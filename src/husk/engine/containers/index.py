@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import msgspec
 
 from husk.engine.containers.attach import Switchboard
-from husk.engine.containers.model import Container
+from husk.engine.containers.model import Container, State
 from husk.engine.containers.names import random_name
 from husk.errors import Conflict, InvalidParameter, NotFound
 from husk.storage.state import Change, StateStore
@@ -38,7 +38,6 @@ class Instance:
         self.restart_delay = 0.0
         self.root_users = 0  # copies under way, which need the root mounted though nothing runs
         self.pending_restart: asyncio.Task[None] | None = None
-        self.untold = False
         self.keepers = 0  # who needs it after the end of its process, though it would go with that
         self._exits: set[asyncio.Future[Exit]] = set()
         self._removals: set[asyncio.Future[Exit]] = set()
@@ -46,15 +45,6 @@ class Instance:
     @property
     def id(self) -> str:
         return self.record.id
-
-    @contextlib.contextmanager
-    def until_told(self) -> Iterator[None]:
-        """Its process has ended, but it still holds ports and the like: nobody may take it for ended yet."""
-        self.untold = True
-        try:
-            yield
-        finally:
-            self.untold = False
 
     @contextlib.contextmanager
     def kept(self) -> Iterator[None]:
@@ -160,8 +150,10 @@ class Index:
         instance = self._by_id[record.id] = Instance(record, self._tasks)
         return instance
 
-    async def save(self, instance: Instance) -> None:
-        await self._state.commit(Change(KIND, instance.id, _encode(instance.record)))
+    async def save(self, instance: Instance, ahead: State | None = None) -> None:
+        """Write its record; with a state `ahead` of the one that memory tells, if the next daemon is to know more."""
+        record = instance.record if ahead is None else msgspec.structs.replace(instance.record, state=ahead)
+        await self._state.commit(Change(KIND, instance.id, _encode(record)))
 
     async def rename(self, instance: Instance, name: str) -> None:
         """Write the record under a name that was reserved for it, and give the old one back."""

@@ -153,13 +153,13 @@ class Lifecycle:
             os.close(pidfd)
         async with instance.lock:
             if self._index.present(instance) and instance.record.state.status in ("running", "paused"):
-                with instance.until_told():
-                    await self.ended(instance)
+                await self.ended(instance)
 
     async def ended(self, instance: Instance, finished_ns: int | None = None) -> None:
         """Record the end of the process, release what it held, tell everybody, then apply the container's policy.
 
-        In this order, as with dockerd: who hears of the end may count on its ports and addresses being free.
+        In this order, as with dockerd: who sees or hears of the end may count on its ports, addresses and networks
+        being free. So memory says "running" until all is released; the store, for the next daemon, knows before.
         """
         record = instance.record
         for companion in self._companions:
@@ -178,7 +178,7 @@ class Lifecycle:
         started = parse_rfc3339(record.state.started_at)
         finished = finished_ns or now_ns()
         told_of_oom = record.state.oom_killed
-        record.state = State(
+        after = State(
             status="exited",
             exit_code=code,
             error=error,
@@ -187,17 +187,18 @@ class Lifecycle:
             finished_at=rfc3339(finished),
             health=record.state.health,
         )
-        again = not self._closing and restart.should_restart(
-            record.host_config.restart_policy, code, record.restart_count, record.has_been_manually_stopped
-        )
-        if again:
-            record.state.status = "restarting"
+        if again := self._starts_again(record, code):
+            after.status = "restarting"
             record.restart_count += 1
-        await self._index.save(instance)
-        if record.state.oom_killed and not told_of_oom:
+        await self._index.save(instance, after)
+        if after.oom_killed and not told_of_oom:
             self.publish(record, "oom")
         duration = max(0, finished - started) // 10**9
         await self.release(instance)
+        if again and record.has_been_manually_stopped:  # meanwhile
+            again, after.status = False, "exited"
+            await self._index.save(instance, after)
+        record.state = after
         self.publish(record, "die", exitCode=str(code), execDuration=str(duration))
         instance.announce_exit(Exit(code, error))
         if again:
@@ -205,6 +206,11 @@ class Lifecycle:
             self.schedule_restart(instance, instance.restart_delay)
         elif record.host_config.auto_remove and not instance.keepers:
             await self._remove(instance, volumes=True)
+
+    def _starts_again(self, record: Container, code: int) -> bool:
+        return not self._closing and restart.should_restart(
+            record.host_config.restart_policy, code, record.restart_count, record.has_been_manually_stopped
+        )
 
     def schedule_restart(self, instance: Instance, delay: float) -> None:
         instance.pending_restart = self._tasks.spawn(
@@ -233,9 +239,6 @@ class Lifecycle:
         record = instance.record
         wanted = parse_signal(signal or record.config.stop_signal or "SIGTERM")
         if not record.state.running:
-            if instance.untold:
-                async with instance.lock:
-                    pass
             raise NotModified("container is already stopped")
         if timeout is None:
             timeout = DEFAULT_STOP_TIMEOUT if record.config.stop_timeout is None else record.config.stop_timeout

@@ -265,7 +265,7 @@ class Containers:
         if condition == "removed":
             return instance.removal()
         future = instance.next_exit()
-        if condition != "next-exit" and not state.running and not instance.untold:
+        if condition != "next-exit" and not state.running:
             future.set_result(Exit(state.exit_code, state.error))
         return future
 
