@@ -12,13 +12,16 @@ What conmon 2.1.6 does that callers must know:
 - It writes to attached clients blocking: one that does not read stops the container's output, as with Docker.
 - With `stdin_once` the end of input from ANY client, or its disconnection, closes the container's stdin. Hence one
   `Console` per container, shared by all clients, and `close_stdin` only when the client that may do it is done.
+- A client sees what is written after conmon has accepted it, which is later than `connect`: `attach` waits for that.
 - A terminal's input is never closed; a resize goes through the `ctl` pipe.
 """
 
 import asyncio
 import contextlib
 import os
+import select
 import socket
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -26,7 +29,7 @@ from typing import NamedTuple
 import msgspec
 
 from husk.errors import SystemFault
-from husk.kernel import process
+from husk.kernel import process, unixdiag
 from husk.kernel.cgroup_moves import Moves
 from husk.runtime import oci
 
@@ -36,6 +39,7 @@ _INPUT_CHUNK = 16 * 1024
 _OUTPUT_CHUNK = 32 * 1024
 # sun_path holds 107 characters and a zero.
 _SOCKET_PATH_MAX = 107
+_ACCEPT_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,9 +178,11 @@ class Monitor:
             for _ in range(200):
                 try:
                     connection.connect(address)
-                    return Console(connection, bundle.closes_stdin)
                 except BlockingIOError:  # the monitor's queue of new clients is full
                     await asyncio.sleep(0.01)
+                else:
+                    await _accepted(connection)
+                    return Console(connection, bundle.closes_stdin)
             raise SystemFault(f"the monitor of container {bundle.container_id} does not answer")
         except BaseException as error:
             connection.close()
@@ -249,6 +255,27 @@ class Console:
         """Let go of the container; a `write` that is still waiting ends without an error."""
         self._closed = True
         self._connection.close()
+
+
+async def _accepted(connection: socket.socket) -> None:
+    """Wait until conmon has accepted a client: it sends output to those only, which a busy host delays.
+
+    A monitor that is stuck takes no more than a moment of our time: the client stays in its queue, as it always did.
+    """
+    started = time.monotonic()
+    while unixdiag.accepted(connection) is False and not _has_news(connection):
+        waited = time.monotonic() - started
+        if waited > _ACCEPT_SECONDS:
+            return
+        # conmon mostly needs a small part of a millisecond, which is what timers tick in.
+        await asyncio.sleep(0 if waited < 0.001 else 0.001)
+
+
+def _has_news(connection: socket.socket) -> bool:
+    """Is there output, or the end of it?"""
+    poll = select.poll()
+    poll.register(connection, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def _tell(bundle: Bundle, line: str) -> None:

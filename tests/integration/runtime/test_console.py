@@ -225,3 +225,19 @@ async def test_a_daemon_killed_while_attached_costs_no_output(workshop: Workshop
     assert len((await everything(other))[1]) > 1_900_000
     assert await box.ended() == 0
     assert len(box.log()) == 2_000_004
+
+
+async def test_a_client_is_attached_when_the_monitor_has_accepted_it(workshop: Workshop) -> None:
+    box = await workshop.make("echo", "hi")
+    # A host so busy that the monitor does not come to accept anybody.
+    os.kill(box.created.monitor_pid, signal.SIGSTOP)
+    try:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.1):
+                await box.attach()
+    finally:
+        os.kill(box.created.monitor_pid, signal.SIGCONT)
+    console = await box.attach()
+    await box.start()
+    assert (await everything(console))[1] == b"hi\n"
+    await box.ended()
