@@ -1,4 +1,5 @@
-"""Who else uses these directories? Nobody: a daemon claims its data root, exec root and pid file before touching them.
+"""Who else uses these directories? Nobody: an engine claims its data root and exec root before touching them, and a
+daemon its pid file.
 
 The claims are file locks, which the kernel drops when the process dies however it dies: a pid file left by a crash, or
 a pid that another program has got since, stops nobody.
@@ -19,17 +20,26 @@ def pidfile_of(config: Config) -> Path:
 
 
 @contextmanager
-def claimed(config: Config) -> Iterator[None]:
-    """Hold the directories and the pid file of this configuration; Conflict when a live daemon holds one of them."""
-    pidfile = pidfile_of(config)
+def claimed_roots(config: Config) -> Iterator[None]:
+    """Hold data root and exec root, making them first; Conflict says who holds one of them."""
     with ExitStack() as held:
-        for directory, mode in ((config.data_root, 0o710), (config.exec_root, 0o711), (pidfile.parent, 0o755)):
+        for directory, mode in ((config.data_root, 0o710), (config.exec_root, 0o711)):
             _make(directory, mode)
         held.enter_context(_lock(config.data_root / "lock", f"data root {config.data_root}", "--data-root"))
         held.enter_context(_lock(config.exec_root / "lock", f"exec root {config.exec_root}", "--exec-root"))
-        held.enter_context(_lock(pidfile, f"pid file {pidfile}", "--pidfile"))
-        held.callback(pidfile.unlink, missing_ok=True)
         yield
+
+
+@contextmanager
+def claimed_pidfile(config: Config) -> Iterator[None]:
+    """Hold the pid file, with our pid in it; Conflict when a live daemon holds it."""
+    pidfile = pidfile_of(config)
+    _make(pidfile.parent, 0o711 if pidfile.parent == config.exec_root else 0o755)
+    with _lock(pidfile, f"pid file {pidfile}", "--pidfile"):
+        try:
+            yield
+        finally:
+            pidfile.unlink(missing_ok=True)
 
 
 @contextmanager

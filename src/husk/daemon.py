@@ -1,6 +1,6 @@
 """How is a daemon put together? Here: claims, log, engine, HTTP edge, signals. The one place that builds the parts.
 
-    claim directories and pid file -> open the engine (which reconciles with what a former daemon left)
+    claim the pid file -> open the engine (which claims its directories and reconciles with what a former daemon left)
       -> listen -> tell the user and systemd -> wait for a signal -> stop listening -> close the engine
 
 Containers outlive all of it: their monitors are processes of their own, and the next daemon finds them again.
@@ -19,7 +19,7 @@ import uvloop
 
 from husk import log_setup
 from husk.api.server import build_app, serve
-from husk.claims import claimed
+from husk.claims import claimed_pidfile
 from husk.config import Config
 from husk.config_load import Source, reloadable
 from husk.engine.engine import Engine
@@ -44,7 +44,7 @@ def run(source: Source) -> None:
     keep_little()
     # Containers and their monitors must not inherit it: they would report themselves ready in our name.
     notify_socket = os.environ.pop("NOTIFY_SOCKET", "")
-    with claimed(config), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+    with claimed_pidfile(config), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(Daemon(config, source, notify_socket).serve())
 
 

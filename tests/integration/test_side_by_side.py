@@ -3,9 +3,13 @@
 import json
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from husk import Engine
+from husk.errors import Conflict
 from tests.support.daemon import Daemon
 from tests.support.dockerd import Dockerd
 
@@ -50,6 +54,21 @@ def test_the_end_of_one_daemon_leaves_the_other_alone(daemon: Daemon, other: Dae
     assert json.loads(daemon.docker("inspect", "box").stdout)[0]["State"]["Pid"] == pid
     gateway = json.loads(daemon.docker("inspect", "box").stdout)[0]["NetworkSettings"]["Networks"]["bridge"]["Gateway"]
     assert daemon.docker("run", "--rm", "busybox", "ping", "-c", "1", "-W", "5", gateway).returncode == 0
+
+
+@pytest.mark.parametrize("shared", ["data_root", "exec_root"])
+async def test_a_library_s_engine_touches_nothing_of_a_running_daemon(
+    daemon: Daemon, tmp_path: Path, shared: str
+) -> None:
+    """It used to remove the daemon's spare sandboxes, so that the next start failed."""
+    assert daemon.process is not None
+    own = {"data_root": tmp_path / "data", "exec_root": tmp_path / "run"}
+    config = replace(daemon.config, **(own | {shared: getattr(daemon.config, shared)}))
+    with pytest.raises(Conflict, match=rf"in use by another daemon \(pid {daemon.process.pid}\)"):
+        async with Engine.open(config):
+            pass
+    for _ in range(6):  # more than there are spare sandboxes
+        assert daemon.docker("run", "--rm", "busybox", "echo", "hi").stdout == "hi\n"
 
 
 def test_one_data_root_has_one_daemon(daemon: Daemon) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from husk.claims import claimed, pidfile_of
+from husk.claims import claimed_pidfile, claimed_roots, pidfile_of
 from husk.config import Config
 from husk.errors import Conflict
 
@@ -17,25 +17,25 @@ def config(tmp_path: Path) -> Config:
 
 
 def test_the_pid_file_exists_while_the_daemon_runs(config):
-    with claimed(config):
+    with claimed_pidfile(config):
         assert pidfile_of(config).read_text() == f"{os.getpid()}\n"
     assert not pidfile_of(config).exists()
 
 
 def test_a_second_daemon_on_the_same_data_root_is_refused(config, tmp_path):
     with (
-        claimed(config),
+        claimed_roots(config),
         pytest.raises(Conflict, match=rf"data root .* another daemon \(pid {os.getpid()}\).*--data-root"),
-        claimed(replace(config, exec_root=tmp_path / "other")),
+        claimed_roots(replace(config, exec_root=tmp_path / "other")),
     ):
         pass
 
 
 def test_a_second_daemon_on_the_same_exec_root_is_refused(config, tmp_path):
     with (
-        claimed(config),
+        claimed_roots(config),
         pytest.raises(Conflict, match="exec root"),
-        claimed(replace(config, data_root=tmp_path / "other")),
+        claimed_roots(replace(config, data_root=tmp_path / "other")),
     ):
         pass
 
@@ -43,18 +43,18 @@ def test_a_second_daemon_on_the_same_exec_root_is_refused(config, tmp_path):
 def test_a_pid_file_of_a_live_daemon_is_refused(config, tmp_path):
     one = replace(config, pidfile=tmp_path / "pid")
     other = Config(data_root=tmp_path / "data2", exec_root=tmp_path / "run2", pidfile=tmp_path / "pid")
-    with claimed(one), pytest.raises(Conflict, match="pid file"), claimed(other):
+    with claimed_pidfile(one), pytest.raises(Conflict, match="pid file"), claimed_pidfile(other):
         pass
 
 
 def test_a_pid_file_left_by_a_crash_is_taken_over_even_if_its_pid_lives(config):
     config.exec_root.mkdir()
     pidfile_of(config).write_text("1\n")
-    with claimed(config):
+    with claimed_pidfile(config):
         assert pidfile_of(config).read_text() == f"{os.getpid()}\n"
 
 
 def test_claims_end_with_the_context(config):
     for _ in range(2):
-        with claimed(config):
+        with claimed_roots(config), claimed_pidfile(config):
             pass

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from husk import __version__
+from husk.claims import claimed_roots
 from husk.config import Config, RuntimeConfig
 from husk.engine.containers.changes import Differ
 from husk.engine.containers.connections import Connections
@@ -120,7 +121,11 @@ class Engine:
     @classmethod
     @asynccontextmanager
     async def open(cls, config: Config, open_files: int = 0) -> AsyncIterator["Engine"]:
-        """`open_files` is the soft limit that containers get, if it is not this process's own."""
+        """`open_files` is the soft limit that containers get, if it is not this process's own.
+
+        Conflict when another engine has the data root or the exec root: it is told which process, and nothing is
+        touched.
+        """
         async with AsyncExitStack() as stack:
             yield await _open(config, stack, open_files)
 
@@ -138,8 +143,7 @@ class Engine:
 
 
 async def _open(config: Config, stack: AsyncExitStack, open_files: int) -> Engine:
-    for directory in (config.data_root, config.exec_root):
-        await asyncio.to_thread(directory.mkdir, mode=0o711, parents=True, exist_ok=True)
+    stack.enter_context(claimed_roots(config))
     try:
         log_options.check(config.log_driver, config.log_opts)
     except HuskError as error:

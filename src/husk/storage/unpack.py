@@ -21,7 +21,7 @@ import threading
 from queue import SimpleQueue
 from typing import Protocol
 
-from isal import isal_zlib
+from isal import igzip, isal_zlib
 
 from husk.storage.extract import Extractor
 from husk.storage.intake import BUFFER_SIZE, Source
@@ -56,6 +56,19 @@ class HeadedReader(Reader, Protocol):
     head: bytes
 
     def read(self, size: int, /) -> bytes: ...
+
+
+class Gunzip:
+    """gzip, in one member or many."""
+
+    def __init__(self, source: HeadedReader) -> None:
+        self._file = igzip.IGzipFile(fileobj=source, mode="rb")  # it only reads from it
+
+    def readinto(self, buffer: memoryview, /) -> int:
+        # What one step of the decoder gives, not what fills the buffer: the next thread need not wait for more to come.
+        piece = self._file.read1(len(buffer))
+        buffer[: len(piece)] = piece
+        return len(piece)
 
 
 class Decompression(threading.Thread):
@@ -229,7 +242,7 @@ def choose_reader(source: HeadedReader) -> tuple[Reader, bool]:
     if _is_tar(source.head):
         return source, False
     if source.head.startswith(_GZIP_MAGIC):
-        return isal_zlib._GzipReader(source, BUFFER_SIZE), False  # type: ignore[arg-type]  # it only calls readinto
+        return Gunzip(source), False
     if source.head.startswith(_ZSTD_MAGIC) or source.head[1:4] == _ZSTD_SKIPPABLE_MAGIC:
         import zstandard  # few layers need it, and it takes as long to import as all the rest
 

@@ -118,3 +118,23 @@ async def test_removing_while_pulling(daemon: Daemon, fake: FakeRegistry) -> Non
     await in_thread(lambda: pulling.heard("Status:"), "the pull ends")
     ran = await asyncio.to_thread(daemon.docker, "run", "--rm", f"{name}:1", "stat", "-c", "%s", "/big")
     assert ran.stdout == f"{1 << 20}\n"
+
+
+async def test_all_pulls_together_download_three_layers_at_once(daemon: Daemon, fake: FakeRegistry) -> None:
+    stalls = {}
+    for name in ("one", "two"):
+        image = make_image([tar_of({f"{name}{n}": b"x" * 200_000}) for n in range(3)], compression="none")
+        fake.add(name, "1", image)
+        for digest in image.layer_digests:
+            stalls[digest] = Stall(100_000)
+            fake.faults[digest] = [stalls[digest]]
+    clients = [Client(daemon, f"{fake.host}/{name}") for name in ("one", "two")]
+
+    def under_way() -> list[Stall]:
+        return [stall for stall in stalls.values() if stall.reached.is_set() and not stall.go_on.is_set()]
+
+    await in_thread(lambda: all(len(c.records) >= 4 for c in clients), "both pulls know their layers")
+    for left in (6, 5, 4, 3, 2, 1):
+        await in_thread(lambda left=left: len(under_way()) == min(3, left), "three layers, or the last ones, come")
+        under_way()[0].go_on.set()
+    await in_thread(lambda: all(c.heard("Status:") for c in clients), "both pulls end")

@@ -38,10 +38,12 @@ CONCURRENT_DOWNLOADS = 3
 
 
 class Puller:
-    def __init__(self, store: ImageStore, registry: RegistryClient) -> None:
+    def __init__(self, store: ImageStore, registry: RegistryClient, at_once: int = CONCURRENT_DOWNLOADS) -> None:
+        """`at_once` layers are downloaded at the same time, of however many pulls."""
         self._store = store
         self._registry = registry
         self._downloads = SharedWork()
+        self._slots = asyncio.Semaphore(at_once)
 
     async def pull(self, reference: Reference, platform: str, auth: Credentials | None, report: Report) -> None:
         """Pull one image, or all tags of a repository if the reference names neither tag nor digest."""
@@ -108,7 +110,6 @@ class Puller:
     ) -> None:
         chain = chain_ids(document.rootfs.diff_ids)
         parents = ["", *chain]
-        slots = asyncio.Semaphore(CONCURRENT_DOWNLOADS)
         missing = []
         for position, (descriptor, chain_id) in enumerate(zip(manifest.layers, chain, strict=True)):
             known = self._store.layers.get(chain_id) is not None
@@ -121,7 +122,7 @@ class Puller:
 
             async def work(tell: Report) -> None:
                 if self._store.layers.get(chain_id) is None:
-                    await self._add_layer(reference, descriptor, parent, diff_id, auth, slots, tell)
+                    await self._add_layer(reference, descriptor, parent, diff_id, auth, tell)
 
             # Another client's blob of the same layer may have another digest, hence another name.
             await self._downloads.join(chain_id, work, lambda told: report(structs.replace(told, id=name)))
@@ -142,12 +143,11 @@ class Puller:
         parent: str,
         diff_id: str,
         auth: Credentials | None,
-        slots: asyncio.Semaphore,
         report: Report,
     ) -> None:
         """Download a layer and put it on top of `parent`, whose own download began before."""
         below = self._downloads.task(parent)
-        async with slots:
+        async with self._slots:
             unpacked = await self._fetch_layer(reference, descriptor, auth, report)
         try:
             _check_content(descriptor, unpacked, diff_id)
