@@ -14,6 +14,7 @@ from husk.engine.clock import parse_timestamp
 from husk.errors import InvalidParameter
 from husk.gojson import Document, Reader, encode, parse_document
 from husk.registry.manifest import Platform
+from husk.tasks import Tasks
 
 if TYPE_CHECKING:
     from multidict import MultiMapping
@@ -30,12 +31,19 @@ _FALSE = frozenset({"", "0", "no", "false", "none"})
 class Call:
     """One request to one operation."""
 
-    __slots__ = ("argument", "engine", "headers", "request", "version")
+    __slots__ = ("argument", "changes", "engine", "headers", "request", "version")
 
     def __init__(
-        self, engine: "Engine", request: web.Request, version: Version, argument: str, headers: dict[str, str]
+        self,
+        engine: "Engine",
+        request: web.Request,
+        version: Version,
+        argument: str,
+        headers: dict[str, str],
+        changes: Tasks,
     ) -> None:
         self.engine = engine
+        self.changes = changes  # who owns what goes on when the client has gone
         self.request = request
         self.version = version
         self.argument = argument  # what stands for {id} or {name} in the path

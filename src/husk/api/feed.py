@@ -20,11 +20,16 @@ PROGRESS_INTERVAL = 0.1
 Work = Callable[[Callable[[Progress], None]], Coroutine[object, object, None]]
 
 
-async def stream_progress(call: Call, work: Work, name: str) -> web.StreamResponse:
-    """Do `work` and tell its progress; the answer begins with the first record, so that early errors get a status."""
+async def stream_progress(call: Call, work: Work, name: str, *, to_its_end: bool = False) -> web.StreamResponse:
+    """Do `work` and tell its progress; the answer begins with the first record, so that early errors get a status.
+
+    The work ends with its client, unless it is to go on `to_its_end`: a load whose client does not wait for the answer
+    is still a load.
+    """
     feed = ProgressFeed()
     tasks = Tasks()
-    working = tasks.spawn(_feed(feed, work(feed.add)), name, awaited=True)
+    owner = call.changes if to_its_end else tasks
+    working = owner.spawn(_feed(feed, work(feed.add)), name, awaited=True)
     try:
         records = await feed.next()
         if not records:
@@ -44,8 +49,18 @@ async def stream_progress(call: Call, work: Work, name: str) -> web.StreamRespon
             await response.write(error_line(f"internal error: {type(error).__name__}: {error}"))
         await response.write_eof()
         return response
+    except (asyncio.CancelledError, ConnectionError):
+        feed.mute()
+        working.add_done_callback(_tell_nobody)
+        raise
     finally:
         await tasks.cancel_all()
+
+
+def _tell_nobody(working: "asyncio.Task[None]") -> None:
+    if not working.cancelled() and (error := working.exception()) is not None:
+        reason = error.message if isinstance(error, HuskError) else repr(error)
+        log.warning("%s failed when its client had gone: %s", working.get_name(), reason)
 
 
 async def _feed(feed: "ProgressFeed", work: Coroutine[object, object, None]) -> None:
@@ -62,8 +77,16 @@ class ProgressFeed:
         self._waiting: dict[object, Progress] = {}
         self._changed = asyncio.Event()
         self._closed = False
+        self._muted = False
+
+    def mute(self) -> None:
+        """Nobody takes the records any more."""
+        self._muted = True
+        self._waiting.clear()
 
     def add(self, progress: Progress) -> None:
+        if self._muted:
+            return
         # Statements ("Digest: ...") have no number to update; each counts.
         key: object = (progress.id, progress.status) if progress.total or progress.current else object()
         self._waiting[key] = progress

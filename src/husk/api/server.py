@@ -104,7 +104,7 @@ class Edge:
             route, argument = self._router.match(request.method, path)
         except HuskError as error:
             return self._failed(error_response(error))
-        call = Call(self._engine, request, version, argument, self._headers)
+        call = Call(self._engine, request, version, argument, self._headers, self._changes)
         if route.kind is Kind.READ:
             return await self._answer(route, call)
         if route.kind is Kind.STREAM:

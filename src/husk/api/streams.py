@@ -26,6 +26,7 @@ from aiohttp.web_request import BaseRequest
 
 from husk.api.heads import is_unfinished, upgradable
 from husk.api.uploads import HeldBody, request_with_held_body
+from husk.errors import InvalidParameter
 
 T = TypeVar("T")
 
@@ -317,6 +318,20 @@ class _Tail:
 def _connection(request: web.Request) -> Connection | None:
     protocol = request.transport.get_protocol() if request.transport is not None else None
     return protocol if isinstance(protocol, Connection) else None
+
+
+async def body_of(request: web.Request, largest: int) -> AsyncIterator[bytes]:
+    """The request's body as it arrives, in pieces of up to `largest` bytes; all of it, also if the client has left."""
+    content = request.content
+    try:
+        while chunk := await content.read(largest):
+            yield chunk
+    except OSError:
+        if not content.is_eof():
+            raise InvalidParameter("unexpected EOF: the client left before it had sent all") from None
+        # All of it had come; aiohttp only refuses to give out what it still has.
+        while chunk := content._read_nowait(largest):
+            yield chunk
 
 
 def held_body(request: web.Request) -> HeldBody | None:

@@ -62,7 +62,8 @@ class Gunzip:
     """gzip, in one member or many."""
 
     def __init__(self, source: HeadedReader) -> None:
-        self._file = igzip.IGzipFile(fileobj=source, mode="rb")  # it only reads from it
+        # It only reads from it.
+        self._file = igzip.IGzipFile(fileobj=source, mode="rb")  # type: ignore[no-untyped-call]
 
     def readinto(self, buffer: memoryview, /) -> int:
         # What one step of the decoder gives, not what fills the buffer: the next thread need not wait for more to come.

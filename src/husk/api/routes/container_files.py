@@ -6,8 +6,8 @@ import contextlib
 from aiohttp import web
 
 from husk.api.call import Call
-from husk.api.router import read, stream
-from husk.api.streams import all_sent, closing, held_body, outlet_of
+from husk.api.router import change, read, stream
+from husk.api.streams import all_sent, body_of, closing, held_body, outlet_of
 from husk.api.types.container_files import Change, PathStat
 from husk.api.uploads import HeldBody
 from husk.api.views.container_files import path_stat
@@ -16,6 +16,7 @@ from husk.gojson import encode
 from husk.storage.small import LARGEST_ARCHIVE
 
 TAR = "application/x-tar"
+_CHUNK = 1 << 18
 _STAT_HEADER = "X-Docker-Container-Path-Stat"
 
 
@@ -38,7 +39,8 @@ async def put_archive(call: Call) -> web.StreamResponse:
     held = held_body(call.request)
     if held is not None and await _put_small(call, held):
         return call.empty(200)
-    with contextlib.nullcontext(call.request.content.iter_any()) if held is None else held.handed_over() as archive:
+    body = body_of(call.request, _CHUNK)
+    with contextlib.nullcontext(body) if held is None else held.handed_over() as archive:
         await call.engine.copier.write(
             call.argument,
             call.file_name("path"),
@@ -96,7 +98,7 @@ def _stat_header(status: PathStat) -> dict[str, str]:
 ROUTES = (
     read("/containers/{id}/archive", status, method="HEAD"),
     stream("GET", "/containers/{id}/archive", get_archive),
-    stream("PUT", "/containers/{id}/archive", put_archive),
+    change("PUT", "/containers/{id}/archive", put_archive),
     read("/containers/{id}/changes", changes),
     stream("GET", "/containers/{id}/export", export),
 )

@@ -1,7 +1,7 @@
 """Images on their way in and out: pull and import, push, save, load; and what registries say when asked."""
 
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 
 import msgspec
 from aiohttp import web
@@ -9,7 +9,7 @@ from aiohttp import web
 from husk.api.call import Call, platform_parameter, platform_parameters
 from husk.api.feed import stream_progress
 from husk.api.router import read, stream
-from husk.api.streams import closing
+from husk.api.streams import body_of, closing
 from husk.api.types.images import DistributionDescriptor, DistributionInspect
 from husk.engine.filters import Filters
 from husk.engine.images.model import ImportOptions, Progress
@@ -50,11 +50,11 @@ async def _import(call: Call) -> web.StreamResponse:
 
     async def work(report: Report) -> None:
         if source == "-":
-            await call.engine.images.import_stream(_body(call), options, report)
+            await call.engine.images.import_stream(body_of(call.request, _CHUNK), options, report)
         else:
             await call.engine.images.import_url(source, options, report)
 
-    return await stream_progress(call, work, f"import {source}")
+    return await stream_progress(call, work, f"import {source}", to_its_end=True)
 
 
 async def push(call: Call) -> web.StreamResponse:
@@ -90,9 +90,10 @@ async def load(call: Call) -> web.StreamResponse:
     platforms = platform_parameters(call, "platform")
 
     async def work(report: Report) -> None:
-        await call.engine.images.load(_body(call), platforms, call.flag("quiet"), report)
+        body = body_of(call.request, _CHUNK)
+        await call.engine.images.load(body, platforms, call.flag("quiet"), report)
 
-    return await stream_progress(call, work, "load")
+    return await stream_progress(call, work, "load", to_its_end=True)
 
 
 async def search(call: Call) -> web.StreamResponse:
@@ -124,12 +125,6 @@ def credentials_of(call: Call) -> Credentials | None:
     with contextlib.suppress(InvalidParameter):  # dockerd goes on without credentials when it cannot read them
         return parse_auth_header(call.request.headers.get(AUTH_HEADER, ""))
     return None
-
-
-async def _body(call: Call) -> AsyncIterator[bytes]:
-    """The request's body as it arrives."""
-    while chunk := await call.request.content.read(_CHUNK):
-        yield chunk
 
 
 ROUTES = (
