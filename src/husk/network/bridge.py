@@ -40,6 +40,8 @@ class Wish(NamedTuple):
     sysctls: tuple[tuple[str, str], ...] = ()
     # Addresses of the link besides those of the network.
     link_local: tuple[str, ...] = ()
+    # Whether it takes an address of that kind, where the network has them.
+    ipv6: bool = True
 
     def fits(self, lease: Lease) -> bool:
         """Whether the lease has an address that is wanted here."""
@@ -279,7 +281,7 @@ class BridgeDriver:
         settings = self._settings
         address = _allocate(self._space, wish.address)
         try:
-            address6 = _allocate(self._space6, wish.address6)
+            address6 = _allocate(self._space6, wish.address6) if wish.ipv6 else None
         except HuskError:
             if self._space is not None and address is not None:
                 self._space.release(address.ip)
@@ -293,7 +295,7 @@ class BridgeDriver:
             mac=wish.mac.replace("-", ":").lower(),
             isolated=not settings.icc,
             address6=address6 if isinstance(address6, IPv6Interface) else None,
-            gateway6=self._gateway6.ip if self._gateway6 and not closed else None,
+            gateway6=self._gateway6.ip if self._gateway6 and wish.ipv6 and not closed else None,
             direct=settings.upper is not None and settings.upper.routes and not closed,
             upper=settings.upper,
             name=wish.name,

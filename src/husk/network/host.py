@@ -235,8 +235,8 @@ def _ensure_bridge(netlink: NetlinkSocket, plan: BridgePlan, surroundings: Surro
         origin = state.gateway or state.gateway6
         if origin is None:
             raise InvalidParameter(f"the network of {name} has neither IPv4 nor IPv6")
-        # The first address of a subnet is nobody's: the gateway's may be a container's, where the bridge has none.
-        mac = ipam.mac_address(origin.network.network_address if plan.bare else origin.ip)
+        # Where the bridge has no address, every one may be a container's, and so may the MAC that follows from it.
+        mac = ipam.mac_address(origin.ip, b"\x02\x43") if plan.bare else ipam.mac_address(origin.ip)
         netlink.execute(rtnetlink.add_bridge(name, mac), rtnetlink.set_alias(name, plan.owner))
     index = link.index if link is not None else socket.if_nametoindex(name)
     messages = [rtnetlink.delete_address(index, own) for own in surroundings.own if own != gateway]

@@ -3,7 +3,7 @@
 import hashlib
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from ipaddress import IPv4Address, IPv4Interface, IPv4Network, IPv6Address, IPv6Interface, IPv6Network
+from ipaddress import IPv4Address, IPv4Interface, IPv4Network, IPv6Address, IPv6Interface, IPv6Network, ip_network
 
 from husk.config import AddressPool
 from husk.errors import Forbidden, InvalidParameter, Unavailable
@@ -22,25 +22,41 @@ DEFAULT_POOLS = (
 # A VPN may split the default route into 0.0.0.0/1 and 128.0.0.0/1: routes this wide claim no addresses.
 _WIDEST_ROUTE = 4
 
-# Subnets without room for a gateway and one endpoint beside network and broadcast address.
+# The narrowest that has a network and a broadcast address, and room for a gateway and an endpoint beside them.
 _NARROWEST_SUBNET = 30
-_NARROWEST_SUBNET_6 = 126
 _SIZE_6 = 64
 
 
+def edges(subnet: IPv4Network | IPv6Network) -> tuple[int, int]:
+    """The first and the last address that a host may have.
+
+    Network and broadcast address are none; in IPv6 the first one means any router, and the last is one like the others.
+    A subnet of two (RFC 3021, RFC 6164) has no such addresses.
+    """
+    first, last = int(subnet.network_address), int(subnet.broadcast_address)
+    if last - first == 1:
+        return first, last
+    return first + 1, last - (subnet.version == 4)
+
+
+def special(subnet: str) -> int:
+    """How many addresses of a subnet no host may have: they count as taken."""
+    whole = ip_network(subnet)
+    first, last = edges(whole)
+    return whole.num_addresses - (last - first + 1)
+
+
 class AddressSpace:
-    """The addresses of one subnet: which are taken. Network and broadcast address are never given out; in IPv6 the
-    first address means any router, and the last is one like the others.
+    """The addresses of one subnet: which are taken.
 
     `within` narrows what is given out to those who want no address in particular.
     """
 
     def __init__(self, subnet: IPv4Network | IPv6Network, within: IPv4Network | IPv6Network | None = None) -> None:
-        if subnet.prefixlen > (_NARROWEST_SUBNET if subnet.version == 4 else _NARROWEST_SUBNET_6):
+        if subnet.prefixlen == subnet.max_prefixlen:
             raise InvalidParameter(f"subnet {subnet} has no room for a gateway and a container")
         self.subnet = subnet
-        self._first = int(subnet.network_address) + 1
-        self._last = int(subnet.broadcast_address) - (subnet.version == 4)
+        self._first, self._last = edges(subnet)
         self._taken: set[int] = set()
         self._begin, self._end = self._first, self._last
         if within is not None:
@@ -174,9 +190,10 @@ def parse_bip(text: str) -> IPv4Interface:
     except ValueError as error:
         raise InvalidParameter(f"invalid bip {text!r}: {error}") from error
     network = interface.network
-    if "/" not in text or network.prefixlen > _NARROWEST_SUBNET:
-        raise InvalidParameter(f"invalid bip {text!r}: an address with a prefix length up to /30 is needed")
-    if interface.ip in (network.network_address, network.broadcast_address):
+    if "/" not in text or network.prefixlen == network.max_prefixlen:
+        raise InvalidParameter(f"invalid bip {text!r}: an address with a prefix length up to /31 is needed")
+    first, last = edges(network)
+    if not first <= int(interface.ip) <= last:
         raise InvalidParameter(f"invalid bip {text!r}: {interface.ip} is no address for a host")
     return interface
 
@@ -190,7 +207,7 @@ def first_host_6(subnet: IPv6Network) -> IPv6Interface:
     return IPv6Interface((int(subnet.network_address) + 1, subnet.prefixlen))
 
 
-def mac_address(address: IPv4Address | IPv6Address) -> str:
+def mac_address(address: IPv4Address | IPv6Address, beginning: bytes = b"\x02\x42") -> str:
     """A MAC that follows from the address: neighbours' caches stay right when another container gets the address."""
     ending = address.packed if address.version == 4 else hashlib.sha256(address.packed).digest()[:4]
-    return ":".join(f"{byte:02x}" for byte in b"\x02\x42" + ending)
+    return ":".join(f"{byte:02x}" for byte in beginning + ending)

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from husk.errors import SystemFault
 from husk.kernel import namespaces, rtnetlink, sysctl
 from husk.kernel.netlink import Message, NetlinkSocket
 from husk.network.ipam import mac_address
@@ -144,24 +145,30 @@ def attach(sandbox_path: str, wiring: Wiring) -> Lease:
 
 
 def set_default_route(sandbox_path: str, way: Way, way6: Way = NOWHERE) -> None:
-    """Lead packets for other networks there."""
+    """Lead packets for other networks there; SystemFault after both were tried, if there is no way to a gateway."""
 
-    def change() -> None:
+    def change() -> list[str]:
         with NetlinkSocket() as inside:
-            for version, to in ((4, way), (6, way6)):
-                if to.gateway:
-                    inside.execute(rtnetlink.replace_default_route(ip_address(to.gateway)))
-                    continue
-                if to.interface:
-                    index = socket.if_nametoindex(to.interface)
-                    inside.execute(rtnetlink.direct_default_route(version, index, replace=True))
-                    continue
-                (error,) = inside.attempt([rtnetlink.delete_default_route(version)])
-                # There was none; or the kernel has no IPv6.
-                if error is not None and error.errno not in (errno.ESRCH, errno.EOPNOTSUPP, errno.EAFNOSUPPORT):
-                    raise error
+            found = [(to, _route(inside, version, to)) for version, to in ((4, way), (6, way6))]
+            return [f"{to.gateway or to.interface or 'nowhere'} ({error})" for to, error in found if error is not None]
 
-    namespaces.run_inside(Path(sandbox_path), change)
+    if failed := namespaces.run_inside(Path(sandbox_path), change):
+        raise SystemFault(f"failed to set the default route to {' and '.join(failed)}")
+
+
+def _route(inside: NetlinkSocket, version: int, to: Way) -> OSError | None:
+    if to.gateway:
+        return inside.attempt([rtnetlink.replace_default_route(ip_address(to.gateway))])[0]
+    if to.interface:
+        try:
+            index = socket.if_nametoindex(to.interface)
+        except OSError as error:
+            return error
+        return inside.attempt([rtnetlink.direct_default_route(version, index, replace=True)])[0]
+    (refused,) = inside.attempt([rtnetlink.delete_default_route(version)])
+    # There was none; or the kernel has no IPv6.
+    harmless = refused is None or refused.errno in (errno.ESRCH, errno.EOPNOTSUPP, errno.EAFNOSUPPORT)
+    return None if harmless else refused
 
 
 def _lease(path: Path, wiring: Wiring, inside: str, name: str) -> Lease:

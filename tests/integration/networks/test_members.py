@@ -72,6 +72,20 @@ def test_connecting_and_disconnecting_while_it_runs(net):
     assert net.pings("mover", net.address("peer", "extra"))
 
 
+def test_leaving_a_network_when_there_is_no_way_to_the_next_gateway(net):
+    net.create("aaa")
+    net.create("zzz")
+    net.run("stray", "--network", "aaa", "--network", "zzz", "--cap-add", "NET_ADMIN")
+    net.daemon.docker("exec", "stray", "ip", "link", "set", "eth1", "down")
+    left = net.daemon.http("POST", "/networks/aaa/disconnect", {"Container": "stray"})
+    assert left.status == 200, left.body
+    assert list(json.loads(net.inspect("stray", "{{json .NetworkSettings.Networks}}"))) == ["zzz"]
+    assert "eth0" not in net.daemon.docker("exec", "stray", "ip", "link").stdout
+    net.daemon.kill9()
+    net.daemon.start()
+    assert net.inspect("stray", "{{.State.Status}}") == "running"
+
+
 def test_connecting_with_everything_of_choice(net, outside):
     net.create("extra", "--subnet", "10.217.0.0/24")
     net.run("mover", "-p", f"{free_port()}:80")

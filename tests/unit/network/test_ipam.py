@@ -16,6 +16,7 @@ from husk.network.ipam import (
     first_host,
     mac_address,
     parse_bip,
+    special,
     subnets,
     unique_local,
 )
@@ -59,10 +60,22 @@ def test_reserving_an_address_of_another_subnet_changes_nothing():
     assert len(space) == 0
 
 
-@pytest.mark.parametrize("subnet", ["10.0.0.0/31", "10.0.0.0/32"])
+@pytest.mark.parametrize("subnet", [N("10.0.0.0/32"), IPv6Network("fd00::/128")])
 def test_a_subnet_needs_room_for_a_gateway_and_a_container(subnet):
     with pytest.raises(InvalidParameter, match="no room"):
-        AddressSpace(N(subnet))
+        AddressSpace(subnet)
+
+
+@pytest.mark.parametrize("subnet", [N("10.0.0.4/31"), IPv6Network("fd00::4/127")])
+def test_both_addresses_of_a_subnet_of_two_are_given_out(subnet):
+    space = AddressSpace(subnet)
+    assert [space.allocate(), space.allocate()] == list(subnet)
+    assert space.exhausted
+
+
+@pytest.mark.parametrize(("subnet", "count"), [("10.0.0.0/24", 2), ("10.0.0.0/31", 0), ("fd00::/64", 1)])
+def test_how_many_addresses_are_no_hosts(subnet, count):
+    assert special(subnet) == count
 
 
 operations = st.lists(st.tuples(st.sampled_from(["allocate", "release", "reserve"]), st.integers(0, 17)))
@@ -147,7 +160,7 @@ def test_bip_is_the_gateway_with_its_subnet():
     assert (str(bip.ip), str(bip.network)) == ("10.1.2.3", "10.1.2.0/24")
 
 
-@pytest.mark.parametrize("text", ["", "10.1.2.3", "10.1.2.0/24", "10.1.2.255/24", "10.1.2.3/31", "fe80::1/64", "a/24"])
+@pytest.mark.parametrize("text", ["", "10.1.2.3", "10.1.2.0/24", "10.1.2.255/24", "10.1.2.3/32", "fe80::1/64", "a/24"])
 def test_a_bip_that_is_no_host_with_a_prefix_is_refused(text):
     with pytest.raises(InvalidParameter, match="invalid bip"):
         parse_bip(text)

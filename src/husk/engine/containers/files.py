@@ -5,8 +5,9 @@ from collections.abc import Sequence
 
 from husk.errors import InvalidParameter
 
-_HOSTS = """\
-127.0.0.1\tlocalhost
+HOSTS_WITHOUT_IPV6 = "127.0.0.1\tlocalhost\n"
+_HOSTS = f"""\
+{HOSTS_WITHOUT_IPV6}\
 ::1\tlocalhost ip6-localhost ip6-loopback
 fe00::\tip6-localnet
 ff00::\tip6-mcastprefix
@@ -23,9 +24,9 @@ def host_names(hostname: str, domainname: str) -> list[str]:
     return [full, bare] if dot else [full]
 
 
-def hosts(address: str, names: Sequence[str], extra: Sequence[str], gateway: str, base: str = _HOSTS) -> str:
+def hosts(address: str, names: Sequence[str], extra: Sequence[str], gateway: str, base: str = "") -> str:
     """`extra` as the API has it (`name:address`, `host-gateway` for the bridge's own address)."""
-    lines = [base.rstrip("\n")]
+    lines = [(base or _HOSTS).rstrip("\n")]
     for entry in extra:
         name, _, target = entry.replace("=", ":", 1).partition(":")
         if target == "host-gateway" and not gateway:

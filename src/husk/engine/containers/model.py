@@ -360,6 +360,11 @@ class Container(Struct, kw_only=True):
     paused_for_commit: bool = False
 
     @property
+    def on_networks(self) -> bool:
+        """Does it have its interfaces? Not while it waits for its next run."""
+        return self.state.running and self.state.status != "restarting"
+
+    @property
     def is_task(self) -> bool:
         """Does it belong to a service?"""
         return TASK_LABEL in self.config.labels

@@ -14,6 +14,7 @@ from husk.engine.containers.plan import Place
 from husk.engine.networks.connector import Connected
 from husk.engine.networks.endpoints import in_order
 from husk.engine.networks.links import Link
+from husk.engine.networks.requests import disables_ipv6
 from husk.network.resolver import ADDRESS
 
 
@@ -30,7 +31,8 @@ def write(record: Container, places: Places, network: Connected) -> Place:
         text = files.hosts("", [], extra, "127.0.0.1", base=_read("/etc/hosts"))
     else:
         addresses = [address for endpoint in in_order(record) for address in _addresses(endpoint)]
-        text = files.hosts("", [], extra, network.host_gateway)
+        base = files.HOSTS_WITHOUT_IPV6 if disables_ipv6(host_config) else ""
+        text = files.hosts("", [], extra, network.host_gateway, base)
         text += "".join(f"{link.address}\t{link.host_names}\n" for link in network.links)
         text += "".join(_line(address, names) for address in addresses)
     place.hosts.write_text(text)

@@ -6,6 +6,7 @@ happened in between; what the record does not know after a crash is swept at the
 """
 
 import asyncio
+import logging
 import secrets
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -29,13 +30,21 @@ from husk.engine.networks.endpoints import (
 from husk.engine.networks.links import Link, link
 from husk.engine.networks.live import LiveNetwork, Roster
 from husk.engine.networks.names import NameService
-from husk.engine.networks.requests import check_attachable, interface_name, interface_sysctls, link_local
-from husk.errors import Conflict, Forbidden, HuskError, InvalidParameter, NotFound
+from husk.engine.networks.requests import (
+    check_attachable,
+    interface_name,
+    interface_sysctls,
+    link_local,
+    without_ipv6,
+)
+from husk.errors import Conflict, Forbidden, HuskError, InvalidParameter, NotFound, SystemFault
 from husk.network import sandbox
 from husk.network.bridge import Wish
 from husk.network.firewall import Firewall
 from husk.network.ports import Ports, PortTaken, PortWish, PublishedPort, Target, retargeted
 from husk.network.sandbox import NOWHERE, Lease, Way
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 # How long to wait for somebody else's address or port that is on its way back.
@@ -92,7 +101,7 @@ class Connector:
     async def resume(self, record: Container) -> None:
         """What a running container has from the daemon itself, or what a crash kept from it."""
         if len(record.endpoints) > 1 and record.sandbox_path:
-            await self._set_default_route(record)
+            await self._try_default_route(record)
         if self.resolves(record):
             await self._names.serve(record)
         if not record.published:
@@ -171,7 +180,7 @@ class Connector:
         await self._move_ports(record)
         if (given := lease(record.sandbox_path, endpoint)) is not None:
             await live.driver.detach(given)
-            await self._set_default_route(record)
+            await self._try_default_route(record)
         if not self.resolves(record):
             self._names.stop(record.id)
         if endpoint.endpoint_id:
@@ -195,6 +204,7 @@ class Connector:
                 name=interface_name(request),
                 link_local=link_local(request),
                 sysctls=interface_sysctls(request),
+                ipv6=not without_ipv6(record, request),
             )
             given = await self._patiently(Forbidden, lambda: self._place(record, live, wish))
             record.sandbox_path = given.sandbox_path
@@ -279,6 +289,13 @@ class Connector:
         way = Way(leading.gateway, leading.interface) if leading else NOWHERE
         way6 = Way(leading6.gateway6, leading6.interface) if leading6 else NOWHERE
         await asyncio.to_thread(sandbox.set_default_route, record.sandbox_path, way, way6)
+
+    async def _try_default_route(self, record: Container) -> None:
+        """A container may have changed its own network so that there is no way to the gateway: that is its affair."""
+        try:
+            await self._set_default_route(record)
+        except SystemFault as error:
+            log.warning("container %s: %s", record.id[:12], error.message)
 
     # --- published ports
 

@@ -5,6 +5,7 @@ import ipaddress
 from msgspec import Struct, field
 
 from husk.network.firewall import GatewayMode, GatewayModes
+from husk.network.ipam import edges
 
 BUILTIN = ("bridge", "host", "none")
 
@@ -161,4 +162,4 @@ class Network(Struct, kw_only=True):
 
 def _with_prefix(gateway: str, subnet: str) -> str:
     whole = ipaddress.ip_network(subnet)
-    return f"{gateway or whole.network_address + 1}/{whole.prefixlen}"
+    return f"{gateway or ipaddress.ip_address(edges(whole)[0])}/{whole.prefixlen}"

@@ -26,7 +26,9 @@ from husk.network.firewall import validate_interface
 from husk.network.ground import BridgeSettings
 from husk.network.sandbox import Upper
 
-_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*", re.ASCII)
+_NAME_IN_SWARM = re.compile(r"[a-zA-Z0-9](?:[-_]*[a-zA-Z0-9]+)*", re.ASCII)
+_LONGEST_LABEL = 63
+_SWARM_SAYS = "rpc error: code = InvalidArgument desc = "
 _TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 # The kernel's numbers for what may be asked for.
@@ -38,7 +40,7 @@ _IPVLAN_FLAGS = {"": 0, "bridge": 0, "private": 1, "vepa": 2}
 def check(request: NetworkRequest, existing: Iterable[Network]) -> None:
     """Raise for the first thing that is wrong with a request, which `templates` has filled in."""
     others = list(existing)
-    _check_name(request.name, others)
+    _check_name(request, others)
     if not request.config_only:
         # A configuration has no driver: its options are checked when somebody uses it.
         _check_driver(request)
@@ -158,17 +160,20 @@ def _check_upper(request: NetworkRequest, others: Iterable[Network]) -> None:
                 raise Forbidden(f"network {other.name} is already using parent interface {parent}")
 
 
-def _check_name(name: str, others: Iterable[Network]) -> None:
+def _check_name(request: NetworkRequest, others: Iterable[Network]) -> None:
+    """Any name that is not blank is fine, as with dockerd; one in a swarm is part of host names."""
+    name = request.name
     if not name.strip():
         raise InvalidParameter("invalid name: name is empty")
-    if _NAME.fullmatch(name) is None:
-        raise InvalidParameter(
-            f"invalid network name ({name}): letters, digits, '_', '.' and '-' are allowed, a letter or digit first"
-        )
     if name in (*BUILTIN, "default"):
         raise Forbidden(f"operation is not permitted on predefined {name} network")
     if any(other.name == name for other in others):
         raise Conflict(f"network with name {name} already exists")
+    if request.driver == "overlay" and not request.config_only:
+        if _NAME_IN_SWARM.fullmatch(name) is None:
+            raise InvalidParameter(f"{_SWARM_SAYS}name must be valid as a DNS name component")
+        if len(name) > _LONGEST_LABEL:
+            raise InvalidParameter(f"{_SWARM_SAYS}name must be {_LONGEST_LABEL} characters or fewer")
 
 
 def _check_driver(request: NetworkRequest) -> None:
@@ -191,7 +196,7 @@ def _check_ingress(request: NetworkRequest, others: Iterable[Network]) -> None:
     if request.driver != "overlay":
         raise Forbidden("Ingress network can only be global scope network")
     if request.attachable:
-        raise InvalidParameter("rpc error: code = InvalidArgument desc = ingress network cannot be attachable")
+        raise InvalidParameter(f"{_SWARM_SAYS}ingress network cannot be attachable")
     for other in others:
         if other.ingress:
             raise Conflict(f"rpc error: code = AlreadyExists desc = ingress network ({other.id}) is already present")

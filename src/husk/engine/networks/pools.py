@@ -6,8 +6,8 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 
 from husk.engine.networks.model import IpamConfig, Network, NetworkRequest
 from husk.errors import Forbidden, InvalidParameter
+from husk.network.ipam import edges
 
-_NARROWEST = {4: 30, 6: 126}
 _NO_POOL = IpamConfig()
 
 
@@ -75,7 +75,7 @@ def _check_pool(config: IpamConfig, version: int) -> None:
         if config.gateway or config.ip_range or config.auxiliary_addresses:
             raise InvalidParameter("invalid network config:\nno matching subnet: Subnet is needed with the rest of it")
         return
-    if subnet.prefixlen > _NARROWEST[version]:
+    if subnet.prefixlen == subnet.max_prefixlen:
         raise InvalidParameter(f"invalid network config:\nsubnet {subnet} has no room for a gateway and a container")
     if config.ip_range:
         try:
@@ -111,5 +111,5 @@ def _contains(whole: IPv4Network | IPv6Network, part: IPv4Network | IPv6Network)
 
 
 def _is_special(address: IPv4Address | IPv6Address, subnet: IPv4Network | IPv6Network) -> bool:
-    """No host may have it: the first of a subnet and, in IPv4, the last."""
-    return address == subnet.network_address or (subnet.version == 4 and address == subnet.broadcast_address)
+    first, last = edges(subnet)
+    return not first <= int(address) <= last

@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Mapping
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 from husk.engine.containers.model import Config, Container, Endpoint, EndpointRequest, HostConfig
 from husk.engine.networks import publishing
 from husk.engine.networks.endpoints import parse_links, wanted_address, wanted_address6
 from husk.engine.networks.live import LiveNetwork
-from husk.errors import Forbidden, InvalidParameter, NotImplementedYet
+from husk.errors import Forbidden, InvalidParameter
 
 HOST_WITH_LINKS = (
     "conflicting options: host type networking can't be used with links. This would result in undefined behavior"
@@ -16,7 +16,7 @@ HOST_WITH_LINKS = (
 _IFNAME = "com.docker.network.endpoint.ifname"
 _SYSCTLS = "com.docker.network.endpoint.sysctls"
 _INTERFACE = re.compile(r"[a-zA-Z0-9_][a-zA-Z0-9_-]{0,14}", re.ASCII)
-_SYSCTL = re.compile(r"net\.(ipv4|ipv6|mpls)\.(conf|neigh)\.IFNAME\.[a-z0-9_]+=[a-zA-Z0-9 ._-]+", re.ASCII)
+_SYSCTL = re.compile(r"net\.(ipv4|ipv6|mpls)\.(conf|neigh)\.(IFNAME|ifname)\.[a-z0-9_]+=[a-zA-Z0-9 ._-]+", re.ASCII)
 _MAC = re.compile(r"[0-9a-fA-F]{2}([:-][0-9a-fA-F]{2}){5}", re.ASCII)
 
 
@@ -77,6 +77,8 @@ def check_attachable(live: LiveNetwork, record: Container) -> None:
 def check_joinable(live: LiveNetwork, record: Container) -> None:
     """May this container be put on this network, beside those it is on?"""
     name = live.record.name
+    if name in record.endpoints and not record.on_networks:
+        return
     if live.record.config_only:
         raise Forbidden("cannot create endpoint on configuration-only network")
     if name == "host":
@@ -110,6 +112,10 @@ def check_request(live: LiveNetwork, endpoint: Endpoint) -> None:
                 "invalid endpoint settings:\nuser specified IP address is supported only when connecting to networks "
                 "with user configured subnets"
             )
+        if wanted and ip_address(wanted) not in ip_network(network.subnet if "." in wanted else network.subnet6):
+            raise InvalidParameter(
+                f"invalid endpoint settings:\nno configured subnet or ip-range contain the IP address {wanted}"
+            )
     if endpoint.request.aliases and network.builtin:
         raise InvalidParameter(
             "invalid endpoint settings:\nnetwork-scoped alias is supported only for containers in user defined networks"
@@ -128,7 +134,10 @@ def interface_name(request: EndpointRequest) -> str:
 
 
 def interface_sysctls(request: EndpointRequest) -> tuple[tuple[str, str], ...]:
-    """(path below /proc/sys, value) of the interface's own settings; IFNAME in it stands for its name."""
+    """(path below /proc/sys, value) of the interface's own settings; IFNAME in it stands for its name.
+
+    In small letters too, for `docker run --network name=x,driver-opt=...` lowers what it is given.
+    """
     found = []
     for entry in filter(None, (request.driver_opts or {}).get(_SYSCTLS, "").split(",")):
         if _SYSCTL.fullmatch(entry) is None:
@@ -137,16 +146,32 @@ def interface_sysctls(request: EndpointRequest) -> tuple[tuple[str, str], ...]:
                 "form net.X.Y.IFNAME.Z=value, with the string IFNAME instead of the interface's name"
             )
         name, _, value = entry.partition("=")
-        found.append((name.replace(".", "/"), value))
+        found.append((name.replace(".ifname.", ".IFNAME.").replace(".", "/"), value))
     return tuple(found)
 
 
+def disables_ipv6(host_config: HostConfig, interface: str = "all") -> bool:
+    """Does the container's owner switch IPv6 off, everywhere in it or on an interface?"""
+    settings = {name.replace("/", "."): value for name, value in (host_config.sysctls or {}).items()}
+    return _is_set(settings.get(f"net.ipv6.conf.{interface}.disable_ipv6", "0"))
+
+
+def without_ipv6(record: Container, request: EndpointRequest) -> bool:
+    """Is IPv6 switched off where this endpoint comes? Then it takes no address."""
+    # The first interface is the one whose name is known ahead.
+    name = interface_name(request) or ("" if record.sandbox_path else "eth0")
+    here = dict(interface_sysctls(request)).get("net/ipv6/conf/IFNAME/disable_ipv6", "0")
+    host_config = record.host_config
+    return disables_ipv6(host_config) or disables_ipv6(host_config, name) or _is_set(here)
+
+
+def _is_set(value: str) -> bool:
+    return value.strip() not in ("", "0")
+
+
 def _check_driver_opts(options: Mapping[str, str]) -> None:
+    """Options that no driver here knows are kept and shown, as dockerd's drivers pass over what is not theirs."""
     for name, value in options.items():
-        if name not in (_IFNAME, _SYSCTLS):
-            raise NotImplementedYet(
-                f"the endpoint option {name[:80]} is not known to Husk: {_IFNAME} and {_SYSCTLS} are"
-            )
         if name == _IFNAME and (_INTERFACE.fullmatch(value) is None or value in ("lo", "all", "default")):
             raise InvalidParameter(f"invalid endpoint settings:\ninvalid interface name: {value[:40]!r}")
     interface_sysctls(EndpointRequest(driver_opts=dict(options)))

@@ -37,7 +37,7 @@ from husk.network.bridge import BridgeDriver
 from husk.network.firewall import Firewall
 from husk.network.ground import BridgeSettings, Opening
 from husk.network.guardian import Guardian
-from husk.network.ipam import unique_local
+from husk.network.ipam import special, unique_local
 from husk.network.ports import Ports
 from husk.network.relay import Relay
 from husk.storage.state import Change, StateStore
@@ -111,10 +111,7 @@ class Networks:
         live = self._roster.by_name.get(network.name)
         if live is None or not live.bridged:
             return {}
-        # Network and broadcast address count as taken, of IPv6 the first.
-        return {
-            subnet: (used + (1 if ":" in subnet else 2), left) for subnet, (used, left) in live.driver.usage.items()
-        }
+        return {subnet: (used + special(subnet), left) for subnet, (used, left) in live.driver.usage.items()}
 
     async def warnings(self) -> list[str]:
         """What on this host keeps containers from their networks."""

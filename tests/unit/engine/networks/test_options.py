@@ -108,8 +108,9 @@ def test_a_parent_has_one_network():
     ("asked", "error"),
     [
         (request(""), InvalidParameter),
-        (request("a b"), InvalidParameter),
-        (request("../x"), InvalidParameter),
+        (request(" \n"), InvalidParameter),
+        (request("a b", driver="overlay"), InvalidParameter),
+        (request("a" * 64, driver="overlay"), InvalidParameter),
         (request("bridge"), Forbidden),
         (request("other"), Conflict),
         (request(driver="host"), Forbidden),
@@ -120,7 +121,7 @@ def test_a_parent_has_one_network():
         (request(driver="nonsense"), NotFound),
         (request(enable_ipv6=True, enable_ipv4=False, driver="overlay"), InvalidParameter),
         (request(enable_ipv4=False), InvalidParameter),
-        (request(enable_ipv6=True, ipam=pool("fd00::/127")), InvalidParameter),
+        (request(enable_ipv6=True, ipam=pool("fd00::/128")), InvalidParameter),
         (request(enable_ipv6=True, ipam=pool("fd00::/64", gateway="fd00::")), InvalidParameter),
         (request(enable_ipv6=True, ipam=pool("fd00::/64", gateway="10.2.0.1")), InvalidParameter),
         (request(enable_ipv6=True, ipam=pool("fd00::/64", ip_range="fd01::/80")), InvalidParameter),
@@ -128,7 +129,7 @@ def test_a_parent_has_one_network():
         (request(ipam=pool("10.1.7.0/24")), Forbidden),
         (request(ipam=pool("10.2.0.1/16")), InvalidParameter),
         (request(ipam=pool("nonsense")), InvalidParameter),
-        (request(ipam=pool("10.2.0.0/31")), InvalidParameter),
+        (request(ipam=pool("10.2.0.0/32")), InvalidParameter),
         (request(ipam=pool(gateway="10.3.0.1")), InvalidParameter),
         (request(ipam=pool(gateway="10.2.255.255")), InvalidParameter),
         (request(ipam=pool(ip_range="10.3.0.0/24")), InvalidParameter),
@@ -148,6 +149,23 @@ def test_a_parent_has_one_network():
 def test_refusals(asked, error):
     with pytest.raises(error):
         check(asked, [OTHER])
+
+
+@pytest.mark.parametrize("name", ["a b", " ab", "-ab", "_x", "a/b", "a:b", "../x", "ä", "a" * 300])
+def test_any_name_will_do_as_with_dockerd(name):
+    check(request(name), [OTHER])
+
+
+@pytest.mark.parametrize(
+    ("asked", "gateway"),
+    [
+        (pool("10.2.0.4/31"), "10.2.0.4"),
+        (pool("10.2.0.4/31", gateway="10.2.0.5"), "10.2.0.5"),
+    ],
+)
+def test_both_addresses_of_a_subnet_of_two_may_be_the_gateway(asked, gateway):
+    check(request(ipam=asked), [OTHER])
+    assert record(request(ipam=asked), "a" * 64, "").gateway_interface == f"{gateway}/31"
 
 
 def test_without_ipv4_there_is_a_subnet_of_the_other_kind_alone():
