@@ -47,3 +47,7 @@ class Unavailable(HuskError):
 
 class SystemFault(HuskError):
     """The host or a tool on it failed; the message says which and how."""
+
+
+class DiskFault(SystemFault):
+    """The disk does not take what is to be written: it is full, or broken."""

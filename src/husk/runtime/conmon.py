@@ -9,7 +9,8 @@ The daemon is the monitor's parent (`--sync`) only to save a fork; when the daem
 daemon finds it by the pid and start time in the container's record.
 
 What conmon 2.1.6 does that callers must know:
-- It writes to attached clients blocking: one that does not read stops the container's output, as with Docker.
+- It writes to attached clients blocking, and does nothing else meanwhile: whoever has a `Console` must read it, or the
+  container can neither write nor end.
 - With `stdin_once` the end of input from ANY client, or its disconnection, closes the container's stdin. Hence one
   `Console` per container, shared by all clients, and `close_stdin` only when the client that may do it is done.
 - A client sees what is written after conmon has accepted it, which is later than `connect`: `attach` waits for that.
@@ -37,8 +38,8 @@ from husk.runtime import oci
 _INPUT_CHUNK = 16 * 1024
 # One byte for the stream, up to 8 KiB of output.
 _OUTPUT_CHUNK = 32 * 1024
-# sun_path holds 107 characters and a zero.
-_SOCKET_PATH_MAX = 107
+# sun_path holds 107 characters and a zero; conmon takes one less.
+_SOCKET_PATH_MAX = 106
 _ACCEPT_SECONDS = 2.0
 
 

@@ -3,15 +3,28 @@
 A commit is one transaction and is written when `commit` returns, so that what the API acknowledged survives `kill -9`.
 WAL with `synchronous=NORMAL`: a crash of the process loses nothing; a power cut may lose the last moments, never
 consistency.
+
+On a full disk a commit fails with a DiskFault and changes nothing, with two exceptions. One that only deletes uses
+room that is kept for it. And what has happened already, such as the end of a process, is not asked whether there is
+room for it: `settle` writes it as soon as there is, and every later commit takes it along.
 """
 
 import asyncio
+import contextlib
+import logging
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple, Self
 
-from husk.errors import SystemFault
+from husk.errors import DiskFault, SystemFault
+from husk.storage.reserve import Reserve, free
+
+log = logging.getLogger(__name__)
+
+# How long until what could not be written is tried again.
+RETRY = 1.0
+_BLOCK = 4096
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS document (
@@ -56,20 +69,42 @@ def read_documents(path: Path) -> dict[str, dict[str, bytes]]:
 class StateStore:
     """All access goes through one thread: SQLite never blocks the event loop and never sees two writers."""
 
-    def __init__(self, connection: sqlite3.Connection, thread: ThreadPoolExecutor) -> None:
+    def __init__(self, path: Path, connection: sqlite3.Connection, reserve: Reserve) -> None:
+        self._path = path
         self._connection = connection
-        self._thread = thread
+        self._reserve = reserve
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="state")
+        # Touched by that thread alone: what has happened and is not written yet.
+        self._owed: dict[tuple[str, str], Change] = {}
+        self._trouble = ""
+        self._retry: asyncio.TimerHandle | None = None
+        self._closed = False
 
     @classmethod
     def open(cls, path: Path) -> Self:
+        """On a full disk too: reading needs little room, and none where there is none."""
         path.parent.mkdir(parents=True, exist_ok=True)
         # Containers' environments are in there; SQLite gives its other files the mode of this one.
         path.touch(mode=0o600)
-        connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-        connection.execute("PRAGMA journal_mode=WAL")
-        connection.execute("PRAGMA synchronous=NORMAL")
-        connection.execute(_SCHEMA)
-        return cls(connection, ThreadPoolExecutor(1, thread_name_prefix="state"))
+        reserve = Reserve(path.with_suffix(".reserve"))
+        try:
+            connection = _connect(path)
+        except sqlite3.OperationalError as error:
+            reserve.give_up()
+            try:
+                connection = _connect(path)
+            except sqlite3.OperationalError:
+                # Without the file that other processes would look at beside us, which needs room of its own.
+                connection = _connect(path, "PRAGMA locking_mode=EXCLUSIVE")
+            log.error("%s: what can be read is read, changes wait for room", _reason(path, error))
+        store = cls(path, connection, reserve)
+        reserve.keep()
+        return store
+
+    @property
+    def trouble(self) -> str:
+        """Why nothing can be written at present; empty when all is well."""
+        return self._trouble
 
     def load(self, kind: str) -> dict[str, bytes]:
         """All documents of a kind; for the start of the daemon, before it serves."""
@@ -81,11 +116,85 @@ class StateStore:
         work = asyncio.get_running_loop().run_in_executor(self._thread, self._write, changes)
         await asyncio.shield(work)
 
+    async def settle(self, *changes: Change) -> None:
+        """Write what has happened: now, or else as soon as the disk lets us. It is not refused."""
+        loop = asyncio.get_running_loop()
+        work = loop.run_in_executor(self._thread, self._write_or_owe, changes)
+        # Not after the `await`: a caller who is cancelled owes all the same.
+        work.add_done_callback(lambda _: self._try_later(loop))
+        await asyncio.shield(work)
+
     def close(self) -> None:
+        self._closed = True
+        if self._retry is not None:
+            self._retry.cancel()
+        if self._owed:
+            self._thread.submit(self._write_or_owe, ())
         self._thread.shutdown()
+        if self._owed:
+            log.error("%s: %d changes were never written: %s", self._path, len(self._owed), self._trouble)
         self._connection.close()
 
+    def _try_later(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._owed and self._retry is None and not self._closed:
+            self._retry = loop.call_later(RETRY, self._try_again, loop)
+
+    def _try_again(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._retry = None
+        work = loop.run_in_executor(self._thread, self._write_or_owe, ())
+        work.add_done_callback(lambda _: self._try_later(loop))
+
+    # --- in the thread
+
+    def _write_or_owe(self, changes: tuple[Change, ...]) -> None:
+        wanted = {**self._owed, **_by_key(changes)}
+        try:
+            self._write_with_reserve(tuple(wanted.values()))
+        except DiskFault:
+            self._owed = wanted
+
     def _write(self, changes: tuple[Change, ...]) -> None:
+        only_deletes = all(change.body is None for change in changes)
+        everything = tuple({**self._owed, **_by_key(changes)}.values())
+        if only_deletes:
+            self._write_with_reserve(everything)
+        else:
+            self._write_all(everything)
+
+    def _write_with_reserve(self, changes: tuple[Change, ...]) -> None:
+        try:
+            self._write_all(changes)
+        except DiskFault:
+            with contextlib.suppress(sqlite3.Error):
+                # What is in the journal goes into the database, where it has its place; the journal begins anew in
+                # the room that it has already.
+                self._connection.execute("PRAGMA wal_checkpoint(RESTART)")
+            try:
+                self._write_all(changes)
+            except DiskFault:
+                if not self._reserve.give_up():
+                    raise
+                self._write_all(changes)
+
+    def _write_all(self, changes: tuple[Change, ...]) -> None:
+        """One transaction. DiskFault when the disk does not take it."""
+        try:
+            self._transact(changes)
+        except (sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.DataError):
+            raise
+        except sqlite3.DatabaseError as error:
+            reason = _reason(self._path, error)
+            if not self._trouble:
+                log.error("%s", reason)
+            self._trouble = reason
+            raise DiskFault(reason) from error
+        self._owed = {}
+        if self._trouble:
+            log.warning("%s can be written again", self._path)
+            self._trouble = ""
+        self._reserve.keep()
+
+    def _transact(self, changes: tuple[Change, ...]) -> None:
         connection = self._connection
         connection.execute("BEGIN IMMEDIATE")
         try:
@@ -98,5 +207,31 @@ class StateStore:
         except BaseException:
             # SQLite itself rolls back when the disk is full; that error is the one to tell.
             if connection.in_transaction:
-                connection.execute("ROLLBACK")
+                with contextlib.suppress(sqlite3.Error):
+                    connection.execute("ROLLBACK")
             raise
+
+
+def _connect(path: Path, *pragmas: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    try:
+        for pragma in (*pragmas, "PRAGMA journal_mode=WAL", "PRAGMA synchronous=NORMAL"):
+            connection.execute(pragma)
+        connection.execute(_SCHEMA)
+        connection.execute("SELECT 1 FROM document LIMIT 1").fetchall()
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _by_key(changes: tuple[Change, ...]) -> dict[tuple[str, str], Change]:
+    return {(change.kind, change.key): change for change in changes}
+
+
+def _reason(path: Path, error: sqlite3.Error) -> str:
+    """SQLite tells a full disk in several ways, depending on which of its files had to grow."""
+    full = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
+    with contextlib.suppress(OSError):
+        full = full or free(path.parent) < _BLOCK
+    return f"write {path}: {'no space left on device' if full else error}"

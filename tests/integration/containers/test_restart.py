@@ -1,8 +1,11 @@
 """Containers that start again: by hand, by policy; and those that go instead."""
 
 import contextlib
+import os
+import signal
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -135,6 +138,84 @@ def test_restart_policies_with_the_daemon(fresh_daemon: Daemon):
     seen = {name: status(daemon, name) for name in ("left-always", "left-unless-stopped", "left-no")}
     assert set(seen.values()) == {"running"}
     assert (status(daemon, "stopped-unless-stopped"), status(daemon, "stopped-no")) == ("exited", "exited")
+
+
+def mounting(source: Path, policy: str) -> dict[str, object]:
+    """A container with this cannot be started while the directory is missing."""
+    mount = {"Type": "bind", "Source": str(source), "Target": "/data"}
+    return {"Mounts": [mount], "RestartPolicy": {"Name": policy}}
+
+
+@pytest.mark.parametrize("policy", ["always", "unless-stopped", "on-failure"])
+def test_a_restart_that_fails_is_tried_again(daemon: Daemon, tmp_path: Path, policy: str):
+    source = tmp_path / "data"
+    source.mkdir()
+    container = started(daemon, "sh", "-c", "sleep 0.2; exit 1", host=mounting(source, policy))
+    source.rmdir()
+    until(lambda: "does not exist" in state(daemon, container)["Error"], "a restart has failed")
+    seen = state(daemon, container)
+    assert (seen["Status"], seen["Restarting"], seen["ExitCode"]) == ("restarting", True, 1)
+    count = inspect(daemon, container)["RestartCount"]
+    until(lambda: inspect(daemon, container)["RestartCount"] > count, "it is tried again")
+    source.mkdir()
+    until(lambda: status(daemon, container) == "running", "it starts when it can")
+    assert state(daemon, container)["Error"] == ""
+
+
+def test_a_restart_that_fails_can_be_stopped(daemon: Daemon, tmp_path: Path):
+    source = tmp_path / "data"
+    source.mkdir()
+    container = started(daemon, "sh", "-c", "sleep 0.2; exit 1", host=mounting(source, "always"))
+    source.rmdir()
+    until(lambda: "does not exist" in state(daemon, container)["Error"], "a restart has failed")
+    assert post(daemon, container, "stop").status == 204
+    seen = state(daemon, container)
+    assert (seen["Status"], "does not exist" in seen["Error"]) == ("exited", True)
+
+
+@pytest.mark.parametrize("how", ["restart", "crash"])
+def test_a_restart_that_fails_is_tried_again_by_the_next_daemon(fresh_daemon: Daemon, tmp_path: Path, how: str):
+    daemon, source = fresh_daemon, tmp_path / "data"
+    source.mkdir()
+    container = started(daemon, "sh", "-c", "sleep 0.2; exit 1", host=mounting(source, "unless-stopped"))
+    source.rmdir()
+    until(lambda: "does not exist" in state(daemon, container)["Error"], "a restart has failed")
+    daemon.stop() if how == "restart" else daemon.kill9()
+    daemon.start()
+    until(lambda: "does not exist" in state(daemon, container)["Error"], "it has failed again")
+    source.mkdir()
+    until(lambda: status(daemon, container) == "running", "it starts when it can")
+
+
+def test_on_failure_counts_restarts_that_fail(daemon: Daemon, tmp_path: Path):
+    source = tmp_path / "data"
+    source.mkdir()
+    host = mounting(source, "on-failure")
+    host["RestartPolicy"] = {"Name": "on-failure", "MaximumRetryCount": 2}
+    container = started(daemon, "sh", "-c", "sleep 0.2; exit 1", host=host)
+    source.rmdir()
+    until(lambda: status(daemon, container) == "exited", "it gives up")
+    assert inspect(daemon, container)["RestartCount"] == 2
+    assert "does not exist" in state(daemon, container)["Error"]
+
+
+def test_a_start_by_hand_that_fails_is_not_tried_again(daemon: Daemon, tmp_path: Path):
+    source = tmp_path / "data"
+    source.mkdir()
+    container = create(daemon, "true", host=mounting(source, "always"))
+    source.rmdir()
+    assert post(daemon, container, "start").status == 400
+    assert (status(daemon, container), inspect(daemon, container)["RestartCount"]) == ("created", 0)
+
+
+def test_always_counts_again_after_a_stop_by_hand_and_a_new_daemon(fresh_daemon: Daemon):
+    daemon = fresh_daemon
+    container = started(daemon, "sh", "-c", "sleep 1000", host={"RestartPolicy": {"Name": "always"}})
+    post(daemon, container, "stop?t=0")
+    daemon.restart()
+    until(lambda: status(daemon, container) == "running", "`always` means always")
+    os.kill(state(daemon, container)["Pid"], signal.SIGKILL)
+    until(lambda: inspect(daemon, container)["RestartCount"] == 1, "it starts again")
 
 
 # --- auto-remove

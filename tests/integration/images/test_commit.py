@@ -179,6 +179,52 @@ def test_a_paused_container_stays_paused(daemon: Daemon) -> None:
     assert json.loads(daemon.docker("inspect", container).stdout)[0]["State"]["Status"] == "paused"
 
 
+def test_a_container_that_ends_at_this_moment(daemon: Daemon) -> None:
+    for n in range(40):
+        container = daemon.http("POST", "/containers/create", {"Image": "busybox", "Cmd": ["touch", "/x"]}).json()["Id"]
+        assert daemon.http("POST", f"/containers/{container}/start").status == 204
+        answer = commit(daemon, container)
+        assert answer.status == 201, (n, answer.body)
+
+
+def big(daemon: Daemon) -> str:
+    """A running container whose commit takes a while."""
+    script = "head -c 400000000 /dev/zero > /big; echo ready; exec sleep 600"
+    container = daemon.docker("run", "-d", "busybox", "sh", "-c", script).stdout.strip()
+    until(lambda: daemon.docker("logs", container).stdout == "ready\n", "it has written")
+    return container
+
+
+def status_of(daemon: Daemon, container: str) -> str:
+    return str(daemon.http("GET", f"/containers/{container}/json").json()["State"]["Status"])
+
+
+@pytest.mark.parametrize("verb", ["kill", "stop?t=0", "unpause"])
+def test_a_container_is_stopped_while_it_is_committed(daemon: Daemon, verb: str) -> None:
+    container = big(daemon)
+    with ThreadPoolExecutor(1) as threads:
+        committing = threads.submit(commit, daemon, container)
+        until(lambda: status_of(daemon, container) == "paused", "the commit has begun")
+        assert daemon.http("POST", f"/containers/{container}/{verb}").status == 204
+        assert not committing.done()
+        assert status_of(daemon, container) == ("running" if verb == "unpause" else "exited")
+        answer = committing.result()
+    assert answer.status == 201
+    assert sh(daemon, answer.json()["Id"], "stat -c %s /big") == "400000000\n"
+
+
+def test_a_container_is_removed_while_it_is_committed(daemon: Daemon) -> None:
+    container = big(daemon)
+    before = stored(daemon)
+    with ThreadPoolExecutor(1) as threads:
+        committing = threads.submit(commit, daemon, container)
+        until(lambda: status_of(daemon, container) == "paused", "the commit has begun")
+        assert daemon.http("DELETE", f"/containers/{container}?force=1").status == 204
+        answer = committing.result()
+    assert (answer.status, "which is being removed" in answer.message) == (409, True)
+    until(lambda: stored(daemon) == before, "nothing is left of it")
+
+
 @pytest.mark.parametrize(
     ("query", "status", "message"),
     [

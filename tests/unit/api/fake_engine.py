@@ -81,6 +81,7 @@ class FakeAttachment:
         self.stdin_closed = asyncio.Event()
         self.was_detached = False
         self.was_closed = asyncio.Event()
+        self.given_up = asyncio.Event()
         self.feed: asyncio.Queue[tuple[int, bytes] | None] = asyncio.Queue()
 
     async def output(self) -> AsyncIterator[tuple[int, bytes]]:
@@ -99,6 +100,9 @@ class FakeAttachment:
 
     def detached(self) -> None:
         self.was_detached = True
+
+    async def dropped(self) -> None:
+        await self.given_up.wait()
 
     async def close(self) -> None:
         self.was_closed.set()

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from husk.errors import SystemFault
+from husk.errors import DiskFault, SystemFault
+from husk.storage import state
 from husk.storage.state import Change, StateStore, read_documents
 
 
@@ -52,11 +53,57 @@ async def test_a_full_disk_is_told_and_survived(store: StateStore) -> None:
     await store.commit(Change("k", "a", b"1"))
     pages = store._connection.execute("PRAGMA page_count").fetchone()[0]
     store._connection.execute(f"PRAGMA max_page_count = {pages}")
-    with pytest.raises(sqlite3.OperationalError, match="full"):
+    with pytest.raises(DiskFault, match="no space left on device"):
         await store.commit(Change("k", "b", bytes(1 << 20)))
+    assert "no space left on device" in store.trouble
     store._connection.execute("PRAGMA max_page_count = 1000000")
     await store.commit(Change("k", "c", b"3"))
     assert store.load("k") == {"a": b"1", "c": b"3"}
+    assert store.trouble == ""
+
+
+def make_full(store: StateStore) -> None:
+    pages = store._connection.execute("PRAGMA page_count").fetchone()[0]
+    store._connection.execute(f"PRAGMA max_page_count = {pages}")
+
+
+def make_room(store: StateStore) -> None:
+    store._connection.execute("PRAGMA max_page_count = 1000000")
+
+
+async def test_what_has_happened_is_written_when_there_is_room(
+    store: StateStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(state, "RETRY", 0.01)
+    make_full(store)
+    large = bytes(1 << 16)
+    await store.settle(Change("k", "a", large))
+    await store.settle(Change("k", "b", large))
+    await store.settle(Change("k", "b", large + b"!"))
+    assert store.load("k") == {}
+    make_room(store)
+    async with asyncio.timeout(20):
+        while not store.load("k"):
+            await asyncio.sleep(0.01)
+    assert store.load("k") == {"a": large, "b": large + b"!"}
+
+
+async def test_the_next_commit_takes_along_what_is_owed(store: StateStore) -> None:
+    make_full(store)
+    await store.settle(Change("k", "a", bytes(1 << 16)), Change("k", "b", bytes(1 << 16)))
+    make_room(store)
+    await store.commit(Change("k", "b", b"newer"))
+    assert store.load("k") == {"a": bytes(1 << 16), "b": b"newer"}
+
+
+async def test_a_refused_commit_does_not_lose_what_is_owed(store: StateStore) -> None:
+    make_full(store)
+    await store.settle(Change("k", "a", bytes(1 << 16)))
+    with pytest.raises(DiskFault):
+        await store.commit(Change("k", "a", b"refused"), Change("k", "b", bytes(1 << 16)))
+    make_room(store)
+    await store.settle()
+    assert store.load("k") == {"a": bytes(1 << 16)}
 
 
 async def test_a_cancelled_caller_does_not_take_the_commit_back(store: StateStore) -> None:
@@ -95,15 +142,15 @@ async def test_the_last_write_of_a_key_counts(store: StateStore, commits: list[l
 
 
 async def test_documents_can_be_read_beside_their_owner_and_after_a_crash(tmp_path):
-    state = StateStore.open(tmp_path / "state.db")
-    await state.commit(Change("a", "1", b"one"), Change("b", "2", b"two"))
+    opened = StateStore.open(tmp_path / "state.db")
+    await opened.commit(Change("a", "1", b"one"), Change("b", "2", b"two"))
     expected = {"a": {"1": b"one"}, "b": {"2": b"two"}}
     assert read_documents(tmp_path / "state.db") == expected
     crashed = tmp_path / "crashed"
     crashed.mkdir()
     for name in ("state.db", "state.db-wal"):
         shutil.copy(tmp_path / name, crashed / name)
-    state.close()
+    opened.close()
     assert read_documents(crashed / "state.db") == expected
     assert read_documents(tmp_path / "state.db") == expected
 

@@ -103,10 +103,15 @@ async def converse(connection: Connection, attachment: "Attachment", detach: Det
     tasks = Tasks()
     output = tasks.spawn(_send(connection, attachment), "attach output", awaited=True)
     input = tasks.spawn(_receive(connection, attachment, detach), "attach input", awaited=True)
+    dropped = tasks.spawn(attachment.dropped(), "attach dropped", awaited=True)
     try:
-        await asyncio.wait({output, input}, return_when=asyncio.FIRST_COMPLETED)
-        if output.done() or not input.result():
+        await asyncio.wait({output, input, dropped}, return_when=asyncio.FIRST_COMPLETED)
+        if not output.done() and input.done() and not input.result():
+            await asyncio.wait({output, dropped}, return_when=asyncio.FIRST_COMPLETED)
+        if output.done():
             await output
+        elif dropped.done():
+            raise ConnectionAbortedError("the client does not read")
     finally:
         await tasks.cancel_all()
 

@@ -62,8 +62,9 @@ async def _converse(
     tasks = Tasks()
     output = tasks.spawn(_send(attachment, send), "websocket output", awaited=True)
     input = tasks.spawn(_receive(socket, attachment, detach), "websocket input", awaited=True)
+    dropped = tasks.spawn(attachment.dropped(), "websocket dropped", awaited=True)
     try:
-        done, _ = await asyncio.wait({output, input}, return_when=asyncio.FIRST_COMPLETED)
+        done, _ = await asyncio.wait({output, input, dropped}, return_when=asyncio.FIRST_COMPLETED)
         for task in done:
             task.result()
     except ConnectionError:

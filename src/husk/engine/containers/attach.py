@@ -4,17 +4,31 @@ The docker command attaches before it starts the container, so an attachment may
 becomes live when `lifecycle` connects the switchboard, between the making of the process and its first instruction.
 There is one connection to the monitor for all attachments, because the monitor takes the end of any connection for the
 end of the container's input.
+
+Nobody waits for a client for ever. One that does not read has a buffer; when that is full it holds the output back, as
+with Docker, so that a slow reader misses nothing. After a while without any progress it is dropped. The end of a
+process waits for none of them: what it leaves behind goes into the buffers, or its client is dropped at once.
 """
 
 import asyncio
+import time
+from collections import deque
 from collections.abc import AsyncIterator, Callable
 
 from husk.engine.containers.logs import LogRecord
 from husk.runtime.conmon import Console
 from husk.tasks import Tasks
 
-QUEUE = 64
+# Bytes that wait for a client before it holds the output back; as many again when the process has come to its end.
+BUFFER = 1 << 20
+# Seconds without progress until a client is dropped: while the process runs, and when it is about to end.
+PATIENCE, LAST_PATIENCE = 30.0, 1.0
+_LOOK = 0.1
 Chunk = tuple[int, bytes]
+
+
+class NotReading(ConnectionError):
+    """The client was dropped because it did not read; it has missed output."""
 
 
 class Attachment:
@@ -30,7 +44,11 @@ class Attachment:
         live: bool,
         on_close: Callable[["Attachment"], None],
         on_detach: Callable[[], None],
+        ending: Callable[[], bool] = lambda: False,
+        finished: asyncio.Future[None] | None = None,
     ) -> None:
+        """`ending` says whether the process has ended or was told to; `finished` is resolved when all output is out."""
+        loop = asyncio.get_running_loop()
         self.tty = tty
         self._stdin = stdin
         self._streams = streams
@@ -38,8 +56,15 @@ class Attachment:
         self._live = live
         self._on_close = on_close
         self._on_detach = on_detach
-        self._console: asyncio.Future[Console | None] = asyncio.get_running_loop().create_future()
-        self._output: asyncio.Queue[Chunk | None] = asyncio.Queue(QUEUE)
+        self._ending = ending
+        self._finished: asyncio.Future[None] = finished or loop.create_future()
+        self._console: asyncio.Future[Console | None] = loop.create_future()
+        self._output: deque[Chunk] = deque()
+        self._size = 0
+        self._taken = 0
+        self._more = asyncio.Event()
+        self._room = asyncio.Event()
+        self._dropped = asyncio.Event()
         self._closed = False
 
     # --- for the switchboard
@@ -49,27 +74,71 @@ class Attachment:
             self._console.set_result(console)
 
     async def deliver(self, chunk: Chunk) -> None:
-        """Hand over output. A client that does not read holds the container's output back, as with Docker."""
-        if chunk[0] in self._streams and not self._closed:
-            await self._output.put(chunk)
+        """Hand over output. A client that does not read holds it back for a while, then it is dropped."""
+        if chunk[0] not in self._streams or self._closed:
+            return
+        if self._size >= BUFFER:
+            await self._until_room()
+        if not self._closed:
+            self._output.append(chunk)
+            self._size += len(chunk[1])
+            self._more.set()
 
-    async def finish(self) -> None:
-        """There will be no (more) output."""
+    async def _until_room(self) -> None:
+        taken, since = self._taken, time.monotonic()
+        while not self._closed:
+            ending = self._ending()
+            if self._size < (2 * BUFFER if ending else BUFFER):
+                return
+            self._room.clear()
+            try:
+                async with asyncio.timeout(_LOOK):
+                    await self._room.wait()
+            except TimeoutError:
+                if taken != self._taken:
+                    taken, since = self._taken, time.monotonic()
+                elif time.monotonic() - since > (LAST_PATIENCE if ending else PATIENCE):
+                    self._drop()
+
+    def _drop(self) -> None:
+        self._dropped.set()
+        self._let_go()
+        self._on_close(self)
+
+    def finish(self) -> None:
+        """There will be no (more) output. Nothing is waited for: who tells this holds the container's lock."""
         if not self._console.done():
             self._console.set_result(None)
-        if not self._closed:
-            await self._output.put(None)
+        if not self._finished.done():
+            self._finished.set_result(None)
+        self._more.set()
 
     # --- for the client
 
     async def output(self) -> AsyncIterator[Chunk]:
-        """(stream, bytes) as they come, until the container's output ends."""
+        """(stream, bytes) as they come, until the container's output ends. NotReading where some is missing."""
         if self._history is not None:
             async for batch in self._history:
                 for record in batch:
                     yield record.stream, record.data
-        while self._live and (chunk := await self._output.get()) is not None:
-            yield chunk
+        while self._live:
+            if self._output:
+                chunk = self._output.popleft()
+                self._size -= len(chunk[1])
+                self._taken += 1
+                self._room.set()
+                yield chunk
+            elif self._dropped.is_set():
+                raise NotReading("the client did not read: it was dropped")
+            elif self._finished.done() or self._closed:
+                return
+            else:
+                self._more.clear()
+                await self._more.wait()
+
+    async def dropped(self) -> None:
+        """Wait for the moment when this client is given up."""
+        await self._dropped.wait()
 
     async def write(self, data: bytes) -> None:
         """Input for the container; waits for its start, and is dropped where stdin was not asked for or is gone."""
@@ -85,12 +154,17 @@ class Attachment:
         self._on_detach()
 
     async def close(self) -> None:
+        self._let_go()
+        self._on_close(self)
+
+    def _let_go(self) -> None:
         self._closed = True
         if not self._console.done():
             self._console.set_result(None)
-        while not self._output.empty():
-            self._output.get_nowait()
-        self._on_close(self)
+        self._output.clear()
+        self._size = 0
+        self._more.set()
+        self._room.set()
 
 
 class Switchboard:
@@ -130,11 +204,11 @@ class Switchboard:
         # Here, because a task that is cancelled before its first step never reaches a `finally`.
         self._carrying.add_done_callback(lambda _: console.close())
 
-    async def finish(self) -> None:
+    def finish(self) -> None:
         """The container will not run for those who wait for it now."""
         if self._console is None:
             for attachment in list(self._attachments):
-                await attachment.finish()
+                attachment.finish()
 
     async def _carry(self, console: Console) -> None:
         try:
@@ -145,4 +219,4 @@ class Switchboard:
             if self._console is console:
                 self._console = None
         for attachment in list(self._attachments):
-            await attachment.finish()
+            attachment.finish()

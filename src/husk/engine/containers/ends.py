@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from husk.engine.containers.index import Exit, Instance
 from husk.errors import Conflict, SystemFault
-from husk.kernel import process
 
 
 @contextlib.contextmanager
@@ -15,7 +14,7 @@ def conflict_if_ended(instance: Instance) -> Iterator[None]:
     try:
         yield
     except SystemFault as fault:
-        if instance.init_pidfd < 0 or process.has_ended(instance.init_pidfd):
+        if instance.has_ended:
             raise Conflict(f"container {instance.id} is not running") from fault
         raise
 

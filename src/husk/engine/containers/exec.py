@@ -260,6 +260,7 @@ class Execs(Companion):
             live=console is not None,
             on_close=leave,
             on_detach=lambda: self._tell(container, "exec_detach", found.record),
+            ending=lambda: container.has_been_manually_stopped or _ended(found.record),
         )
         if console is not None:
             attachment.connected(console)
@@ -338,7 +339,7 @@ async def _carry(console: Console, attachment: Attachment, found: Exec) -> None:
     finally:
         console.close()
     await found.ended.wait()
-    await attachment.finish()
+    attachment.finish()
 
 
 def _active(instance: Instance, reference: str) -> Container:
@@ -364,6 +365,18 @@ def _kill(record: ExecRecord) -> None:
     if record.running and process.start_time(record.monitor_pid) == record.monitor_started:
         with contextlib.suppress(ProcessLookupError):
             os.kill(record.pid, signals.SIGKILL)
+
+
+def _ended(record: ExecRecord) -> bool:
+    """Has its process ended, though its monitor is not done with it?"""
+    try:
+        pidfd = process.pidfd_open(record.pid)
+    except (OSError, HuskError):
+        return True
+    try:
+        return process.has_ended(pidfd)
+    finally:
+        os.close(pidfd)
 
 
 def _save(directory: Path, record: ExecRecord) -> None:

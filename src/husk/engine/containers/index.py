@@ -12,6 +12,7 @@ from husk.engine.containers.attach import Switchboard
 from husk.engine.containers.model import Container, State
 from husk.engine.containers.names import random_name
 from husk.errors import Conflict, InvalidParameter, NotFound
+from husk.kernel import process
 from husk.storage.state import Change, StateStore
 from husk.tasks import Tasks
 
@@ -45,6 +46,11 @@ class Instance:
     @property
     def id(self) -> str:
         return self.record.id
+
+    @property
+    def has_ended(self) -> bool:
+        """Has its process ended, though that may not be told yet?"""
+        return self.init_pidfd < 0 or process.has_ended(self.init_pidfd)
 
     @contextlib.contextmanager
     def kept(self) -> Iterator[None]:
@@ -146,14 +152,25 @@ class Index:
 
     async def add(self, record: Container, *others: Change) -> Instance:
         """Write a new record, in one transaction with what belongs to it."""
-        await self._state.commit(Change(KIND, record.id, _encode(record)), *others)
+        changes = (Change(KIND, record.id, _encode(record)), *others)
+        try:
+            await self._state.commit(*changes)
+        except asyncio.CancelledError:
+            # The writing goes on without us; what is taken back is written after it.
+            await asyncio.shield(self._state.settle(*(change._replace(body=None) for change in changes)))
+            raise
         instance = self._by_id[record.id] = Instance(record, self._tasks)
         return instance
 
     async def save(self, instance: Instance, ahead: State | None = None) -> None:
-        """Write its record; with a state `ahead` of the one that memory tells, if the next daemon is to know more."""
+        """Write its record, or fail; with a state `ahead` of the one that memory tells, if the next daemon is to know more."""
         record = instance.record if ahead is None else msgspec.structs.replace(instance.record, state=ahead)
         await self._state.commit(Change(KIND, instance.id, _encode(record)))
+
+    async def settle(self, instance: Instance, ahead: State | None = None) -> None:
+        """Write what has become of it: now, or when the disk has room again. That is not refused."""
+        record = instance.record if ahead is None else msgspec.structs.replace(instance.record, state=ahead)
+        await self._state.settle(Change(KIND, instance.id, _encode(record)))
 
     async def rename(self, instance: Instance, name: str) -> None:
         """Write the record under a name that was reserved for it, and give the old one back."""
@@ -167,8 +184,8 @@ class Index:
         self.release_name(old)
 
     async def delete(self, instance: Instance, *others: Change) -> None:
-        """Delete a record, in one transaction with what goes with it."""
-        await self._state.commit(Change(KIND, instance.id, None), *others)
+        """Delete a record, in one transaction with what goes with it. A full disk does not keep it."""
+        await self._state.settle(Change(KIND, instance.id, None), *others)
         self._by_id.pop(instance.id, None)
         with contextlib.suppress(KeyError):
             if self._by_name[instance.record.name] == instance.id:

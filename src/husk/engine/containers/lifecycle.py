@@ -15,9 +15,10 @@ from collections.abc import Awaitable, Callable
 from husk.engine.clock import now_ns, parse_rfc3339, rfc3339
 from husk.engine.containers import health, restart
 from husk.engine.containers.companions import Companion
-from husk.engine.containers.ends import conflict_if_ended, within
+from husk.engine.containers.ends import within
 from husk.engine.containers.index import Exit, Index, Instance
 from husk.engine.containers.model import Container, State
+from husk.engine.containers.pause import Pauser
 from husk.engine.containers.places import Places
 from husk.engine.containers.release import Releaser
 from husk.engine.containers.signals import parse_signal
@@ -27,7 +28,7 @@ from husk.engine.events import Events
 from husk.engine.host import Host
 from husk.engine.networks.service import Networks
 from husk.engine.volumes.service import Volumes
-from husk.errors import Conflict, HuskError, InvalidParameter, NotModified, SystemFault
+from husk.errors import Conflict, DiskFault, HuskError, InvalidParameter, NotModified, SystemFault
 from husk.kernel import process
 from husk.kernel.cgroups import oom_killed
 from husk.runtime import oci
@@ -72,6 +73,7 @@ class Lifecycle:
         self._release_layers = release_layers
         self._starter = Starter(index, places, layers, networks, self._stager, monitor, runtimes, host)
         self.release = Releaser(places, runtimes, networks, self._stager).release
+        self._pauser = Pauser(index, runtimes, self.publish, lambda: self._companions)
         self._closing = False
         self._companions: tuple[Companion, ...] = ()
 
@@ -92,13 +94,15 @@ class Lifecycle:
             instance.record.restart_count = 0
             await self._start(instance)
 
-    async def _start(self, instance: Instance) -> None:
+    async def _start(self, instance: Instance, by_policy: bool = False) -> None:
+        """`by_policy` it is tried again when it fails, as it would be after a failed run."""
         record = instance.record
+        before = record.state
         try:
             await self._starter.create(instance, self._companions)
         except BaseException as error:
-            await asyncio.shield(self._start_failed(instance, error))
-            if isinstance(error, SystemFault):
+            await asyncio.shield(self._start_failed(instance, error, by_policy))
+            if isinstance(error, SystemFault) and not isinstance(error, DiskFault):
                 raise InvalidParameter(error.message) from error
             raise
         record.state = State(
@@ -108,13 +112,24 @@ class Lifecycle:
             health=health.begin(record.config, record.state.health),
         )
         try:
-            await self._index.save(instance)
-        finally:
-            # Also when the caller is cancelled: it runs, and somebody must see its end.
-            self.publish(record, "start")
-            self.watch(instance)
+            # Who asked for it hears that it cannot be kept; a policy was agreed to before, and is kept as well as it
+            # can be.
+            await (self._index.settle(instance) if by_policy else self._index.save(instance))
+        except DiskFault as error:
+            record.state = before
+            await asyncio.shield(self._start_failed(instance, error, by_policy))
+            raise
+        except BaseException:
+            # The caller is cancelled: it runs, and somebody must see its end.
+            self._started(instance)
+            raise
+        self._started(instance)
 
-    async def _start_failed(self, instance: Instance, error: BaseException) -> None:
+    def _started(self, instance: Instance) -> None:
+        self.publish(instance.record, "start")
+        self.watch(instance)
+
+    async def _start_failed(self, instance: Instance, error: BaseException, by_policy: bool) -> None:
         """Leave no litter of a failed start; the record keeps the reason."""
         record = instance.record
         reason = error.message if isinstance(error, HuskError) else str(error)
@@ -122,19 +137,28 @@ class Lifecycle:
         before = record.state.exit_code or oci.CANNOT_START
         code = oci.exit_code(reason) if isinstance(error, SystemFault) else before
         await self.release(instance)
+        # The daemon goes in the middle of it: the next one finds the container as it was.
+        cut_off = isinstance(error, asyncio.CancelledError)
+        again = by_policy and not cut_off and self._starts_again(record, code)
+        status = record.state.status if cut_off or record.state.status == "created" else "exited"
         record.state = State(
-            status="created" if record.state.status != "exited" else "exited",
+            status="restarting" if again else status,
             exit_code=code,
             error=reason,
             started_at=record.state.started_at,
             finished_at=record.state.finished_at,
             health=record.state.health,
         )
-        await self._index.save(instance)
+        if again:
+            record.restart_count += 1
+        await self._index.settle(instance)
         self.publish(record, "die", exitCode=str(code))
-        await instance.switchboard.finish()
+        instance.switchboard.finish()
         instance.announce_exit(Exit(code, reason))
-        if record.host_config.auto_remove:
+        if again:
+            instance.restart_delay = restart.next_delay(instance.restart_delay, 0)
+            self.schedule_restart(instance, instance.restart_delay)
+        elif record.host_config.auto_remove:
             await self._remove(instance, volumes=True)
 
     # --- end
@@ -163,7 +187,10 @@ class Lifecycle:
         """
         record = instance.record
         for companion in self._companions:
-            companion.ended(instance)
+            try:
+                companion.ended(instance)
+            except (HuskError, OSError):
+                log.exception("container %s has ended, and not all that goes with it", instance.id[:12])
         bundle = self._places.bundle(record)
         code = self._monitor.exit_status(bundle)
         error = ""
@@ -187,17 +214,18 @@ class Lifecycle:
             finished_at=rfc3339(finished),
             health=record.state.health,
         )
+        record.paused_for_commit = False
         if again := self._starts_again(record, code):
             after.status = "restarting"
             record.restart_count += 1
-        await self._index.save(instance, after)
+        await self._index.settle(instance, after)
         if after.oom_killed and not told_of_oom:
             self.publish(record, "oom")
         duration = max(0, finished - started) // 10**9
         await self.release(instance)
         if again and record.has_been_manually_stopped:  # meanwhile
             again, after.status = False, "exited"
-            await self._index.save(instance, after)
+            await self._index.settle(instance, after)
         record.state = after
         self.publish(record, "die", exitCode=str(code), execDuration=str(duration))
         instance.announce_exit(Exit(code, error))
@@ -208,6 +236,7 @@ class Lifecycle:
             await self._remove(instance, volumes=True)
 
     def _starts_again(self, record: Container, code: int) -> bool:
+        """Does its policy start it again after an end with this code?"""
         return not self._closing and restart.should_restart(
             record.host_config.restart_policy, code, record.restart_count, record.has_been_manually_stopped
         )
@@ -224,9 +253,9 @@ class Lifecycle:
                 return
             instance.pending_restart = None
             try:
-                await self._start(instance)
-            except HuskError as error:
-                log.warning("container %s did not restart: %s", instance.id[:12], error.message)
+                await self._start(instance, by_policy=True)
+            except (HuskError, OSError) as error:
+                log.warning("container %s did not restart: %s", instance.id[:12], error)
 
     def _cancel_restart(self, instance: Instance) -> None:
         pending, instance.pending_restart = instance.pending_restart, None
@@ -262,7 +291,7 @@ class Lifecycle:
                 return False
             self._cancel_restart(instance)
             instance.record.state.status = "exited"
-            await self._index.save(instance)
+            await self._index.settle(instance)
             instance.announce_exit(Exit(instance.record.state.exit_code))
         return True
 
@@ -295,46 +324,22 @@ class Lifecycle:
             self.publish(record, "kill", signal=str(number))
             if thaw and record.state.status == "paused":
                 with contextlib.suppress(Conflict):  # where a frozen process can be killed, it is gone
-                    await self._resume(instance)
+                    await self._pauser.resume(instance)
 
     # --- pause
 
     async def pause(self, instance: Instance, for_commit: bool = False) -> None:
-        """Freeze it. A pause `for_commit` is the engine's own: should the daemon die in it, the next start ends it."""
+        """Freeze it; `for_commit` until `unpause(for_commit=True)`, or until somebody else thaws it."""
         async with instance.lock:
             record = self._require_running(instance)
             if record.state.status == "paused":
                 raise Conflict(f"container {record.id} is already paused")
-            record.state.status, record.paused_for_commit = "paused", for_commit
-            # Ahead of the deed: a frozen container that its record calls running could never be thawed.
-            await self._index.save(instance)
-            try:
-                with conflict_if_ended(instance):
-                    await self._runtimes.get(record.host_config.runtime).pause(record.id)
-            except BaseException:
-                record.state.status, record.paused_for_commit = "running", False
-                await self._index.save(instance)
-                raise
-            for companion in self._companions:
-                companion.paused(instance)
-            self.publish(record, "pause")
+            await self._pauser.pause(instance, for_commit)
 
-    async def unpause(self, instance: Instance) -> None:
+    async def unpause(self, instance: Instance, for_commit: bool = False) -> None:
         async with instance.lock:
-            record = instance.record
-            if record.state.status != "paused":
-                raise Conflict(f"container {record.id} is not paused")
-            await self._resume(instance)
-
-    async def _resume(self, instance: Instance) -> None:
-        record = instance.record
-        with conflict_if_ended(instance):
-            await self._runtimes.get(record.host_config.runtime).resume(record.id)
-        record.state.status, record.paused_for_commit = "running", False
-        for companion in self._companions:
-            companion.running(instance)
-        await self._index.save(instance)
-        self.publish(record, "unpause")
+            if not for_commit or instance.record.paused_for_commit:
+                await self._pauser.resume(instance)
 
     # --- remove
 
@@ -374,10 +379,14 @@ class Lifecycle:
         await self.release(instance)
         async with self._volumes.going_with(record, volumes) as changes:
             await self._index.delete(instance, *changes)
-        await asyncio.to_thread(shutil.rmtree, self._places.directory(record.id), True)
-        await self._release_layers(record.used_layers)
+        try:
+            await asyncio.to_thread(shutil.rmtree, self._places.directory(record.id), True)
+            await self._release_layers(record.used_layers)
+        except (HuskError, OSError) as error:
+            # It has no record any more; the next start sweeps what is left of it.
+            log.warning("container %s is removed, and not all that it used: %s", record.id[:12], error)
         self.publish(record, "destroy")
-        await instance.switchboard.finish()
+        instance.switchboard.finish()
         instance.announce_removal(Exit(code))
 
     # --- helpers

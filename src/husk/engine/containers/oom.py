@@ -72,7 +72,7 @@ class MemoryWatch(Companion):
                 if kills > self._kills.get(instance.id, 0):
                     self._kills[instance.id] = kills
                     instance.record.state.oom_killed = True
-                    await self._index.save(instance)
+                    await self._index.settle(instance)
                     self._publish(instance.record, "oom")
                     return
             # The kernel tells ahead of the deed.

@@ -13,6 +13,7 @@ from pathlib import Path
 from husk.engine.containers import health, joining, restart
 from husk.engine.containers.index import Index, Instance
 from husk.engine.containers.lifecycle import Lifecycle
+from husk.engine.containers.model import ZERO_TIME
 from husk.engine.containers.places import Places
 from husk.engine.containers.staging import unstage
 from husk.errors import HuskError
@@ -52,7 +53,7 @@ class Restorer:
         if record.state.status in ("running", "paused"):
             if self._adopt(instance):
                 if record.state.status == "paused" and record.paused_for_commit:
-                    await self._lifecycle.unpause(instance)
+                    await self._lifecycle.unpause(instance, for_commit=True)
                 return
             await self._lifecycle.ended(instance, self._exit_time(instance))
         else:
@@ -65,12 +66,14 @@ class Restorer:
             # The former daemon was cut off before it could remove it, or in a restart.
             await self._lifecycle.remove(instance, force=False)
             return
-        if record.state.status == "restarting" or (
-            record.state.status == "exited"
-            and restart.should_start_with_daemon(
-                policy, was_running, record.state.exit_code, record.has_been_manually_stopped
-            )
+        if record.state.status == "restarting":
+            self._lifecycle.schedule_restart(instance, 0.0)
+        elif record.state.started_at != ZERO_TIME and restart.should_start_with_daemon(
+            policy, was_running, record.state.exit_code, record.has_been_manually_stopped
         ):
+            # A new beginning, as when somebody starts it: from now on its policy counts again.
+            record.has_been_manually_stopped = False
+            record.restart_count = 0
             self._lifecycle.schedule_restart(instance, 0.0)
 
     def _adopt(self, instance: Instance) -> bool:

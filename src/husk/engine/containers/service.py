@@ -301,23 +301,33 @@ class Containers:
             raise Conflict(f"container {reference} is paused, unpause the container before attach")
         if record.state.status == "restarting":
             raise Conflict(f"container {reference} is restarting, wait until the container is running")
-        history = None
-        config = record.host_config.log_config
-        if logs and log_options.readable(config.type, config.config) and (stdout or stderr):
-            history = self._read_log(instance, LogQuery(stdout=stdout, stderr=stderr))
-        attachment = Attachment(
-            tty=record.config.tty,
-            stdin=stdin and record.config.open_stdin,
-            streams=frozenset({STDOUT} if stdout else ()) | frozenset({STDERR} if stderr else ()),
-            history=history,
-            live=stream,
-            on_close=instance.switchboard.leave,
-            on_detach=lambda: self._lifecycle.publish(record, "detach"),
-        )
-        if stream:
-            async with instance.lock:
+        finished: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        async with instance.lock:
+            if stream:
                 # Else nobody would ever tell it that nothing comes.
                 self._require_present(instance, reference)
+            config = record.host_config.log_config
+            from_log = logs and (stdout or stderr) and log_options.readable(config.type, config.config)
+            # One that runs writes while we look: its log alone tells every line once, before and after this moment.
+            follow = from_log and stream and record.state.status == "running"
+            history = None
+            if from_log:
+                query = LogQuery(stdout=stdout, stderr=stderr, follow=follow, until_ns=None if follow else now_ns())
+                exit = finished if follow else None
+                history = read_log(self._places.log(instance.id), query, ended=finished.done, exit=exit)
+            streams = frozenset({STDOUT} if stdout else ()) | frozenset({STDERR} if stderr else ())
+            attachment = Attachment(
+                tty=record.config.tty,
+                stdin=stdin and record.config.open_stdin,
+                streams=frozenset() if follow else streams,
+                history=history,
+                live=stream and not follow,
+                on_close=instance.switchboard.leave,
+                on_detach=lambda: self._lifecycle.publish(record, "detach"),
+                ending=lambda: record.has_been_manually_stopped or instance.has_ended,
+                finished=finished,
+            )
+            if stream:
                 if record.state.status == "running" and not instance.switchboard.connected:
                     await self._connect(instance, attachment)
                 else:
@@ -332,7 +342,7 @@ class Containers:
                 console = await self._monitor.attach(self._places.bundle(instance.record))
         except Conflict:
             # It has just ended, which waits for our lock to be recorded: there is no more to hear.
-            await attachment.finish()
+            attachment.finish()
             return
         instance.switchboard.add(attachment)
         instance.switchboard.connect(console)

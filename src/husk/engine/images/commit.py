@@ -15,7 +15,7 @@ from husk.engine.images.family import platform_of
 from husk.engine.images.make import make_image
 from husk.engine.images.model import CommitOptions, History, Image, ImageDocument, RootFS
 from husk.engine.images.store import ImageStore
-from husk.errors import Conflict, InvalidParameter, NotFound
+from husk.errors import Conflict, HuskError, InvalidParameter, NotFound
 from husk.registry import reference as references
 from husk.registry.manifest import host_platform
 from husk.registry.reference import Reference
@@ -37,25 +37,32 @@ class Committer:
         # The instructions change what the request brings or, without that, what the container was run with.
         wanted = apply_changes(options.config or instance.record.config, options.changes)
         config = inherit(wanted, instance.record.config)
-        paused = options.pause and instance.record.state.status == "running"
-        if paused:
-            await self._lifecycle.pause(instance, for_commit=True)
+        paused = options.pause and await self._pause(instance)
         try:
             image_id = await self._commit(instance, config, name, options)
         finally:
             if paused:
-                with contextlib.suppress(Conflict):  # it was killed, or somebody else has unpaused it
-                    await self._lifecycle.unpause(instance)
+                with contextlib.suppress(Conflict):  # it has ended
+                    await self._lifecycle.unpause(instance, for_commit=True)
         self._lifecycle.publish(
             instance.record, "commit", comment=options.comment, imageID=image_id, imageRef=name.familiar if name else ""
         )
         return image_id
 
+    async def _pause(self, instance: Instance) -> bool:
+        """Keep it from writing meanwhile. One that does not run, or has just ended, writes nothing anyway."""
+        if instance.record.state.status != "running":
+            return False
+        try:
+            await self._lifecycle.pause(instance, for_commit=True)
+        except Conflict:
+            return False
+        return True
+
     async def _commit(self, instance: Instance, config: Config, name: Reference | None, options: CommitOptions) -> str:
+        """Without the container's lock, for this may take long: it can be stopped, and even removed, meanwhile."""
         record = instance.record
-        async with self._store.pins.hold(record.layers), instance.lock:
-            if not self._index.present(instance):
-                raise Conflict(f"container {record.id} was removed")
+        async with self._store.pins.hold(record.layers):
             layers = [layer for chain in record.layers if (layer := self._store.layers.get(chain))]
             if len(layers) != len(record.layers):
                 raise NotFound(f"a layer of the image of container {record.id} is missing")
@@ -81,7 +88,25 @@ class Committer:
     async def _changes(self, instance: Instance) -> Unpacked | None:
         """What the container has written, as a layer; None if that is nothing."""
         upper = self._places.root(instance.id).upper
-        return await self._store.layers.ingest_diff(upper) if os.listdir(upper) else None
+        self._require_here(instance)
+        try:
+            if not await asyncio.to_thread(os.listdir, upper):
+                return None
+            changes = await self._store.layers.ingest_diff(upper)
+        except (HuskError, OSError):
+            self._require_here(instance)
+            raise
+        try:
+            # Its files go after its record: while that is there, all that was read is whole.
+            self._require_here(instance)
+        except Conflict:
+            await self._store.layers.discard(changes)
+            raise
+        return changes
+
+    def _require_here(self, instance: Instance) -> None:
+        if not self._index.present(instance) or instance.record.state.status == "removing":
+            raise Conflict(f"You cannot commit container {instance.id} which is being removed")
 
     async def _make(
         self, record: Container, config: Config, layers: list[Layer], empty: bool, options: CommitOptions

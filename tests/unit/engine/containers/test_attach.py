@@ -6,7 +6,8 @@ from typing import cast
 
 import pytest
 
-from husk.engine.containers.attach import QUEUE, Attachment, Switchboard
+from husk.engine.containers import attach
+from husk.engine.containers.attach import BUFFER, Attachment, NotReading, Switchboard
 from husk.engine.containers.logs import STDERR, STDOUT, LogRecord
 from husk.runtime.conmon import Console
 from husk.tasks import Tasks
@@ -53,6 +54,7 @@ class Room:
         stdin: bool = False,
         live: bool = True,
         history: AsyncIterator[list[LogRecord]] | None = None,
+        ending: bool = False,
     ) -> Attachment:
         attachment = Attachment(
             tty=False,
@@ -62,6 +64,7 @@ class Room:
             live=live,
             on_close=self.switchboard.leave,
             on_detach=self._detach,
+            ending=lambda: ending,
         )
         self.switchboard.add(attachment)
         return attachment
@@ -145,7 +148,7 @@ async def test_who_attaches_later_reaches_the_console_too(room: Room) -> None:
 async def test_a_start_that_fails_lets_everyone_go(room: Room) -> None:
     attachment = room.attach(stdin=True)
     writing = asyncio.gather(attachment.write(b"x"))
-    await room.switchboard.finish()
+    room.switchboard.finish()
     assert await heard(attachment) == []
     await writing
 
@@ -177,9 +180,9 @@ async def test_who_comes_right_after_the_last_one_left_gets_a_connection_that_li
 async def test_a_client_that_leaves_frees_those_who_waited_for_it(room: Room) -> None:
     slow, quick = room.attach(STDOUT), room.attach(STDERR)
     room.connect()
-    room.console.say(*[(STDOUT, b"x")] * (QUEUE + 1), (STDERR, b"y"), None)
+    room.console.say(*[(STDOUT, bytes(BUFFER))] * 2, (STDERR, b"y"), None)
     hearing = asyncio.gather(heard(quick))
-    while not slow._output.full():
+    while slow._size < BUFFER:
         await asyncio.sleep(0)
     await slow.close()
     assert list(await hearing) == [[(STDERR, b"y")]]
@@ -188,3 +191,57 @@ async def test_a_client_that_leaves_frees_those_who_waited_for_it(room: Room) ->
 async def test_detaching_is_told(room: Room) -> None:
     room.attach().detached()
     assert room.detached == 1
+
+
+async def test_a_slow_client_misses_nothing(room: Room) -> None:
+    slow = room.attach()
+    room.connect()
+    chunks = [(STDOUT, bytes([n]) * (BUFFER // 2)) for n in range(8)]
+    room.console.say(*chunks, None)
+    got = []
+    async for chunk in slow.output():
+        got.append(chunk)
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert slow._size <= BUFFER + BUFFER // 2
+    assert got == chunks
+
+
+async def test_who_does_not_read_for_long_is_dropped_and_the_others_hear_on(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attach, "PATIENCE", 0.3)
+    asleep, awake = room.attach(STDOUT), room.attach(STDERR)
+    room.connect()
+    room.console.say(*[(STDOUT, bytes(BUFFER))] * 2, (STDERR, b"y"), None)
+    assert await heard(awake) == [(STDERR, b"y")]
+    await asleep.dropped()
+    with pytest.raises(NotReading):
+        await heard(asleep)
+    await room.console.closed.wait()
+
+
+async def test_the_end_waits_for_nobody_and_what_was_left_is_heard_later(room: Room) -> None:
+    asleep = room.attach(ending=True)
+    room.connect()
+    room.console.say((STDOUT, bytes(BUFFER)), (STDOUT, b"the last words"), None)
+    await room.console.closed.wait()
+    assert [len(data) for _, data in await heard(asleep)] == [BUFFER, len(b"the last words")]
+
+
+async def test_who_holds_up_an_end_with_too_much_is_dropped_soon(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attach, "PATIENCE", 10_000.0)
+    monkeypatch.setattr(attach, "LAST_PATIENCE", 0.1)
+    asleep = room.attach(ending=True)
+    room.connect()
+    room.console.say(*[(STDOUT, bytes(BUFFER))] * 3, None)
+    await asleep.dropped()
+    await room.console.closed.wait()
+
+
+async def test_telling_the_end_waits_for_no_client(room: Room) -> None:
+    """Who tells it holds the container's lock."""
+    asleep = room.attach()
+    await asleep.deliver((STDOUT, bytes(BUFFER)))
+    room.switchboard.finish()
+    assert len(await heard(asleep)) == 1

@@ -1,5 +1,7 @@
 """The index: who has which name, and every change in the store."""
 
+import asyncio
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -7,7 +9,7 @@ import pytest
 
 from husk.engine.containers.index import KIND, Exit, Index
 from husk.errors import Conflict, InvalidParameter, NotFound
-from husk.storage.state import StateStore
+from husk.storage.state import Change, StateStore
 from husk.tasks import Tasks
 from tests.unit.engine.records import container
 
@@ -146,3 +148,17 @@ async def test_every_waiter_hears_of_the_next_exit(index: Index) -> None:
     later = web.next_exit()
     web.announce_removal(Exit(0))
     assert (await gone, await later) == (Exit(0), Exit(0))
+
+
+async def test_a_new_record_whose_maker_is_cancelled_is_taken_back(state: StateStore, index: Index) -> None:
+    held = threading.Event()
+    state._thread.submit(held.wait)
+    work = index.add(container("web", id="a1" * 32), Change("volume", "v", b"{}"))
+    adding = Tasks().spawn(work, "add", awaited=True)
+    await asyncio.sleep(0)
+    adding.cancel()
+    held.set()
+    with pytest.raises(asyncio.CancelledError):
+        await adding
+    await state.commit()
+    assert (state.load(KIND), state.load("volume"), index.has("a1" * 32)) == ({}, {}, False)

@@ -1,0 +1,53 @@
+"""Room on the disk that is kept for what must be possible when it is full: to delete, and to note what has ended.
+
+A file whose blocks are allocated but hold nothing. Given up, they are free for the next write; it is made again when
+the disk has room for many of its kind.
+"""
+
+import contextlib
+import os
+from pathlib import Path
+
+SIZE = 1 << 20
+# It is no reserve that takes the last room from everybody else.
+_TIMES = 8
+
+
+class Reserve:
+    def __init__(self, path: Path, size: int = SIZE) -> None:
+        self._path = path
+        self._size = size
+
+    def give_up(self) -> bool:
+        """Make its room free; False if there is none."""
+        try:
+            self._path.unlink()
+        except OSError:
+            return False
+        return True
+
+    def keep(self) -> bool:
+        """Make it, where it is missing and the disk has room for it; is it there now?"""
+        if self._path.exists():
+            return True
+        try:
+            if free(self._path.parent) < self._size * _TIMES:
+                return False
+            descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        except OSError:
+            return False
+        try:
+            os.posix_fallocate(descriptor, 0, self._size)
+        except OSError:
+            with contextlib.suppress(OSError):
+                self._path.unlink()
+            return False
+        finally:
+            os.close(descriptor)
+        return True
+
+
+def free(directory: Path) -> int:
+    """The bytes that root may still write there."""
+    found = os.statvfs(directory)
+    return found.f_bfree * found.f_frsize
