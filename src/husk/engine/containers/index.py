@@ -163,7 +163,7 @@ class Index:
         return instance
 
     async def save(self, instance: Instance, ahead: State | None = None) -> None:
-        """Write its record, or fail; with a state `ahead` of the one that memory tells, if the next daemon is to know more."""
+        """Write its record, or fail; with a state `ahead` of what memory tells, if the next daemon is to know more."""
         record = instance.record if ahead is None else msgspec.structs.replace(instance.record, state=ahead)
         await self._state.commit(Change(KIND, instance.id, _encode(record)))
 
