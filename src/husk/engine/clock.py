@@ -69,6 +69,14 @@ def parse_timestamp(text: str) -> int | None:
         raise InvalidParameter(f'failed to parse value as time or duration: "{text}"') from None
 
 
+def parse_moment(text: str) -> int:
+    """The same where a moment has to be named: neither empty nor before the epoch."""
+    moment = None if re.fullmatch(r"-[\d.]*", text, re.ASCII) else parse_timestamp(text)
+    if moment is None:
+        raise InvalidParameter(f'failed to parse value as time or duration: "{text}"')
+    return moment
+
+
 def parse_duration(text: str) -> int | None:
     """Go's duration syntax (`1h30m`, `1.5s`) in nanoseconds; None if it is not one."""
     sign, rest = (-1 if text.startswith("-") else 1), text[text.startswith(("-", "+")) :]

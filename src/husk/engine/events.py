@@ -18,11 +18,6 @@ from husk.registry import reference as references
 HISTORY = 256
 BACKLOG = 4096
 
-FILTERS = (
-    "config", "container", "daemon", "event", "image", "label", "network", "node", "plugin", "scope", "secret",
-    "service", "type", "volume",
-)  # fmt: skip
-
 
 class Event(Struct, kw_only=True, frozen=True):
     type: str

@@ -1,17 +1,25 @@
-"""Which of many does the client mean? The one place that reads the API's `filters` parameter.
+"""Which of many does the client mean? The one place that reads the API's `filters` parameter, and what values mean.
 
 On the wire it is a JSON object: `{"label": ["a=b"], "status": ["running"]}`, or the older `{"label": {"a=b": true}}`
-that Go clients still send. Every key must match; what its values mean is the business of the thing that is filtered.
+that Go clients still send. Every key must match. Truths, numbers, moments and labels are read here, with Docker's
+messages; other values are the business of the thing that is filtered. A value that cannot be read is refused: it must
+never mean "all", for prunes delete what is meant.
 """
 
+import re
 from collections.abc import Collection, Iterator, Mapping
 
 import msgspec
 
+from husk.engine.clock import parse_moment
 from husk.errors import InvalidParameter
 
 _TRUE = frozenset({"1", "true"})
 _FALSE = frozenset({"0", "false"})
+# What Go's ParseBool takes.
+_YES = frozenset({"1", "t", "T", "true", "TRUE", "True"})
+_NO = frozenset({"0", "f", "F", "false", "FALSE", "False"})
+_NUMBER = re.compile(r"[+-]?\d{1,19}", re.ASCII)
 
 _decoder = msgspec.json.Decoder(dict[str, list[str] | dict[str, bool] | None] | None)
 
@@ -25,16 +33,16 @@ class Filters:
         self._fields: dict[str, list[str]] = dict(fields or {})
 
     @classmethod
-    def parse(cls, text: str | None, accepted: Collection[str]) -> "Filters":
-        """Read the wire form; a key that is not `accepted` is refused by name."""
+    def parse(cls, text: str | None, accepted: Collection[str] | None) -> "Filters":
+        """Read the wire form; a key that is not `accepted` is refused by name. None accepts, and ignores, any."""
         if not text:
             return cls()
         try:
             raw = _decoder.decode(text) or {}
         except (msgspec.MsgspecError, UnicodeEncodeError) as error:
-            raise InvalidParameter(f"invalid filter: {error}") from error
+            raise InvalidParameter("invalid filter") from error
         for key in raw:
-            if key not in accepted:
+            if accepted is not None and key not in accepted:
                 raise InvalidParameter(f"invalid filter '{key}'")
         return cls({key: list(dict.fromkeys(values or ())) for key, values in raw.items()})
 
@@ -53,8 +61,46 @@ class Filters:
             raise InvalidParameter(f"invalid filter '{key}{shown}'")
         return truth
 
+    def switch(self, key: str, default: bool) -> bool:
+        """A truth in any of Go's spellings, at most one: `all` of volumes."""
+        values = self.get(key)
+        if len(values) > 1:
+            raise InvalidParameter(f"invalid filter '{key}={_shown(values)}': only one value is expected")
+        if values and values[0] not in _YES | _NO:
+            raise InvalidParameter(f"invalid filter '{key}': \"{values[0]}\" is neither true nor false")
+        return values[0] in _YES if values else default
+
+    def numbers(self, key: str) -> list[int]:
+        return [self._number(key, value) for value in self.get(key)]
+
+    def moments(self, key: str) -> list[int]:
+        """Points in time, in nanoseconds: seconds since the epoch, RFC 3339, or durations back from now."""
+        return [parse_moment(value) for value in self.get(key)]
+
+    def until(self) -> int | None:
+        """The one moment of a prune: what is younger stays. None when the client named none."""
+        if "until" not in self:
+            return None
+        values = self.get("until")
+        if len(values) > 1:
+            raise InvalidParameter("more than one until filter specified")
+        if not values:
+            raise InvalidParameter("invalid filter 'until'")
+        return parse_moment(values[0])
+
+    @staticmethod
+    def _number(key: str, value: str) -> int:
+        if not _NUMBER.fullmatch(value) or not -(2**63) <= int(value) < 2**63:
+            raise InvalidParameter(f"invalid filter '{key}={value}'")
+        return int(value)
+
     def matches_labels(self, labels: Mapping[str, str]) -> bool:
-        """True if every `label` value holds (`key`, or `key=value`) and no `label!` value does."""
+        """True if every `label` value holds (`key`, or `key=value`) and no `label!` value does.
+
+        A `label!` without a value refuses all, as in Docker.
+        """
+        if "label!" in self and not self.get("label!"):
+            return False
         return all(_has(labels, wanted) for wanted in self.get("label")) and not any(
             _has(labels, refused) for refused in self.get("label!")
         )

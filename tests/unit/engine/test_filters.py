@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from husk.engine.filters import Filters
 from husk.errors import InvalidParameter
 
-KEYS = ("label", "label!", "status", "dangling")
+KEYS = ("label", "label!", "status", "dangling", "until", "exited", "all")
 
 
 def parse(value: object) -> Filters:
@@ -53,7 +53,7 @@ def test_null_is_no_filter(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["x", "[]", '{"label": "a"}', '{"label": [1]}', '"a"', "\ud800"])
 def test_what_is_not_a_filter_is_refused(text: str) -> None:
-    with pytest.raises(InvalidParameter, match=r"^invalid filter"):
+    with pytest.raises(InvalidParameter, match=r"^invalid filter$"):
         Filters.parse(text, KEYS)
 
 
@@ -101,3 +101,56 @@ def test_all_labels_must_hold(wanted: list[str], matches: bool) -> None:
 )
 def test_no_refused_label_may_hold(refused: list[str], matches: bool) -> None:
     assert parse({"label!": refused}).matches_labels({"a": "1"}) is matches
+
+
+def test_a_refusal_of_no_label_in_particular_refuses_all() -> None:
+    assert not parse({"label!": []}).matches_labels({})
+
+
+def test_where_any_key_is_accepted_none_is_refused() -> None:
+    assert Filters.parse('{"colour": ["red"]}', None).get("label") == []
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ([], "invalid filter 'until'"),
+        ([""], 'failed to parse value as time or duration: ""'),
+        (["x"], 'failed to parse value as time or duration: "x"'),
+        (["-1"], 'failed to parse value as time or duration: "-1"'),
+        (["2024-13-40"], 'failed to parse value as time or duration: "2024-13-40"'),
+        (["1h", "2h"], "more than one until filter specified"),
+    ],
+)
+def test_an_until_that_names_no_one_moment_is_refused(values: list[str], message: str) -> None:
+    with pytest.raises(InvalidParameter) as caught:
+        parse({"until": values}).until()
+    assert caught.value.message == message
+
+
+def test_until_names_a_moment() -> None:
+    assert parse({}).until() is None
+    assert parse({"until": ["12.5"]}).until() == 12_500_000_000
+    assert parse({"until": ["12", "13"]}).moments("until") == [12 * 10**9, 13 * 10**9]
+
+
+@pytest.mark.parametrize("value", ["", "x", "1_0", " 1", "1.5", "\u0661", str(2**63), "9" * 30])
+def test_what_is_not_a_number_is_refused(value: str) -> None:
+    with pytest.raises(InvalidParameter, match=r"^invalid filter 'exited="):
+        parse({"exited": [value]}).numbers("exited")
+
+
+def test_numbers_are_read() -> None:
+    assert parse({"exited": ["0", "-1", "+137"]}).numbers("exited") == [0, -1, 137]
+
+
+@pytest.mark.parametrize(("values", "truth"), [([], None), (["T"], True), (["True"], True), (["f"], False)])
+def test_a_switch_takes_gos_spellings(values: list[str], truth: bool | None) -> None:
+    for default in (True, False):
+        assert parse({"all": values}).switch("all", default) is (default if truth is None else truth)
+
+
+@pytest.mark.parametrize("values", [[""], ["yes"], ["true", "true "], ["1", "0"]])
+def test_an_unclear_switch_is_refused(values: list[str]) -> None:
+    with pytest.raises(InvalidParameter, match=r"^invalid filter 'all"):
+        parse({"all": values}).switch("all", False)

@@ -18,7 +18,9 @@ from husk.engine.filters import Filters
 from husk.errors import InvalidParameter
 
 TYPES = ("container", "image", "volume", "build-cache")
-BUILD_CACHE_FILTERS = ("until", "id", "parent", "type", "description", "inuse", "shared", "private")
+BUILD_CACHE_FILTERS = (
+    "until", "unused-for", "id", "parent", "type", "description", "inuse", "shared", "private", "label", "label!",
+)  # fmt: skip
 WITH_SUMS = Version(1, 52)
 WITHOUT_BUILDER_SIZE = Version(1, 42)
 
@@ -121,7 +123,11 @@ def _listed(things: list[ImageSummary] | list[ContainerSummary] | list[Volume] |
 
 async def prune_builds(call: Call) -> web.StreamResponse:
     """`docker system prune` asks for it, too. Husk builds nothing yet, so there is never a cache to clear."""
-    Filters.parse(call.text("filters"), BUILD_CACHE_FILTERS)
+    filters = Filters.parse(call.text("filters"), BUILD_CACHE_FILTERS)
+    for key in filters:
+        if key not in ("label", "label!") and (len(filters.get(key)) > 1 or "" in filters.get(key)):
+            raise InvalidParameter(f"failed to prune build cache: invalid filter '{key}': one value is expected")
+    filters.moments("until")
     return call.json(BuildsPruned())
 
 

@@ -9,13 +9,13 @@ from husk.api.versioning import Version
 from husk.api.views import images as views
 from husk.engine.containers.model import Config
 from husk.engine.filters import Filters
+from husk.engine.images.listing import FILTERS
 from husk.engine.images.model import CommitOptions, Image, Removal
 from husk.engine.images.prune import FILTERS as PRUNE_FILTERS
 from husk.errors import InvalidParameter
 from husk.gojson import Reader
 from husk.registry.auth import Credentials
 
-FILTERS = ("before", "dangling", "label", "label!", "reference", "since", "until")
 WITH_MANIFESTS = Version(1, 47)
 WITH_DESCRIPTOR = Version(1, 48)
 INSPECT_PLATFORM = Version(1, 49)

@@ -32,7 +32,10 @@ _disconnect = Reader(DisconnectRequest)
 
 async def listing(call: Call) -> web.StreamResponse:
     filters = Filters.parse(call.text("filters"), views.FILTERS)
-    dangling = filters.boolean("dangling", False) if "dangling" in filters else None
+    dangling = filters.boolean("dangling", False) if filters.get("dangling") else None
+    for kind in filters.get("type"):
+        if kind not in ("builtin", "custom"):
+            raise InvalidParameter(f"invalid filter: 'type'='{kind}'")
     containers: dict[str, NetworkContainer] | UnsetType = UNSET if call.version >= WITHOUT_CONTAINERS_IN_LIST else {}
     return call.json(
         [

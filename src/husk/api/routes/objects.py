@@ -11,7 +11,7 @@ from husk.api.views import services as views
 from husk.engine.engine import Engine
 from husk.engine.filters import Filters
 from husk.engine.services.model import ClusterObject, ObjectSpec
-from husk.engine.services.objects import OBJECT_FILTERS, Objects
+from husk.engine.services.objects import CONFIG_FILTERS, SECRET_FILTERS, Objects
 from husk.gojson import Reader
 
 _spec = Reader(ObjectSpec)
@@ -20,7 +20,8 @@ _spec = Reader(ObjectSpec)
 def _routes(head: str, objects_of: Callable[[Engine], Objects]) -> tuple[Route, ...]:
     async def listing(call: Call) -> web.StreamResponse:
         objects = objects_of(call.engine)
-        found = objects.listing(Filters.parse(call.text("filters"), OBJECT_FILTERS))
+        accepted = SECRET_FILTERS if objects.kind == "secret" else CONFIG_FILTERS
+        found = objects.listing(Filters.parse(call.text("filters"), accepted))
         return call.json([await _document(objects, record) for record in found])
 
     async def create(call: Call) -> web.StreamResponse:

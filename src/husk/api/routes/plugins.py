@@ -7,10 +7,12 @@ from aiohttp import web
 
 from husk.api.call import Call
 from husk.api.router import change, read
+from husk.engine.filters import Filters
 from husk.errors import NotFound
 
 
 async def listing(call: Call) -> web.StreamResponse:
+    Filters.parse(call.text("filters"), ("capability", "enabled")).boolean("enabled", False)
     return call.json([])
 
 

@@ -28,7 +28,7 @@ BACKLOG = 16
 
 async def listing(call: Call) -> web.StreamResponse:
     services = call.engine.services
-    found = services.listing(Filters.parse(call.text("filters"), (*SERVICE_FILTERS, "label!")))
+    found = services.listing(Filters.parse(call.text("filters"), SERVICE_FILTERS))
     status = call.flag("status")
     return call.json([views.service_document(s, services.tasks_of(s) if status else None) for s in found])
 
@@ -63,7 +63,7 @@ async def remove(call: Call) -> web.StreamResponse:
 
 
 async def tasks(call: Call) -> web.StreamResponse:
-    filters = Filters.parse(call.text("filters"), (*TASK_FILTERS, "label!"))
+    filters = Filters.parse(call.text("filters"), TASK_FILTERS)
     services = call.engine.services
     return call.json([views.task_document(task, services.places_of(task)) for task in services.tasks(filters)])
 

@@ -83,15 +83,25 @@ async def nodes(call: Call) -> web.StreamResponse:
     cluster = call.engine.services.cluster
     swarm, facts = cluster.swarm, cluster.node_facts()
     filters = Filters.parse(call.text("filters"), NODE_FILTERS)
+    roles = _known(filters, "role", ("manager", "worker"))
+    memberships = _known(filters, "membership", ("accepted", "pending"))
     matches = (
         all(swarm.node_id.startswith(value) for value in filters.get("id")[:1])
         and (not filters.get("name") or any(facts.hostname.startswith(v) for v in filters.get("name")))
-        and (not filters.get("role") or "manager" in filters.get("role"))
-        and (not filters.get("membership") or "accepted" in filters.get("membership"))
+        and (not roles or "manager" in roles)
+        and (not memberships or "accepted" in memberships)
         and Filters({"label": filters.get("node.label")}).matches_labels(swarm.node_spec.labels)
         and filters.matches_labels(facts.engine_labels)
     )
     return call.json([views.node_document(swarm, facts, call.engine.system.version)] if matches else [])
+
+
+def _known(filters: Filters, key: str, words: tuple[str, ...]) -> list[str]:
+    values = [value.lower() for value in filters.get(key) if value]
+    for value in values:
+        if value not in words:
+            raise InvalidParameter(f"Invalid {key} filter: '{value}'")
+    return values
 
 
 async def node(call: Call) -> web.StreamResponse:

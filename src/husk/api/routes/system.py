@@ -10,7 +10,6 @@ from husk.api.router import read, stream
 from husk.api.streams import closing
 from husk.api.versioning import Version
 from husk.api.views import system as views
-from husk.engine.events import FILTERS
 from husk.engine.filters import Filters
 from husk.errors import InvalidParameter
 from husk.gojson import encode
@@ -71,7 +70,7 @@ async def events(call: Call) -> web.StreamResponse:
         raise InvalidParameter(
             f"`since` time ({call.text('since')}) cannot be after `until` time ({call.text('until')})"
         )
-    happening = call.engine.events.subscribe(since, until, Filters.parse(call.text("filters"), FILTERS))
+    happening = call.engine.events.subscribe(since, until, Filters.parse(call.text("filters"), None))
     media_type, separator = _event_format(call)
     response = await call.stream(media_type)
     async with closing(happening):

@@ -110,7 +110,7 @@ def matches(record: model.Network, filters: Filters) -> bool:
     kind = "builtin" if record.builtin else "custom"
     return (
         _any(filters, "driver", lambda wanted: wanted == record.driver)
-        and _any(filters, "id", record.id.startswith)
+        and _any(filters, "id", lambda wanted: wanted in record.id)
         and _any(filters, "name", lambda wanted: wanted in record.name)
         and _any(filters, "scope", lambda wanted: wanted == record.scope)
         and _any(filters, "type", lambda wanted: wanted == kind)

@@ -14,6 +14,7 @@ FILTERS = (
     "publish", "since", "status", "volume",
 )  # fmt: skip
 STATUSES = ("created", "running", "paused", "restarting", "removing", "exited", "dead")
+_PORTS = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
 HEALTH = ("none", "starting", "healthy", "unhealthy")
 
 
@@ -57,8 +58,8 @@ def _tests(
     if values := filters.get("health"):
         _known("health", "health", values, HEALTH)
         tests.append(lambda c, v=values: (c.state.health.status if c.state.health else "none") in v)  # type: ignore[misc]
-    if values := filters.get("exited"):
-        codes = [_number("exited", v) for v in values]
+    if filters.get("exited"):
+        codes = filters.numbers("exited")
         tests.append(lambda c: c.state.status == "exited" and c.state.exit_code in codes)
     if filters.get("label"):
         tests.append(lambda c: filters.matches_labels(c.config.labels))
@@ -113,13 +114,6 @@ def _known(key: str, what: str, values: list[str], accepted: tuple[str, ...]) ->
             )
 
 
-def _number(key: str, value: str) -> int:
-    try:
-        return int(value)
-    except ValueError:
-        raise InvalidParameter(f"invalid filter '{key}={value}'") from None
-
-
 def _exposed(container: Container) -> Iterable[str]:
     """The ports of a container that runs on a network; to dockerd one that does not has none."""
     if container.state.status not in ("running", "paused") or not container.sandbox_path:
@@ -136,8 +130,8 @@ def _ports(key: str, text: str) -> Iterable[str]:
     if ":" in text:
         raise InvalidParameter(f"filter for '{key}' should not contain ':': {text}")
     numbers, _, protocol = text.partition("/")
-    first, _, last = numbers.partition("-")
-    begin, end = _number(key, first), _number(key, last or first)
+    match = _PORTS.fullmatch(numbers)
+    begin, end = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
     if not 0 <= begin <= end <= 65535:
         raise InvalidParameter(f"error while looking up for {key} {text}: invalid port range")
     return (f"{number}/{protocol or 'tcp'}" for number in range(begin, end + 1))

@@ -3,13 +3,12 @@
 import asyncio
 from typing import NamedTuple
 
-from husk.engine.clock import parse_timestamp
 from husk.engine.containers.index import Index, Instance
 from husk.engine.containers.lifecycle import Lifecycle
 from husk.engine.containers.places import Places
 from husk.engine.events import Events
 from husk.engine.filters import Filters
-from husk.errors import Conflict, InvalidParameter, NotFound
+from husk.errors import Conflict, NotFound
 
 
 class Pruned(NamedTuple):
@@ -27,7 +26,7 @@ class ContainerPruner:
 
     async def prune(self, filters: Filters) -> Pruned:
         """Remove every container that does not run and that the filters (`until`, `label`, `label!`) choose."""
-        until = _until(filters)
+        until = filters.until()
         if self._busy:
             raise Conflict("a prune operation is already running")
         self._busy = True
@@ -55,15 +54,3 @@ class ContainerPruner:
             and (until is None or record.created_ns < until)
             and filters.matches_labels(record.config.labels)
         )
-
-
-def _until(filters: Filters) -> int | None:
-    values = filters.get("until")
-    if len(values) > 1:
-        raise InvalidParameter("more than one until filter specified")
-    if not values:
-        return None
-    moment = parse_timestamp(values[0])
-    if moment is None:
-        raise InvalidParameter(f'failed to parse value as time or duration: "{values[0]}"')
-    return moment

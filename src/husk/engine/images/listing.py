@@ -2,20 +2,20 @@
 
 import fnmatch
 
-from husk.engine.clock import parse_rfc3339, parse_timestamp
+from husk.engine.clock import parse_rfc3339
 from husk.engine.filters import Filters
 from husk.engine.images.index import ImageIndex
 from husk.engine.images.model import Image
 from husk.registry.reference import Reference
 
-FILTERS = ("before", "dangling", "label", "reference", "since", "until")
+FILTERS = ("before", "dangling", "label", "label!", "reference", "since", "until")
 
 
 def select(index: ImageIndex, all: bool, filters: Filters) -> list[Image]:
     chosen = sorted(index.shown(), key=created_ns, reverse=True)
     befores = [created_ns(index.find(text)) for text in filters.get("before")]
     sinces = [created_ns(index.find(text)) for text in filters.get("since")]
-    untils = [moment for text in filters.get("until") if (moment := parse_timestamp(text)) is not None]
+    untils = filters.moments("until")
     patterns = filters.get("reference")
     dangling = filters.boolean("dangling", False) if "dangling" in filters else None
 

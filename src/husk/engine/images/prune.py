@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
 
-from husk.engine.clock import parse_timestamp
 from husk.engine.filters import Filters
 from husk.engine.images.listing import created_ns
 from husk.engine.images.model import Image, Removal
@@ -32,11 +31,11 @@ class Pruner:
     async def prune(self, filters: Filters) -> Pruned:
         """Remove what no container uses: images without a tag, or with `dangling=false` all of them."""
         dangling = filters.boolean("dangling", True)
-        untils = [moment for text in filters.get("until") if (moment := parse_timestamp(text)) is not None]
+        until = filters.until()
         result = Pruned()
 
         def meant(image: Image) -> bool:
-            old = not any(created_ns(image) > moment for moment in untils)
+            old = until is None or created_ns(image) <= until
             return old and filters.matches_labels(image.config.labels)
 
         for image in self._store.index.shown():

@@ -44,7 +44,7 @@ async def search(
     limit = limit or DEFAULT_RESULTS
     if not 1 <= limit <= MOST_RESULTS:
         raise InvalidParameter(f"limit {limit} is outside the range of [1, {MOST_RESULTS}]")
-    stars = max((_stars(text) for text in filters.get("stars")), default=0)
+    stars = max(filters.numbers("stars"), default=0)
     flags = [(name, filters.boolean(name, False)) for name in ("is-official", "is-automated") if name in filters]
 
     def wanted(result: SearchResult) -> bool:
@@ -52,9 +52,3 @@ async def search(
         return result.star_count >= stars and all(facts[name] == value for name, value in flags)
 
     return [result for result in await registry.search(term, limit, auth) if wanted(result)]
-
-
-def _stars(text: str) -> int:
-    if not (text.isascii() and text.isdigit()):
-        raise InvalidParameter(f"invalid filter 'stars={text}'")
-    return int(text)

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from husk.config import AddressPool, Config
-from husk.engine.clock import now_ns, parse_rfc3339, parse_timestamp, rfc3339
+from husk.engine.clock import now_ns, parse_rfc3339, rfc3339
 from husk.engine.containers.model import Container, Endpoint, EndpointRequest
 from husk.engine.events import Events
 from husk.engine.filters import Filters
@@ -170,16 +170,13 @@ class Networks:
 
     async def prune(self, filters: Filters, needed: Callable[[Network], bool] = lambda _: False) -> list[str]:
         """Remove the networks that no running container is on and nobody else needs; their names."""
-        until = filters.get("until")
-        if len(until) > 1:
-            raise InvalidParameter("more than one until filter specified")
-        edge = parse_timestamp(until[0]) if until else None
+        until = filters.until()
         removed = []
         for live in list(self._roster.by_name.values()):
             network = live.record
             if network.builtin or network.config_only or live.members or not filters.matches_labels(network.labels):
                 continue
-            if edge is not None and parse_rfc3339(network.created) > edge:
+            if until is not None and parse_rfc3339(network.created) > until:
                 continue
             try:
                 await self.remove(network.id, needed)

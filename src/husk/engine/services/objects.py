@@ -15,7 +15,8 @@ from husk.engine.services.store import ClusterStore, resolve
 from husk.errors import Conflict, InvalidParameter, NotImplementedYet
 from husk.storage.sealing import Sealer
 
-OBJECT_FILTERS = ("id", "label", "label!", "name", "names")
+CONFIG_FILTERS = ("id", "label", "name")
+SECRET_FILTERS = (*CONFIG_FILTERS, "names")
 Kind = Literal["secret", "config"]
 # The first size that is too much.
 _LIMITS = {"secret": 500 * 1024, "config": 1000 * 1024}

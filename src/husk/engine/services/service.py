@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from typing import get_args
 
 import msgspec
 
@@ -26,12 +27,12 @@ from husk.engine.services.model import (
     Service,
     ServiceSpec,
     Task,
+    TaskState,
     UpdateStatus,
 )
 from husk.engine.services.networks import SwarmNetworks, any_ingress
 from husk.engine.services.objects import Objects
 from husk.engine.services.onnetwork import ServiceOnNetwork
-from husk.engine.services.placement import NodeFacts
 from husk.engine.services.pulling import PullCredentials
 from husk.engine.services.reconciler import Reconciler
 from husk.engine.services.runner import Runner
@@ -192,9 +193,13 @@ class Services:
     def tasks(self, filters: Filters) -> list[Task]:
         self._require_swarm()
         wanted = self._services_named(filters.get("service"))
-        node = self.cluster.node_facts()
+        for reference in filter(None, filters.get("node")):
+            self.cluster.find_node(reference)  # there is one node, so this is all there is to ask
+        for state in filters.get("desired-state"):
+            if state.lower() not in ("", *get_args(TaskState)):
+                raise InvalidParameter(f"Invalid desired-state filter: '{state}'")
         versions = {service.id: service.spec_version for service in self._store.services.values()}
-        return [t for t in self._store.tasks.values() if _task_matches(t, filters, wanted, node, versions)]
+        return [t for t in self._store.tasks.values() if _task_matches(t, filters, wanted, versions)]
 
     def tasks_of(self, service: Service) -> list[Task]:
         return [task for task in self._store.tasks.values() if task.service_id == service.id]
@@ -234,13 +239,7 @@ class Services:
     def _services_named(self, references: list[str]) -> set[str] | None:
         if not references:
             return None
-        found = set()
-        for reference in references:
-            try:
-                found.add(self.find(reference).id)
-            except NotFound:
-                continue
-        return found
+        return {self.find(reference).id for reference in references}
 
     def _ports(self, service: Service, spec: ServiceSpec) -> list[PortConfig]:
         """The service's ports with a published one chosen where the client left it open."""
@@ -340,14 +339,11 @@ def _service_matches(service: Service, filters: Filters) -> bool:
     )
 
 
-def _task_matches(
-    task: Task, filters: Filters, services: set[str] | None, node: NodeFacts, versions: dict[str, int]
-) -> bool:
+def _task_matches(task: Task, filters: Filters, services: set[str] | None, versions: dict[str, int]) -> bool:
     tests: dict[str, Callable[[str], bool]] = {
         "id": task.id.startswith,
         "name": lambda value: container_name(task).startswith(value),
-        "desired-state": lambda value: value == task.shown_desired_state,
-        "node": lambda value: value in ("self", node.hostname) or node.id.startswith(value),
+        "desired-state": lambda value: value.lower() in ("", task.shown_desired_state),
         "_up-to-date": lambda value: (value == "true") == (versions.get(task.service_id) == task.spec_version),
     }
     labels = task.spec.container_spec.labels if task.spec.container_spec else {}

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable
 from husk.engine.filters import Filters
 from husk.engine.volumes.model import Volume
 
-FILTERS = ("dangling", "driver", "label", "label!", "name")
+FILTERS = ("dangling", "driver", "label", "name")
 PRUNE_FILTERS = ("all", "label", "label!")
 
 
@@ -25,7 +25,7 @@ def select(volumes: Iterable[Volume], used: Collection[str], filters: Filters) -
 
 def prunable(volumes: Iterable[Volume], used: Collection[str], filters: Filters, everything: bool) -> list[Volume]:
     """Those that no container has: without a name of their own only, unless `everything` is meant."""
-    everything = filters.boolean("all", everything)
+    everything = filters.switch("all", everything)
     return [
         volume
         for volume in volumes

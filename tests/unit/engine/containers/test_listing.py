@@ -121,7 +121,7 @@ def test_a_status_asks_for_all_by_itself() -> None:
         ({"exited": ["x"]}, "invalid filter 'exited=x'"),
         ({"publish": ["1:2"]}, "filter for 'publish' should not contain ':': 1:2"),
         ({"expose": ["5-4"]}, "error while looking up for expose 5-4: invalid port range"),
-        ({"expose": ["http"]}, "invalid filter 'expose=http'"),
+        ({"expose": ["http"]}, "error while looking up for expose http: invalid port range"),
     ],
 )
 def test_a_filter_without_meaning_is_refused(fields: dict[str, list[str]], message: str) -> None:
