@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 
 from husk.config import DEFAULT_HOST, AddressPool
 from husk.errors import InvalidParameter
-from husk.network.firewall import validate_interface
 from husk.network.ipam import parse_bip
+from husk.network.rules import validate_interface
 
 LOG_LEVELS = ("debug", "info", "warn", "error", "fatal")
 LOG_FORMATS = ("text", "json")

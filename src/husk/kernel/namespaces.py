@@ -91,6 +91,29 @@ def run_inside(path: Path, work: Callable[[], T]) -> T:
     return _in_thread(inside, f"netns-{path.name}")
 
 
+@contextmanager
+def home() -> Iterator[int]:
+    """A descriptor of the calling thread's own namespace."""
+    descriptor = os.open(_OWN, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def visit(there: int, here: int, work: Callable[[], T]) -> T:
+    """Call `work` in the namespace of one descriptor and come back to that of the other.
+
+    For work that `create` and `run_inside` do in their own threads: the settings of an interface are written from where
+    it is.
+    """
+    _enter(there, "of the host")
+    try:
+        return work()
+    finally:
+        _enter(here, "of a sandbox")
+
+
 def remove(path: Path) -> None:
     """Let go of the namespace; it ends once no process is in it. Nothing happens when there is none."""
     mount.unmount(str(path), detach=True)

@@ -86,16 +86,19 @@ def text(kind: int, value: str) -> bytes:
 
 
 def attributes(data: bytes) -> dict[int, bytes]:
-    """Attributes by kind; of repeated ones the last, which none of the messages read here has."""
-    found: dict[int, bytes] = {}
+    """Attributes by kind; of repeated ones the last."""
+    return dict(repeated(data))
+
+
+def repeated(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """(kind, value) of each attribute."""
     offset = 0
     while offset + _ATTRIBUTE.size <= len(data):
         length, kind = _ATTRIBUTE.unpack_from(data, offset)
         if length < _ATTRIBUTE.size or offset + length > len(data):
             raise ValueError(f"malformed netlink attribute of length {length} at offset {offset}")
-        found[kind & _TYPE_MASK] = data[offset + _ATTRIBUTE.size : offset + length]
+        yield kind & _TYPE_MASK, data[offset + _ATTRIBUTE.size : offset + length]
         offset += (length + 3) & ~3
-    return found
 
 
 def encode(message: Message, sequence: int) -> bytes:

@@ -39,6 +39,7 @@ AnyNetwork = IPv4Network | IPv6Network
 _NEWLINK, _DELLINK, _GETLINK = 16, 17, 18
 _NEWADDR, _DELADDR, _GETADDR = 20, 21, 22
 _NEWROUTE, _DELROUTE, _GETROUTE = 24, 25, 26
+_NEWNEIGH, _DELNEIGH, _GETNEIGH = 28, 29, 30
 
 _IFLA_ADDRESS = 1
 _IFLA_IFNAME = 3
@@ -72,14 +73,23 @@ _RTA_OIF = 4
 _RTA_GATEWAY = 5
 _RT_TABLE_MAIN = 254
 _RTPROT_BOOT = 3
+_RTPROT_RA = 9
 _RT_SCOPE_UNIVERSE = 0
 _RT_SCOPE_LINK = 253
 _RT_SCOPE_NOWHERE = 255
 _RTN_UNICAST = 1
 
+_NDA_DST = 1
+_NDA_LLADDR = 2
+_NUD_NOARP = 0x40
+_NUD_PERMANENT = 0x80
+_NTF_MASTER = 0x04
+_NTF_STICKY = 0x40
+
 _IFINFO = struct.Struct("=BxHiII")
 _IFADDR = struct.Struct("=BBBBI")
 _RTMSG = struct.Struct("=BBBBBBBBI")
+_NDMSG = struct.Struct("=BxxxiHBB")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +103,7 @@ class Link:
     up: bool
     mtu: int
     alias: str
+    mac: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +120,17 @@ class Route:
 
     destination: AnyNetwork
     index: int
+    # A router on the link has told of it.
+    learned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """What the host takes for the MAC of an address; a `permanent` one is changed by no packet."""
+
+    index: int
+    address: AnyAddress
+    permanent: bool
 
 
 def mac_bytes(mac: str) -> bytes:
@@ -221,6 +243,11 @@ def set_port(name: str, *, hairpin: bool, isolated: bool) -> Message:
     return Message(_NEWLINK, 0, _link() + text(_IFLA_IFNAME, name) + kind, f"configure port {name}")
 
 
+def set_mac(name: str, mac: str) -> Message:
+    payload = _link() + text(_IFLA_IFNAME, name) + attribute(_IFLA_ADDRESS, mac_bytes(mac))
+    return Message(_NEWLINK, 0, payload, f"set MAC of {name}")
+
+
 def set_alias(name: str, alias: str) -> Message:
     payload = _link() + text(_IFLA_IFNAME, name) + attribute(_IFLA_IFALIAS, alias.encode())
     return Message(_NEWLINK, 0, payload, f"set alias of {name}")
@@ -238,6 +265,12 @@ def list_links(master: int = 0) -> Message:
     return Message(_GETLINK, 0, payload, "list interfaces")
 
 
+def settle_link(name: str) -> Message:
+    """Ask for an interface. Before it answers, Linux 6.0 lets those that the interface is a port of know that its link
+    is up, which it does in its own time otherwise; what is sent meanwhile is lost."""
+    return Message(_GETLINK, 0, _link() + text(_IFLA_IFNAME, name), f"look at interface {name}")
+
+
 def parse_link(payload: bytes) -> Link:
     _family, _type, index, flags, _change = _IFINFO.unpack_from(payload)
     found = attributes(payload[_IFINFO.size :])
@@ -250,6 +283,7 @@ def parse_link(payload: bytes) -> Link:
         up=bool(flags & UP),
         mtu=_number(found.get(_IFLA_MTU)),
         alias=_text(found.get(_IFLA_IFALIAS, b"")),
+        mac=found.get(_IFLA_ADDRESS, b"").hex(":"),
     )
 
 
@@ -291,7 +325,7 @@ def _default_route(
     kind: int, flags: int, version: int, gateway: AnyAddress | None, what: str, index: int = 0
 ) -> Message:
     # IPv4 alone tells routes over a gateway from those to whoever is on the link.
-    scope = _RT_SCOPE_LINK if index and version == 4 else _RT_SCOPE_UNIVERSE
+    scope = _RT_SCOPE_LINK if gateway is None and version == 4 else _RT_SCOPE_UNIVERSE
     if kind == _DELROUTE:
         scope = _RT_SCOPE_NOWHERE
     payload = _RTMSG.pack(_family(version), 0, 0, 0, _RT_TABLE_MAIN, _RTPROT_BOOT, scope, _RTN_UNICAST, 0)
@@ -302,14 +336,15 @@ def _default_route(
     return Message(kind, flags, payload, what)
 
 
-def add_default_route(gateway: AnyAddress) -> Message:
+def add_default_route(gateway: AnyAddress, index: int = 0) -> Message:
+    """The interface says where a gateway is whose address is one of the link alone."""
     what = f"add default route via {gateway}"
-    return _default_route(_NEWROUTE, CREATE | EXCLUSIVE, gateway.version, gateway, what)
+    return _default_route(_NEWROUTE, CREATE | EXCLUSIVE, gateway.version, gateway, what, index)
 
 
-def replace_default_route(gateway: AnyAddress) -> Message:
+def replace_default_route(gateway: AnyAddress, index: int = 0) -> Message:
     what = f"set default route via {gateway}"
-    return _default_route(_NEWROUTE, CREATE | REPLACE, gateway.version, gateway, what)
+    return _default_route(_NEWROUTE, CREATE | REPLACE, gateway.version, gateway, what, index)
 
 
 def direct_default_route(version: int, index: int, *, replace: bool = False) -> Message:
@@ -328,12 +363,40 @@ def list_routes(version: int = 4) -> Message:
 
 def parse_route(payload: bytes) -> Route | None:
     """The route, or None for what leads to no other host (local, broadcast, blackhole)."""
-    family, length, _source, _tos, _table, _protocol, _scope, kind, _flags = _RTMSG.unpack_from(payload)
+    family, length, _source, _tos, _table, protocol, _scope, kind, _flags = _RTMSG.unpack_from(payload)
     if kind != _RTN_UNICAST:
         return None
     found = attributes(payload[_RTMSG.size :])
     anywhere = bytes(16 if family == socket.AF_INET6 else 4)
-    return Route(ip_network((found.get(_RTA_DST, anywhere), length), strict=False), _number(found.get(_RTA_OIF)))
+    destination = ip_network((found.get(_RTA_DST, anywhere), length), strict=False)
+    return Route(destination, _number(found.get(_RTA_OIF)), protocol == _RTPROT_RA)
+
+
+def add_neighbour(index: int, address: AnyAddress, mac: str) -> Message:
+    """Whatever packets say: this is the MAC of the address."""
+    payload = _NDMSG.pack(_family(address.version), index, _NUD_PERMANENT, 0, 0)
+    payload += attribute(_NDA_DST, address.packed) + attribute(_NDA_LLADDR, mac_bytes(mac))
+    return Message(_NEWNEIGH, CREATE | REPLACE, payload, f"add neighbour {address}")
+
+
+def delete_neighbour(index: int, address: AnyAddress) -> Message:
+    payload = _NDMSG.pack(_family(address.version), index, 0, 0, 0) + attribute(_NDA_DST, address.packed)
+    return Message(_DELNEIGH, 0, payload, f"delete neighbour {address}")
+
+
+def list_neighbours(version: int = 4) -> Message:
+    return Message(_GETNEIGH, 0, _NDMSG.pack(_family(version), 0, 0, 0, 0), "list neighbours")
+
+
+def parse_neighbour(payload: bytes) -> Neighbour:
+    _family, index, state, _flags, _kind = _NDMSG.unpack_from(payload)
+    return Neighbour(index, ip_address(attributes(payload[_NDMSG.size :])[_NDA_DST]), bool(state & _NUD_PERMANENT))
+
+
+def add_station(port: int, mac: str) -> Message:
+    """Frames for the MAC go to this port of a bridge, whoever else sends some in its name."""
+    payload = _NDMSG.pack(socket.AF_BRIDGE, port, _NUD_NOARP, _NTF_MASTER | _NTF_STICKY, 0)
+    return Message(_NEWNEIGH, CREATE | REPLACE, payload + attribute(_NDA_LLADDR, mac_bytes(mac)), f"add station {mac}")
 
 
 def _number(value: bytes | None) -> int:

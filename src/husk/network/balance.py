@@ -8,16 +8,15 @@ own, and the host is not meant.
 
 import ipaddress
 import logging
-import re
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from husk.errors import SystemFault
-from husk.kernel import conntrack, rtnetlink
+from husk.kernel import conntrack, nflisting, rtnetlink
 from husk.kernel.netlink import NetlinkSocket
 from husk.kernel.nftables import Nftables
-from husk.network.firewall import FAMILIES, validate_interface, validate_table
+from husk.network import wholeness
+from husk.network.rules import FAMILIES, validate_interface, validate_table
 
 log = logging.getLogger(__name__)
 
@@ -115,8 +114,8 @@ class Balancer:
         self._nftables = Nftables()
         self._lock = threading.Lock()
         self._present: Balance | None = None
-        # How the tables looked when they were whole; empty when that is not known.
-        self._written = ""
+        # How the tables looked when they were whole.
+        self._shapes: dict[str, nflisting.Shape] = {}
 
     @property
     def table(self) -> str:
@@ -125,14 +124,28 @@ class Balancer:
     def intact(self) -> bool:
         """Whether the tables are there with all their rules and addresses."""
         with self._lock:
-            needed = _needed(self._present or NOTHING)
-            return not needed or (self._written != "" and self._look(needed) == self._written)
+            balance = self._present or NOTHING
+            try:
+                return all(self._intact(balance, family) for family in _needed(balance))
+            except OSError:
+                return False
+
+    def _intact(self, balance: Balance, family: str) -> bool:
+        virtual = {
+            (ipaddress.ip_address(one.address).packed, b"") for one in balance.addresses if _family(one) == family
+        }
+        return (
+            wholeness.same(self._shapes, family, self._table)
+            and nflisting.elements(family, self._table, "virtual") == virtual
+        )
 
     def apply(self) -> None:
         """Write all of it again; nothing happens where nothing is balanced."""
         with self._lock:
             if self._present:
                 self._write(self._present)
+                # A bridge may have been made anew.
+                _set_addresses((), [(a.interface, a.address) for a in self._present.addresses])
                 _redirect(NOTHING, self._present)
 
     def change(self, balance: Balance) -> None:
@@ -159,16 +172,7 @@ class Balancer:
         needed = _needed(balance)
         commands = "".join(ruleset(self._table, balance, family) for family in needed)
         self._nftables.run(commands + self._removal(self._tables() - set(needed)))
-        # Somebody may have removed something before we looked: that is not how it should be.
-        seen = self._look(needed)
-        self._written = seen if _rules(seen) == _rules(commands) else ""
-
-    def _look(self, families: Iterable[str]) -> str:
-        """The tables as the kernel has them; how that is written differs with the library's version."""
-        try:
-            return "".join(self._nftables.run(f"list table {family} {self._table}\n") for family in families)
-        except SystemFault:
-            return ""
+        self._shapes = wholeness.look(self._table, commands)
 
     def _removal(self, families: set[str]) -> str:
         return "".join(_REMOVE.format(table=self._table, family=family) for family in sorted(families))
@@ -177,11 +181,6 @@ class Balancer:
         """The families of IP for which there is a table of ours."""
         listed = self._nftables.run("list tables\n").splitlines()
         return {family for family in FAMILIES if f"table {family} {self._table}" in listed}
-
-
-def _rules(text: str) -> int:
-    """How many rules these commands write, or this listing has."""
-    return len(re.findall(r"\b(?:dnat|jump)\b", text))
 
 
 def _redirect(old: Balance, new: Balance) -> None:

@@ -11,15 +11,16 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from ipaddress import IPv4Interface, IPv6Interface, ip_address, ip_interface, ip_network
-from typing import NamedTuple, Self, TypeGuard
+from ipaddress import IPv4Interface, IPv6Interface, ip_address, ip_interface
+from typing import Self, TypeGuard
 
-from husk.errors import HuskError, InvalidParameter, SystemFault, Unavailable
-from husk.network import ground, host, sandbox
+from husk.errors import HuskError, SystemFault, Unavailable
+from husk.network import announcement, ground, host, sandbox
 from husk.network.firewall import Firewall
 from husk.network.ground import BridgeSettings, Opening
 from husk.network.ipam import AddressSpace
 from husk.network.sandbox import Lease, Wiring
+from husk.network.wish import ANYTHING, Wish, allocate, space_of
 from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
@@ -29,49 +30,32 @@ _GRACE_INTERVAL = 0.02
 _GRACE_POLLS = 15
 
 
-class Wish(NamedTuple):
-    """What an endpoint is to have; empty for whatever comes."""
-
-    address: str = ""
-    address6: str = ""
-    mac: str = ""
-    # The interface's name inside the container, and its settings.
-    name: str = ""
-    sysctls: tuple[tuple[str, str], ...] = ()
-    # Addresses of the link besides those of the network.
-    link_local: tuple[str, ...] = ()
-    # Whether it takes an address of that kind, where the network has them.
-    ipv6: bool = True
-
-    def fits(self, lease: Lease) -> bool:
-        """Whether the lease has an address that is wanted here."""
-        return bool(self.address and self.address == lease.ip_address) or bool(
-            self.address6 and self.address6 == lease.ip6_address
-        )
-
-
-ANYTHING = Wish()
-
-
 class BridgeDriver:
     """One bridge of the host, or the parent of other interfaces; its addresses, and the sandboxes connected to it."""
 
-    def __init__(self, settings: BridgeSettings, firewall: Firewall, state: host.BridgeState) -> None:
+    def __init__(
+        self, settings: BridgeSettings, firewall: Firewall, state: host.BridgeState, mended: Callable[[], None]
+    ) -> None:
         self._settings = settings
         self._firewall = firewall
         self._state = state
+        self._mended = mended
+        self._mending = asyncio.Lock()
         # The gateways that endpoints may use, None where there is none.
         self._gateway = None if 4 in settings.bare else state.gateway
         self._gateway6 = None if 6 in settings.bare else state.gateway6
-        self._space = _space(state.gateway, settings.ip_range, self._gateway)
-        self._space6 = _space(state.gateway6, settings.ip_range6, self._gateway6)
+        self._space = space_of(state.gateway, settings.ip_range, self._gateway)
+        self._space6 = space_of(state.gateway6, settings.ip_range6, self._gateway6)
         for text in settings.reserved:
             if (space := self._space_of(text)) is not None:
                 space.reserve(ip_address(text))
         # Which interface an address belongs to: releasing a lease twice must not free its successor's address.
         self._owners: dict[str, str] = {}
+        # All that has an interface on the bridge, by its name: in use, warm, or on its way back.
+        self._leases: dict[str, Lease] = {}
         self._pool: deque[Lease] = deque()
         self._tasks = Tasks()
+        self._announcing = Tasks()
         self._filling: asyncio.Task[None] | None = None
         self._retired: list[Lease] = []
         self._reaping: asyncio.Task[None] | None = None
@@ -80,22 +64,30 @@ class BridgeDriver:
 
     @classmethod
     async def open(
-        cls, settings: BridgeSettings, subnet: str | None, leases: Iterable[Lease], firewall: Firewall
+        cls,
+        settings: BridgeSettings,
+        subnet: str | None,
+        leases: Iterable[Lease],
+        firewall: Firewall,
+        mended: Callable[[], None] = lambda: None,
     ) -> Self:
         """Create or repair what is missing on the host, remove what no lease owns, and begin to fill the warm pool.
 
-        `subnet` is the one of last time, kept if it still overlaps nothing or if leases are in use.
+        `subnet` is the one of last time, kept if it still overlaps nothing or if leases are in use. `mended` is called,
+        in a thread, when a bridge that was deleted is there again: others may have had something on it.
         """
-        [driver] = await cls.open_all([Opening(settings, subnet, list(leases))], firewall)
+        [driver] = await cls.open_all([Opening(settings, subnet, list(leases))], firewall, mended)
         return driver
 
     @classmethod
-    async def open_all(cls, openings: Sequence[Opening], firewall: Firewall) -> list[Self]:
+    async def open_all(
+        cls, openings: Sequence[Opening], firewall: Firewall, mended: Callable[[], None] = lambda: None
+    ) -> list[Self]:
         """As `open`, for many at once."""
         states = await asyncio.to_thread(ground.prepare, openings, firewall)
         drivers = []
         for opening, state in zip(openings, states, strict=True):
-            driver = cls(opening.settings, firewall, state)
+            driver = cls(opening.settings, firewall, state, mended)
             for lease in opening.leases:
                 driver._adopt(lease)
             if not opening.settings.warm_for:
@@ -149,6 +141,12 @@ class BridgeDriver:
     async def acquire(self, wish: Wish = ANYTHING) -> Lease:
         """A sandbox ready for use: from the pool, or made now when that is empty or something of its own is wanted."""
         self._require_open()
+        await self._mend()
+        lease = await self._acquire(wish)
+        self._announce(lease)
+        return lease
+
+    async def _acquire(self, wish: Wish) -> Lease:
         if wish != ANYTHING:
             await self._make_room(wish)
             return await self._build_now(wish)
@@ -168,15 +166,18 @@ class BridgeDriver:
     async def attach(self, sandbox_path: str, wish: Wish = ANYTHING) -> Lease:
         """Give a container's sandbox, leased from another driver, an endpoint on this network too."""
         self._require_open()
+        await self._mend()
         await self._make_room(wish)
         wiring = self._wiring(wish)
-        return await self._make(wiring, lambda: sandbox.attach(sandbox_path, wiring))
+        lease = await self._make(wiring, lambda: sandbox.attach(sandbox_path, wiring))
+        self._announce(lease)
+        return lease
 
     async def detach(self, lease: Lease) -> None:
         """Take the endpoint from a sandbox that lives on. Safe to call twice."""
         try:
             if self._settings.upper is None:
-                await asyncio.to_thread(sandbox.disconnect, [lease])
+                await self._cut_off([lease])
             else:
                 await asyncio.to_thread(sandbox.unplug, lease)
         except OSError as error:
@@ -208,6 +209,7 @@ class BridgeDriver:
     async def close(self, remove: bool) -> None:
         """Drop the warm pool. `remove` says that no lease is in use: the bridge and its rules go too."""
         self._closing = True
+        await self._announcing.cancel_all()
         if self._cooling is not None:
             self._cooling.cancel()
         # Threads cannot be cancelled: what is being built gets ready, and is then dropped with the rest.
@@ -216,6 +218,22 @@ class BridgeDriver:
         await self._tasks.join()
         if remove:
             await asyncio.to_thread(ground.remove, self._settings, self._firewall)
+
+    def _announce(self, lease: Lease) -> None:
+        saying = announcement.repeat(lease, self._settings.announcements, self._settings.announcement_interval)
+        self._announcing.spawn(saying, "announce an endpoint")
+
+    async def _mend(self) -> None:
+        """A bridge that somebody has deleted is made again, with all that was on it."""
+        if self._settings.upper is not None or ground.index_of(self._settings.interface) == self._state.bridge_index:
+            return
+        async with self._mending:
+            if ground.index_of(self._settings.interface) == self._state.bridge_index:
+                return
+            log.warning("bridge %s was deleted: making it again", self._settings.interface)
+            leases = list(self._leases.values())
+            self._state = await asyncio.to_thread(ground.mend, self._settings, self._state, leases, self._firewall)
+            await asyncio.to_thread(self._mended)
 
     def _require_open(self) -> None:
         if self._closing:
@@ -273,15 +291,19 @@ class BridgeDriver:
         except OSError as error:
             self._release(wiring)
             raise SystemFault(f"network on {self._settings.interface} cannot be set up: {error}") from error
+        self._note(lease)
+        return lease
+
+    def _note(self, lease: Lease) -> None:
+        self._leases[lease.host_interface] = lease
         for address in filter(None, (lease.ip_address, lease.ip6_address)):
             self._owners[address] = lease.host_interface
-        return lease
 
     def _wiring(self, wish: Wish) -> Wiring:
         settings = self._settings
-        address = _allocate(self._space, wish.address)
+        address = allocate(self._space, wish.address)
         try:
-            address6 = _allocate(self._space6, wish.address6) if wish.ipv6 else None
+            address6 = allocate(self._space6, wish.address6) if wish.ipv6 else None
         except HuskError:
             if self._space is not None and address is not None:
                 self._space.release(address.ip)
@@ -301,6 +323,9 @@ class BridgeDriver:
             name=wish.name,
             sysctls=wish.sysctls,
             link_local=tuple(ip_interface(f"{text}/{64 if ':' in text else 16}") for text in wish.link_local),
+            port_prefix=self._firewall.port_prefix,
+            host_versions=ground.host_versions(settings, self._state),
+            host_mac=self._state.mac,
         )
 
     def _release(self, wiring: Wiring) -> None:
@@ -326,12 +351,20 @@ class BridgeDriver:
                 if not lingering:
                     break
                 await asyncio.sleep(_GRACE_INTERVAL)
-            if lingering:
-                await asyncio.to_thread(sandbox.disconnect, lingering)
+            await self._cut_off(batch, lingering)
             for lease in batch:
                 self._free(lease)
 
+    async def _cut_off(self, leases: Sequence[Lease], connected: Sequence[Lease] | None = None) -> None:
+        """The host forgets the endpoints; those that are still connected lose their interfaces."""
+        # Not when the address is somebody else's by now.
+        known = [lease for lease in leases if self._leases.get(lease.host_interface) is not None]
+        lingering = leases if connected is None else connected
+        if known or lingering:
+            await asyncio.to_thread(sandbox.cut_off, self._settings.interface, known, lingering)
+
     def _free(self, lease: Lease) -> None:
+        self._leases.pop(lease.host_interface, None)
         for address in filter(None, (lease.ip_address, lease.ip6_address)):
             if self._owners.get(address) == lease.host_interface:
                 del self._owners[address]
@@ -346,6 +379,7 @@ class BridgeDriver:
                 continue
             space.reserve(address)
             self._owners[text] = lease.host_interface
+        self._leases[lease.host_interface] = lease
 
     def _refill(self) -> None:
         if self._settings.warm_for:
@@ -368,26 +402,6 @@ class BridgeDriver:
     def _cool(self) -> None:
         if not self._closing:
             self._tasks.spawn(self._drain(), "drop warm pool")
-
-
-def _space(
-    gateway: IPv4Interface | IPv6Interface | None, ip_range: str, taken: IPv4Interface | IPv6Interface | None
-) -> AddressSpace | None:
-    """The addresses of a gateway's subnet; None where there is no subnet."""
-    if gateway is None:
-        return None
-    space = AddressSpace(gateway.network, ip_network(ip_range) if ip_range else None)
-    if taken is not None:
-        space.reserve(taken.ip)
-    return space
-
-
-def _allocate(space: AddressSpace | None, wanted: str) -> IPv4Interface | IPv6Interface | None:
-    if space is None:
-        if wanted:
-            raise InvalidParameter(f"no configured subnet contains IP address {wanted}")
-        return None
-    return ip_interface((space.allocate(ip_address(wanted) if wanted else None), space.subnet.prefixlen))
 
 
 def _runs(task: asyncio.Task[None] | None) -> TypeGuard[asyncio.Task[None]]:

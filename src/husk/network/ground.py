@@ -14,8 +14,10 @@ from typing import NamedTuple
 from husk.config import AddressPool
 from husk.errors import HuskError, InvalidParameter, NotFound, SystemFault
 from husk.kernel import rtnetlink
-from husk.network import host, sandbox
-from husk.network.firewall import BridgedNetwork, Firewall, GatewayModes, validate_interface
+from husk.kernel.netlink import NetlinkSocket
+from husk.network import distrust, host, sandbox
+from husk.network.firewall import Firewall
+from husk.network.rules import BridgedNetwork, GatewayModes, validate_interface
 from husk.network.sandbox import Lease, Upper
 
 log = logging.getLogger(__name__)
@@ -55,6 +57,9 @@ class BridgeSettings(NamedTuple):
     # What lies between the containers and the rest of the world, per version of IP.
     gateway_modes: GatewayModes = GatewayModes()
     upper: Upper | None = None
+    # How often a new endpoint tells the network its MAC, and after how many seconds again.
+    announcements: int = 3
+    announcement_interval: float = 1.0
     # The parent is an interface of ours that leads nowhere.
     alone: bool = False
 
@@ -79,6 +84,35 @@ def prepare(openings: Sequence[Opening], firewall: Firewall) -> list[host.Bridge
                 what = "bridge" if opening.settings.upper is None else "parent interface"
                 raise SystemFault(f"{what} {opening.settings.interface} cannot be set up: {error}") from error
     return states
+
+
+def index_of(interface: str) -> int:
+    """The kernel's number for it now, 0 when it is not there. Does not block."""
+    try:
+        return socket.if_nametoindex(interface)
+    except OSError:
+        return 0
+
+
+def mend(
+    settings: BridgeSettings, state: host.BridgeState, leases: Sequence[Lease], firewall: Firewall
+) -> host.BridgeState:
+    """Make a bridge again that somebody has deleted, as it was, with the interfaces that were on it."""
+    same = settings._replace(
+        bip=str(state.gateway or ""), bip6=str(state.gateway6 or ""), pool6="", mtu=state.mtu, pools=()
+    )
+    [found] = prepare([Opening(same, None, leases)], firewall)
+    if state.mac and found.mac != state.mac:
+        # Somebody else has made one: containers know their gateway by the MAC of ours.
+        with NetlinkSocket() as netlink:
+            netlink.execute(rtnetlink.set_mac(settings.interface, state.mac))
+    return found._replace(mac=state.mac)
+
+
+def host_versions(settings: BridgeSettings, state: host.BridgeState) -> frozenset[int]:
+    """The versions of IP in which the host has an address on the bridge."""
+    present = [gateway.version for gateway in (state.gateway, state.gateway6) if gateway is not None]
+    return frozenset(present) - settings.bare
 
 
 def remove(settings: BridgeSettings, firewall: Firewall) -> None:
@@ -107,11 +141,13 @@ def _prepare(opening: Opening, around: host.Host, firewall: Firewall) -> host.Br
         return _prepare_parent(settings, settings.upper, plan, around)
     new = settings.interface not in around.by_name
     state = host.ensure(plan, around)
+    master = state.bridge_index
     # A bridge that has just been made has no ports, and its number says nothing about those of another.
-    master = socket.if_nametoindex(settings.interface) if new else around.by_name[settings.interface].index
     if not new:
         sandbox.sweep_ports(around.netlink, around.links.values(), master, leases)
-    sandbox.reattach(around.netlink, around.by_name, master, leases, isolated=not settings.icc)
+        sandbox.forget_others(around.netlink, master, leases)
+    versions = host_versions(settings, state)
+    sandbox.reattach(around.netlink, around.by_name, master, leases, not settings.icc, versions)
     network = BridgedNetwork(
         settings.interface,
         state.gateway.network if state.gateway else None,
@@ -155,7 +191,9 @@ def _ensure_parent(settings: BridgeSettings, around: host.Host) -> bool:
         _add_alone(name, around)
     else:
         _add_vlan(name, around)
-    around.netlink.execute(rtnetlink.set_alias(name, settings.owner), rtnetlink.set_up(name))
+    around.netlink.execute(rtnetlink.set_alias(name, settings.owner))
+    distrust.parent(name)
+    around.netlink.execute(rtnetlink.set_up(name))
     return True
 
 
@@ -164,7 +202,10 @@ def _add_alone(name: str, around: host.Host) -> None:
     if error is not None and error.errno in _NO_SUCH_KIND:
         # A pair of interfaces, one of which nobody uses, leads nowhere just as well.
         peer = "hk" + secrets.token_hex(5)
-        (error, _) = around.netlink.attempt([rtnetlink.add_veth(name, peer), rtnetlink.set_up(peer)])
+        (error,) = around.netlink.attempt([rtnetlink.add_veth(name, peer)])
+        if error is None:
+            distrust.port(peer)
+            around.netlink.execute(rtnetlink.set_up(peer))
     if error is not None:
         raise error
 

@@ -4,7 +4,7 @@ import errno
 import logging
 import socket
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from ipaddress import AddressValueError, IPv4Address, IPv4Interface, IPv4Network, IPv6Interface, IPv6Network
 from pathlib import Path
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from husk.config import AddressPool
 from husk.errors import InvalidParameter, SystemFault
 from husk.kernel import namespaces, rtnetlink, sysctl
 from husk.kernel.netlink import NetlinkSocket
-from husk.network import ipam
+from husk.network import distrust, ipam
 
 log = logging.getLogger(__name__)
 
@@ -55,6 +55,9 @@ class BridgeState(NamedTuple):
     gateway: IPv4Interface | None
     mtu: int
     gateway6: IPv6Interface | None = None
+    bridge_index: int = 0
+    # The MAC of a bridge of ours; "" for one of the administrator's, which may change.
+    mac: str = ""
 
 
 class Surroundings(NamedTuple):
@@ -150,6 +153,16 @@ class Host:
         uplinks = [route.index for route in self._routes if not route.destination.prefixlen]
         return min([_DEFAULT_MTU, *(self.links[index].mtu for index in uplinks if index in self.links)])
 
+    def uplinks_6(self) -> list[str]:
+        """The interfaces that must go on listening to routers when the host forwards packets, or it loses its own way.
+
+        Hardware, and others that a router was heard on. Not what leads to containers or machines inside this host:
+        they would become its routers.
+        """
+        heard = {route.index for route in self._routes if route.learned}
+        links = [link for link in self.links.values() if link.name != "lo"]
+        return [link.name for link in links if not link.kind or link.index in heard]
+
     def note(self, state: BridgeState, index: int) -> None:
         """A bridge has got these addresses: the next one must not get them too."""
         for gateway in (state.gateway, state.gateway6):
@@ -170,15 +183,15 @@ def ensure(plan: BridgePlan, host: Host) -> BridgeState:
     if plan.ipv6:
         require_ipv6()
     state = BridgeState(decide(plan, surroundings), plan.mtu or surroundings.mtu, decide_6(plan, surroundings))
-    index = _ensure_bridge(host.netlink, plan, surroundings, state)
+    index, mac = _ensure_bridge(host.netlink, plan, surroundings, state)
     host.note(state, index)
     if state.gateway is not None:
         # Lets a process of the host reach published ports through the loopback; the firewall guards the other way.
         sysctl.try_write(f"net/ipv4/conf/{plan.interface}/route_localnet", "1")
         _ensure_forwarding()
     if state.gateway6 is not None:
-        _ensure_forwarding_6()
-    return state
+        _ensure_forwarding_6(host)
+    return state._replace(bridge_index=index, mac=mac)
 
 
 def require_ipv6() -> None:
@@ -226,35 +239,47 @@ def parse_nameservers(lines: Iterable[str]) -> list[IPv4Address]:
     return servers
 
 
-def _ensure_bridge(netlink: NetlinkSocket, plan: BridgePlan, surroundings: Surroundings, state: BridgeState) -> int:
-    """Bring the bridge to this state, asking the kernel for no more than is missing; its index."""
+def _ensure_bridge(
+    netlink: NetlinkSocket, plan: BridgePlan, surroundings: Surroundings, state: BridgeState
+) -> tuple[int, str]:
+    """Bring the bridge to this state, asking the kernel for no more than is missing; its index, and its MAC if ours."""
     name, link = plan.interface, surroundings.bridge
     gateway = None if 4 in plan.bare else state.gateway
     gateway6 = None if 6 in plan.bare else state.gateway6
+    own6 = surroundings.own6
+    mac = link.mac if link is not None else _mac(plan, state)
+    ours = link is None or link.alias == plan.owner
     if link is None:
-        origin = state.gateway or state.gateway6
-        if origin is None:
-            raise InvalidParameter(f"the network of {name} has neither IPv4 nor IPv6")
-        # Where the bridge has no address, every one may be a container's, and so may the MAC that follows from it.
-        mac = ipam.mac_address(origin.ip, b"\x02\x43") if plan.bare else ipam.mac_address(origin.ip)
         netlink.execute(rtnetlink.add_bridge(name, mac), rtnetlink.set_alias(name, plan.owner))
     index = link.index if link is not None else socket.if_nametoindex(name)
+    if ours:
+        if distrust.listens(name):
+            own6 = ()
+        distrust.bridge(name, ipv6=gateway6 is not None)
+    elif state.gateway6 is not None:
+        # What else is on the administrator's own bridge, and whom the host believes there, is no matter of ours.
+        sysctl.try_write(f"net/ipv6/conf/{name}/disable_ipv6", "0" if gateway6 is not None else "1")
     messages = [rtnetlink.delete_address(index, own) for own in surroundings.own if own != gateway]
     if gateway is not None and gateway not in surroundings.own:
         messages.append(rtnetlink.add_address(index, gateway))
     if state.gateway6 is not None:
-        # A host may have IPv6 and keep new interfaces from it; where the bridge is to have no address it is kept, for
-        # the kernel would give it one of its own.
-        sysctl.try_write(f"net/ipv6/conf/{name}/disable_ipv6", "0" if gateway6 is not None else "1")
-        stale = [own for own in surroundings.own6 if own != gateway6 and not own.ip.is_link_local]
+        stale = [own for own in own6 if own != gateway6 and not own.ip.is_link_local]
         messages += [rtnetlink.delete_address(index, own) for own in stale]
-        if gateway6 is not None and gateway6 not in surroundings.own6:
+        if gateway6 is not None and gateway6 not in own6:
             messages.append(rtnetlink.add_address(index, gateway6))
     if link is None or not link.up:
         messages.append(rtnetlink.set_up(name))
     if messages:
         netlink.execute(*messages)
-    return index
+    return index, mac if ours else ""
+
+
+def _mac(plan: BridgePlan, state: BridgeState) -> str:
+    origin = state.gateway or state.gateway6
+    if origin is None:
+        raise InvalidParameter(f"the network of {plan.interface} has neither IPv4 nor IPv6")
+    # Where the bridge has no address, every one may be a container's, and so may the MAC that follows from it.
+    return ipam.mac_address(origin.ip, b"\x02\x43") if plan.bare else ipam.mac_address(origin.ip)
 
 
 def _ensure_forwarding() -> None:
@@ -263,13 +288,14 @@ def _ensure_forwarding() -> None:
         sysctl.write(_FORWARDING, "1")
 
 
-def _ensure_forwarding_6() -> None:
+def _ensure_forwarding_6(host: Host) -> None:
     if sysctl.read(_FORWARDING_6) == "1":
         return
-    # A host that forwards no longer listens to routers, and would lose its own default route: 2 means listen anyway.
-    for setting in _SETTINGS_6.glob("*/accept_ra"):
-        name = str(setting.relative_to("/proc/sys"))
-        if setting.parent.name not in ("all", "default", "lo") and sysctl.read(name) == "1":
-            sysctl.try_write(name, "2")
+    for name in host.uplinks_6():
+        setting = f"net/ipv6/conf/{name}/accept_ra"
+        with suppress(OSError):
+            if sysctl.read(setting) == "1":
+                log.info("interface %s goes on listening to IPv6 routers (%s = 2)", name, setting)
+                sysctl.write(setting, "2")
     log.info("enabling IPv6 forwarding on this host (%s)", _FORWARDING_6)
     sysctl.write(_FORWARDING_6, "1")

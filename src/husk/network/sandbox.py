@@ -19,10 +19,12 @@ import msgspec
 from husk.errors import SystemFault
 from husk.kernel import namespaces, rtnetlink, sysctl
 from husk.kernel.netlink import Message, NetlinkSocket
+from husk.network import distrust
 from husk.network.ipam import mac_address
 
-_VETH_PREFIX = "veth"
+PORT_PREFIX = "veth"
 _FIRST_NAME = "eth0"
+_LONGEST_NAME = 15
 
 
 class Lease(msgspec.Struct, frozen=True):
@@ -87,22 +89,29 @@ class Wiring(NamedTuple):
     sysctls: tuple[tuple[str, str], ...] = ()
     # Addresses of the link besides those of the network.
     link_local: tuple[IPv4Interface | IPv6Interface, ...] = ()
+    # How the names of the host's ends begin.
+    port_prefix: str = PORT_PREFIX
+    # The versions of IP in which the host itself is on the bridge, and with which MAC; "" if that may change.
+    host_versions: frozenset[int] = frozenset()
+    host_mac: str = ""
 
 
 def build(directory: Path, wiring: Wiring) -> Lease:
     """Make a sandbox that is ready for a container's first process. On failure nothing is left."""
-    name = secrets.token_hex(5)
-    lease = _lease(directory / name, wiring, wiring.name or _FIRST_NAME, name)
+    lease = _lease(directory / secrets.token_hex(5), wiring, wiring.name or _FIRST_NAME)
     # By name each time: somebody may have deleted the bridge and made it anew.
     master = socket.if_nametoindex(wiring.bridge)
-    with NetlinkSocket() as host:
+    with NetlinkSocket() as host, namespaces.home() as home:
 
         def connect(namespace: int) -> None:
             _plug_in(host, namespace, lease, wiring, master)
+            # Before the other end is up: the one that comes second sends at once, the first when the kernel finds time.
+            namespaces.visit(home, namespace, lambda: _open_port(host, lease, wiring, master))
             _allow_unprivileged()
             with NetlinkSocket() as inside:
                 inside.execute(rtnetlink.set_up("lo"))
             _configure(lease, wiring, default_route=True)
+            _settle(host, lease, wiring)
 
         namespaces.create(Path(lease.sandbox_path), connect)
     return lease
@@ -124,17 +133,19 @@ def build_empty(directory: Path) -> str:
 def attach(sandbox_path: str, wiring: Wiring) -> Lease:
     """Give a sandbox one more endpoint, without touching its default route. On failure nothing is left."""
     path = Path(sandbox_path)
-    name = secrets.token_hex(5)
     master = socket.if_nametoindex(wiring.bridge)
-    with NetlinkSocket() as host, path.open("rb") as namespace:
+    with NetlinkSocket() as host, namespaces.home() as home, path.open("rb") as sandbox:
+        namespace = sandbox.fileno()
 
         def connect() -> Lease:
             present = {link for _, link in socket.if_nameindex()}
             free = next(f"eth{number}" for number in range(1 << 16) if f"eth{number}" not in present)
-            lease = _lease(path, wiring, wiring.name or free, name)
-            _plug_in(host, namespace.fileno(), lease, wiring, master)
+            lease = _lease(path, wiring, wiring.name or free)
+            _plug_in(host, namespace, lease, wiring, master)
             try:
+                namespaces.visit(home, namespace, lambda: _open_port(host, lease, wiring, master))
                 _configure(lease, wiring, default_route=False)
+                _settle(host, lease, wiring)
             except OSError:
                 with NetlinkSocket() as own:
                     _delete_links(own, [lease.interface])
@@ -157,13 +168,13 @@ def set_default_route(sandbox_path: str, way: Way, way6: Way = NOWHERE) -> None:
 
 
 def _route(inside: NetlinkSocket, version: int, to: Way) -> OSError | None:
+    try:
+        index = socket.if_nametoindex(to.interface) if to.interface else 0
+    except OSError as error:
+        return error
     if to.gateway:
-        return inside.attempt([rtnetlink.replace_default_route(ip_address(to.gateway))])[0]
-    if to.interface:
-        try:
-            index = socket.if_nametoindex(to.interface)
-        except OSError as error:
-            return error
+        return inside.attempt([rtnetlink.replace_default_route(ip_address(to.gateway), index)])[0]
+    if index:
         return inside.attempt([rtnetlink.direct_default_route(version, index, replace=True)])[0]
     (refused,) = inside.attempt([rtnetlink.delete_default_route(version)])
     # There was none; or the kernel has no IPv6.
@@ -171,10 +182,10 @@ def _route(inside: NetlinkSocket, version: int, to: Way) -> OSError | None:
     return None if harmless else refused
 
 
-def _lease(path: Path, wiring: Wiring, inside: str, name: str) -> Lease:
+def _lease(path: Path, wiring: Wiring, inside: str) -> Lease:
     return Lease(
         sandbox_path=str(path),
-        host_interface=_VETH_PREFIX + name,
+        host_interface=wiring.port_prefix + secrets.token_hex(8)[: _LONGEST_NAME - len(wiring.port_prefix)],
         ip_address=str(wiring.address.ip) if wiring.address else "",
         prefix_len=wiring.address.network.prefixlen if wiring.address else 0,
         gateway=str(wiring.gateway or ""),
@@ -199,7 +210,7 @@ def _plug_in(host: NetlinkSocket, namespace: int, lease: Lease, wiring: Wiring, 
     if wiring.upper is not None:
         host.execute(upper_link(wiring.upper, lease.interface, master, lease.mac_address, namespace, wiring.mtu))
         return
-    messages = [
+    host.execute(
         rtnetlink.add_veth(
             lease.host_interface,
             lease.interface,
@@ -207,11 +218,40 @@ def _plug_in(host: NetlinkSocket, namespace: int, lease: Lease, wiring: Wiring, 
             peer_namespace=namespace,
             master=master,
             mtu=wiring.mtu,
-        ),
-        _port(lease.host_interface, wiring.isolated),
-        rtnetlink.set_up(lease.host_interface),
+        )
+    )
+
+
+def _open_port(host: NetlinkSocket, lease: Lease, wiring: Wiring, master: int) -> None:
+    """Outside: from now on packets go in and out."""
+    if wiring.upper is None:
+        known = _host_knows(lease, wiring.host_versions)
+        host.execute(*_port(lease, master, wiring.isolated, known))
+
+
+def _settle(host: NetlinkSocket, lease: Lease, wiring: Wiring) -> None:
+    """Both ends are up: the first packet arrives."""
+    if wiring.upper is None:
+        # With its first port a bridge comes up itself.
+        host.execute(rtnetlink.settle_link(lease.host_interface), rtnetlink.settle_link(wiring.bridge))
+
+
+def _host_knows(lease: Lease, versions: Collection[int]) -> list[IPv4Address | IPv6Address]:
+    """The addresses of an endpoint at which the host speaks to it."""
+    found = [ip_address(text) for text in (lease.ip_address, lease.ip6_address) if text]
+    return [address for address in found if address.version in versions]
+
+
+def _port(lease: Lease, master: int, isolated: bool, known: Iterable[IPv4Address | IPv6Address]) -> list[Message]:
+    name = lease.host_interface
+    distrust.port(name)
+    return [
+        # A container may ask for its own published port: where the kernel shows bridged packets to the firewall, they
+        # go back through the port they came from.
+        rtnetlink.set_port(name, hairpin=not isolated, isolated=isolated),
+        *distrust.facts(master, socket.if_nametoindex(name), lease.mac_address, known),
+        rtnetlink.set_up(name),
     ]
-    host.execute(*messages)
 
 
 def upper_link(
@@ -220,12 +260,6 @@ def upper_link(
     if upper.kind == "macvlan":
         return rtnetlink.add_macvlan(name, parent, mode=upper.mode, mac=mac, namespace=namespace, mtu=mtu)
     return rtnetlink.add_ipvlan(name, parent, mode=upper.mode, flags=upper.flags, namespace=namespace, mtu=mtu)
-
-
-def _port(name: str, isolated: bool) -> Message:
-    # A container may ask for its own published port: where the kernel shows bridged packets to the firewall, they go
-    # back through the port they came from.
-    return rtnetlink.set_port(name, hairpin=not isolated, isolated=isolated)
 
 
 def _configure(lease: Lease, wiring: Wiring, default_route: bool) -> None:
@@ -246,7 +280,11 @@ def _configure(lease: Lease, wiring: Wiring, default_route: bool) -> None:
         messages += [rtnetlink.direct_default_route(address.version, index) for address in addresses]
     elif default_route:
         gateways = [gateway for gateway in (wiring.gateway, wiring.gateway6) if gateway is not None]
-        messages += [rtnetlink.add_default_route(gateway) for gateway in gateways]
+        messages += [rtnetlink.add_default_route(gateway, index) for gateway in gateways]
+    if wiring.host_mac:
+        # Nobody else on the network can say that it is the gateway.
+        gateways = [gateway for gateway in (wiring.gateway, wiring.gateway6) if gateway is not None]
+        messages += [rtnetlink.add_neighbour(index, gateway, wiring.host_mac) for gateway in gateways]
     with NetlinkSocket() as inside:
         inside.execute(*messages)
     for setting, value in wiring.sysctls:
@@ -276,10 +314,16 @@ def connected(lease: Lease) -> bool:
         return False
 
 
-def disconnect(leases: Iterable[Lease]) -> None:
-    """Remove the veth pairs now, even if a process keeps the namespace alive."""
+def cut_off(bridge: str, known: Iterable[Lease], connected: Iterable[Lease]) -> None:
+    """Let the host forget endpoints, and remove the veth pairs now, even if a process keeps the namespace alive.
+
+    Nothing happens for those that are gone.
+    """
     with NetlinkSocket() as host:
-        _delete_links(host, [lease.host_interface for lease in leases])
+        _delete_links(host, [lease.host_interface for lease in connected])
+        with suppress(OSError):  # the bridge may be gone, and what it knew with it
+            master = socket.if_nametoindex(bridge)
+            distrust.forget(host, master, [address for lease in known for address in _host_knows(lease, (4, 6))])
 
 
 def unplug(lease: Lease) -> None:
@@ -308,24 +352,31 @@ def sweep_ports(host: NetlinkSocket, links: Iterable[rtnetlink.Link], master: in
     stale = [
         link.name
         for link in links
-        if link.master == master
-        and link.kind == "veth"
-        and link.name.startswith(_VETH_PREFIX)
-        and link.name not in kept
+        if link.master == master and link.kind == "veth" and link.name.startswith(PORT_PREFIX) and link.name not in kept
     ]
     _delete_links(host, stale)
 
 
 def reattach(
-    host: NetlinkSocket, links: Mapping[str, rtnetlink.Link], master: int, leases: Iterable[Lease], isolated: bool
+    host: NetlinkSocket,
+    links: Mapping[str, rtnetlink.Link],
+    master: int,
+    leases: Iterable[Lease],
+    isolated: bool,
+    versions: Collection[int],
 ) -> None:
     """Make the leases' interfaces ports of the bridge again, in case it was deleted and made anew."""
     for lease in leases:
-        link = links.get(lease.host_interface)
-        if link is not None and (link.master != master or not link.up):
-            host.execute(
-                rtnetlink.set_master(link.name, master), _port(link.name, isolated), rtnetlink.set_up(link.name)
-            )
+        if (link := links.get(lease.host_interface)) is None:
+            continue
+        if link.master != master:
+            host.execute(rtnetlink.set_master(link.name, master))
+        host.execute(*_port(lease, master, isolated, _host_knows(lease, versions)))
+
+
+def forget_others(host: NetlinkSocket, master: int, leases: Iterable[Lease]) -> None:
+    """After a crash: only these endpoints are still somebody's."""
+    distrust.forget_others(host, master, [address for lease in leases for address in _host_knows(lease, (4, 6))])
 
 
 def _delete_links(host: NetlinkSocket, names: list[str]) -> None:

@@ -12,9 +12,10 @@ from husk.kernel import namespaces, rtnetlink, sysctl
 from husk.kernel.netlink import NetlinkSocket
 from husk.kernel.nftables import Nftables
 from husk.network import sandbox
-from husk.network.bridge import BridgeDriver, Wish
+from husk.network.bridge import BridgeDriver
 from husk.network.firewall import Firewall
 from husk.network.ground import BridgeSettings, Opening
+from husk.network.wish import Wish
 from tests.support.bridges import (
     HOST_OUTSIDE,
     OUTSIDE,

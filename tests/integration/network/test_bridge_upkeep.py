@@ -11,8 +11,8 @@ from husk.errors import Forbidden, SystemFault, Unavailable
 from husk.kernel import rtnetlink, sysctl
 from husk.kernel.netlink import NetlinkSocket
 from husk.kernel.nftables import Nftables
-from husk.network.bridge import Wish
 from husk.network.sandbox import Lease
+from husk.network.wish import Wish
 from tests.support.bridges import (
     OUTSIDE,
     TABLE,

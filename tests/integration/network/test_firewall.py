@@ -7,8 +7,9 @@ import pytest
 
 from husk.kernel import nfelements
 from husk.kernel.nfelements import Element
-from husk.network.firewall import BridgedNetwork, Firewall
+from husk.network.firewall import Firewall
 from husk.network.ports import PublishedPort
+from husk.network.rules import BridgedNetwork
 
 TABLE = "husk-test"
 NETWORK = BridgedNetwork("br0", IPv4Network("10.0.0.0/24"), subnet6=IPv6Network("fd00::/64"))

@@ -1,8 +1,8 @@
 """Keys of elements are laid out as the kernel's registers are: each part begins at a multiple of four bytes."""
 
 from husk.kernel import nfelements
-from husk.network.firewall import elements_of
 from husk.network.ports import PublishedPort
+from husk.network.rules import elements_of
 
 
 def test_parts_are_padded():

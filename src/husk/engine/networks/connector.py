@@ -39,10 +39,10 @@ from husk.engine.networks.requests import (
 )
 from husk.errors import Conflict, Forbidden, HuskError, InvalidParameter, NotFound, SystemFault
 from husk.network import sandbox
-from husk.network.bridge import Wish
 from husk.network.firewall import Firewall
 from husk.network.ports import Ports, PortTaken, PortWish, PublishedPort, Target, retargeted
 from husk.network.sandbox import NOWHERE, Lease, Way
+from husk.network.wish import Wish
 
 log = logging.getLogger(__name__)
 

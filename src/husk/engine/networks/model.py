@@ -4,8 +4,8 @@ import ipaddress
 
 from msgspec import Struct, field
 
-from husk.network.firewall import GatewayMode, GatewayModes
 from husk.network.ipam import edges
+from husk.network.rules import GatewayMode, GatewayModes
 
 BUILTIN = ("bridge", "host", "none")
 

@@ -22,8 +22,8 @@ from husk.engine.networks.model import (
     NetworkRequest,
 )
 from husk.errors import Conflict, Forbidden, InvalidParameter, NotFound, NotImplementedYet
-from husk.network.firewall import validate_interface
 from husk.network.ground import BridgeSettings
+from husk.network.rules import validate_interface
 from husk.network.sandbox import Upper
 
 _NAME_IN_SWARM = re.compile(r"[a-zA-Z0-9](?:[-_]*[a-zA-Z0-9]+)*", re.ASCII)

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from husk.errors import InvalidParameter
-from husk.network.firewall import (
+from husk.network.ports import PublishedPort
+from husk.network.rules import (
     BridgedNetwork,
     GatewayModes,
     port_elements,
@@ -15,7 +16,6 @@ from husk.network.firewall import (
     validate_interface,
     validate_table,
 )
-from husk.network.ports import PublishedPort
 
 NETWORK = BridgedNetwork("hk-1a2b3c-0", IPv4Network("172.17.0.0/16"))
 

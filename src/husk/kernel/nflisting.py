@@ -1,0 +1,81 @@
+"""What does an nftables table hold? As the kernel has it: no text that a library writes in its own way."""
+
+import socket
+import struct
+from typing import NamedTuple
+
+from husk.kernel.netlink import Message, NetlinkSocket, attributes, repeated, text
+
+_NETFILTER = 12
+_NFTABLES = 10 << 8
+_GET_CHAIN, _GET_RULE, _GET_ELEMENTS = _NFTABLES | 4, _NFTABLES | 7, _NFTABLES | 13
+_CHAIN_TABLE, _CHAIN_NAME, _CHAIN_HOOK, _CHAIN_POLICY, _CHAIN_TYPE = 1, 3, 4, 5, 7
+_RULE_TABLE, _RULE_CHAIN, _RULE_EXPRESSIONS = 1, 2, 4
+_LIST_TABLE, _LIST_SET, _LIST_ELEMENTS = 1, 2, 3
+_ELEMENT_KEY, _ELEMENT_DATA, _ELEMENT_FLAGS = 1, 2, 3
+_DATA_VALUE = 1
+_INTERVAL_END = 1
+_FAMILIES = {"ip": socket.AF_INET, "ip6": socket.AF_INET6, "bridge": socket.AF_BRIDGE}
+_HEADER = struct.Struct("!BBH")
+
+
+class Rule(NamedTuple):
+    """A rule by its place and its expressions; two are equal when they do the same."""
+
+    chain: str
+    expressions: bytes
+
+
+class Shape(NamedTuple):
+    """The chains of a table, where they are hooked, and their rules in order."""
+
+    chains: frozenset[tuple[str, bytes, bytes, bytes]]
+    rules: tuple[Rule, ...]
+
+
+def shape(family: str, table: str) -> Shape:
+    """Without chains and rules if there is no such table. Blocks: call from a thread. Raises OSError."""
+    name = table.encode()
+    chains, rules = set(), []
+    with NetlinkSocket(_NETFILTER) as netlink:
+        for found in _dump(netlink, Message(_GET_CHAIN, 0, _head(family), "list chains")):
+            if _word(found, _CHAIN_TABLE) == name:
+                hook, policy, kind = (found.get(one, b"") for one in (_CHAIN_HOOK, _CHAIN_POLICY, _CHAIN_TYPE))
+                chains.add((_word(found, _CHAIN_NAME).decode(), hook, policy, kind))
+        request = _head(family) + text(_RULE_TABLE, table)
+        for found in _dump(netlink, Message(_GET_RULE, 0, request, "list rules")):
+            if _word(found, _RULE_TABLE) == name:
+                rules.append(Rule(_word(found, _RULE_CHAIN).decode(), found.get(_RULE_EXPRESSIONS, b"")))
+    return Shape(frozenset(chains), tuple(rules))
+
+
+def elements(family: str, table: str, where: str) -> set[tuple[bytes, bytes]]:
+    """(key, data) of the elements of a set or map, of intervals their beginnings. Blocks.
+
+    Raises OSError if it is not there.
+    """
+    request = _head(family) + text(_LIST_TABLE, table) + text(_LIST_SET, where)
+    found = set()
+    with NetlinkSocket(_NETFILTER) as netlink:
+        for part in _dump(netlink, Message(_GET_ELEMENTS, 0, request, f"list elements of {table} {where}")):
+            for _, element in repeated(part.get(_LIST_ELEMENTS, b"")):
+                held = attributes(element)
+                if not int.from_bytes(held.get(_ELEMENT_FLAGS, b"")) & _INTERVAL_END:
+                    found.add((_value(held, _ELEMENT_KEY), _value(held, _ELEMENT_DATA)))
+    return found
+
+
+def _head(family: str) -> bytes:
+    return _HEADER.pack(_FAMILIES[family], 0, 0)
+
+
+def _dump(netlink: NetlinkSocket, message: Message) -> list[dict[int, bytes]]:
+    return [attributes(payload[_HEADER.size :]) for payload in netlink.dump(message)]
+
+
+def _word(found: dict[int, bytes], kind: int) -> bytes:
+    return found.get(kind, b"").rstrip(b"\0")
+
+
+def _value(held: dict[int, bytes], kind: int) -> bytes:
+    return attributes(held.get(kind, b"")).get(_DATA_VALUE, b"")

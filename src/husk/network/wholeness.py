@@ -1,0 +1,35 @@
+"""Are tables of rules still as they were written? What the kernel has now is compared with what it had then."""
+
+from collections import Counter
+from collections.abc import Mapping
+
+from husk.kernel import nflisting
+from husk.kernel.nflisting import Shape
+
+
+def look(table: str, commands: str) -> dict[str, Shape]:
+    """The table's shape for each kind of packets, directly after it was written by these commands.
+
+    Where somebody has removed something before we looked, there is none: that is not how it should be. Blocks.
+    """
+    found = {}
+    for family, wanted in rules(table, commands).items():
+        seen = nflisting.shape(family, table)
+        if Counter(rule.chain for rule in seen.rules) == wanted:
+            found[family] = seen
+    return found
+
+
+def same(shapes: Mapping[str, Shape], family: str, table: str) -> bool:
+    """Whether all chains and rules are there, and no others. Blocks. Raises OSError."""
+    return family in shapes and nflisting.shape(family, table) == shapes[family]
+
+
+def rules(table: str, commands: str) -> dict[str, Counter[str]]:
+    """How many rules these commands write, by family and chain. Pure."""
+    found: dict[str, Counter[str]] = {}
+    for line in commands.splitlines():
+        words = line.split(maxsplit=5)
+        if words[:2] == ["add", "rule"] and words[3] == table:
+            found.setdefault(words[2], Counter())[words[4]] += 1
+    return found
