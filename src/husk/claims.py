@@ -8,7 +8,7 @@ a pid that another program has got since, stops nobody.
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from husk.config import Config
@@ -64,8 +64,9 @@ def _lock(path: Path, what: str, flag: str) -> Iterator[None]:
             raise Conflict(
                 f"the {what} is in use by another daemon (pid {holder}): stop that one, or choose another with {flag}"
             ) from None
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        with suppress(OSError):  # the lock is what counts; a full disk has no room for what people read
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
         yield
     finally:
         os.close(descriptor)

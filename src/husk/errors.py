@@ -4,6 +4,9 @@ Every layer raises these; one middleware of the HTTP edge turns them into a stat
 that is not one of these is an internal fault: the client gets a 500, the log gets the traceback.
 """
 
+import errno
+import os
+
 
 class HuskError(Exception):
     """Base of everything that is reported to the client in its own words."""
@@ -51,3 +54,11 @@ class SystemFault(HuskError):
 
 class DiskFault(SystemFault):
     """The disk does not take what is to be written: it is full, or broken."""
+
+
+def full_disk(error: BaseException) -> DiskFault | None:
+    """What to tell of an error of the system's that means there is no room; None for all others."""
+    if not isinstance(error, OSError) or error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        return None
+    where = f"write {error.filename}: " if error.filename else ""
+    return DiskFault(f"{where}{os.strerror(error.errno).lower()}")

@@ -41,14 +41,17 @@ class Daemon(Client):
         environment: Mapping[str, str] | None = None,
         choose_subnet: bool = False,
         program: Path | None = None,
+        data_root: Path | None = None,
+        exec_root: Path | None = None,
     ) -> None:
         """`choose_subnet` lets it choose its subnet itself, as a daemon without `--bip` does. `program` is an installed
-        `husk` to run; without it this tree's daemon runs, whatever is installed here."""
+        `husk` to run; without it this tree's daemon runs, whatever is installed here. Roots of its own are removed by
+        the caller."""
         super().__init__(Path(tempfile.mkdtemp(prefix="hk-", dir="/tmp")))
         self.config = Config(
             hosts=(self.host,),
-            data_root=self.directory / "data",
-            exec_root=self.directory / "run",
+            data_root=data_root or self.directory / "data",
+            exec_root=exec_root or self.directory / "run",
             bip="" if choose_subnet else unused_subnet(),
         )
         self.arguments = arguments

@@ -38,7 +38,7 @@ from husk.api.routes import (
 )
 from husk.api.streams import Connection, Unanswered, held_body
 from husk.api.versioning import split_version
-from husk.errors import HuskError, InvalidParameter, SystemFault
+from husk.errors import HuskError, InvalidParameter, SystemFault, full_disk
 from husk.tasks import Tasks
 
 if TYPE_CHECKING:
@@ -135,9 +135,15 @@ class Edge:
         except Exception as error:
             if isinstance(error, ConnectionError) and _gone(call.request):
                 return Unanswered()  # the client went away in the middle of an answer
-            log.exception("%s %s failed", route.method, call.request.path)
+            full = full_disk(error)
+            if full is None:
+                log.exception("%s %s failed", route.method, call.request.path)
+            else:
+                log.warning("%s %s failed: %s", route.method, call.request.path, full.message)
             if _begun(call.request):
                 return Unanswered()
+            if full is not None:
+                return self._failed(error_response(full))
             return self._failed(failure(500, f"internal error: {type(error).__name__}: {error}"))
 
     def _failed(self, response: web.Response) -> web.Response:

@@ -7,7 +7,7 @@ async with Engine.open(config) as engine:
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Coroutine, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from husk import __version__
@@ -150,7 +150,7 @@ async def _open(config: Config, stack: AsyncExitStack, open_files: int) -> Engin
         raise InvalidParameter(f"failed to set log opts: {error.message}") from None
     tasks = Tasks()
     events = Events()
-    state = await asyncio.to_thread(StateStore.open, config.data_root / "state.db")
+    state = await asyncio.to_thread(StateStore.open, config.data_root / "state.db", config.exec_root / "state.owed")
     stack.callback(state.close)
     runtimes = await find_runtimes(config)
     stack.callback(runtimes.close)
@@ -166,7 +166,7 @@ async def _open(config: Config, stack: AsyncExitStack, open_files: int) -> Engin
     await stack.enter_async_context(registry)
     index = Index(state, tasks)
     places = Places(config)
-    await asyncio.to_thread(places.make_mount_points_layer)
+    await _as_far_as_possible(asyncio.to_thread(places.make_mount_points_layer), "mount points of containers")
 
     def records() -> Iterator[Container]:
         return (instance.record for instance in index)
@@ -218,10 +218,10 @@ async def _open(config: Config, stack: AsyncExitStack, open_files: int) -> Engin
     await restorer.restore()
     forwarder.resume(index)
     await volumes.restored()
-    await image_store.collect()
-    await pusher.collect()
-    if not len(images) and await make_busybox(image_store):
-        log.info("made the image busybox:latest from this host's busybox")
+    await _as_far_as_possible(image_store.collect(), "what is left of images")
+    await _as_far_as_possible(pusher.collect(), "what is left of pushes")
+    if not len(images):
+        await _as_far_as_possible(make_busybox(image_store), "the image busybox:latest")
     containers = Containers(
         index=index,
         lifecycle=lifecycle,
@@ -236,7 +236,7 @@ async def _open(config: Config, stack: AsyncExitStack, open_files: int) -> Engin
         host=host,
         log_default=LogConfig(type=config.log_driver, config=dict(config.log_opts)),
     )
-    system = System(config, host, _named(runtimes))
+    system = System(config, host, _named(runtimes), lambda: state.trouble)
     return Engine(
         config=config,
         events=events,
@@ -308,6 +308,14 @@ async def _open_services(
     reconciler.start()
     await services.open()
     return services
+
+
+async def _as_far_as_possible(work: Coroutine[object, object, object], what: str) -> None:
+    """What cannot be done, on a full disk for example, keeps the daemon from nothing else."""
+    try:
+        await work
+    except (HuskError, OSError) as error:
+        log.error("%s: %s", what, error)
 
 
 async def _leave_host(config: Config, networks: Networks, index: Index) -> None:

@@ -6,7 +6,7 @@ import os
 import platform
 import re
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,7 +73,15 @@ class Component:
 class System:
     """Answers questions about the daemon as a whole. `runtimes` are those that containers may name."""
 
-    def __init__(self, config: Config, host: Host, runtimes: Mapping[str, RuntimeConfig]) -> None:
+    def __init__(
+        self,
+        config: Config,
+        host: Host,
+        runtimes: Mapping[str, RuntimeConfig],
+        trouble: Callable[[], str] = lambda: "",
+    ) -> None:
+        """`trouble` is what keeps changes from being written at present, if anything does."""
+        self._trouble = trouble
         self._host = host
         self._facts = _gather(config, host, runtimes)
         self._components: tuple[Component, ...] | None = None
@@ -88,6 +96,11 @@ class System:
 
     def info(self) -> HostFacts:
         return self._facts
+
+    def warnings(self) -> list[str]:
+        """What is wrong at this moment."""
+        trouble = self._trouble()
+        return [f"WARNING: {trouble}: changes are refused until there is room; removing works"] if trouble else []
 
     async def components(self) -> tuple[Component, ...]:
         """The programs beside the engine, asked once for their versions."""

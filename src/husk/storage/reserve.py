@@ -5,12 +5,14 @@ the disk has room for many of its kind.
 """
 
 import contextlib
+import errno
 import os
 from pathlib import Path
 
 SIZE = 1 << 20
-# It is no reserve that takes the last room from everybody else.
-_TIMES = 8
+# It is made when there is room for this many of its kind: a reserve must not take the last room from everybody else.
+_TIMES = 4
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class Reserve:
@@ -27,27 +29,28 @@ class Reserve:
         return True
 
     def keep(self) -> bool:
-        """Make it, where it is missing and the disk has room for it; is it there now?"""
+        """Make it, where it is missing and the disk has room for it. False when the disk is as good as full."""
         if self._path.exists():
             return True
         try:
             if free(self._path.parent) < self._size * _TIMES:
                 return False
             descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        except OSError:
-            return False
+        except OSError as error:
+            return error.errno not in _FULL
         try:
             os.posix_fallocate(descriptor, 0, self._size)
-        except OSError:
+        except OSError as error:
+            # Where no room can be kept, one has to do without.
             with contextlib.suppress(OSError):
                 self._path.unlink()
-            return False
+            return error.errno not in _FULL
         finally:
             os.close(descriptor)
         return True
 
 
 def free(directory: Path) -> int:
-    """The bytes that root may still write there."""
+    """The bytes that may be written there, without what the file system keeps for root and for itself."""
     found = os.statvfs(directory)
-    return found.f_bfree * found.f_frsize
+    return found.f_bavail * found.f_frsize

@@ -4,9 +4,9 @@ A commit is one transaction and is written when `commit` returns, so that what t
 WAL with `synchronous=NORMAL`: a crash of the process loses nothing; a power cut may lose the last moments, never
 consistency.
 
-On a full disk a commit fails with a DiskFault and changes nothing, with two exceptions. One that only deletes uses
-room that is kept for it. And what has happened already, such as the end of a process, is not asked whether there is
-room for it: `settle` writes it as soon as there is, and every later commit takes it along.
+On a full disk a commit fails with a DiskFault and changes nothing, unless it only deletes. Those, and what has happened
+already, such as the end of a process, use room that is kept for them (`reserve`). Where that is not enough either they
+are not refused but owed: noted elsewhere (`debts`), seen by every reader, and written as soon as there is room.
 """
 
 import asyncio
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 from husk.errors import DiskFault, SystemFault
+from husk.storage.debts import Debts
 from husk.storage.reserve import Reserve, free
 
 log = logging.getLogger(__name__)
@@ -69,20 +70,24 @@ def read_documents(path: Path) -> dict[str, dict[str, bytes]]:
 class StateStore:
     """All access goes through one thread: SQLite never blocks the event loop and never sees two writers."""
 
-    def __init__(self, path: Path, connection: sqlite3.Connection, reserve: Reserve) -> None:
+    def __init__(self, path: Path, connection: sqlite3.Connection, reserve: Reserve, debts: Debts) -> None:
         self._path = path
         self._connection = connection
         self._reserve = reserve
+        self._debts = debts
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="state")
-        # Touched by that thread alone: what has happened and is not written yet.
-        self._owed: dict[tuple[str, str], Change] = {}
+        # Changed by that thread alone: what has happened and is not written yet.
+        self._owed = _by_key(tuple(Change(*change) for change in debts.read()))
         self._trouble = ""
         self._retry: asyncio.TimerHandle | None = None
         self._closed = False
 
     @classmethod
-    def open(cls, path: Path) -> Self:
-        """On a full disk too: reading needs little room, and none where there is none."""
+    def open(cls, path: Path, debts: Path | None = None) -> Self:
+        """On a full disk too: reading needs little room, and none where there is none.
+
+        `debts` is where to note what cannot be written, on another disk if possible.
+        """
         path.parent.mkdir(parents=True, exist_ok=True)
         # Containers' environments are in there; SQLite gives its other files the mode of this one.
         path.touch(mode=0o600)
@@ -96,9 +101,12 @@ class StateStore:
             except sqlite3.OperationalError:
                 # Without the file that other processes would look at beside us, which needs room of its own.
                 connection = _connect(path, "PRAGMA locking_mode=EXCLUSIVE")
-            log.error("%s: what can be read is read, changes wait for room", _reason(path, error))
-        store = cls(path, connection, reserve)
-        reserve.keep()
+            log.error("%s", _reason(path, error))
+        store = cls(path, connection, reserve, Debts(debts, path))
+        if not reserve.keep():
+            store._in_trouble(f"write {path}: no space left on device")
+        if store._owed:
+            store._write_or_owe(())
         return store
 
     @property
@@ -108,11 +116,23 @@ class StateStore:
 
     def load(self, kind: str) -> dict[str, bytes]:
         """All documents of a kind; for the start of the daemon, before it serves."""
-        rows = self._connection.execute("SELECT key, body FROM document WHERE kind = ?", (kind,))
-        return dict(rows.fetchall())
+        found: dict[str, bytes] = dict(
+            self._connection.execute("SELECT key, body FROM document WHERE kind = ?", (kind,)).fetchall()
+        )
+        for change in self._owed.values():
+            if change.kind == kind:
+                found.pop(change.key, None)
+                found |= {} if change.body is None else {change.key: change.body}
+        return found
 
     async def commit(self, *changes: Change) -> None:
-        """Write all changes or none; they are on disk when this returns, even if the caller is cancelled meanwhile."""
+        """Write all changes or none; they are on disk when this returns, even if the caller is cancelled meanwhile.
+
+        DiskFault when the disk does not take them. What only deletes is never refused, see `settle`.
+        """
+        if all(change.body is None for change in changes):
+            await self.settle(*changes)
+            return
         work = asyncio.get_running_loop().run_in_executor(self._thread, self._write, changes)
         await asyncio.shield(work)
 
@@ -132,7 +152,7 @@ class StateStore:
             self._thread.submit(self._write_or_owe, ())
         self._thread.shutdown()
         if self._owed:
-            log.error("%s: %d changes were never written: %s", self._path, len(self._owed), self._trouble)
+            log.error("%s: %d changes are still to be written: %s", self._path, len(self._owed), self._trouble)
         self._connection.close()
 
     def _try_later(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -147,19 +167,21 @@ class StateStore:
     # --- in the thread
 
     def _write_or_owe(self, changes: tuple[Change, ...]) -> None:
+        if not changes and not self._owed:
+            return
         wanted = {**self._owed, **_by_key(changes)}
         try:
             self._write_with_reserve(tuple(wanted.values()))
         except DiskFault:
-            self._owed = wanted
+            if changes:
+                self._owed = wanted
+                self._debts.write(list(wanted.values()))
 
     def _write(self, changes: tuple[Change, ...]) -> None:
-        only_deletes = all(change.body is None for change in changes)
-        everything = tuple({**self._owed, **_by_key(changes)}.values())
-        if only_deletes:
-            self._write_with_reserve(everything)
-        else:
-            self._write_all(everything)
+        if not self._reserve.keep():
+            # The little room that is left is for what must be possible.
+            raise self._in_trouble(f"write {self._path}: no space left on device")
+        self._write_all(tuple({**self._owed, **_by_key(changes)}.values()))
 
     def _write_with_reserve(self, changes: tuple[Change, ...]) -> None:
         try:
@@ -183,16 +205,19 @@ class StateStore:
         except (sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.DataError):
             raise
         except sqlite3.DatabaseError as error:
-            reason = _reason(self._path, error)
-            if not self._trouble:
-                log.error("%s", reason)
-            self._trouble = reason
-            raise DiskFault(reason) from error
-        self._owed = {}
-        if self._trouble:
+            raise self._in_trouble(_reason(self._path, error)) from error
+        if self._owed:
+            self._owed = {}
+            self._debts.write([])
+        if self._reserve.keep() and self._trouble:
             log.warning("%s can be written again", self._path)
             self._trouble = ""
-        self._reserve.keep()
+
+    def _in_trouble(self, reason: str) -> DiskFault:
+        if not self._trouble:
+            log.error("%s: until there is room again, containers can end and things be removed, nothing more", reason)
+        self._trouble = reason
+        return DiskFault(reason)
 
     def _transact(self, changes: tuple[Change, ...]) -> None:
         connection = self._connection

@@ -72,7 +72,7 @@ def make_room(store: StateStore) -> None:
 
 
 async def test_what_has_happened_is_written_when_there_is_room(
-    store: StateStore, monkeypatch: pytest.MonkeyPatch
+    store: StateStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(state, "RETRY", 0.01)
     make_full(store)
@@ -80,12 +80,13 @@ async def test_what_has_happened_is_written_when_there_is_room(
     await store.settle(Change("k", "a", large))
     await store.settle(Change("k", "b", large))
     await store.settle(Change("k", "b", large + b"!"))
-    assert store.load("k") == {}
+    assert reopened(tmp_path) == {}
+    assert store.load("k") == {"a": large, "b": large + b"!"}
     make_room(store)
     async with asyncio.timeout(20):
-        while not store.load("k"):
+        while not reopened(tmp_path):
             await asyncio.sleep(0.01)
-    assert store.load("k") == {"a": large, "b": large + b"!"}
+    assert reopened(tmp_path) == store.load("k") == {"a": large, "b": large + b"!"}
 
 
 async def test_the_next_commit_takes_along_what_is_owed(store: StateStore) -> None:
@@ -104,6 +105,32 @@ async def test_a_refused_commit_does_not_lose_what_is_owed(store: StateStore) ->
     make_room(store)
     await store.settle()
     assert store.load("k") == {"a": bytes(1 << 16)}
+
+
+async def test_what_is_owed_is_known_to_the_next_daemon(tmp_path: Path) -> None:
+    path, debts = tmp_path / "data" / "state.db", tmp_path / "run" / "state.owed"
+    store = StateStore.open(path, debts)
+    await store.commit(Change("k", "a", b"1"), Change("k", "b", b"2"))
+    make_full(store)
+    await store.settle(Change("k", "a", bytes(1 << 16)), Change("k", "b", None))
+    assert debts.stat().st_mode & 0o777 == 0o600
+    store.close()
+    following = StateStore.open(path, debts)
+    assert following.load("k") == {"a": bytes(1 << 16)}
+    assert read_documents(path) == {"k": {"a": bytes(1 << 16)}}
+    assert not debts.exists()
+    following.close()
+
+
+async def test_debts_of_another_store_are_left_alone(tmp_path: Path) -> None:
+    debts = tmp_path / "state.owed"
+    store = StateStore.open(tmp_path / "one.db", debts)
+    make_full(store)
+    await store.settle(Change("k", "a", bytes(1 << 16)))
+    store.close()
+    other = StateStore.open(tmp_path / "two.db", debts)
+    assert other.load("k") == {}
+    other.close()
 
 
 async def test_a_cancelled_caller_does_not_take_the_commit_back(store: StateStore) -> None:

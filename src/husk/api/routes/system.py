@@ -52,7 +52,7 @@ async def info(call: Call) -> web.StreamResponse:
     facts = engine.system.info()
     return call.json(
         views.info_document(
-            replace(facts, warnings=(*facts.warnings, *await engine.networks.warnings())),
+            replace(facts, warnings=(*facts.warnings, *engine.system.warnings(), *await engine.networks.warnings())),
             engine.config,
             containers,
             images,

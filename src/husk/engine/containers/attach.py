@@ -14,6 +14,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable
+from itertools import groupby
 
 from husk.engine.containers.logs import LogRecord
 from husk.runtime.conmon import Console
@@ -119,8 +120,8 @@ class Attachment:
         """(stream, bytes) as they come, until the container's output ends. NotReading where some is missing."""
         if self._history is not None:
             async for batch in self._history:
-                for record in batch:
-                    yield record.stream, record.data
+                for source, records in groupby(batch, lambda record: record.stream):
+                    yield source, b"".join(record.data for record in records)
         while self._live:
             if self._output:
                 chunk = self._output.popleft()

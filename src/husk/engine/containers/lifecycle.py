@@ -28,7 +28,7 @@ from husk.engine.events import Events
 from husk.engine.host import Host
 from husk.engine.networks.service import Networks
 from husk.engine.volumes.service import Volumes
-from husk.errors import Conflict, DiskFault, HuskError, InvalidParameter, NotModified, SystemFault
+from husk.errors import Conflict, DiskFault, HuskError, InvalidParameter, NotModified, SystemFault, full_disk
 from husk.kernel import process
 from husk.kernel.cgroups import oom_killed
 from husk.runtime import oci
@@ -100,11 +100,12 @@ class Lifecycle:
         before = record.state
         try:
             await self._starter.create(instance, self._companions)
-        except BaseException as error:
+        except BaseException as raised:
+            error = full_disk(raised) or raised
             await asyncio.shield(self._start_failed(instance, error, by_policy))
             if isinstance(error, SystemFault) and not isinstance(error, DiskFault):
                 raise InvalidParameter(error.message) from error
-            raise
+            raise error from None
         record.state = State(
             status="running",
             pid=record.state.pid,

@@ -1,6 +1,7 @@
 """What can run before any registry is in reach? A busybox image made from the host's own static busybox."""
 
 import io
+import logging
 import os
 import shutil
 import tarfile
@@ -13,6 +14,8 @@ from husk.engine.images.store import ImageStore
 from husk.kernel import process
 from husk.registry import reference as references
 from husk.registry.manifest import host_platform
+
+log = logging.getLogger(__name__)
 
 NAME = "busybox:latest"
 MEDIA_TYPE = "application/vnd.docker.image.rootfs.diff.tar"
@@ -48,6 +51,7 @@ async def make_busybox(store: ImageStore) -> bool:
     image = await make_image(store.blobs, document, [layer])
     image.last_tagged = rfc3339(created)
     await store.index.add(image, references.parse(NAME))
+    log.info("made the image %s from this host's busybox", NAME)
     return True
 
 

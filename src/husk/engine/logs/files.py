@@ -148,9 +148,13 @@ class LogFiles:
 
 def _pack(path: Path) -> None:
     fresh = path.with_name(path.name + ".new")
-    with path.open("rb") as text, gzip.open(fresh, "wb", compresslevel=6) as packed:
-        shutil.copyfileobj(text, packed, _CHUNK)
-        written = os.fstat(text.fileno())
+    try:
+        with path.open("rb") as text, gzip.open(fresh, "wb", compresslevel=6) as packed:
+            shutil.copyfileobj(text, packed, _CHUNK)
+            written = os.fstat(text.fileno())
+    except OSError:
+        fresh.unlink(missing_ok=True)
+        raise
     os.utime(fresh, ns=(written.st_atime_ns, written.st_mtime_ns))
     fresh.rename(path.with_name(path.name + ".gz"))
     path.unlink()

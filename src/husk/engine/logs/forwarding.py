@@ -169,10 +169,17 @@ class _Place:
         if self.known == self._written:
             return
         fresh = self._path.with_name(self._path.name + ".new")
-        with contextlib.suppress(FileNotFoundError):  # the container is gone
+        self._moment = time.monotonic()
+        try:
             fresh.write_text("{} {}\n".format(*self.known))
             os.replace(fresh, self._path)
-        self._written, self._moment = self.known, time.monotonic()
+        except FileNotFoundError:
+            pass  # the container is gone
+        except OSError as error:
+            # After a crash some lines are sent again, that is all.
+            log.warning("how far a log has been sent cannot be noted: %s", error)
+            return
+        self._written = self.known
 
 
 def _reason(receiver: Receiver, error: BaseException) -> str:

@@ -61,7 +61,11 @@ class Rotator(Companion):
                 return
             if not await self._reopen(files, bundle):
                 return
-            await asyncio.to_thread(files.tidy, wanted.max_files, wanted.compress)
+            try:
+                await asyncio.to_thread(files.tidy, wanted.max_files, wanted.compress)
+            except OSError as error:
+                # The next time it is full, if there is room then.
+                log.warning("old logs of container %s are not packed: %s", bundle.container_id[:12], error)
 
     async def _until_full(self, files: LogFiles, limit: int) -> None:
         grown = asyncio.Event()

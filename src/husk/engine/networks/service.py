@@ -270,7 +270,7 @@ class Networks:
         async with self._changing:
             if address in network.service_addresses:
                 network.service_addresses.remove(address)
-                await self._state.commit(Change(KIND, network.id, msgspec.json.encode(network)))
+                await self._state.settle(Change(KIND, network.id, msgspec.json.encode(network)))
                 self._find(network.id).driver.free_address(address)
 
     # --- life of the daemon
@@ -306,7 +306,7 @@ class Networks:
         running = [record for record in containers if record.state.status in ("running", "paused")]
         await asyncio.to_thread(self._sweep, records, running)
         self._roster.by_name.update(await self._open_networks(list(records.values()), running))
-        await self._state.commit(*(Change(KIND, n.id, msgspec.json.encode(n)) for n in records.values()))
+        await self._state.settle(*(Change(KIND, n.id, msgspec.json.encode(n)) for n in records.values()))
         published = [port for record in running for port in self._connector.adopt(record)]
         await asyncio.to_thread(self._firewall.publish, published)
         await asyncio.to_thread(self._firewall.apply)

@@ -203,7 +203,7 @@ class Reconciler:
                 case Stop(task_id, remove):
                     task = self._store.tasks[task_id]
                     task.desired_state = "remove" if remove else "shutdown"
-                    await self._store.save(task)
+                    await self._store.settle(task)
                 case Forget(task_id):
                     old = self._store.tasks.get(task_id)
                     if old is None or self._runner.busy(old):

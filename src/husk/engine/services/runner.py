@@ -210,7 +210,7 @@ class Runner:
             since_ns=now,
             started_ns=now if started else old.started_ns,
         )
-        await self._store.save(task)
+        await self._store.settle(task)
         if not task.alive:
             await self._deliveries.release(task)
         # Room or a slot may be free now that others wait for.

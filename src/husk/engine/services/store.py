@@ -4,13 +4,14 @@
 A store on several hosts would be another implementation of the same few methods.
 """
 
+from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
 import msgspec
 
 from husk.engine.clock import now_ns, rfc3339
 from husk.engine.services.model import ClusterObject, Service, Task
-from husk.errors import InvalidParameter, NotFound
+from husk.errors import DiskFault, InvalidParameter, NotFound
 from husk.storage.state import Change, StateStore
 
 T = TypeVar("T")
@@ -28,6 +29,8 @@ class ClusterStore(Protocol):
     def next_version(self) -> int: ...
 
     async def save(self, *records: Record) -> None: ...
+
+    async def settle(self, *records: Record) -> None: ...
 
     async def delete(self, *records: Record) -> None: ...
 
@@ -48,7 +51,24 @@ class EmbeddedStore:
         return self._version
 
     async def save(self, *records: Record) -> None:
-        """Write records with a new version each; in memory they count from now, on disk when this returns."""
+        """Write records with a new version each; in memory they count from now, on disk when this returns.
+
+        What is new and cannot be written is not there.
+        """
+        fresh = [record for record in records if not self._known(record)]
+        changes = self._take_in(records)
+        try:
+            await self._state.commit(*changes)
+        except DiskFault:
+            for record in fresh:
+                self._drop(record)
+            raise
+
+    async def settle(self, *records: Record) -> None:
+        """The same for what has happened already, which a full disk cannot refuse."""
+        await self._state.settle(*self._take_in(records))
+
+    def _take_in(self, records: Sequence[Record]) -> list[Change]:
         stamp = rfc3339(now_ns())
         for record in records:
             record.version, record.updated_at = self.next_version(), stamp
@@ -59,18 +79,30 @@ class EmbeddedStore:
                     self.tasks[record.id] = record
                 case ClusterObject():
                     self._objects(record)[record.id] = record
-        await self._state.commit(*(Change(_kind(r), r.id, msgspec.json.encode(r)) for r in records))
+        return [Change(_kind(record), record.id, msgspec.json.encode(record)) for record in records]
 
     async def delete(self, *records: Record) -> None:
         for record in records:
-            match record:
-                case Service():
-                    self.services.pop(record.id, None)
-                case Task():
-                    self.tasks.pop(record.id, None)
-                case ClusterObject():
-                    self._objects(record).pop(record.id, None)
-        await self._state.commit(*(Change(_kind(r), r.id, None) for r in records))
+            self._drop(record)
+        await self._state.settle(*(Change(_kind(r), r.id, None) for r in records))
+
+    def _drop(self, record: Record) -> None:
+        match record:
+            case Service():
+                self.services.pop(record.id, None)
+            case Task():
+                self.tasks.pop(record.id, None)
+            case ClusterObject():
+                self._objects(record).pop(record.id, None)
+
+    def _known(self, record: Record) -> bool:
+        match record:
+            case Service():
+                return record.id in self.services
+            case Task():
+                return record.id in self.tasks
+            case ClusterObject():
+                return record.id in self._objects(record)
 
     def _objects(self, record: ClusterObject) -> dict[str, ClusterObject]:
         return self.secrets if record.kind == "secret" else self.configs
