@@ -36,14 +36,6 @@ class PageNotFound(NotFound):
         super().__init__("page not found")
 
 
-class MethodNotAllowed(HuskError):
-    """The path exists, with other methods."""
-
-    def __init__(self, method: str, allowed: list[str]) -> None:
-        super().__init__(f"method {method} is not allowed here; allowed: {', '.join(allowed)}")
-        self.allowed = allowed
-
-
 def status_of(error: HuskError) -> int:
     for kind in type(error).__mro__:
         if (status := _STATUS.get(kind)) is not None:
@@ -56,15 +48,11 @@ def error_body(message: str) -> bytes:
 
 
 def error_response(error: HuskError) -> web.Response:
-    if isinstance(error, MethodNotAllowed):
-        return failure(405, error.message, {"Allow": ", ".join(error.allowed)})
     status = status_of(error)
     if status == 304:
         return web.Response(status=304)
     return failure(status, error.message)
 
 
-def failure(status: int, message: str, headers: dict[str, str] | None = None) -> web.Response:
-    return web.Response(
-        status=status, body=error_body(message), headers={"Content-Type": "application/json", **(headers or {})}
-    )
+def failure(status: int, message: str) -> web.Response:
+    return web.Response(status=status, body=error_body(message), headers={"Content-Type": "application/json"})

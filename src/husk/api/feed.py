@@ -20,8 +20,11 @@ PROGRESS_INTERVAL = 0.1
 Work = Callable[[Callable[[Progress], None]], Coroutine[object, object, None]]
 
 
-async def stream_progress(call: Call, work: Work, name: str, *, to_its_end: bool = False) -> web.StreamResponse:
-    """Do `work` and tell its progress; the answer begins with the first record, so that early errors get a status.
+async def stream_progress(
+    call: Call, work: Work, name: str, *, to_its_end: bool = False, errors_in_stream: bool = False
+) -> web.StreamResponse:
+    """Do `work` and tell its progress; the answer begins with the first record, so that early errors get a status,
+    unless dockerd tells all `errors_in_stream`.
 
     The work ends with its client, unless it is to go on `to_its_end`: a load whose client does not wait for the answer
     is still a load.
@@ -32,7 +35,7 @@ async def stream_progress(call: Call, work: Work, name: str, *, to_its_end: bool
     working = owner.spawn(_feed(feed, work(feed.add)), name, awaited=True)
     try:
         records = await feed.next()
-        if not records:
+        if not records and not errors_in_stream:
             await working  # nothing to show: an error gets its status here
             return call.empty(200)
         response = await call.stream(JSON)

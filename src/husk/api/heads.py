@@ -10,6 +10,11 @@ LONGEST = 64 << 10
 
 _UPGRADE = re.compile(rb"\r\nupgrade:[ \t]*tcp[ \t]*(?=\r\n)", re.IGNORECASE)
 _REQUEST_LINE = re.compile(rb"[A-Z]+ [^ ]+ HTTP/1\.[01]")
+# What aiohttp refuses to see twice, and Go's parser reads once. Lengths, hosts and encodings are no matter of taste.
+_ONCE = re.compile(
+    rb"\r\n(content-type|content-location|content-range|etag|max-forwards|server|user-agent):[^\r\n]*(?=\r\n[^ \t])",
+    re.IGNORECASE,
+)
 _STRAY_END = re.compile(rb"(?<!\r)\n")
 
 
@@ -19,6 +24,19 @@ def is_unfinished(data: bytes) -> bool:
         return False
     line, ended, _ = data.partition(b"\r\n")
     return _STRAY_END.search(data) is None and (not ended or _REQUEST_LINE.fullmatch(line) is not None)
+
+
+def without_repeats(data: bytes) -> bytes:
+    """The head with the first of each header that counts once, as dockerd reads it; as it is, if none is repeated."""
+    end = data.find(b"\r\n\r\n") + 3
+    seen: set[bytes] = set()
+    kept, begin = b"", 0
+    for match in _ONCE.finditer(data, 0, end):
+        if (name := match[1].lower()) in seen:
+            kept += data[begin : match.start()]
+            begin = match.end()
+        seen.add(name)
+    return kept + data[begin:] if begin else data
 
 
 def upgradable(data: bytes) -> bytes:

@@ -5,15 +5,19 @@ longest fixed ending that an operation of that method has wins, else the argumen
 """
 
 import enum
+import posixpath
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from aiohttp import web
 
-from husk.api.errors import MethodNotAllowed, PageNotFound
+from husk.api.errors import PageNotFound
 
 if TYPE_CHECKING:
     from husk.api.call import Call
+
+# The one path that dockerd knows with a slash at its end too.
+_OTHER_NAMES = {"/networks/": "/networks"}
 
 Handler = Callable[["Call"], Awaitable[web.StreamResponse]]
 
@@ -45,6 +49,14 @@ def stream(method: str, pattern: str, handler: Handler) -> Route:
     return Route(method, pattern, handler, Kind.STREAM)
 
 
+def clean_path(path: str) -> str:
+    """The path without doubled slashes and dots, where dockerd sends who asks for it otherwise; an end slash stays."""
+    if "//" not in path and "/." not in path:
+        return path
+    clean = "/" + posixpath.normpath(path).lstrip("/")
+    return clean + "/" if path.endswith("/") and clean != "/" else clean
+
+
 class Router:
     """Finds the route of a request."""
 
@@ -57,29 +69,20 @@ class Router:
             _add(self._table(route.pattern), route)
 
     def match(self, method: str, path: str) -> tuple[Route, str]:
-        """The route and its argument ("" without one); raises the 404 or 405 that fits."""
-        allowed: set[str] = set()
-        if (by_method := self._fixed.get(path)) is not None:
-            if (route := by_method.get(method)) is not None:
-                return route, ""
-            allowed.update(by_method)
+        """The route and its argument ("" without one). As with dockerd, a path under another method is no page."""
+        path = _OTHER_NAMES.get(path, path)
+        if (by_method := self._fixed.get(path)) is not None and (route := by_method.get(method)) is not None:
+            return route, ""
         slash = path.find("/", 1)
         head = path[: slash + 1]
         for ending, by_method in self._endings.get(head, {}).get(path[path.rfind("/") + 1 :], ()):
             argument = path[slash + 1 : -len(ending)]
-            if argument and path.endswith(ending, slash):
-                if (route := by_method.get(method)) is not None:
-                    return route, argument
-                allowed.update(by_method)
-        argument = path[slash + 1 :]
-        if argument and (by_method := self._bare.get(head, {})):
-            if (route := by_method.get(method)) is not None:
+            fits = argument and path.endswith(ending, slash)
+            if fits and (route := by_method.get(method)) is not None:
                 return route, argument
-            # A bare argument takes anything; a path with a slash in it is no name that exists under another method.
-            if "/" not in argument:
-                allowed.update(by_method)
-        if allowed:
-            raise MethodNotAllowed(method, sorted(allowed))
+        argument = path[slash + 1 :]
+        if argument and (route := self._bare.get(head, {}).get(method)) is not None:
+            return route, argument
         raise PageNotFound
 
     def _table(self, pattern: str) -> dict[str, Route]:

@@ -10,6 +10,7 @@ import stat
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
@@ -17,7 +18,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from husk.api import missing
 from husk.api.call import Call, common_headers
 from husk.api.errors import error_response, failure
-from husk.api.router import Kind, Route, Router
+from husk.api.router import Kind, Route, Router, clean_path
 from husk.api.routes import (
     console,
     container_files,
@@ -99,6 +100,11 @@ class Edge:
         return response
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
+        if (clean := clean_path(request.path)) != request.path:
+            place, query = quote(clean, errors="surrogateescape"), request.rel_url.raw_query_string
+            return web.Response(status=301, headers={"Location": f"{place}?{query}" if query else place})
+        if request.method == "OPTIONS":
+            return web.Response(headers=self._headers)
         try:
             version, path = split_version(request.path)
             route, argument = self._router.match(request.method, path)

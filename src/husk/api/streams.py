@@ -24,7 +24,7 @@ from aiohttp.abc import AbstractStreamWriter
 from aiohttp.web_protocol import RequestHandler
 from aiohttp.web_request import BaseRequest
 
-from husk.api.heads import is_unfinished, upgradable
+from husk.api.heads import is_unfinished, upgradable, without_repeats
 from husk.api.uploads import HeldBody, request_with_held_body
 from husk.errors import InvalidParameter
 
@@ -197,7 +197,9 @@ class Connection(asyncio.Protocol):
         data, self._head = self._head + data, b""
         if is_unfinished(data):
             self._head = data
-        elif self.is_local and (held := request_with_held_body(data)) is not None:
+            return
+        data = without_repeats(data)
+        if self.is_local and (held := request_with_held_body(data)) is not None:
             self.held_body = HeldBody(self, held.length)
             self.keep(held.begun)
             self._parse(held.head)

@@ -242,7 +242,7 @@ def test_attach_to_a_paused_container_is_409(daemon: Daemon):
     client, head = attach(daemon, container)
     with client:
         assert head.status == 409
-        assert b"is paused, unpause the container before attach" in client.read_until(b"}")
+        assert b"is paused, unpause the container before attach" in client.read_until(b"\r\n")
 
 
 def test_a_slow_client_does_not_hold_up_the_others(daemon: Daemon):

@@ -202,7 +202,7 @@ def test_operations_that_are_missing_are_501(daemon: Daemon):
 
 @pytest.mark.parametrize(
     "path",
-    ["/", "/nothing", "/v1.41/nothing", "/containers", "/containers/", "/containers/x/nothing", "/v1.41", "//", "/%00"],
+    ["/", "/nothing", "/v1.41/nothing", "/containers", "/containers/", "/containers/x/nothing", "/v1.41", "/%00"],
 )
 def test_an_unknown_path_is_404(daemon: Daemon, path: str):
     answer = daemon.http("GET", path)
@@ -219,10 +219,65 @@ def test_an_unknown_path_is_404(daemon: Daemon, path: str):
         ("PATCH", "/_ping"),
     ],
 )
-def test_a_wrong_method_is_405_and_told_the_right_ones(daemon: Daemon, method: str, path: str):
+def test_a_path_under_another_method_is_no_page(daemon: Daemon, method: str, path: str):
     answer = daemon.http(method, path)
-    assert answer.status == 405
-    assert "allowed" in answer.message and answer.headers["Allow"]
+    assert (answer.status, answer.message) == (404, "page not found")
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [("//_ping?x=1", "/_ping?x=1"), ("/containers/a%2F%2Fb/json", "/containers/a/b/json"), ("/../info", "/info")],
+)
+def test_a_path_with_doubled_slashes_or_dots_is_told_the_clean_one(daemon: Daemon, asked: str, told: str):
+    answer = daemon.http("GET", asked)
+    assert (answer.status, answer.headers["Location"], answer.body) == (301, told, b"")
+
+
+def test_networks_are_listed_with_a_slash_at_the_end_too(daemon: Daemon):
+    for path in ("/networks/", "/v1.44/networks/"):
+        assert {network["Name"] for network in daemon.http("GET", path).json()} == {"bridge", "host", "none"}
+    assert daemon.http("GET", "/version/").status == 404
+
+
+def test_options_are_answered_with_nothing(daemon: Daemon):
+    answer = daemon.http("OPTIONS", "/anything")
+    assert (answer.status, answer.body) == (200, b"")
+
+
+@pytest.mark.parametrize(
+    ("kinds", "status"),
+    [
+        (("application/json", "application/json"), 201),
+        (("application/json", "text/plain"), 201),
+        (("text/plain", "application/json"), 400),
+    ],
+)
+def test_of_a_content_type_said_twice_the_first_counts(daemon: Daemon, kinds: tuple[str, str], status: int):
+    body = b'{"Image": "busybox"}'
+    head = ["POST /containers/create HTTP/1.1", "Host: d", "Connection: close", "User-Agent: a", "User-Agent: b"]
+    head += [f"Content-Type: {kind}" for kind in kinds]
+    with daemon.raw() as channel:
+        channel.sendall("\r\n".join([*head, f"Content-Length: {len(body)}", "", ""]).encode() + body)
+        answer = b"".join(iter(lambda: channel.recv(1 << 16), b""))
+    assert answer.startswith(f"HTTP/1.1 {status} ".encode()), answer
+
+
+@pytest.mark.parametrize("upgrade", [{}, {"Connection": "Upgrade", "Upgrade": "tcp"}])
+def test_a_refused_attach_says_why_in_plain_text_and_hangs_up(daemon: Daemon, upgrade: dict[str, str]):
+    answer = daemon.http("POST", "/containers/nobody/attach?stream=1&stdout=1", headers=upgrade)
+    assert (answer.status, answer.body) == (404, b"No such container: nobody\r\n")
+    assert answer.headers["Content-Type"] == "application/vnd.docker.raw-stream"
+    assert answer.headers["Connection"] == "close"
+
+
+@pytest.mark.parametrize("body", [b"this is no archive", b"", b"\x1f\x8bneither is this", bytes(10240)])
+def test_a_load_of_what_is_no_archive_fails_in_its_stream(daemon: Daemon, body: bytes):
+    answer = daemon.http("POST", "/images/load", body, {"Content-Type": "application/x-tar"})
+    assert answer.status == 200
+    told = answer.json()
+    assert told["error"] and told["errorDetail"]["message"] == told["error"]
+    refused = daemon.docker_bytes("load", input=body, check=False)
+    assert refused.returncode == 1
 
 
 @pytest.mark.parametrize("version", [f"v1.{minor}" for minor in range(24, 56)])
@@ -415,6 +470,9 @@ def test_wrong_numbers_are_400(daemon: Daemon, query: str):
 def test_a_container_id_is_never_a_path(daemon: Daemon):
     for reference in ("..", "%2e%2e%2f%2e%2e", "..%2f..%2fetc%2fpasswd", "%00", "a%0ab"):
         answer = daemon.http("GET", f"/containers/{reference}/json")
+        if answer.status == 301:
+            assert answer.headers["Location"] in ("/json", "/etc/passwd/json"), "no more than a path of the API"
+            answer = daemon.http("GET", answer.headers["Location"])
         assert answer.status in (400, 404), answer.body
         assert "message" in json.loads(answer.body)
 

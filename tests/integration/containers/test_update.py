@@ -62,6 +62,18 @@ def test_a_stopped_container_has_the_limits_at_its_next_start(daemon: Daemon):
     assert limit(daemon, "box", "memory", "memory.limit_in_bytes", "memory.max") == str(32 * MIB)
 
 
+def test_what_is_fixed_at_creation_is_taken_and_stays(daemon: Daemon):
+    daemon.docker("run", "-d", "--name", "box", "busybox", "sleep", "1000")
+    limits = [{"Name": "nofile", "Soft": 100, "Hard": 200}]
+    answer = update(daemon, "box", Ulimits=limits, Memory=64 * MIB, MemorySwap=-1)
+    assert answer.status == 200, answer.body
+    assert answer.json()["Warnings"] == ["Ulimits is fixed when a container is created: the update does not change it"]
+    found = host_config(daemon, "box")
+    assert (found["Ulimits"] or [], found["Memory"]) == ([], 64 * MIB)
+    assert update(daemon, "box", CgroupParent="/elsewhere").status == 200
+    assert host_config(daemon, "box")["CgroupParent"] == ""
+
+
 def test_it_is_remembered(fresh_daemon: Daemon):
     fresh_daemon.docker("run", "-d", "--name", "box", "-m", "64m", "busybox", "sleep", "1000")
     fresh_daemon.docker("update", "--memory", "32m", "--restart", "always", "box")

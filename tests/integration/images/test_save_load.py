@@ -298,8 +298,8 @@ def test_a_broken_archive_leaves_nothing(daemon: Daemon, problem: str) -> None:
     answer = daemon.http(
         "POST", "/images/load?quiet=1", broken_archives()[problem], {"Content-Type": "application/x-tar"}
     )
-    assert answer.status in (400, 404), answer.body
-    assert answer.message
+    assert answer.status == 200, answer.body
+    assert json.loads(answer.body.splitlines()[-1])["error"], "told in the stream, as by dockerd"
     until(lambda: stored(daemon) == before, "the store is as before")
 
 
@@ -380,7 +380,7 @@ def test_a_compressed_layer_in_the_wrong_place_is_refused(daemon: Daemon) -> Non
     before, place = stored(daemon), "blobs/sha256/" + "0" * 64
     archive = docker_archive({place: lzma.compress(busybox_layer())})
     answer = daemon.http("POST", "/images/load?quiet=1", archive, {"Content-Type": "application/x-tar"})
-    assert answer.status == 400 and "has the digest" in answer.message
+    assert "has the digest" in answer.json()["error"]
     until(lambda: stored(daemon) == before, "what was unpacked is gone")
 
 
@@ -391,4 +391,4 @@ def test_archives_from_before_docker_1_10_are_refused(daemon: Daemon) -> None:
         f"{top}/json": json.dumps({"id": top, "config": {}}).encode(), f"{top}/layer.tar": layer,
     })  # fmt: skip
     answer = daemon.http("POST", "/images/load?quiet=1", archive, {"Content-Type": "application/x-tar"})
-    assert answer.status == 400 and "made before Docker 1.10" in answer.message
+    assert "made before Docker 1.10" in answer.json()["error"]

@@ -43,7 +43,7 @@ def test_a_chosen_subnet_gateway_and_address(net, prefix):
     other = net.daemon.docker("run", "--network", "six", "--ip6", f"{prefix}:1::aa", "busybox", "true", check=False)
     assert "Address already in use" in other.stderr
     other = net.daemon.docker("run", "--network", "six", "--ip6", "fd09::1", "busybox", "true", check=False)
-    assert "no configured subnet contains IP address fd09::1" in other.stderr
+    assert "no configured subnet or ip-range contain the IP address fd09::1" in other.stderr
 
 
 def test_the_address_outlives_the_daemon(net, prefix):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from husk.api.heads import LONGEST, is_unfinished, upgradable
+from husk.api.heads import LONGEST, is_unfinished, upgradable, without_repeats
 
 HEAD = b"POST /containers/web/attach?stdin=1 HTTP/1.1\r\nHost: docker\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n"
 
@@ -37,3 +37,23 @@ def test_an_upgrade_becomes_one_that_the_parser_keeps_input_for() -> None:
 @pytest.mark.parametrize("data", [HEAD.replace(b"POST", b"GET"), HEAD.replace(b"tcp", b"h2c"), b"POST"])
 def test_all_else_stays_as_it_is(data: bytes) -> None:
     assert upgradable(data) is data
+
+
+def test_of_a_header_that_counts_once_the_first_stays() -> None:
+    line, kept, body = b"POST / HTTP/1.1", b"\r\nContent-Type: a\r\nX: 1", b"\r\n\r\ncontent-type: d"
+    data = line + kept + b"\r\ncontent-type: b\r\nX: 2\r\nCONTENT-TYPE: c" + body
+    assert without_repeats(data) == line + kept + b"\r\nX: 2" + body
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        HEAD,
+        b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+        b"GET / HTTP/1.1\r\nContent-Type: a\r\nContent-Type: b\r\n folded\r\n\r\n",
+        b"GET / HTTP/1.1\r\nContent-Type: a\r\n\r\nGET / HTTP/1.1\r\nContent-Type: b\r\n\r\n",
+        b"no head",
+    ],
+)
+def test_other_heads_are_left_alone(data: bytes) -> None:
+    assert without_repeats(data) is data

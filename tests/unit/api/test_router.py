@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from husk.api.errors import MethodNotAllowed, PageNotFound
-from husk.api.router import Router, change, read
+from husk.api.errors import PageNotFound
+from husk.api.router import Router, change, clean_path, read
 from husk.api.server import ROUTES
 
 
@@ -60,19 +60,38 @@ def test_an_unknown_path_is_no_page(path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "allowed"),
+    ("method", "path"),
     [
-        ("POST", "/_ping", ["GET", "HEAD"]),
-        ("GET", "/containers/create", ["DELETE", "POST"]),
-        ("PUT", "/containers/a/json", ["GET"]),
-        ("GET", "/containers/a", ["DELETE"]),
-        ("PATCH", "/containers/a/archive", ["GET", "HEAD", "PUT"]),
+        ("POST", "/_ping"),
+        ("GET", "/containers/create"),
+        ("PUT", "/containers/a/json"),
+        ("GET", "/containers/a"),
+        ("PATCH", "/containers/a/archive"),
     ],
 )
-def test_a_wrong_method_is_told_the_right_ones(method: str, path: str, allowed: list[str]) -> None:
-    with pytest.raises(MethodNotAllowed) as caught:
+def test_a_path_under_another_method_is_no_page(method: str, path: str) -> None:
+    with pytest.raises(PageNotFound):
         ROUTER.match(method, path)
-    assert caught.value.allowed == allowed
+
+
+@pytest.mark.parametrize(
+    ("path", "clean"),
+    [
+        ("/_ping", "/_ping"),
+        ("/networks/", "/networks/"),
+        ("//_ping", "/_ping"),
+        ("/v1.44//networks//", "/v1.44/networks/"),
+        ("/containers/a/./b/json", "/containers/a/b/json"),
+        ("/containers/../_ping", "/_ping"),
+        ("/_ping/.", "/_ping"),
+        ("/..", "/"),
+        ("//", "/"),
+        ("/images/a../json", "/images/a../json"),
+        ("/images/.a/json", "/images/.a/json"),
+    ],
+)
+def test_doubled_slashes_and_dots_are_cleaned(path: str, clean: str) -> None:
+    assert clean_path(path) == clean
 
 
 def test_two_handlers_for_one_operation_are_a_mistake() -> None:

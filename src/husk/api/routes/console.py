@@ -7,13 +7,14 @@ from aiohttp import web
 
 from husk.api.call import Call
 from husk.api.detach import DetachMatcher, parse_keys
+from husk.api.errors import status_of
 from husk.api.framing import MULTIPLEXED_STREAM, RAW_STREAM, LogEncoder, frame
 from husk.api.router import stream
 from husk.api.streams import Connection, Unanswered, closing, hijack
 from husk.api.versioning import Version
 from husk.engine.containers.logs import LogQuery
 from husk.engine.logs.attributes import details
-from husk.errors import InvalidParameter
+from husk.errors import HuskError, InvalidParameter
 from husk.tasks import Tasks
 
 if TYPE_CHECKING:
@@ -68,16 +69,27 @@ def _tail(text: str) -> int | None:
 
 
 async def attach(call: Call) -> web.StreamResponse:
-    keys = parse_keys(call.text("detachKeys"))
-    attachment = await call.engine.containers.attach(
-        call.argument,
-        stdin=call.flag("stdin"),
-        stdout=call.flag("stdout"),
-        stderr=call.flag("stderr"),
-        logs=call.flag("logs"),
-        stream=call.flag("stream"),
-    )
+    try:
+        keys = parse_keys(call.text("detachKeys"))
+        attachment = await call.engine.containers.attach(
+            call.argument,
+            stdin=call.flag("stdin"),
+            stdout=call.flag("stdout"),
+            stderr=call.flag("stderr"),
+            logs=call.flag("logs"),
+            stream=call.flag("stream"),
+        )
+    except HuskError as error:
+        return _refusal(error)
     return await talk(call, attachment, DetachMatcher(keys) if attachment.tty else None)
+
+
+def _refusal(error: HuskError) -> web.Response:
+    """dockerd has left HTTP by then: it says why in plain text, and hangs up."""
+    headers = {"Content-Type": RAW_STREAM, "Connection": "close"}
+    response = web.Response(status=status_of(error), body=f"{error.message}\r\n".encode(), headers=headers)
+    response.force_close()
+    return response
 
 
 async def talk(call: Call, attachment: "Attachment", detach: DetachMatcher | None) -> web.StreamResponse:

@@ -93,7 +93,7 @@ async def load(call: Call) -> web.StreamResponse:
         body = body_of(call.request, _CHUNK)
         await call.engine.images.load(body, platforms, call.flag("quiet"), report)
 
-    return await stream_progress(call, work, "load", to_its_end=True)
+    return await stream_progress(call, work, "load", to_its_end=True, errors_in_stream=True)
 
 
 async def search(call: Call) -> web.StreamResponse:

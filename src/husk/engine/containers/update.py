@@ -46,7 +46,7 @@ class Updater:
                 merged = merge(record.host_config, request)
             except Conflict as error:
                 raise Conflict(f"Cannot update container {record.id}: {error.message}") from None
-            validate.check_update(request, merged)
+            ignored = validate.check_update(request, merged)
             before, known = self._plan(record, record.host_config)
             after, warnings = self._plan(record, merged)
             if record.state.status in ("running", "paused") and after.resources != before.resources:
@@ -58,7 +58,7 @@ class Updater:
                 record.host_config = old
                 raise
         self._publish(record, "update")
-        return [warning for warning in warnings if warning not in known]
+        return ignored + [warning for warning in warnings if warning not in known]
 
     def _plan(self, record: Container, host_config: HostConfig) -> tuple[ContainerSpec, list[str]]:
         changed = structs.replace(record, host_config=host_config)

@@ -18,7 +18,7 @@ _PORT = re.compile(r"\d{1,5}(-\d{1,5})?(/(tcp|udp|sctp))?", re.ASCII | re.IGNORE
 # Docker takes any name; the kernel takes 64 bytes, and a space or a '#' would end the name in /etc/hosts.
 _HOSTNAME = re.compile(r"[^\x00-\x20\x7f#]{1,64}")
 
-# What dockerd takes in an update and leaves as it is: better refused than ignored.
+# What dockerd takes in an update and leaves as it is.
 _FIXED = (
     "blkio_weight_device", "blkio_device_read_bps", "blkio_device_write_bps", "blkio_device_read_iops",
     "blkio_device_write_iops", "devices", "device_cgroup_rules", "device_requests", "cgroup_parent",
@@ -47,13 +47,15 @@ def check(config: Config, host: HostConfig, endpoints: dict[str, EndpointRequest
     wanted_mounts(host)
 
 
-def check_update(request: HostConfig, merged: HostConfig) -> None:
-    """As `check`, for limits and policy that a container gets later: `merged` is what it would have then."""
-    for name in _FIXED:
-        if getattr(request, name):
-            raise NotImplementedYet(f"{_wire_name(name)} of a container cannot be updated by Husk yet")
+def check_update(request: HostConfig, merged: HostConfig) -> list[str]:
+    """As `check`, for limits and policy that a container gets later: `merged` is what it would have then.
+
+    Returns warnings about what an update does not change; dockerd says nothing there.
+    """
     _check_policies(request)
     validate_limits.check(merged)
+    given = [_wire_name(name) for name in _FIXED if getattr(request, name)]
+    return [f"{name} is fixed when a container is created: the update does not change it" for name in given]
 
 
 def _check_config(config: Config) -> None:
