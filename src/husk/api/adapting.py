@@ -29,6 +29,7 @@ MAC_DEPRECATED = (
 
 def adapt(config: Config, host: HostConfig, endpoints: dict[str, EndpointRequest], version: Version) -> list[str]:
     """Change the request to what its client means; returns warnings for it."""
+    host.links = host.links or None
     if version < WITH_AUTO_REMOVE:
         host.auto_remove = False  # such a client removes its containers itself
     if version < WITH_PRIVATE_IPC:

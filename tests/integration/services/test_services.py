@@ -254,7 +254,11 @@ def test_privileges(swarm: Swarm) -> None:
     body = {"Name": "web", "TaskTemplate": {"ContainerSpec": container}}
     assert daemon.http("POST", "/services/create", body).status == 201
     [task] = swarm.settles("web", 1)
-    assert swarm.inspect("web")["Spec"]["TaskTemplate"]["ContainerSpec"]["Privileges"] == wanted
+    assert swarm.inspect("web")["Spec"]["TaskTemplate"]["ContainerSpec"]["Privileges"] == {
+        "CredentialSpec": None,
+        "SELinuxContext": None,
+        **wanted,
+    }
     refused = daemon.docker("exec", task, "mkdir", "/x", check=False)
     assert refused.returncode != 0 and "Operation not permitted" in refused.stderr
     assert "NoNewPrivs:\t1" in daemon.docker("exec", task, "cat", "/proc/self/status").stdout

@@ -80,7 +80,9 @@ def test_tokens_and_settings(swarm: Swarm) -> None:
     stale = daemon.http("POST", "/swarm/update?version=1", settings)
     assert stale.status == 400 or "update out of sequence" in stale.message
     joined = daemon.docker("swarm", "join", "--token", worker, "192.0.2.1:2377", check=False)
-    assert joined.returncode != 0 and "cluster store" in joined.stderr
+    assert joined.returncode != 0 and "already part of a swarm" in joined.stderr
+    assert daemon.http("POST", "/swarm/join", {"RemoteAddrs": ["192.0.2.1:2377"]}).status == 503
+    assert daemon.http("POST", "/swarm/init", {}).status == 503
 
 
 def test_node(swarm: Swarm) -> None:
@@ -211,4 +213,65 @@ def test_a_daemon_that_dies_while_it_leaves(fresh_daemon: Daemon) -> None:
     assert not list(daemon.config.data_root.glob("swarm.*"))
     daemon.docker("swarm", "init")
     assert daemon.http("GET", "/services").json() == daemon.http("GET", "/secrets").json() == []
+    daemon.docker("swarm", "leave", "--force")
+
+
+def test_joining_another_is_not_built(fresh_daemon: Daemon) -> None:
+    answer = fresh_daemon.http("POST", "/swarm/join", {"RemoteAddrs": ["192.0.2.1:2377"], "JoinToken": "x"})
+    assert answer.status == 501 and "cluster store" in answer.message
+
+
+def test_the_port_between_hosts_is_kept_and_shown_or_refused(fresh_daemon: Daemon) -> None:
+    daemon = fresh_daemon
+    for wrong in (80, 65000):
+        answer = daemon.http("POST", "/swarm/init", {"DataPathPort": wrong})
+        assert answer.status == 400
+        assert answer.message == f"Datapath port number is not in valid range (1024-49151) : {wrong}"
+    assert info(daemon)["LocalNodeState"] == "inactive"
+    daemon.docker("swarm", "init", "--data-path-port", "5789")
+    assert daemon.http("GET", "/swarm").json()["DataPathPort"] == 5789
+    daemon.restart()
+    assert info(daemon)["Cluster"]["DataPathPort"] == 5789
+    daemon.docker("swarm", "leave", "--force")
+
+
+def test_a_new_swarm_has_all_settings_and_an_update_says_all_of_them(fresh_daemon: Daemon) -> None:
+    daemon = fresh_daemon
+    authority = {"Protocol": "cfssl", "URL": "https://192.0.2.1/sign", "Options": {"a": "b"}, "CACert": ""}
+    daemon.docker("swarm", "init", "--external-ca", "protocol=cfssl,url=https://192.0.2.1/sign,a=b")
+    shown = daemon.http("GET", "/swarm").json()
+    assert shown["Spec"] == {
+        "Name": "default",
+        "Labels": {},
+        "Orchestration": {"TaskHistoryRetentionLimit": 5},
+        "Raft": {
+            "SnapshotInterval": 10000,
+            "KeepOldSnapshots": 0,
+            "LogEntriesForSlowFollowers": 500,
+            "ElectionTick": 10,
+            "HeartbeatTick": 1,
+        },
+        "Dispatcher": {"HeartbeatPeriod": 5 * 10**9},
+        "CAConfig": {"NodeCertExpiry": 90 * 86400 * 10**9, "ExternalCAs": [authority]},
+        "TaskDefaults": {},
+        "EncryptionConfig": {"AutoLockManagers": False},
+    }
+    path = f"/swarm/update?version={shown['Version']['Index']}"
+    for spec, said in (
+        ({"CAConfig": {"ExternalCAs": [{"Protocol": "other", "URL": "x"}]}}, 'invalid protocol: "other"'),
+        ({"CAConfig": {"NodeCertExpiry": 1}}, "minimum certificate expiry time is: 1h0m0s"),
+        ({"Dispatcher": {"HeartbeatPeriod": -1}}, "heartbeat time period cannot be a negative duration"),
+        ({"Name": "other"}, 'swarm spec must be named "default"'),
+    ):
+        answer = daemon.http("POST", path, spec)
+        assert answer.status == 400 and said in answer.message
+    assert daemon.http("POST", path, {"CAConfig": {"ForceRotate": 1}}).status == 501
+    assert daemon.http("GET", "/swarm").json() == shown, "nothing has changed"
+    assert daemon.http("POST", path, {"Labels": {"a": "b"}}).status == 200
+    changed = daemon.http("GET", "/swarm").json()["Spec"]
+    assert (changed["Labels"], changed["CAConfig"], changed["Orchestration"]) == (
+        {"a": "b"},
+        {},
+        {"TaskHistoryRetentionLimit": 0},
+    )
     daemon.docker("swarm", "leave", "--force")

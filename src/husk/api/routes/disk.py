@@ -35,6 +35,9 @@ async def usage(call: Call) -> web.StreamResponse:
     volumes = await _volumes(call) if "volume" in wanted else None
     if call.version >= WITH_SUMS:
         return call.json(_sums(call, wanted, images, containers, volumes))
+    for image in images or ():
+        # Only here: `docker images` has empty lists.
+        image.repo_tags, image.repo_digests = image.repo_tags or None, image.repo_digests or None
     return call.json(
         DiskUsage(
             layers_size=call.engine.images.layers_size() if images is not None else 0,

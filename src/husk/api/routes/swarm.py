@@ -10,7 +10,7 @@ from husk.api.router import change, read
 from husk.api.types.services import InitRequest, UnlockKey
 from husk.api.views import services as views
 from husk.engine.filters import Filters
-from husk.engine.services.cluster import NodeSpec, SwarmSpec
+from husk.engine.services.settings import NodeSpec, SwarmSpec
 from husk.errors import InvalidParameter, NotImplementedYet
 from husk.gojson import Reader
 
@@ -39,13 +39,19 @@ async def init(call: Call) -> web.StreamResponse:
         # A swarm of this one node is what it is already.
         return call.json(cluster.swarm.node_id)
     node_id = await cluster.init(
-        request.spec, address, request.availability, request.default_addr_pool, request.subnet_size
+        request.spec,
+        advertise=address,
+        availability=request.availability,
+        pools=request.default_addr_pool,
+        subnet_size=request.subnet_size,
+        data_path_port=request.data_path_port,
     )
     await call.engine.services.started()
     return call.json(node_id)
 
 
 async def join(call: Call) -> web.StreamResponse:
+    call.engine.services.cluster.check_alone()
     raise NotImplementedYet(
         "joining a swarm of several hosts needs a cluster store, which Husk does not have yet: this engine can only be "
         "a swarm of its own (docker swarm init)"

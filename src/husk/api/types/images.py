@@ -42,8 +42,8 @@ class ImageSummary(Struct, kw_only=True, rename="pascal"):
 
     id: str
     parent_id: str
-    repo_tags: list[str]
-    repo_digests: list[str]
+    repo_tags: list[str] | None
+    repo_digests: list[str] | None
     created: int
     size: int
     shared_size: int = -1

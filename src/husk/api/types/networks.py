@@ -15,7 +15,7 @@ class Pool(Struct, kw_only=True, rename="pascal"):
 class Ipam(Struct, kw_only=True, rename="pascal"):
     driver: str = "default"
     options: dict[str, str] | None = None
-    config: list[Pool]
+    config: list[Pool] | None
 
 
 class ConfigReference(Struct, kw_only=True, rename="pascal"):
@@ -101,9 +101,9 @@ class Network(Struct, kw_only=True, rename="pascal"):
     ingress: bool
     config_from: ConfigReference = field(default_factory=ConfigReference)
     config_only: bool = False
-    containers: dict[str, NetworkContainer] | UnsetType = UNSET
+    containers: dict[str, NetworkContainer] | None | UnsetType = UNSET
     options: dict[str, str]
-    labels: dict[str, str]
+    labels: dict[str, str] | None
     peers: list[Peer] | UnsetType = UNSET
     services: dict[str, NetworkService] | UnsetType = UNSET
     status: NetworkStatus | UnsetType = UNSET

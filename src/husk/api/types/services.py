@@ -2,9 +2,9 @@
 
 from msgspec import UNSET, Struct, UnsetType, field
 
-from husk.engine.services.cluster import NodeSpec, SwarmSpec
 from husk.engine.services.model import (
     DriverSpec,
+    Empty,
     EndpointSpec,
     PortConfig,
     ServiceSpec,
@@ -12,14 +12,15 @@ from husk.engine.services.model import (
     UpdateStatus,
     VirtualIP,
 )
+from husk.engine.services.settings import NodeSpec, SwarmSpec
 
 
-class ObjectVersion(Struct, kw_only=True, rename="pascal"):
-    index: int
+class ObjectVersion(Struct, kw_only=True, rename="pascal", omit_defaults=True):
+    index: int = 0
 
 
 class Endpoint(Struct, kw_only=True, rename="pascal", omit_defaults=True):
-    spec: EndpointSpec | UnsetType = UNSET
+    spec: EndpointSpec | Empty = field(default_factory=Empty)
     ports: list[PortConfig] = []
     virtual_ips: list[VirtualIP] = field(default_factory=list, name="VirtualIPs")
 
@@ -50,7 +51,7 @@ class ServiceDocument(Struct, kw_only=True, rename="pascal"):
 
 class ServiceCreated(Struct, kw_only=True, rename="pascal"):
     id: str = field(name="ID")
-    warnings: list[str] = []
+    warnings: list[str] | None = None
 
 
 class Warnings(Struct, kw_only=True, rename="pascal"):
@@ -72,13 +73,14 @@ class StatusDocument(Struct, kw_only=True, rename="pascal"):
     port_status: dict[str, object] = {}
 
 
-class NetworkSpecDocument(Struct, kw_only=True, rename="pascal"):
+class NetworkSpecDocument(Struct, kw_only=True, rename="pascal", omit_defaults=True):
     name: str
     labels: dict[str, str]
     driver_configuration: DriverSpec
-    internal: bool
-    attachable: bool
-    ingress: bool
+    i_pv6_enabled: bool = field(default=False, name="IPv6Enabled")
+    internal: bool = False
+    attachable: bool = False
+    ingress: bool = False
     scope: str
 
 
@@ -123,6 +125,8 @@ class TaskDocument(Struct, kw_only=True, rename="pascal"):
     desired_state: str
     networks_attachments: list[NetworkAttachmentDocument] | UnsetType = UNSET
     job_iteration: ObjectVersion | UnsetType = UNSET
+    # Cluster volumes, which need plugins.
+    volumes: None = None
 
 
 class ObjectSpecDocument(Struct, kw_only=True, rename="pascal"):
@@ -156,9 +160,9 @@ class NodeResources(Struct, kw_only=True, rename="pascal"):
     memory_bytes: int
 
 
-class NodeEngine(Struct, kw_only=True, rename="pascal"):
+class NodeEngine(Struct, kw_only=True, rename="pascal", omit_defaults=True):
     engine_version: str
-    labels: dict[str, str]
+    labels: dict[str, str] = {}
     plugins: list[dict[str, str]]
 
 

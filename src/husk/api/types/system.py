@@ -44,7 +44,7 @@ class IndexConfig(Struct, kw_only=True, rename="pascal"):
 class RegistryConfig(Struct, kw_only=True, rename="pascal"):
     index_configs: dict[str, IndexConfig]
     insecure_registry_cidrs: list[str] = field(name="InsecureRegistryCIDRs")
-    mirrors: list[str]
+    mirrors: list[str] | None
 
 
 class RuntimeInfo(Struct, kw_only=True):
@@ -132,7 +132,7 @@ class SystemInfo(Struct, kw_only=True, rename="pascal"):
     security_options: list[str]
     default_address_pools: list[AddressPool] | UnsetType = UNSET
     cdi_spec_dirs: list[str] = field(name="CDISpecDirs")
-    warnings: list[str]
+    warnings: list[str] | None
 
 
 class EventActor(Struct, kw_only=True):

@@ -29,9 +29,9 @@ from husk.engine.images.model import HistoryStep, Image
 from husk.engine.system import STORAGE_DRIVER
 from husk.errors import InvalidParameter
 
-_OPTIONAL = ("ArgsEscaped", "ExposedPorts", "Healthcheck", "OnBuild", "Shell", "StopSignal", "Volumes")
-# Until 1.50 an image's configuration was shown as a container's: with its fields, and `null` for what is empty.
-_OPTIONAL_BEFORE = (
+# Until 1.50 an image's configuration was shown as a container's, with its fields; until 1.52 with `null` for what is
+# empty, but for these.
+_OPTIONAL = (
     "ArgsEscaped", "ExposedPorts", "Healthcheck", "MacAddress", "NetworkDisabled", "Shell", "StopSignal", "StopTimeout",
 )  # fmt: skip
 _OF_CONTAINERS = (
@@ -39,6 +39,7 @@ _OF_CONTAINERS = (
     "MacAddress", "NetworkDisabled", "StopTimeout",
 )  # fmt: skip
 WITHOUT_CONTAINER_FIELDS = Version(1, 50)
+WITHOUT_EMPTY_FIELDS = Version(1, 52)
 WITHOUT_VIRTUAL_SIZE = Version(1, 44)
 # What the container was like that the first builders made an image of. Nothing fills it any more, but clients of then
 # (Compose v1) look into it.
@@ -137,11 +138,12 @@ def inspect(
 
 
 def _config(config: Config, version: Version) -> dict[str, object]:
-    if version < WITHOUT_CONTAINER_FIELDS:
-        shown = without_empty(config, _OPTIONAL_BEFORE)
-        return {name: value if value not in ([], {}) else None for name, value in shown.items()}
     shown = without_empty(config, _OPTIONAL)
-    return {name: value for name, value in shown.items() if name not in _OF_CONTAINERS}
+    hidden = _OF_CONTAINERS if version >= WITHOUT_CONTAINER_FIELDS else ()
+    shown = {name: value if value not in ([], {}) else None for name, value in shown.items() if name not in hidden}
+    if version < WITHOUT_EMPTY_FIELDS:
+        return shown
+    return {name: value for name, value in shown.items() if value not in (None, "")}
 
 
 def _graph_data(directories: Sequence[str]) -> dict[str, str]:

@@ -41,6 +41,8 @@ def network(record: model.Network, containers: dict[str, NetworkContainer] | Uns
         )
         if subnet
     ]
+    # One that belongs to the whole swarm is known in less detail until it is used here.
+    unused = record.scope == "swarm" and not containers
     return Network(
         name=record.name,
         id=record.id,
@@ -49,15 +51,15 @@ def network(record: model.Network, containers: dict[str, NetworkContainer] | Uns
         driver=record.driver,
         enable_ipv4=record.enable_ipv4,
         enable_ipv6=record.enable_ipv6,
-        ipam=Ipam(config=pools, options=record.ipam_options),
+        ipam=Ipam(config=pools or None, options=record.ipam_options),
         internal=record.internal,
         attachable=record.attachable,
         ingress=record.ingress,
         config_from=ConfigReference(network=record.config_from),
         config_only=record.config_only,
-        containers=containers,
+        containers=None if unused and containers is not UNSET else containers,
         options=record.options,
-        labels=record.labels,
+        labels=(record.labels or None) if unused else record.labels,
     )
 
 

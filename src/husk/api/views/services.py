@@ -3,7 +3,7 @@
 import base64
 from collections.abc import Sequence
 
-from msgspec import UNSET
+from msgspec import UNSET, structs
 
 from husk.api.types.services import (
     ContainerStatus,
@@ -35,10 +35,11 @@ from husk.engine.logs.options import DRIVERS
 from husk.engine.networks.model import Network
 from husk.engine.services.cluster import Swarm
 from husk.engine.services.defaults import with_defaults
-from husk.engine.services.model import ClusterObject, DriverSpec, Service, Task
+from husk.engine.services.model import ClusterObject, DriverSpec, Empty, Service, ServiceSpec, Task
 from husk.engine.services.placement import NodeFacts
 
 MANAGER_PORT = 2377
+NETWORK_DRIVERS = ("bridge", "host", "ipvlan", "macvlan", "null", "overlay")
 
 
 def service_document(service: Service, tasks: list[Task] | None = None, *, defaults: bool = False) -> ServiceDocument:
@@ -49,10 +50,10 @@ def service_document(service: Service, tasks: list[Task] | None = None, *, defau
         version=ObjectVersion(index=service.version),
         created_at=service.created_at,
         updated_at=service.updated_at,
-        spec=with_defaults(service.spec) if defaults else service.spec,
-        previous_spec=service.previous_spec or UNSET,
+        spec=_with_runtime(with_defaults(service.spec) if defaults else service.spec),
+        previous_spec=_with_runtime(service.previous_spec) if service.previous_spec else UNSET,
         endpoint=Endpoint(
-            spec=service.spec.endpoint_spec or UNSET, ports=service.ports, virtual_ips=service.virtual_ips
+            spec=service.spec.endpoint_spec or Empty(), ports=service.ports, virtual_ips=service.virtual_ips
         ),
         update_status=service.update_status or UNSET,
         service_status=UNSET if tasks is None else _status(service, tasks),
@@ -62,6 +63,11 @@ def service_document(service: Service, tasks: list[Task] | None = None, *, defau
         if is_job
         else UNSET,
     )
+
+
+def _with_runtime(spec: ServiceSpec) -> ServiceSpec:
+    """Services say what kind of tasks they have; tasks do not."""
+    return structs.replace(spec, task_template=structs.replace(spec.task_template, runtime="container"))
 
 
 def _status(service: Service, tasks: list[Task]) -> ServiceStatus:
@@ -122,6 +128,7 @@ def _attachment(network: Network, address: str) -> NetworkAttachmentDocument:
                 name=network.name,
                 labels=network.labels,
                 driver_configuration=driver,
+                i_pv6_enabled=network.enable_ipv6,
                 internal=network.internal,
                 attachable=network.attachable,
                 ingress=network.ingress,
@@ -138,8 +145,8 @@ def _attachment(network: Network, address: str) -> NetworkAttachmentDocument:
 
 
 def node_document(swarm: Swarm, facts: NodeFacts, version: str) -> NodeDocument:
-    plugins = [{"Type": "Network", "Name": name} for name in ("bridge", "host", "ipvlan", "macvlan", "null", "overlay")]
-    plugins += [{"Type": "Log", "Name": name} for name in sorted(DRIVERS)] + [{"Type": "Volume", "Name": "local"}]
+    plugins = [{"Type": "Log", "Name": name} for name in sorted(DRIVERS) if name != "none"]
+    plugins += [{"Type": "Network", "Name": name} for name in NETWORK_DRIVERS] + [{"Type": "Volume", "Name": "local"}]
     return NodeDocument(
         id=swarm.node_id,
         version=ObjectVersion(index=swarm.node_version),

@@ -145,7 +145,7 @@ def info_document(
         security_options=list(facts.security_options),
         default_address_pools=[AddressPool(base=p.base, size=p.size) for p in config.default_address_pools] or UNSET,
         cdi_spec_dirs=[],
-        warnings=list(facts.warnings),
+        warnings=list(facts.warnings) or None,
     )
 
 
@@ -196,7 +196,7 @@ def _registry_config(config: Config) -> RegistryConfig:
             indexes[registry] = IndexConfig(name=registry, mirrors=[], secure=False, official=False)
     mirrors = [mirror if mirror.endswith("/") else mirror + "/" for mirror in config.registry_mirrors]
     indexes["docker.io"].mirrors = mirrors
-    return RegistryConfig(index_configs=indexes, insecure_registry_cidrs=networks, mirrors=mirrors)
+    return RegistryConfig(index_configs=indexes, insecure_registry_cidrs=networks, mirrors=mirrors or None)
 
 
 def _proxy(name: str) -> str:

@@ -40,7 +40,7 @@ class IpamConfig(Struct, kw_only=True, rename="pascal"):
 
 class IpamRequest(Struct, kw_only=True, rename="pascal"):
     driver: str = ""
-    options: dict[str, str] = {}
+    options: dict[str, str] | None = None
     config: list[IpamConfig] = []
 
 

@@ -60,7 +60,7 @@ def filled_in(request: NetworkRequest, existing: Iterable[Network]) -> NetworkRe
     return msgspec.structs.replace(
         request,
         config_from=ConfigSource(network=network.name),
-        ipam=IpamRequest(options=network.ipam_options or {}, config=pools),
+        ipam=IpamRequest(options=network.ipam_options, config=pools),
         enable_ipv4=network.enable_ipv4,
         enable_ipv6=network.enable_ipv6,
         options=network.options,

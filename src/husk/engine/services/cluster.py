@@ -12,14 +12,15 @@ import secrets
 import socket
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Struct
 
 from husk.config import AddressPool
 from husk.engine.clock import now_ns, rfc3339
+from husk.engine.services import settings
 from husk.engine.services.ids import new_id
-from husk.engine.services.model import DriverSpec
 from husk.engine.services.placement import NodeFacts
-from husk.errors import Conflict, InvalidParameter, NotFound, NotImplementedYet, Unauthorized, Unavailable
+from husk.engine.services.settings import DATA_PATH_PORT, CAConfig, NodeSpec, SwarmSpec
+from husk.errors import Conflict, InvalidParameter, NotFound, Unauthorized, Unavailable
 from husk.storage.locks import UNLOCK_KEY_BYTES
 from husk.storage.sealing import Sealer
 from husk.storage.state import Change, StateStore
@@ -34,36 +35,6 @@ LOCKED = (
     'Swarm is encrypted and needs to be unlocked before it can be used. Please use "docker swarm unlock" to unlock it.'
 )
 KEY_PREFIX = "SWMKEY-1-"
-
-
-class Orchestration(Struct, kw_only=True, rename="pascal"):
-    task_history_retention_limit: int = 5
-
-
-class EncryptionConfig(Struct, kw_only=True, rename="pascal"):
-    auto_lock_managers: bool = False
-
-
-class TaskDefaults(Struct, kw_only=True, rename="pascal", omit_defaults=True):
-    log_driver: DriverSpec | None = None
-
-
-class SwarmSpec(Struct, kw_only=True, rename="pascal"):
-    name: str = "default"
-    labels: dict[str, str] = {}
-    orchestration: Orchestration = field(default_factory=Orchestration)
-    raft: dict[str, object] = {}
-    dispatcher: dict[str, object] = {}
-    ca_config: dict[str, object] = field(default_factory=dict, name="CAConfig")
-    encryption_config: EncryptionConfig = field(default_factory=EncryptionConfig)
-    task_defaults: TaskDefaults = field(default_factory=TaskDefaults)
-
-
-class NodeSpec(Struct, kw_only=True, rename="pascal"):
-    name: str = ""
-    labels: dict[str, str] = {}
-    role: str = "manager"
-    availability: str = "active"
 
 
 class Swarm(Struct, kw_only=True):
@@ -83,7 +54,7 @@ class Swarm(Struct, kw_only=True):
     manager_token: str
     default_address_pool: list[str] = []
     subnet_size: int = 24
-    data_path_port: int = 4789
+    data_path_port: int = DATA_PATH_PORT
     # An ingress network that somebody removes is not made again.
     ingress_made: bool = False
 
@@ -153,17 +124,26 @@ class Cluster:
             memory=self.memory,
         )
 
-    async def init(self, spec: SwarmSpec, advertise: str, availability: str, pools: list[str], subnet_size: int) -> str:
+    async def init(
+        self,
+        spec: SwarmSpec,
+        *,
+        advertise: str,
+        availability: str,
+        pools: list[str],
+        subnet_size: int,
+        data_path_port: int,
+    ) -> str:
         """Make this engine a swarm of one; the node's id."""
-        check_availability(availability)
-        _check_certificates(spec, {})
+        settings.check_availability(availability)
+        settings.check(spec, CAConfig())
         now = rfc3339(now_ns())
         swarm = Swarm(
             id=new_id(),
             version=10,
             created_at=now,
             updated_at=now,
-            spec=spec,
+            spec=settings.initial(spec),
             node_id=new_id(),
             node_version=10,
             node_updated_at=now,
@@ -173,10 +153,10 @@ class Cluster:
             manager_token=_token(),
             default_address_pool=pools or ["10.0.0.0/8"],
             subnet_size=subnet_size or 24,
+            data_path_port=settings.data_path_port(data_path_port),
         )
         async with self._changing:
-            if self._swarm is not None:
-                raise Unavailable(ALREADY_ONE)
+            self.check_alone()
             await self._save_locked(swarm, was=False)
         return swarm.node_id
 
@@ -187,13 +167,20 @@ class Cluster:
             swarm = self.swarm
             if version != swarm.version:
                 raise InvalidParameter("rpc error: code = Unknown desc = update out of sequence")
-            _check_certificates(spec, swarm.spec.ca_config)
-            changed = msgspec.structs.replace(swarm, spec=spec, version=version + 1, updated_at=rfc3339(now_ns()))
+            settings.check(spec, swarm.spec.ca_config)
+            changed = msgspec.structs.replace(
+                swarm, spec=settings.changed(spec), version=version + 1, updated_at=rfc3339(now_ns())
+            )
             if worker_token:
                 changed.worker_token = _token()
             if manager_token:
                 changed.manager_token = _token()
             await self._save_locked(changed, was=swarm.autolock, rotate=unlock_key)
+
+    def check_alone(self) -> None:
+        """Raise where this node is in a swarm, which it would have to leave first."""
+        if self._swarm is not None:
+            raise Unavailable(ALREADY_ONE)
 
     async def unlock_key(self) -> str:
         """What opens the swarm after a start of the daemon; empty where nothing is needed."""
@@ -209,7 +196,7 @@ class Cluster:
                 raise Unauthorized("swarm could not be unlocked: invalid key provided")
 
     async def update_node(self, node_id: str, spec: NodeSpec, version: int) -> None:
-        check_availability(spec.availability)
+        settings.check_availability(spec.availability)
         async with self._changing:
             swarm = self.find_node(node_id)
             if version != swarm.node_version:
@@ -271,18 +258,6 @@ class Cluster:
     async def _save(self, swarm: Swarm) -> None:
         await self._state.commit(Change(KIND, swarm.id, msgspec.json.encode(swarm)))
         self._swarm = swarm
-
-
-def check_availability(text: str) -> None:
-    if text.lower() not in ("", "active", "pause", "drain"):
-        raise InvalidParameter(f'invalid Availability: "{text}"')
-
-
-def _check_certificates(spec: SwarmSpec, before: dict[str, object]) -> None:
-    """There are none in a swarm of one host, so there is nothing to sign or to rotate."""
-    asked = [name for name in ("SigningCACert", "SigningCAKey", "ExternalCAs") if spec.ca_config.get(name)]
-    if asked or (spec.ca_config.get("ForceRotate") or 0) != (before.get("ForceRotate") or 0):
-        raise NotImplementedYet("certificates of a swarm are not implemented by Husk yet: one host needs none")
 
 
 def write_key(key: bytes) -> str:

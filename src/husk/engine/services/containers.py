@@ -67,7 +67,7 @@ def _host_config(task: Task, service: Service, spec: ContainerSpec, words: dict[
         cap_add=spec.capability_add or None,
         cap_drop=spec.capability_drop or None,
         sysctls=spec.sysctls or None,
-        ulimits=spec.ulimits or None,
+        ulimits=spec.ulimits,
         oom_score_adj=spec.oom_score_adj,
         isolation=spec.isolation,
         log_config=LogConfig(type=task.spec.log_driver.name, config=task.spec.log_driver.options or {})
@@ -80,8 +80,8 @@ def _host_config(task: Task, service: Service, spec: ContainerSpec, words: dict[
         },
     )
     if spec.dns_config is not None:
-        host.dns, host.dns_search = spec.dns_config.nameservers, spec.dns_config.search
-        host.dns_options = spec.dns_config.options
+        host.dns, host.dns_search = spec.dns_config.nameservers or None, spec.dns_config.search or None
+        host.dns_options = spec.dns_config.options or None
     if limits is not None:
         host.memory, host.nano_cpus, host.pids_limit = limits.memory_bytes, limits.nano_cpus, limits.pids or None
     if reservations is not None:

@@ -1,20 +1,54 @@
-"""What does a service do where it says nothing? The values in force, written out for those who ask. Pure."""
+"""What does a service mean where it says nothing? What is kept of it, and the values in force for who asks. Pure."""
 
 import msgspec
 
 from husk.engine.services.model import (
     SECOND,
     DNSConfig,
-    EndpointSpec,
+    Mode,
+    Placement,
+    Replicated,
+    ReplicatedJob,
     ServiceSpec,
     TaskResources,
     TaskRestartPolicy,
     UpdateConfig,
 )
 from husk.engine.services.planner import DEFAULT_RESTART_DELAY
-from husk.engine.services.updates import DEFAULT_MONITOR
+from husk.engine.services.updates import DEFAULT_MONITOR, DEFAULT_UPDATE
 
 STOP_GRACE_PERIOD = 10 * SECOND
+ISOLATIONS = ("default", "process", "hyperv")
+
+
+def complete(spec: ServiceSpec) -> None:
+    """Write out what a client left empty and reads as one certain word."""
+    _complete_mode(spec.mode)
+    template = spec.task_template
+    template.runtime = ""
+    if template.container_spec is not None and template.container_spec.isolation not in ISOLATIONS:
+        template.container_spec.isolation = "default"
+    if template.restart_policy is not None:
+        template.restart_policy.condition = template.restart_policy.condition or "any"
+    for config in (spec.update_config, spec.rollback_config):
+        if config is not None:
+            config.failure_action = config.failure_action or "pause"
+            config.order = config.order or "stop-first"
+    if spec.endpoint_spec is not None:
+        spec.endpoint_spec.mode = spec.endpoint_spec.mode or "vip"
+        for port in spec.endpoint_spec.ports:
+            port.protocol, port.publish_mode = port.protocol or "tcp", port.publish_mode or "ingress"
+
+
+def _complete_mode(mode: Mode) -> None:
+    if not (mode.replicated or mode.is_global or mode.is_job):
+        mode.replicated = Replicated()
+    if mode.replicated_job is not None:
+        job = mode.replicated_job
+        concurrent = job.max_concurrent or 1
+        mode.replicated_job = ReplicatedJob(
+            max_concurrent=concurrent, total_completions=job.total_completions or concurrent
+        )
 
 
 def with_defaults(spec: ServiceSpec) -> ServiceSpec:
@@ -30,28 +64,19 @@ def with_defaults(spec: ServiceSpec) -> ServiceSpec:
         template,
         container_spec=container,
         resources=template.resources or TaskResources(),
+        placement=template.placement or Placement(),
         restart_policy=msgspec.structs.replace(
-            policy,
-            condition=policy.condition or "any",
-            delay=DEFAULT_RESTART_DELAY if policy.delay is None else policy.delay,
+            policy, delay=DEFAULT_RESTART_DELAY if policy.delay is None else policy.delay
         ),
-        runtime=template.runtime or "container",
     )
-    is_job = spec.mode.is_job
     return msgspec.structs.replace(
         spec,
         task_template=template,
-        update_config=None if is_job else _update(spec.update_config),
-        rollback_config=None if is_job else _update(spec.rollback_config),
-        endpoint_spec=spec.endpoint_spec or EndpointSpec(),
+        update_config=_update(spec.update_config),
+        rollback_config=_update(spec.rollback_config),
     )
 
 
 def _update(config: UpdateConfig | None) -> UpdateConfig:
-    config = config or UpdateConfig()
-    return msgspec.structs.replace(
-        config,
-        monitor=config.monitor or DEFAULT_MONITOR,
-        failure_action=config.failure_action or "pause",
-        order=config.order or "stop-first",
-    )
+    config = config or DEFAULT_UPDATE
+    return msgspec.structs.replace(config, monitor=config.monitor or DEFAULT_MONITOR)

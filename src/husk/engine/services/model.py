@@ -1,6 +1,6 @@
 """What are services and tasks? Their specifications keep the API's own field names, as those of containers do."""
 
-from typing import Literal
+from typing import Literal, TypeVar
 
 from msgspec import Struct, field
 
@@ -14,6 +14,14 @@ TaskState = Literal[
 ALIVE = frozenset({"new", "allocated", "pending", "assigned", "accepted", "preparing", "ready", "starting", "running"})
 
 SECOND = 10**9
+
+T = TypeVar("T")
+
+
+def shown(value: T, name: str | None = None) -> T:
+    """A default that is written out, among others that are left out: clients look for some fields without asking."""
+    result: T = field(default_factory=lambda: value, name=name)
+    return result
 
 
 class DriverSpec(Struct, kw_only=True, rename="pascal", omit_defaults=True):
@@ -67,11 +75,11 @@ class AppArmorMode(Struct, kw_only=True, rename="pascal", omit_defaults=True):
 
 
 class Privileges(Struct, kw_only=True, rename="pascal", omit_defaults=True):
-    credential_spec: dict[str, object] | None = None
-    se_linux_context: SELinuxContext | None = field(default=None, name="SELinuxContext")
+    credential_spec: dict[str, object] | None = shown(None)
+    se_linux_context: SELinuxContext | None = shown(None, "SELinuxContext")
     seccomp: SeccompMode | None = None
     app_armor: AppArmorMode | None = None
-    no_new_privileges: bool = False
+    no_new_privileges: bool = shown(False)
 
 
 class ContainerSpec(Struct, kw_only=True, rename="pascal", omit_defaults=True):
@@ -97,7 +105,7 @@ class ContainerSpec(Struct, kw_only=True, rename="pascal", omit_defaults=True):
     secrets: list[SecretReference] = []
     oom_score_adj: int = 0
     configs: list[ConfigReference] = []
-    isolation: str = ""
+    isolation: str = shown("default")
     init: bool | None = None
     sysctls: dict[str, str] = {}
     capability_add: list[str] = []
@@ -105,11 +113,28 @@ class ContainerSpec(Struct, kw_only=True, rename="pascal", omit_defaults=True):
     ulimits: list[Ulimit] = []
 
 
+class DiscreteResource(Struct, kw_only=True, rename="pascal", omit_defaults=True):
+    kind: str = ""
+    value: int = 0
+
+
+class NamedResource(Struct, kw_only=True, rename="pascal", omit_defaults=True):
+    kind: str = ""
+    value: str = ""
+
+
+class GenericResource(Struct, kw_only=True, rename="pascal", omit_defaults=True):
+    """Something that a node is said to have, of which the engine knows no more than that it is counted."""
+
+    named_resource_spec: NamedResource | None = None
+    discrete_resource_spec: DiscreteResource | None = None
+
+
 class Amount(Struct, kw_only=True, rename="pascal", omit_defaults=True):
     nano_cpus: int = field(default=0, name="NanoCPUs")
     memory_bytes: int = 0
     pids: int = 0
-    generic_resources: list[dict[str, object]] | None = None
+    generic_resources: list[GenericResource] = []
 
 
 class TaskResources(Struct, kw_only=True, rename="pascal", omit_defaults=True):
@@ -119,11 +144,11 @@ class TaskResources(Struct, kw_only=True, rename="pascal", omit_defaults=True):
     memory_swappiness: int | None = None
 
 
-class TaskRestartPolicy(Struct, kw_only=True, rename="pascal"):
-    condition: str = ""
+class TaskRestartPolicy(Struct, kw_only=True, rename="pascal", omit_defaults=True):
+    condition: str = shown("any")
     delay: int | None = None
-    max_attempts: int = 0
-    window: int = 0
+    max_attempts: int = shown(0)
+    window: int | None = None
 
 
 class Platform(Struct, kw_only=True, rename="pascal", omit_defaults=True):
@@ -151,7 +176,7 @@ class TaskSpec(Struct, kw_only=True, rename="pascal", omit_defaults=True):
     resources: TaskResources | None = None
     restart_policy: TaskRestartPolicy | None = None
     placement: Placement | None = None
-    force_update: int = 0
+    force_update: int = shown(0)
     runtime: str = ""
     networks: list[NetworkAttachment] = []
     log_driver: DriverSpec | None = None
@@ -185,31 +210,33 @@ class Mode(Struct, kw_only=True, rename="pascal", omit_defaults=True):
         return self.global_ is not None or self.global_job is not None
 
 
-class UpdateConfig(Struct, kw_only=True, rename="pascal"):
-    parallelism: int = 1
+class UpdateConfig(Struct, kw_only=True, rename="pascal", omit_defaults=True):
+    """A client that says something of an update means all tasks at once, unless it says how many."""
+
+    parallelism: int = shown(0)
     delay: int = 0
-    failure_action: str = "pause"
+    failure_action: str = shown("pause")
     monitor: int = 0
-    max_failure_ratio: float = 0.0
-    order: str = "stop-first"
+    max_failure_ratio: float = shown(0.0)
+    order: str = shown("stop-first")
 
 
-class PortConfig(Struct, kw_only=True, rename="pascal"):
+class PortConfig(Struct, kw_only=True, rename="pascal", omit_defaults=True):
     name: str = ""
-    protocol: str = "tcp"
+    protocol: str = shown("tcp")
     target_port: int = 0
     published_port: int = 0
-    publish_mode: str = "ingress"
+    publish_mode: str = shown("ingress")
 
 
-class EndpointSpec(Struct, kw_only=True, rename="pascal"):
-    mode: str = "vip"
+class EndpointSpec(Struct, kw_only=True, rename="pascal", omit_defaults=True):
+    mode: str = shown("vip")
     ports: list[PortConfig] = []
 
 
 class ServiceSpec(Struct, kw_only=True, rename="pascal", omit_defaults=True):
     name: str = ""
-    labels: dict[str, str] = {}
+    labels: dict[str, str] = field(default_factory=lambda: {})
     task_template: TaskSpec = field(default_factory=TaskSpec)
     mode: Mode = field(default_factory=Mode)
     update_config: UpdateConfig | None = None

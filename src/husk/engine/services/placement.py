@@ -105,7 +105,8 @@ def refusal(
         others = list(reserved)
         cpus = sum(amount.nano_cpus for amount in others) + wanted.nano_cpus
         memory = sum(amount.memory_bytes for amount in others) + wanted.memory_bytes
-        if cpus > node.nano_cpus or memory > node.memory:
+        # What is generic must be declared by the node, and this one declares nothing of the kind.
+        if cpus > node.nano_cpus or memory > node.memory or wanted.generic_resources:
             return "no suitable node (insufficient resources on 1 node)"
     return ""
 

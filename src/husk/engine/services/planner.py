@@ -3,10 +3,14 @@
 The planner looks at the whole picture each time and never at what it said before. Slots are numbered places: a
 replicated service has 1..n, a global one has slot 0 on each node, a job has 0..total-1. In each slot at most one task
 is alive, except while an update with order start-first has both the old and the new one.
+
+What it costs to plan goes with the tasks that there are, not with those that are declared: slots get their first tasks
+a few at a time, and the next ones when those run.
 """
 
+import itertools
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from husk.engine.services.model import SECOND, Service, Task, TaskRestartPolicy
@@ -14,6 +18,10 @@ from husk.engine.services.updates import Verdict, judge, replaceable
 
 DEFAULT_RESTART_DELAY = 5 * SECOND
 RETENTION = 5
+# How many slots of a service may be on their way to a running task before more get their first one.
+WINDOW = 100
+# How many slots are looked at in one go.
+PIECE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,31 +64,61 @@ def plan(
     service: Service, tasks: Iterable[Task], now: int, *, drained: bool = False, retention: int = RETENTION
 ) -> Plan:
     """`drained` says that the node gives up its tasks; new ones wait for another."""
+    pieces = planning(service, tasks, now, drained=drained, retention=retention)
+    while True:
+        try:
+            next(pieces)
+        except StopIteration as done:
+            result: Plan = done.value
+            return result
+
+
+def planning(
+    service: Service, tasks: Iterable[Task], now: int, *, drained: bool = False, retention: int = RETENTION
+) -> Generator[None, None, Plan]:
+    """`plan` in pieces: it stops after each, so that a service of very many tasks delays nobody."""
     result = Plan()
     slots: defaultdict[int, list[Task]] = defaultdict(list)
     for task in sorted(tasks, key=lambda t: t.created_ns):
         slots[task.slot].append(task)
+    yield
     wanted = wanted_slots(service, slots, drained)
+    among = wanted if isinstance(wanted, range) else frozenset(wanted)
+    kept = {slot: slots[slot] for slot in sorted(slots) if slot in among}
     for slot, present in slots.items():
-        if slot not in wanted and not service.spec.mode.is_job:
+        if slot not in kept and not service.spec.mode.is_job:
             result.actions += [Stop(task.id, remove=True) for task in present if task.alive and task.wanted]
     if drained:
         result.actions += [
             Stop(task.id)
-            for slot in wanted
-            for task in slots.get(slot, [])
+            for present in kept.values()
+            for task in present
             if task.alive and task.wanted and task.status.state != "pending"
         ]
-    for slot in wanted:
-        _tend(slot, slots.get(slot, []), service, now, result)
+    unsettled = 0
+    for number, (slot, present) in enumerate(kept.items()):
+        unsettled += not _tend(slot, present, service, now, result)
+        if number % PIECE == PIECE - 1:
+            yield
+    coming = _fill(kept, wanted, WINDOW - unsettled, result)
+    yield
     if not drained and not service.spec.mode.is_job:
-        _update(service, {slot: slots.get(slot, []) for slot in wanted}, now, result)
-    gone = set(slots) - set(wanted) if service.spec.mode.replicated is not None else set()
+        _update(service, kept, len(wanted), coming, now, result)
+    yield
+    gone = set(slots) - set(kept) if service.spec.mode.replicated is not None else set()
     _forget_history(slots, gone, retention, result)
     return result
 
 
-def wanted_slots(service: Service, slots: Mapping[int, list[Task]], drained: bool) -> list[int]:
+def _fill(kept: Mapping[int, list[Task]], wanted: Iterable[int], most: int, result: Plan) -> int:
+    """Give slots that never had a task their first one, `most` of them. How many were given one."""
+    empty = (slot for slot in wanted if slot not in kept)
+    created = [Create(slot) for slot in itertools.islice(empty, max(0, most))]
+    result.actions += created
+    return len(created)
+
+
+def wanted_slots(service: Service, slots: Mapping[int, list[Task]], drained: bool) -> Sequence[int]:
     """The slots that should have a task alive now."""
     mode = service.spec.mode
     if mode.replicated_job is not None:
@@ -90,24 +128,25 @@ def wanted_slots(service: Service, slots: Mapping[int, list[Task]], drained: boo
             return []
         return [] if mode.global_job is not None and _completed(service, slots.get(0, [])) else [0]
     replicas = mode.replicated.replicas if mode.replicated is not None else 1
-    return list(range(1, replicas + 1))
+    return range(1, replicas + 1)
 
 
-def _job_slots(service: Service, slots: Mapping[int, list[Task]]) -> list[int]:
+def _job_slots(service: Service, slots: Mapping[int, list[Task]]) -> Sequence[int]:
+    """The first that are not completed: no more than run at once, nor than are begun with what is begun already."""
     job = service.spec.mode.replicated_job
     assert job is not None
     total = job.total_completions if job.total_completions is not None else job.max_concurrent or 1
-    concurrent = job.max_concurrent or total
-    open_slots = [slot for slot in range(total) if not _completed(service, slots.get(slot, []))]
-    return open_slots[:concurrent]
+    completed = {slot for slot, tasks in slots.items() if _completed(service, tasks)}
+    most = min(job.max_concurrent or total, len(slots) - len(completed) + WINDOW)
+    return list(itertools.islice((slot for slot in range(total) if slot not in completed), most))
 
 
 def _completed(service: Service, tasks: list[Task]) -> bool:
     return any(t.status.state == "complete" and t.job_iteration == service.job_iteration for t in tasks)
 
 
-def _tend(slot: int, tasks: list[Task], service: Service, now: int, result: Plan) -> None:
-    """Give an empty slot a task, and end what is one too many."""
+def _tend(slot: int, tasks: list[Task], service: Service, now: int, result: Plan) -> bool:
+    """Give a slot whose task has ended another, and end what is one too many. Whether it is as it should be."""
     if service.spec.mode.is_job:
         old = [t for t in tasks if t.alive and t.wanted and t.job_iteration != service.job_iteration]
         result.actions += [Stop(task.id) for task in old]
@@ -119,22 +158,23 @@ def _tend(slot: int, tasks: list[Task], service: Service, now: int, result: Plan
             task for task in live[:-1] if newest.status.state == "running" or task.spec_version == newest.spec_version
         ]
         result.actions += [Stop(task.id) for task in surplus]
-        return
+        return True
     if live or any(task.alive for task in tasks):
-        return
+        return any(task.status.state == "running" for task in live)
     last = tasks[-1] if tasks else None
     if last is None or last.spec_version != service.spec_version or not last.wanted:
         result.actions.append(Create(slot))
-        return
+        return False
     policy = service.spec.task_template.restart_policy or TaskRestartPolicy()
     due = restart_time(last, policy)
     if due is None:
-        return
+        return True
     if due > now:
         result.wake(due)
-        return
+        return False
     recent = tuple(t for t in last.restarts if not policy.window or now - t <= policy.window)
     result.actions.append(Create(slot, (*recent, now)))
+    return False
 
 
 def restart_time(last: Task, policy: TaskRestartPolicy) -> int | None:
@@ -149,14 +189,16 @@ def restart_time(last: Task, policy: TaskRestartPolicy) -> int | None:
     return ended + (DEFAULT_RESTART_DELAY if policy.delay is None else policy.delay)
 
 
-def _update(service: Service, slots: Mapping[int, list[Task]], now: int, result: Plan) -> None:
+def _update(
+    service: Service, slots: Mapping[int, list[Task]], wanted: int, coming: int, now: int, result: Plan
+) -> None:
     """Replace outdated tasks, as many at a time as the service allows, and judge how it goes."""
-    result.verdict, alarm = judge(service, slots, now)
+    result.verdict, alarm = judge(service, slots, now, wanted=wanted)
     if alarm is not None:
         result.wake(alarm)
     if result.verdict is not None and result.verdict.state != "completed":
         return
-    chosen, start_first, alarm = replaceable(service, slots, now)
+    chosen, start_first, alarm = replaceable(service, slots, now, coming=coming)
     if alarm is not None:
         result.wake(alarm)
     for task in chosen:

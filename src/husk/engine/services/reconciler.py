@@ -8,6 +8,7 @@ the store and in the containers' records, so that after a crash the next daemon 
 import asyncio
 import contextlib
 import logging
+from collections.abc import Generator, Iterable
 
 import msgspec
 
@@ -22,7 +23,7 @@ from husk.engine.services.delivery import files_of
 from husk.engine.services.endpoints import Endpoints
 from husk.engine.services.ids import new_id
 from husk.engine.services.model import Amount, Service, Task, TaskSpec, TaskStatus
-from husk.engine.services.planner import Create, Forget, Plan, Stop, plan
+from husk.engine.services.planner import PIECE, Create, Forget, Plan, Stop, planning
 from husk.engine.services.runner import Runner, is_healthy, is_unhealthy
 from husk.engine.services.store import ClusterStore
 from husk.engine.services.updates import Verdict, conclude
@@ -114,7 +115,7 @@ class Reconciler:
 
     async def _tend(self, service: Service) -> int | None:
         node = self._cluster.node_facts()
-        retention = self._cluster.record.spec.orchestration.task_history_retention_limit
+        retention = self._cluster.record.spec.history
         for _ in range(ROUNDS):
             if (current := self._store.services.get(service.id)) is None:
                 return None
@@ -124,7 +125,7 @@ class Reconciler:
             tasks = self._tasks_of(service)
             suits = placement.suits(service.spec.task_template.placement, node)
             drained = node.availability == "drain" or not suits
-            decided = plan(service, tasks, now_ns(), drained=drained, retention=retention)
+            decided = await _planned(planning(service, tasks, now_ns(), drained=drained, retention=retention))
             changed = await self._apply(service, version, decided)
             self._place(service, node)
             if not changed:
@@ -139,7 +140,9 @@ class Reconciler:
 
     async def _observe(self, tasks: list[Task]) -> None:
         """Bring task records up to what their containers are, and go on with what was cut off."""
-        for task in tasks:
+        for number, task in enumerate(tasks):
+            if number % PIECE == PIECE - 1:
+                await asyncio.sleep(0)
             if self._runner.busy(task):
                 continue
             if task.alive and task.status.state in ("starting", "running"):
@@ -201,7 +204,8 @@ class Reconciler:
                 case Create(slot, restarts):
                     await self._create(service, slot, restarts)
                 case Stop(task_id, remove):
-                    task = self._store.tasks[task_id]
+                    if (task := self._store.tasks.get(task_id)) is None:
+                        continue
                     task.desired_state = "remove" if remove else "shutdown"
                     await self._store.settle(task)
                 case Forget(task_id):
@@ -264,20 +268,27 @@ class Reconciler:
 
     def _place(self, service: Service, node: placement.NodeFacts) -> None:
         """Start what waits for a place, where there is one."""
-        for task in self._tasks_of(service):
-            waits = task.wanted and task.status.state in ("pending", "assigned", "preparing")
-            if not waits or self._runner.busy(task):
-                continue
-            others = [t for t in self._store.tasks.values() if t.id != task.id and self._takes_room(t)]
-            here = sum(1 for t in others if t.service_id == service.id)
-            taken = [port for t in others for port in self._host_ports(t)]
+        waiting = [task for task in self._tasks_of(service) if _waits(task) and not self._runner.busy(task)]
+        if not waiting:
+            return
+        others = [task for task in self._store.tasks.values() if self._takes_room(task)]
+        here = sum(1 for task in others if task.service_id == service.id)
+        taken = {port for task in others for port in self._host_ports(task)}
+        reserved = _sum(_reserved(task) for task in others)
+        # Those that had a place when they were cut off come first, and are counted as having it.
+        for task in sorted(waiting, key=lambda t: t.status.state == "pending"):
+            placed = task.status.state != "pending"
             spec = msgspec.structs.replace(task.spec, placement=service.spec.task_template.placement)
-            reserved = [_reserved(t) for t in others]
-            reason = placement.refusal(spec, node, here, reserved, self._host_ports(task), taken)
+            ports = self._host_ports(task)
+            rest = _without(reserved, _reserved(task)) if placed else reserved
+            reason = placement.refusal(spec, node, here - placed, [rest], [] if placed else ports, taken)
             if self._cluster.locked and files_of(task.spec.container_spec):
                 reason = reason or "the swarm is locked: its secrets and configs cannot be read (docker swarm unlock)"
             if not reason:
                 self._runner.launch(task, service, node)
+                here += not placed
+                taken.update(ports)
+                reserved = _sum((rest, _reserved(task)))
             elif task.status.err != reason:
                 self._runner.refuse(task, reason)
 
@@ -290,5 +301,32 @@ class Reconciler:
         return task.alive and (task.status.state != "pending" or self._runner.launching(task))
 
 
+async def _planned(pieces: Generator[None, None, Plan]) -> Plan:
+    """Plan in pieces, and let others have their turn between them."""
+    while True:
+        try:
+            next(pieces)
+        except StopIteration as done:
+            result: Plan = done.value
+            return result
+        await asyncio.sleep(0)
+
+
+def _waits(task: Task) -> bool:
+    return task.wanted and task.status.state in ("pending", "assigned", "preparing")
+
+
 def _reserved(task: Task) -> Amount:
     return (task.spec.resources.reservations if task.spec.resources else None) or Amount()
+
+
+def _sum(amounts: Iterable[Amount]) -> Amount:
+    result = Amount()
+    for amount in amounts:
+        result.nano_cpus += amount.nano_cpus
+        result.memory_bytes += amount.memory_bytes
+    return result
+
+
+def _without(whole: Amount, part: Amount) -> Amount:
+    return Amount(nano_cpus=whole.nano_cpus - part.nano_cpus, memory_bytes=whole.memory_bytes - part.memory_bytes)

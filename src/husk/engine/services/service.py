@@ -14,16 +14,15 @@ from husk.engine.events import Events
 from husk.engine.filters import Filters
 from husk.engine.networks.model import Network
 from husk.engine.services import validate
-from husk.engine.services.cluster import Cluster, NodeSpec
+from husk.engine.services.cluster import Cluster
 from husk.engine.services.containers import container_name
+from husk.engine.services.defaults import complete
 from husk.engine.services.endpoints import Endpoints
 from husk.engine.services.following import Followers
 from husk.engine.services.ids import new_id
 from husk.engine.services.model import (
     Mode,
     PortConfig,
-    Replicated,
-    ReplicatedJob,
     Service,
     ServiceSpec,
     Task,
@@ -36,6 +35,7 @@ from husk.engine.services.onnetwork import ServiceOnNetwork
 from husk.engine.services.pulling import PullCredentials
 from husk.engine.services.reconciler import Reconciler
 from husk.engine.services.runner import Runner
+from husk.engine.services.settings import NodeSpec
 from husk.engine.services.store import ClusterStore, resolve
 from husk.errors import Conflict, HuskError, InvalidParameter, NotFound
 from husk.registry.auth import Credentials
@@ -101,7 +101,7 @@ class Services:
                     "rpc error: code = AlreadyExists desc = name conflicts with an existing object: "
                     f"service {spec.name} already exists"
                 )
-            _complete_mode(spec.mode)
+            complete(spec)
             now = rfc3339(now_ns())
             service = Service(id=new_id(), version=0, created_at=now, updated_at=now, spec=spec, job_started_at=now)
             service.ports = self._ports(service, spec)
@@ -128,7 +128,7 @@ class Services:
             self._check(spec)
             if spec.name != service.spec.name:
                 raise InvalidParameter("rpc error: code = Unimplemented desc = renaming services is not supported")
-            _complete_mode(spec.mode)
+            complete(spec)
             if _kind(spec.mode) != _kind(service.spec.mode):
                 raise InvalidParameter("rpc error: code = Unimplemented desc = service mode change is not allowed")
             changed = _changed(service, spec, self._ports(service, spec), rollback)
@@ -249,9 +249,7 @@ class Services:
         kept = {(p.protocol, p.target_port): p.published_port for p in service.ports}
         result = []
         for port in wanted:
-            port = msgspec.structs.replace(
-                port, protocol=port.protocol or "tcp", publish_mode=port.publish_mode or "ingress"
-            )
+            port = msgspec.structs.replace(port)
             if port.publish_mode == "ingress":
                 if not port.published_port:
                     old = kept.get((port.protocol, port.target_port), 0)
@@ -299,17 +297,6 @@ def _free_port(protocol: str, taken: set[tuple[str, int]]) -> int:
         if (protocol, port) not in taken:
             return port
     raise InvalidParameter("rpc error: code = InvalidArgument desc = no port is left for the service")
-
-
-def _complete_mode(mode: Mode) -> None:
-    if not (mode.replicated or mode.is_global or mode.is_job):
-        mode.replicated = Replicated()
-    if mode.replicated_job is not None:
-        job = mode.replicated_job
-        concurrent = job.max_concurrent or 1
-        mode.replicated_job = ReplicatedJob(
-            max_concurrent=concurrent, total_completions=job.total_completions or concurrent
-        )
 
 
 def _kind(mode: Mode) -> str:

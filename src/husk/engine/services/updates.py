@@ -12,6 +12,7 @@ from husk.engine.clock import parse_rfc3339
 from husk.engine.services.model import SECOND, Service, Task, UpdateConfig, UpdateStatus
 
 DEFAULT_MONITOR = 5 * SECOND
+DEFAULT_UPDATE = UpdateConfig(parallelism=1)
 UPDATING = ("updating", "rollback_started")
 PAUSED = ("paused", "rollback_paused")
 
@@ -47,11 +48,13 @@ def settings(service: Service) -> UpdateConfig:
     status = service.update_status
     rolling_back = status is not None and status.state.startswith("rollback")
     config = service.spec.rollback_config if rolling_back else service.spec.update_config
-    return config or UpdateConfig()
+    return config or DEFAULT_UPDATE
 
 
-def judge(service: Service, slots: Mapping[int, list[Task]], now: int) -> tuple[Verdict | None, int | None]:
-    """(what the update has come to, when to look again)"""
+def judge(
+    service: Service, slots: Mapping[int, list[Task]], now: int, *, wanted: int = 0
+) -> tuple[Verdict | None, int | None]:
+    """(what the update has come to, when to look again); more slots may be `wanted` than have had tasks yet."""
     status = service.update_status
     if status is None or status.state not in UPDATING:
         return None, None
@@ -60,13 +63,19 @@ def judge(service: Service, slots: Mapping[int, list[Task]], now: int) -> tuple[
     begun = parse_rfc3339(status.started_at)
     rolling_back = status.state == "rollback_started"
     failed = _failures(service, slots, begun, monitor)
-    if failed and config.failure_action != "continue" and len(failed) / max(1, len(slots)) > config.max_failure_ratio:
+    if (
+        failed
+        and config.failure_action != "continue"
+        and len(failed) / max(1, wanted, len(slots)) > config.max_failure_ratio
+    ):
         reason = f"early termination of task {failed[0].id}"
         if rolling_back:
             return Verdict("rollback_paused", f"rollback paused due to failure or {reason}"), None
         if config.failure_action == "rollback" and service.previous_spec is not None:
             return Verdict("rollback", f"update rolled back due to failure or {reason}"), None
         return Verdict("paused", f"update paused due to failure or {reason}"), None
+    if len(slots) < wanted:
+        return None, None
     settled_at = begun
     for tasks in slots.values():
         if (done_at := _done_at(service, tasks, begun)) is None:
@@ -107,14 +116,19 @@ def _failures(service: Service, slots: Mapping[int, list[Task]], begun: int, mon
     ]
 
 
-def replaceable(service: Service, slots: Mapping[int, list[Task]], now: int) -> tuple[list[Task], bool, int | None]:
-    """(outdated tasks to replace now, whether the new one comes first, when to look again)"""
+def replaceable(
+    service: Service, slots: Mapping[int, list[Task]], now: int, *, coming: int = 0
+) -> tuple[list[Task], bool, int | None]:
+    """(outdated tasks to replace now, whether the new one comes first, when to look again)
+
+    `coming` are slots that get their first task now.
+    """
     status = service.update_status
     if status is not None and status.state in PAUSED:
         return [], False, None
     config = settings(service)
     begun = parse_rfc3339(status.started_at) if status is not None else 0
-    outdated, busy, alarm = [], 0, None
+    outdated, busy, alarm = [], coming, None
     for slot in sorted(slots):
         live = [task for task in slots[slot] if task.alive and task.wanted]
         current = [task for task in live if task.spec_version == service.spec_version]

@@ -9,6 +9,8 @@ from husk.registry import reference
 
 _PREFIX = "rpc error: code = InvalidArgument desc = "
 CONDITIONS = ("", "none", "on-failure", "any")
+# A task takes two processes at least, and Linux numbers no more than 2^22.
+MOST_TASKS = 2**21
 PROTOCOLS = ("", "tcp", "udp", "sctp")
 
 
@@ -17,6 +19,10 @@ def check(spec: ServiceSpec) -> None:
     template = spec.task_template
     if template.plugin_spec is not None or template.network_attachment_spec is not None:
         raise NotImplementedYet("services of plugins and network attachments are not implemented by Husk yet")
+    if template.runtime not in ("", "container", "plugin"):
+        raise InvalidParameter("unsupported runtime")
+    if template.runtime == "plugin":
+        raise InvalidParameter("mismatched Runtime and *Spec fields")
     if template.container_spec is None:
         raise InvalidParameter(_PREFIX + "TaskSpec: missing runtime")
     if not template.container_spec.image:
@@ -29,7 +35,7 @@ def check(spec: ServiceSpec) -> None:
     if policy is not None:
         if policy.condition not in CONDITIONS:
             raise InvalidParameter(_PREFIX + f'invalid RestartCondition: "{policy.condition}"')
-        if (policy.delay or 0) < 0 or policy.window < 0 or policy.max_attempts < 0:
+        if (policy.delay or 0) < 0 or (policy.window or 0) < 0 or policy.max_attempts < 0:
             raise InvalidParameter(_PREFIX + "TaskSpec: restart-delay, window and attempts cannot be negative")
     for constraint in template.placement.constraints if template.placement else []:
         parse_constraint(constraint)
@@ -65,10 +71,22 @@ def _check_mode(spec: ServiceSpec) -> None:
     given = [m for m in (mode.replicated, mode.global_, mode.replicated_job, mode.global_job) if m is not None]
     if len(given) > 1:
         raise InvalidParameter("must specify only one service mode")
-    if mode.replicated is not None and mode.replicated.replicas < 0:
-        raise InvalidParameter("Number of replicas must be non-negative")
+    if mode.replicated is not None:
+        _check_number("replicas", mode.replicated.replicas)
+    if mode.replicated_job is not None:
+        _check_number("concurrent tasks", mode.replicated_job.max_concurrent or 0)
+        _check_number("completions", mode.replicated_job.total_completions or 0)
     if mode.is_job and (spec.update_config or spec.rollback_config):
         raise InvalidParameter(_PREFIX + "update and rollback configurations are not allowed for jobs")
+
+
+def _check_number(what: str, number: int) -> None:
+    if number < 0:
+        raise InvalidParameter(f"Number of {what} must be non-negative")
+    if number > MOST_TASKS:
+        raise InvalidParameter(
+            _PREFIX + f"{number} {what} are more than one host can ever have: {MOST_TASKS} is the most"
+        )
 
 
 def _check_update(config: UpdateConfig, is_job: bool) -> None:
@@ -109,8 +127,9 @@ def _check_resources(spec: ServiceSpec) -> None:
     for amount in (resources.limits, resources.reservations) if resources else ():
         if amount is None:
             continue
-        if amount.generic_resources:
-            raise NotImplementedYet("generic resources of services are not implemented by Husk yet")
+        for resource in amount.generic_resources:
+            if (resource.named_resource_spec is None) == (resource.discrete_resource_spec is None):
+                raise InvalidParameter(_PREFIX + "a generic resource is either named or discrete")
         if amount.memory_bytes and amount.memory_bytes < 4 * 1024 * 1024:
             raise InvalidParameter(_PREFIX + f"invalid memory value {amount.memory_bytes}: Must be at least 4MiB")
         if amount.nano_cpus and amount.nano_cpus < 10**6:

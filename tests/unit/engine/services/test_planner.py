@@ -22,7 +22,7 @@ from husk.engine.services.model import (
     UpdateConfig,
     UpdateStatus,
 )
-from husk.engine.services.planner import Create, Forget, Stop, plan
+from husk.engine.services.planner import WINDOW, Create, Forget, Stop, plan, planning
 
 START = 1_700_000_000 * SECOND
 
@@ -137,6 +137,37 @@ def test_a_job_runs_its_completions_a_few_at_a_time_and_is_then_done():
     assert plan(service, done, START).actions == []
 
 
+def test_a_million_slots_get_their_first_tasks_a_few_at_a_time():
+    service = make_service(10**6)
+    first = plan(service, [], START).actions
+    assert first == [Create(slot) for slot in range(1, WINDOW + 1)]
+    waiting = [make_task(slot, "pending") for slot in range(1, WINDOW + 1)]
+    assert plan(service, waiting, START).actions == [], "where these find no place, others do neither"
+    one_runs = [make_task(1), *waiting[1:]]
+    assert plan(service, one_runs, START).actions == [Create(WINDOW + 1)]
+    failed = [make_task(slot, "failed") for slot in range(1, WINDOW + 1)]
+    assert plan(service, failed, START).actions == [], "what fails is tried again first"
+
+
+def test_a_job_of_a_million_completions_is_begun_a_few_at_a_time():
+    service = make_service()
+    service.spec.mode = Mode(replicated_job=ReplicatedJob(max_concurrent=10**6, total_completions=10**6))
+    assert plan(service, [], START).actions == [Create(slot) for slot in range(WINDOW)]
+    done = [make_task(slot, "complete", job_iteration=0, desired_state="complete") for slot in range(WINDOW)]
+    assert plan(service, done, START).actions == [Create(slot) for slot in range(WINDOW, 2 * WINDOW)]
+
+
+def test_an_update_is_not_done_while_slots_never_had_a_task():
+    service = make_service(10**6, spec_version=2, update_status=UpdateStatus(state="updating", started_at=rfc3339(0)))
+    new = [make_task(slot, spec_version=2) for slot in range(1, 4)]
+    assert plan(service, new, START + 3600 * SECOND).verdict is None
+
+
+def test_a_plan_for_many_tasks_is_made_in_pieces():
+    tasks = [make_task(slot) for slot in range(1, 5001)]
+    assert sum(1 for _ in planning(make_service(5000), tasks, START)) >= 10
+
+
 def test_history_is_kept_up_to_the_limit():
     old = [make_task(1, "failed", created_ns=START - n * SECOND, id=f"old{n}") for n in range(4, 0, -1)]
     live = make_task(1)
@@ -154,7 +185,7 @@ def test_all_history_is_kept_without_a_limit():
 
 
 def updating(order: str = "stop-first", **changes: object) -> Service:
-    config = UpdateConfig(order=order, **changes)  # type: ignore[arg-type]
+    config = UpdateConfig(**{"order": order, "parallelism": 1, **changes})  # type: ignore[arg-type]
     service = make_service(2, spec_version=2, update_status=UpdateStatus(state="updating", started_at=rfc3339(START)))
     service.spec.update_config = config
     return service

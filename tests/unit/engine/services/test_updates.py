@@ -13,7 +13,7 @@ NEW: dict[str, Any] = {"spec_version": 2, "created_ns": START + 1}
 def updating(state: str = "updating", **config: object) -> Service:
     status = UpdateStatus(state=state, started_at=rfc3339(START))
     service = make_service(3, spec_version=2, spec_versions=2, previous_spec_version=1, update_status=status)
-    service.spec.update_config = UpdateConfig(**config)  # type: ignore[arg-type]
+    service.spec.update_config = UpdateConfig(**{"parallelism": 1, **config})  # type: ignore[arg-type]
     service.previous_spec = service.spec
     return service
 
