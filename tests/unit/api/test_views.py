@@ -53,3 +53,10 @@ def test_an_image_says_nothing_about_containers_to_new_clients() -> None:
     assert "Hostname" in old.config
     assert "Hostname" not in new.config
     assert new.config["Cmd"] == ["sh"]
+
+
+def test_what_an_image_does_not_say_is_null_and_later_left_out() -> None:
+    always = {"Cmd": None, "Entrypoint": None, "Env": None, "Labels": None, "OnBuild": None, "Volumes": None}
+    before = images.inspect(image(config=Config()), [], [], Version(1, 51))
+    assert before.config == {**always, "User": "", "WorkingDir": ""}
+    assert images.inspect(image(config=Config()), [], [], Version(1, 52)).config == {}

@@ -101,7 +101,7 @@ class Network(Struct, kw_only=True, rename="pascal"):
     ingress: bool
     config_from: ConfigReference = field(default_factory=ConfigReference)
     config_only: bool = False
-    containers: dict[str, NetworkContainer] | None | UnsetType = UNSET
+    containers: dict[str, NetworkContainer] | UnsetType | None = UNSET
     options: dict[str, str]
     labels: dict[str, str] | None
     peers: list[Peer] | UnsetType = UNSET
