@@ -292,6 +292,10 @@ class FakeNetworks:
 
 class FakeSystem:
     version = "1.2.3"
+    trouble: tuple[str, ...] = ()
+
+    def warnings(self) -> list[str]:
+        return list(self.trouble)
 
     def info(self) -> HostFacts:
         return HostFacts(

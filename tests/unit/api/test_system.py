@@ -20,6 +20,11 @@ async def test_version_has_components(client: TestClient) -> None:
     ]  # fmt: skip
 
 
+async def test_info_warns_of_what_is_wrong_now(client: TestClient, engine: FakeEngine) -> None:
+    engine.system.trouble = ("WARNING: no space left on device",)
+    assert "WARNING: no space left on device" in (await (await client.get("/info")).json())["Warnings"]
+
+
 async def test_info_counts_and_tells(client: TestClient, engine: FakeEngine) -> None:
     for name, status in (("a", "running"), ("b", "paused"), ("c", "exited"), ("d", "created")):
         engine.containers.add(container(name, state=State(status=status)))  # type: ignore[arg-type]
