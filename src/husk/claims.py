@@ -22,12 +22,21 @@ def pidfile_of(config: Config) -> Path:
 @contextmanager
 def claimed_roots(config: Config) -> Iterator[None]:
     """Hold data root and exec root, making them first; Conflict says who holds one of them."""
+    _require_no_dockerd(config.data_root)
     with ExitStack() as held:
         for directory, mode in ((config.data_root, 0o710), (config.exec_root, 0o711)):
             _make(directory, mode)
         held.enter_context(_lock(config.data_root / "lock", f"data root {config.data_root}", "--data-root"))
         held.enter_context(_lock(config.exec_root / "lock", f"exec root {config.exec_root}", "--exec-root"))
         yield
+
+
+def _require_no_dockerd(data_root: Path) -> None:
+    """What no record of ours names is removed at the start: the volumes and containers of dockerd would go."""
+    if not (data_root / "state.db").exists() and (data_root / "image").is_dir() and (data_root / "volumes").is_dir():
+        raise Conflict(
+            f"the data root {data_root} holds the store of dockerd, which is not ours: choose another with --data-root"
+        )
 
 
 @contextmanager

@@ -31,6 +31,70 @@ class AddressPool:
 
 
 @dataclass(frozen=True, slots=True)
+class TlsConfig:
+    """What a listener on TCP shows and asks for; None for a file that is not there and was not named."""
+
+    verify: bool
+    ca: Path
+    cert: Path | None
+    key: Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ulimit:
+    name: str
+    soft: int
+    hard: int
+
+
+@dataclass(frozen=True, slots=True)
+class Proxies:
+    """What lies between the daemon and registries."""
+
+    http_proxy: str = ""
+    https_proxy: str = ""
+    no_proxy: str = ""
+
+
+NO_PROXIES = Proxies()
+
+
+@dataclass(frozen=True, slots=True)
+class DefaultBridge:
+    """How the default network differs from one that nobody said anything about."""
+
+    ipv6: bool = False
+    bip6: str = ""
+    fixed_cidr: str = ""
+    fixed_cidr_v6: str = ""
+    default_gateway: str = ""
+    default_gateway_v6: str = ""
+    icc: bool = True
+    ip_masq: bool = True
+    mtu: int = 0
+    # The address of the host that ports are published on; empty for all.
+    ip: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerDefaults:
+    """What containers get that do not say otherwise; empty and 0 for what Husk and the host decide."""
+
+    default_ipc_mode: str = "private"
+    default_shm_size: int = 64 << 20
+    default_cgroupns_mode: str = ""
+    cgroup_parent: str = ""
+    default_ulimits: tuple[Ulimit, ...] = ()
+    # The path of a profile, `builtin` or `unconfined`.
+    seccomp_profile: str = "builtin"
+    no_new_privileges: bool = False
+    init: bool = False
+    dns: tuple[str, ...] = ()
+    dns_opts: tuple[str, ...] = ()
+    dns_search: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """Settings of one daemon, complete and validated."""
 
@@ -51,8 +115,24 @@ class Config:
     log_driver: str = "json-file"
     log_opts: Mapping[str, str] = field(default_factory=dict)
     group: str = "docker"
+    tls: TlsConfig | None = None
+    containers: ContainerDefaults = ContainerDefaults()
+    init_path: str = ""
+    default_bridge: DefaultBridge = DefaultBridge()
+    default_network_opts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    ip_forward: bool = True
+    host_gateway_ips: tuple[str, ...] = ()
+    proxies: Proxies = Proxies()
+    max_concurrent_downloads: int = 3
+    max_concurrent_uploads: int = 5
+    max_download_attempts: int = 5
+    # Seconds that the daemon's end waits for what is under way; None for as long as it takes.
+    shutdown_timeout: float | None = 15.0
+    features: Mapping[str, bool] = field(default_factory=dict)
     # Husk's own: the most bytes that one layer may unpack to; 0 is no limit.
     max_layer_size: int = 0
+    # What was asked for and means something else here, or nothing: one line each for the log.
+    remarks: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def instance(self) -> str:

@@ -1,20 +1,31 @@
 """How do flags and `daemon.json` become a `Config`? By Docker's rules: same keys, same conflicts, nothing unknown.
 
-Flags and file are read into the same shape (`Settings`, the file's keys), merged, and only then validated, so that a
-value means the same wherever it was given. A key in both places is an error, as it is for dockerd: silently preferring
-one of them hides a mistake that is found much later.
+Flags and file are read into the same shape (`husk.config_settings`), merged, and only then validated. A key in both
+places is an error, as it is for dockerd: silently preferring one of them hides a mistake that is found much later.
 """
 
 import json
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields, replace
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import msgspec
 
+from husk import config_networks as networks
 from husk import config_values as values
-from husk.config import Config, RuntimeConfig
+from husk.config import (
+    DEFAULT_HOST,
+    Config,
+    ContainerDefaults,
+    Proxies,
+    RuntimeConfig,
+    TlsConfig,
+)
+from husk.config_remarks import judge
+from husk.config_settings import RuntimeSetting, Settings, keys, read_file
 from husk.errors import InvalidParameter
 
 DEFAULT_CONFIG_FILE = Path("/etc/husk/daemon.json")
@@ -22,57 +33,18 @@ DEFAULT_CONFIG_FILE = Path("/etc/husk/daemon.json")
 T = TypeVar("T")
 U = TypeVar("U")
 
-# Keys that dockerd knows and Husk does not: the reader learns that it is no misspelling.
-_DOCKERD_ONLY = """
-    allow-direct-routing authorization-plugins bridge-accept-fwmark builder cgroup-parent containerd
-    containerd-namespace containerd-plugin-namespace cpu-rt-period cpu-rt-runtime default-cgroupns-mode
-    default-gateway default-gateway-v6 default-ipc-mode default-network-opts default-shm-size default-ulimits dns
-    dns-opts dns-search exec-opts experimental features firewall-backend fixed-cidr fixed-cidr-v6 host-gateway-ip
-    host-gateway-ips http-proxy https-proxy icc init init-path ip ip-forward ip-forward-no-drop ip-masq ip6tables
-    iptables ipv6 live-restore max-concurrent-downloads max-concurrent-uploads
-    max-download-attempts metrics-addr min-api-version mtu network-control-plane-mtu no-new-privileges no-proxy
-    node-generic-resources oom-score-adjust proxies raw-logs seccomp-profile selinux-enabled shutdown-timeout
-    storage-driver storage-opts swarm-default-advertise-addr tls tlscacert tlscert tlskey tlsverify userland-proxy
-    userland-proxy-path userns-remap
-"""
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Where things are when nobody says otherwise."""
+
+    config_file: Path
+    host: str = DEFAULT_HOST
+    pidfile: Path | None = None
 
 
-class PoolSetting(msgspec.Struct, forbid_unknown_fields=True):
-    """An entry of `default-address-pools`."""
-
-    base: str
-    size: int
-
-
-class RuntimeSetting(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
-    """An entry of `runtimes`."""
-
-    path: str
-    runtime_args: list[str] = []
-
-
-class Settings(msgspec.Struct, rename="kebab"):
-    """The keys of `daemon.json`; None is a key that was not given."""
-
-    hosts: list[str] | None = None
-    data_root: str | None = None
-    exec_root: str | None = None
-    pidfile: str | None = None
-    debug: bool | None = None
-    log_level: str | None = None
-    log_format: str | None = None
-    insecure_registries: list[str] | None = None
-    registry_mirrors: list[str] | None = None
-    default_runtime: str | None = None
-    runtimes: dict[str, RuntimeSetting] | None = None
-    bridge: str | None = None
-    bip: str | None = None
-    default_address_pools: list[PoolSetting] | None = None
-    labels: list[str] | None = None
-    log_driver: str | None = None
-    log_opts: dict[str, str] | None = None
-    group: str | None = None
-    max_layer_size: str | int | None = None
+# For a program that is called `dockerd`. The data root stays Husk's own: dockerd's holds another store.
+DOCKERD = Names(Path("/etc/docker/daemon.json"), "unix:///var/run/docker.sock", Path("/var/run/docker.pid"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,16 +53,18 @@ class Source:
 
     flags: Settings
     config_file: Path | None = None
+    names: Names | None = None
 
     def load(self) -> Config:
         """The settings as they stand now. InvalidParameter says what is wrong with which key."""
+        names = self.names or Names(DEFAULT_CONFIG_FILE)
         path = self.config_file
-        if path is None and DEFAULT_CONFIG_FILE.exists():
-            path = DEFAULT_CONFIG_FILE
+        if path is None and names.config_file.exists():
+            path = names.config_file
         if path is None:
-            return build(self.flags)
+            return build(self.flags, names)
         try:
-            return build(merge(self.flags, read_file(path)))
+            return build(merge(self.flags, read_file(path)), names)
         except InvalidParameter as error:
             raise InvalidParameter(f"unable to configure the daemon with file {path}: {error.message}") from None
 
@@ -103,53 +77,46 @@ def reloadable(running: Config, wanted: Config) -> tuple[Config, tuple[str, ...]
         labels=wanted.labels,
         insecure_registries=wanted.insecure_registries,
         registry_mirrors=wanted.registry_mirrors,
+        max_concurrent_downloads=wanted.max_concurrent_downloads,
+        max_concurrent_uploads=wanted.max_concurrent_uploads,
+        max_download_attempts=wanted.max_download_attempts,
+        shutdown_timeout=wanted.shutdown_timeout,
+        features=wanted.features,
+        default_runtime=wanted.default_runtime,
+        runtimes=wanted.runtimes,
+        containers=replace(
+            running.containers,
+            default_shm_size=wanted.containers.default_shm_size,
+            default_ipc_mode=wanted.containers.default_ipc_mode,
+            default_cgroupns_mode=wanted.containers.default_cgroupns_mode,
+        ),
+        remarks=wanted.remarks,
     )
-    left = (field.name for field in fields(Config) if getattr(renewed, field.name) != getattr(wanted, field.name))
-    return renewed, tuple(name.replace("_", "-") for name in left)
+    return renewed, tuple(name.replace("_", "-") for name in _differences(renewed, wanted))
 
 
-def read_file(path: Path) -> Settings:
-    """The content of a daemon.json."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise InvalidParameter(f"open {path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise InvalidParameter("it is not UTF-8 text") from None
-    return parse_file(text)
-
-
-def parse_file(text: str) -> Settings:
-    """The settings in the text of a daemon.json."""
-    if not text.strip():
-        return Settings()
-    try:
-        document = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise InvalidParameter(f"it is not JSON: {error.msg} (line {error.lineno}, column {error.colno})") from None
-    if not isinstance(document, dict):
-        raise InvalidParameter("it must hold one JSON object")
-    foreign = document.keys() - set(_keys().values())
-    unsupported = sorted(foreign.intersection(_DOCKERD_ONLY.split()))
-    if unknown := sorted(foreign.difference(unsupported)):
-        raise InvalidParameter(f"the following directives don't match any configuration option: {', '.join(unknown)}")
-    if unsupported:
-        raise InvalidParameter(f"Husk does not support these directives of dockerd yet: {', '.join(unsupported)}")
-    try:
-        return msgspec.convert(document, Settings)
-    except msgspec.ValidationError as error:
-        message, _, place = str(error).partition(" - at `$.")
-        raise InvalidParameter(f"{place.rstrip('`') or 'the object'}: {message[:1].lower()}{message[1:]}") from None
+def _differences(one: Any, other: Any) -> Iterator[str]:
+    """The names of the fields in which two of the same kind differ, also inside those that have fields themselves."""
+    for field in fields(one):
+        mine, its = getattr(one, field.name), getattr(other, field.name)
+        if mine == its or not field.compare:
+            continue
+        if field.name == "tls":
+            yield "tls"
+        elif is_dataclass(mine):
+            yield from _differences(mine, its)
+        else:
+            yield field.name
 
 
 def merge(flags: Settings, file: Settings) -> Settings:
     """Both together. A key in both is an error, except `runtimes`, which are named and add up."""
     merged = Settings()
     conflicts = []
-    for name, key in _keys().items():
+    for name, key in keys().items():
         from_flag, from_file = getattr(flags, name), getattr(file, name)
         if from_flag is not None and from_file is not None and name != "runtimes":
-            conflicts.append(f"{key}: (from flag: {_shown(from_flag)}, from file: {_shown(from_file)})")
+            conflicts.append(f"{key}: (from flag: {_shown(key, from_flag)}, from file: {_shown(key, from_file)})")
         setattr(merged, name, from_file if from_flag is None else from_flag)
     if conflicts:
         raise InvalidParameter(
@@ -163,15 +130,19 @@ def merge(flags: Settings, file: Settings) -> Settings:
     return merged
 
 
-def build(settings: Settings) -> Config:
+def build(settings: Settings, names: Names | None = None) -> Config:
     """Validate and fill in the defaults."""
+    names = names or Names(DEFAULT_CONFIG_FILE)
     standard = Config()
+    remarks = judge(settings)
     level = values.log_level(settings.log_level or standard.log_level)
+    tls = _tls(settings)
+    pidfile = values.absolute("pidfile", settings.pidfile) if settings.pidfile else names.pidfile
     return Config(
-        hosts=_each(settings.hosts, values.host, standard.hosts),
+        hosts=_hosts(settings, names.host, tls),
         data_root=values.directory("data-root", settings.data_root, standard.data_root),
         exec_root=values.directory("exec-root", settings.exec_root, standard.exec_root),
-        pidfile=values.absolute("pidfile", settings.pidfile) if settings.pidfile else standard.pidfile,
+        pidfile=pidfile,
         log_level="debug" if settings.debug else level,
         log_format=values.one_of("log-format", settings.log_format or standard.log_format, values.LOG_FORMATS),
         insecure_registries=_each(settings.insecure_registries, values.insecure_registry),
@@ -187,32 +158,93 @@ def build(settings: Settings) -> Config:
         log_driver=settings.log_driver or standard.log_driver,
         log_opts=settings.log_opts or {},
         group=standard.group if settings.group is None else settings.group,
+        tls=tls,
+        containers=_containers(settings),
+        init_path=values.program("init-path", settings.init_path or ""),
+        default_bridge=networks.default_bridge(settings),
+        default_network_opts=settings.default_network_opts or {},
+        ip_forward=settings.ip_forward is not False,
+        host_gateway_ips=networks.host_gateways(settings.host_gateway_ips or ()),
+        proxies=Proxies(
+            values.proxy("http-proxy", settings.http_proxy or ""),
+            values.proxy("https-proxy", settings.https_proxy or ""),
+            settings.no_proxy or "",
+        ),
+        max_concurrent_downloads=_count("max-concurrent-downloads", settings.max_concurrent_downloads, 3),
+        max_concurrent_uploads=_count("max-concurrent-uploads", settings.max_concurrent_uploads, 5),
+        max_download_attempts=_count("max-download-attempts", settings.max_download_attempts, 5),
+        shutdown_timeout=_patience(settings.shutdown_timeout),
+        features=settings.features or {},
         max_layer_size=values.size("max-layer-size", settings.max_layer_size or 0),
+        remarks=remarks,
     )
 
 
-def parse_pool_flag(text: str) -> PoolSetting:
-    """`base=172.30.0.0/16,size=24`, the form of `--default-address-pool`."""
-    parts = dict(part.strip().partition("=")[::2] for part in text.split(","))
-    if parts.keys() != {"base", "size"} or not parts["size"].isdecimal():
-        raise InvalidParameter(f"invalid default address pool {text!r}: it has the form base=172.30.0.0/16,size=24")
-    return PoolSetting(parts["base"], int(parts["size"]))
+def _tls(settings: Settings) -> TlsConfig | None:
+    """`tlsverify` in whatever form asks for TLS, and TLS asks for certificates unless it was told not to."""
+    if not (settings.tls or settings.tlsverify is not None):
+        return None
+    base = Path(os.environ.get("DOCKER_CERT_PATH") or os.environ.get("DOCKER_CONFIG") or Path.home() / ".docker")
+
+    def chosen(key: str, name: str | None, usual: str) -> Path | None:
+        if name:
+            return values.absolute(key, name)
+        return base / usual if (base / usual).exists() else None
+
+    return TlsConfig(
+        verify=settings.tlsverify is not False,
+        ca=chosen("tlscacert", settings.tlscacert, "ca.pem") or base / "ca.pem",
+        cert=chosen("tlscert", settings.tlscert, "cert.pem"),
+        key=chosen("tlskey", settings.tlskey, "key.pem"),
+    )
 
 
-def parse_runtime_flag(text: str) -> tuple[str, RuntimeSetting]:
-    """`name=path`, the form of `--add-runtime`."""
-    name, separator, path = text.partition("=")
-    if not (name and separator and path):
-        raise InvalidParameter(f"invalid runtime argument {text!r}: it has the form name=/path/to/runtime")
-    return name, RuntimeSetting(path)
+def _hosts(settings: Settings, default: str, tls: TlsConfig | None) -> tuple[str, ...]:
+    """Where to listen. An open port is root for everybody: it takes a word that this is meant."""
+    port = values.TLS_PORT if tls is not None else values.DEFAULT_TCP_PORT
+    hosts = _each(settings.hosts, lambda text: values.host(text, default, port), (default,))
+    told = settings.tls is not None or settings.tlsverify is not None
+    if not told and (open_to_others := [host for host in hosts if not values.loopback(host)]):
+        raise InvalidParameter(
+            f"{open_to_others[0]} without --tlsverify would make everybody root on this machine who reaches that port: "
+            "give --tlsverify with --tlscacert, --tlscert and --tlskey, listen on 127.0.0.1, or say --tls=false "
+            "('tls': false in the file) if you mean it"
+        )
+    return hosts
 
 
-def parse_log_flag(text: str) -> tuple[str, str]:
-    """`key=value`, the form of `--log-opt`."""
-    name, separator, value = text.partition("=")
-    if not (name and separator):
-        raise InvalidParameter(f"invalid logging option {text!r}: it has the form max-size=10m")
-    return name, value
+def _containers(settings: Settings) -> ContainerDefaults:
+    standard = ContainerDefaults()
+    shm = settings.default_shm_size
+    return ContainerDefaults(
+        default_ipc_mode=values.default_ipc_mode(settings.default_ipc_mode or standard.default_ipc_mode),
+        default_shm_size=values.size("default-shm-size", shm) if shm else standard.default_shm_size,
+        default_cgroupns_mode=values.default_cgroupns_mode(settings.default_cgroupns_mode or ""),
+        cgroup_parent=values.cgroup_parent(settings.cgroup_parent or ""),
+        default_ulimits=tuple(
+            values.ulimit(name, limit.soft, limit.hard, limit.name)
+            for name, limit in (settings.default_ulimits or {}).items()
+        ),
+        seccomp_profile=values.seccomp_profile(settings.seccomp_profile or standard.seccomp_profile),
+        no_new_privileges=bool(settings.no_new_privileges),
+        init=bool(settings.init),
+        dns=_each(settings.dns, lambda text: networks.address("dns", text)),
+        dns_opts=_each(settings.dns_opts, str),
+        dns_search=_each(settings.dns_search, networks.search_domain),
+    )
+
+
+def _count(key: str, number: int | None, default: int) -> int:
+    """0 is no wish, as for dockerd."""
+    if number is not None and number < 0:
+        raise InvalidParameter(f"invalid {key.replace('-', ' ')}: {number}")
+    return number or default
+
+
+def _patience(seconds: int | None) -> float | None:
+    if seconds is None:
+        return Config().shutdown_timeout
+    return None if seconds < 0 else float(seconds)
 
 
 def _runtime(name: str, setting: RuntimeSetting) -> RuntimeConfig:
@@ -226,13 +258,11 @@ def _each(given: Iterable[T] | None, convert: Callable[[T], U], default: tuple[U
     return tuple(dict.fromkeys(convert(value) for value in given or ())) or default
 
 
-def _keys() -> dict[str, str]:
-    """Names of the fields of `Settings` and their keys in the file."""
-    return dict(zip(Settings.__struct_fields__, Settings.__struct_encode_fields__, strict=True))
-
-
-def _shown(value: object) -> str:
-    """A value as dockerd shows it in a conflict."""
+def _shown(key: str, value: object) -> str:
+    """A value as dockerd shows it in a conflict: without the password that a proxy's address may hold."""
     if isinstance(value, list):
-        return "[" + " ".join(_shown(item) for item in value) + "]"
+        return "[" + " ".join(_shown(key, item) for item in value) + "]"
+    if key in ("http-proxy", "https-proxy") and isinstance(value, str) and "@" in value:
+        parts = urlsplit(value)
+        return parts._replace(netloc="xxxxx:xxxxx@" + parts.netloc.rpartition("@")[2]).geturl()
     return str(value) if isinstance(value, str) else json.dumps(msgspec.to_builtins(value))

@@ -4,11 +4,13 @@ what is wrong with it, and what is accepted, in words that stand alone: they app
 import ipaddress
 import os
 import re
+import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from husk.config import DEFAULT_HOST, AddressPool
+from husk.config import DEFAULT_HOST, AddressPool, Ulimit
+from husk.engine.containers.validate_limits import check_ulimit
 from husk.errors import InvalidParameter
 from husk.network.ipam import parse_bip
 from husk.network.rules import validate_interface
@@ -16,6 +18,7 @@ from husk.network.rules import validate_interface
 LOG_LEVELS = ("debug", "info", "warn", "error", "fatal")
 LOG_FORMATS = ("text", "json")
 DEFAULT_TCP_PORT = 2375
+TLS_PORT = 2376
 
 # sun_path holds 108 bytes with the terminating zero.
 _SOCKET_PATH_LIMIT = 107
@@ -23,22 +26,35 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([bkmgtp])?(?:i?b)?", re.IGNORECASE | re.
 _HOST_NAME = re.compile(r"[a-zA-Z0-9]([a-zA-Z0-9_.-]*[a-zA-Z0-9])?")
 
 
-def host(text: str) -> str:
-    """An address to listen on, complete: `unix:///path` or `tcp://host:port`."""
+def host(text: str, default: str = DEFAULT_HOST, port: int = DEFAULT_TCP_PORT) -> str:
+    """An address to listen on, complete: `unix:///path`, `tcp://host:port` or `fd://`, what systemd holds for us."""
     text = text.strip()
+    if not text:
+        return default
     scheme, separator, address = text.partition("://")
     if not separator:
         scheme, address = "tcp", text
     if scheme == "unix":
-        return f"unix://{_socket_path(text, address)}"
+        return f"unix://{_socket_path(text, address or default.removeprefix('unix://'))}"
     if scheme == "tcp":
-        return f"tcp://{_tcp_address(text, address)}"
-    raise InvalidParameter(f"invalid host {text!r}: use unix:///path/to.sock or tcp://address:port")
+        return f"tcp://{_tcp_address(text, address, port)}"
+    if scheme == "fd":
+        return f"fd://{address}"
+    raise InvalidParameter(f"invalid host {text!r}: use unix:///path/to.sock, tcp://address:port or fd://")
+
+
+def loopback(host: str) -> bool:
+    """Whether only this machine reaches it: Unix sockets, and what systemd listens on, have their own guards."""
+    if not host.startswith("tcp://"):
+        return True
+    name = urlsplit(host).hostname or ""
+    try:
+        return name == "localhost" or ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
 
 
 def _socket_path(text: str, path: str) -> str:
-    if not path:
-        return DEFAULT_HOST.removeprefix("unix://")
     if not path.startswith("/") or path.endswith("/"):
         raise InvalidParameter(f"invalid host {text!r}: the socket needs an absolute path, as in {DEFAULT_HOST}")
     if len(os.fsencode(path)) > _SOCKET_PATH_LIMIT:
@@ -48,7 +64,7 @@ def _socket_path(text: str, path: str) -> str:
     return path
 
 
-def _tcp_address(text: str, address: str) -> str:
+def _tcp_address(text: str, address: str, usual: int) -> str:
     try:
         parts = urlsplit(f"//{address}")
         host, port = parts.hostname, parts.port
@@ -61,7 +77,7 @@ def _tcp_address(text: str, address: str) -> str:
         host = f"[{_ip(text, host)}]"
     elif not _HOST_NAME.fullmatch(host):
         raise InvalidParameter(f"invalid host {text!r}: {host!r} is no address")
-    return f"{host}:{DEFAULT_TCP_PORT if port is None else port}"
+    return f"{host}:{usual if port is None else port}"
 
 
 def _ip(text: str, host: str) -> str:
@@ -100,6 +116,62 @@ def size(key: str, text: str | int) -> int:
     if parts is None:
         raise InvalidParameter(f"invalid {key} {str(text)!r}: it is a number of bytes, as 20g or 500m; 0 is no limit")
     return int(float(parts[1]) * 1024 ** "bkmgtp".index((parts[2] or "b").lower()))
+
+
+def program(key: str, path: str) -> str:
+    """A program of the host by its path, or by its name in PATH; empty for none."""
+    if path and (shutil.which(path) is None):
+        raise InvalidParameter(f"invalid {key} {path!r}: there is no such program")
+    return path
+
+
+def default_ipc_mode(mode: str) -> str:
+    if mode not in ("private", "shareable"):
+        raise InvalidParameter(f'IPC mode "{mode}" is not supported as default value; use "shareable" or "private"')
+    return mode
+
+
+def default_cgroupns_mode(mode: str) -> str:
+    if mode not in ("", "private", "host"):
+        raise InvalidParameter(f'invalid default cgroup namespace ({mode}): use "host" or "private"')
+    return mode
+
+
+def cgroup_parent(path: str) -> str:
+    if path.endswith(".slice"):
+        raise InvalidParameter(f"cgroup-parent {path} is one of systemd's: Husk makes control groups itself (cgroupfs)")
+    if "\0" in path or ".." in path.split("/"):
+        raise InvalidParameter(f"invalid cgroup-parent {path!r}")
+    return path
+
+
+def ulimit(key: str, soft: int, hard: int, name: str = "") -> Ulimit:
+    check_ulimit(name or key, soft, hard)
+    return Ulimit(name or key, soft, hard)
+
+
+def seccomp_profile(text: str) -> str:
+    """`builtin`, `unconfined`, or the path of a profile; it is read when the daemon starts."""
+    if text in ("builtin", "unconfined"):
+        return text
+    path = absolute("seccomp-profile", text)
+    if not path.is_file():
+        raise InvalidParameter(f"opening seccomp profile ({path}) failed: there is no such file")
+    return str(path)
+
+
+def proxy(key: str, text: str) -> str:
+    if not text:
+        return ""
+    try:
+        parts = urlsplit(text if "://" in text else f"http://{text}")
+        complete = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        complete = False
+    if not complete:
+        # Without the text: it may hold a password.
+        raise InvalidParameter(f"invalid {key}: it has the form http://[user:password@]host:port")
+    return parts.geturl()
 
 
 def insecure_registry(text: str) -> str:

@@ -12,6 +12,7 @@ import logging
 import os
 import signal
 import socket
+import ssl
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 
@@ -19,6 +20,7 @@ import uvloop
 
 from husk import log_setup
 from husk.api.server import build_app, serve
+from husk.api.tls import server_context
 from husk.claims import claimed_pidfile
 from husk.config import Config
 from husk.config_load import Source, reloadable
@@ -34,9 +36,17 @@ log = logging.getLogger(__name__)
 _IMPATIENT = 3
 
 
+def check(source: Source) -> None:
+    """Whether the settings are sound, without starting anything; HuskError says what is wrong with them."""
+    config = source.load()
+    if config.tls is not None:
+        server_context(config.tls)
+
+
 def run(source: Source) -> None:
     """Be the daemon until a signal ends it. HuskError when it cannot start."""
     config = source.load()
+    tls = server_context(config.tls) if config.tls is not None else None
     if os.geteuid() != 0:
         raise Forbidden("the daemon needs root: it mounts filesystems and makes namespaces. Start it with sudo")
     log_setup.set_up(config.log_level, config.log_format)
@@ -44,15 +54,20 @@ def run(source: Source) -> None:
     keep_little()
     # Containers and their monitors must not inherit it: they would report themselves ready in our name.
     notify_socket = os.environ.pop("NOTIFY_SOCKET", "")
+    for remark in config.remarks:
+        log.info("%s", remark)
     with claimed_pidfile(config), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(Daemon(config, source, notify_socket).serve())
+        runner.run(Daemon(config, source, notify_socket, tls).serve())
 
 
 class Daemon:
     """One running daemon and what its signals do."""
 
-    def __init__(self, config: Config, source: Source, notify_socket: str = "") -> None:
+    def __init__(
+        self, config: Config, source: Source, notify_socket: str = "", tls: ssl.SSLContext | None = None
+    ) -> None:
         self._config = config
+        self._tls = tls
         self._source = source
         self._notify_socket = notify_socket
         self._ending = asyncio.Event()
@@ -68,7 +83,10 @@ class Daemon:
             engine = await parts.enter_async_context(Engine.open(self._config, raise_open_files()))
             if self._ending.is_set():
                 return
-            edge = serve(build_app(engine), self._config.hosts, self._config.group)
+            for host in self._config.hosts:
+                if host.startswith("tcp://") and not (self._config.tls and self._config.tls.verify):
+                    log.warning("listening on %s without --tlsverify: whoever reaches it is root on this host", host)
+            edge = serve(build_app(engine), self._config.hosts, self._config.group, self._tls)
             addresses = await parts.enter_async_context(edge)
             loop.add_signal_handler(signal.SIGHUP, self._reload, engine)
             # What exists now stays: the garbage collector need not look at it again.
@@ -83,7 +101,9 @@ class Daemon:
         """Say where we listen, with the line to paste: on standard output, whatever the log level."""
         for address in addresses:
             print(f"Husk listens on {address}")
-        print(f"Point your tools at it:\n\n    export DOCKER_HOST={addresses[0]}\n", flush=True)
+        secured = self._tls is not None and addresses[0].startswith("tcp://")
+        verify = " DOCKER_TLS_VERIFY=1 DOCKER_CERT_PATH=~/.docker" if secured else ""
+        print(f"Point your tools at it:\n\n    export DOCKER_HOST={addresses[0]}{verify}\n", flush=True)
         self._notify("READY=1")
 
     def _end(self, number: int) -> None:
@@ -98,11 +118,11 @@ class Daemon:
         """Take over what may change while containers run; a faulty file changes nothing."""
         try:
             config, left = reloadable(self._config, self._source.load())
+            engine.reload(config)
         except HuskError as error:
             log.error("SIGHUP: the configuration stays as it was: %s", error.message)
             return
         log_setup.set_level(config.log_level)
-        engine.reload(config)
         self._config = config
         log.info("SIGHUP: configuration reloaded")
         if left:

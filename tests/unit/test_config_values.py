@@ -32,7 +32,7 @@ def test_hosts_are_completed(text, normal):
 @pytest.mark.parametrize(
     "text",
     [
-        *("fd://", "http://x", "unix://relative", "unix:///dir/", "unix:///" + "x" * 120),
+        *("http://x", "unix://relative", "unix:///dir/", "unix:///" + "x" * 120),
         *("tcp://a b:1", "tcp://h:99999", "tcp://h:1/path", "tcp://user@h:1", "tcp://[::x]:1", "tcp://h:port"),
     ],
 )
@@ -74,7 +74,7 @@ def test_other_mirrors_are_refused(text):
         values.mirror(text)
 
 
-@pytest.mark.parametrize("text", ["172.20.0.1", "172.20.0.0/16", "172.20.255.255/16", "10.0.0.1/31", "x", "fd00::1/64"])
+@pytest.mark.parametrize("text", ["172.20.0.1", "172.20.0.0/16", "172.20.255.255/16", "10.0.0.1/32", "x", "fd00::1/64"])
 def test_a_bridge_address_must_suit_a_host_of_its_network(text):
     with pytest.raises(InvalidParameter, match="invalid bip"):
         values.bridge_address(text)

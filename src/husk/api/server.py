@@ -2,11 +2,9 @@
 
 import asyncio
 import contextlib
-import grp
 import logging
-import os
 import socket
-import stat
+import ssl
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +16,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from husk.api import missing
 from husk.api.call import Call, common_headers
 from husk.api.errors import error_response, failure
+from husk.api.listen import listen
 from husk.api.router import Kind, Route, Router, clean_path
 from husk.api.routes import (
     console,
@@ -38,8 +37,9 @@ from husk.api.routes import (
     websocket,
 )
 from husk.api.streams import Connection, Unanswered, held_body
+from husk.api.tls import Tunnels
 from husk.api.versioning import split_version
-from husk.errors import HuskError, InvalidParameter, SystemFault, full_disk
+from husk.errors import HuskError, full_disk
 from husk.tasks import Tasks
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ class Edge:
         for task in self._streams:
             task.cancel()
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(SHUTDOWN_GRACE):
+            async with asyncio.timeout(self._engine.config.shutdown_timeout):
                 await self._changes.join()
 
 
@@ -174,8 +174,11 @@ def _begun(request: web.Request) -> bool:
 
 
 @contextlib.asynccontextmanager
-async def serve(app: web.Application, hosts: Sequence[str], group: str) -> AsyncIterator[list[str]]:
-    """Listen on every host (`unix://path`, `tcp://address:port`) until the context ends; gives the addresses in use."""
+async def serve(
+    app: web.Application, hosts: Sequence[str], group: str, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[list[str]]:
+    """Listen on every host (`unix://path`, `tcp://address:port`, `fd://`) until the context ends; gives the addresses
+    in use. With `tls`, TCP connections speak it."""
     runner = web.AppRunner(
         app,
         access_log=None,
@@ -187,17 +190,21 @@ async def serve(app: web.Application, hosts: Sequence[str], group: str) -> Async
     )
     await runner.setup()
     paths: list[Path] = []
+    sites: list[_Site] = []
     try:
         addresses = []
         for host in hosts:
-            listener, address = _listen(host, group)
-            if listener.family == socket.AF_UNIX:
-                paths.append(Path(address.removeprefix("unix://")))
-            await _Site(runner, listener).start()
-            addresses.append(address)
+            for listener, address in listen(host, group):
+                if host.startswith("unix://"):
+                    paths.append(Path(address.removeprefix("unix://")))
+                sites.append(_Site(runner, listener, tls))
+                await sites[-1].start()
+                addresses.append(address)
         yield addresses
     finally:
         await runner.cleanup()
+        for site in sites:
+            await site.close_tunnels()
         for path in paths:
             path.unlink(missing_ok=True)
 
@@ -219,9 +226,10 @@ def _only_our_faults(record: logging.LogRecord) -> bool:
 class _Site(web.BaseSite):
     """aiohttp's sites make their sockets themselves, open to all until a mode is set, and know only its protocol."""
 
-    def __init__(self, runner: web.BaseRunner, listener: socket.socket) -> None:
+    def __init__(self, runner: web.BaseRunner, listener: socket.socket, tls: ssl.SSLContext | None) -> None:
         super().__init__(runner)
         self._listener = listener
+        self._tunnels = Tunnels(tls, self._connection) if tls is not None else None
 
     @property
     def name(self) -> str:
@@ -233,70 +241,14 @@ class _Site(web.BaseSite):
         if listener.family == socket.AF_UNIX:
             self._server = await loop.create_unix_server(self._connection, sock=listener, backlog=128)
         else:
-            self._server = await loop.create_server(self._connection, sock=listener, backlog=128)
+            serving = self._tunnels or self._connection
+            self._server = await loop.create_server(serving, sock=listener, backlog=128)
+
+    async def close_tunnels(self) -> None:
+        if self._tunnels is not None:
+            await self._tunnels.close()
 
     def _connection(self) -> Connection:
         server = self._runner.server
         assert server is not None
         return Connection(server())
-
-
-def _listen(host: str, group: str) -> tuple[socket.socket, str]:
-    scheme, separator, rest = host.partition("://")
-    if not separator:
-        raise InvalidParameter(f"invalid host {host!r}: expected unix://PATH or tcp://ADDRESS:PORT")
-    if scheme == "unix" and rest.startswith("/"):
-        return _listen_unix(Path(rest), group), host
-    if scheme == "tcp":
-        return _listen_tcp(host, rest)
-    raise InvalidParameter(f"invalid host {host!r}: expected unix:///PATH or tcp://ADDRESS:PORT")
-
-
-def _listen_unix(path: Path, group: str) -> socket.socket:
-    """A socket at `path`, for root and the group; the socket of a dead daemon is replaced, a live one is not."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if path.exists():
-        if not stat.S_ISSOCK(path.lstat().st_mode):
-            raise SystemFault(f"cannot listen on {path}: the file exists and is no socket")
-        if _alive(path):
-            raise SystemFault(f"cannot listen on {path}: another daemon is listening there")
-        path.unlink()
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        # Nobody may connect before mode and group are set: a socket takes connections only after listen().
-        listener.bind(str(path))
-        with contextlib.suppress(KeyError):
-            if group:
-                os.chown(path, -1, int(group) if group.isdigit() else grp.getgrnam(group).gr_gid)
-        path.chmod(0o660)
-    except OSError as error:
-        listener.close()
-        raise SystemFault(f"cannot listen on {path}: {error.strerror or error}") from error
-    return listener
-
-
-def _alive(path: Path) -> bool:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        probe.settimeout(1.0)
-        try:
-            probe.connect(str(path))
-        except (ConnectionRefusedError, FileNotFoundError):
-            return False
-        except OSError:
-            return True
-    return True
-
-
-def _listen_tcp(host: str, rest: str) -> tuple[socket.socket, str]:
-    address, _, port = rest.rpartition(":")
-    if not port.isdigit() or not 0 <= int(port) <= 0xFFFF:
-        raise InvalidParameter(f"invalid host {host!r}: expected tcp://ADDRESS:PORT")
-    log.warning("listening on %s without TLS: whoever reaches this port is root on this host", host)
-    bare = address.strip("[]")
-    try:
-        listener = socket.create_server(
-            (bare or "0.0.0.0", int(port)), family=socket.AF_INET6 if ":" in bare else socket.AF_INET
-        )
-    except OSError as error:
-        raise SystemFault(f"cannot listen on {host}: {error.strerror or error}") from error
-    return listener, f"tcp://{address or '0.0.0.0'}:{listener.getsockname()[1]}"

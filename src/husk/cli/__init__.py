@@ -3,13 +3,14 @@
 Commands import what they need when they run, so that `husk --help` and `husk version` answer at once.
 """
 
+import os
 import sys
 
 import click
 
 from husk import __version__
 from husk.cli.doctor import doctor
-from husk.cli.serve import serve
+from husk.cli.serve import dockerd, serve
 from husk.cli.version import version
 from husk.errors import HuskError
 
@@ -26,9 +27,13 @@ husk.add_command(version)
 
 
 def main() -> None:
-    """Entry point: errors that the user can mend are one line, not a traceback."""
+    """Entry point: errors that the user can mend are one line, not a traceback. A link called `dockerd` is one."""
+    name = os.path.basename(sys.argv[0])
     try:
-        husk()
+        if name == "dockerd":
+            dockerd(prog_name=name)
+        else:
+            husk()
     except HuskError as error:
-        click.echo(f"husk: {error.message}", err=True)
+        click.echo(f"{name if name == 'dockerd' else 'husk'}: {error.message}", err=True)
         sys.exit(1)

@@ -1,99 +1,130 @@
-"""`husk serve`: dockerd's flags, turned into settings for the daemon. What they may hold is checked in one place,
-together with the configuration file: here only their form."""
+"""`husk serve`, and a program called `dockerd` that is a link to ours: dockerd's command line, turned into settings.
 
+What flags may hold is checked in one place, together with the configuration file: here only their form.
+"""
+
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 
-from husk.config import DEFAULT_DATA_ROOT, DEFAULT_EXEC_ROOT, DEFAULT_HOST
+from husk import __version__
+from husk.config_keys import BY_FLAG, BY_SHORT, OPTIONS, Kind, Option
 
 
-@click.command()
-@click.option(
-    "-H", "--host", "hosts", multiple=True, metavar="ADDRESS", help=f"Listen on unix:// or tcp://. [{DEFAULT_HOST}]"
-)
-@click.option("--data-root", metavar="DIR", help=f"Images, containers and their state. [{DEFAULT_DATA_ROOT}]")
-@click.option("--exec-root", metavar="DIR", help=f"What need not survive a reboot. [{DEFAULT_EXEC_ROOT}]")
-@click.option("-p", "--pidfile", metavar="FILE", help="File for the daemon's pid. [husk.pid in the exec root]")
-@click.option("--config-file", metavar="FILE", help="Settings, with the keys of Docker's daemon.json.")
-@click.option("-D", "--debug", is_flag=True, help="The same as --log-level debug.")
-@click.option("-l", "--log-level", metavar="LEVEL", help="debug, info, warn, error or fatal. [info]")
-@click.option("--log-format", metavar="FORMAT", help="text or json. [text]")
-@click.option(
-    "--insecure-registry",
-    "insecure_registries",
-    multiple=True,
-    metavar="REGISTRY",
-    help="host[:port] or CIDR reached without verified TLS.",
-)
-@click.option(
-    "--registry-mirror", "registry_mirrors", multiple=True, metavar="URL", help="Preferred mirror of Docker Hub."
-)
-@click.option("--default-runtime", metavar="NAME", help="OCI runtime of containers. [crun, else runc]")
-@click.option("--add-runtime", "runtimes", multiple=True, metavar="NAME=PATH", help="Register another OCI runtime.")
-@click.option("-b", "--bridge", metavar="NAME", help="Interface of the default network; 'none' for no network.")
-@click.option("--bip", metavar="CIDR", help="Address and prefix of the default bridge.")
-@click.option(
-    "--default-address-pool",
-    "default_address_pools",
-    multiple=True,
-    metavar="base=CIDR,size=BITS",
-    help="Where networks get their subnets from.",
-)
-@click.option("--label", "labels", multiple=True, metavar="KEY=VALUE", help="Label of the daemon.")
-@click.option("--log-driver", metavar="NAME", help="Log driver of containers that name none. [json-file]")
-@click.option("--log-opt", "log_opts", multiple=True, metavar="KEY=VALUE", help="Option of that log driver.")
-@click.option("-G", "--group", metavar="GROUP", help="Group that may use the socket. [docker]")
-@click.option("--max-layer-size", metavar="SIZE", help="Refuse layers that unpack to more, as 20g. [no limit]")
-def serve(
-    hosts: tuple[str, ...],
-    data_root: str | None,
-    exec_root: str | None,
-    pidfile: str | None,
-    config_file: str | None,
-    debug: bool,
-    log_level: str | None,
-    log_format: str | None,
-    insecure_registries: tuple[str, ...],
-    registry_mirrors: tuple[str, ...],
-    default_runtime: str | None,
-    runtimes: tuple[str, ...],
-    bridge: str | None,
-    bip: str | None,
-    default_address_pools: tuple[str, ...],
-    labels: tuple[str, ...],
-    log_driver: str | None,
-    log_opts: tuple[str, ...],
-    group: str | None,
-    max_layer_size: str | None,
-) -> None:
-    """Run the daemon in the foreground.
+class DaemonCommand(click.Command):
+    """A command with the options of the table, which reads them as dockerd does: `--icc=false`, `-Dl debug`."""
 
-    SIGTERM and SIGINT end it and leave the containers running; SIGHUP reads the configuration file again (log level,
-    labels, insecure registries and mirrors take effect at once).
-    """
-    from husk.config_load import Settings, Source, parse_log_flag, parse_pool_flag, parse_runtime_flag
-    from husk.daemon import run
+    def __init__(self, name: str, help: str, as_dockerd: bool = False) -> None:
+        options: list[click.Parameter] = [_option(option) for option in OPTIONS if option.flag]
+        if as_dockerd:
+            options.append(click.Option(["--version"], is_flag=True, is_eager=True, expose_value=False, callback=_tell))
+        super().__init__(
+            name,
+            params=options,
+            help=help,
+            callback=lambda **flags: _run(as_dockerd, flags),
+            context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+        )
 
-    flags = Settings(
-        hosts=list(hosts) or None,
-        data_root=data_root,
-        exec_root=exec_root,
-        pidfile=pidfile,
-        debug=debug or None,
-        log_level=log_level,
-        log_format=log_format,
-        insecure_registries=list(insecure_registries) or None,
-        registry_mirrors=list(registry_mirrors) or None,
-        default_runtime=default_runtime,
-        runtimes=dict(map(parse_runtime_flag, runtimes)) or None,
-        bridge=bridge,
-        bip=bip,
-        default_address_pools=list(map(parse_pool_flag, default_address_pools)) or None,
-        labels=list(labels) or None,
-        log_driver=log_driver,
-        log_opts=dict(map(parse_log_flag, log_opts)) or None,
-        group=group,
-        max_layer_size=max_layer_size,
-    )
-    run(Source(flags, Path(config_file) if config_file else None))
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, list(expanded(args)))
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        rows = [(_shown(option), option.help) for option in OPTIONS if option.flag]
+        with formatter.section("Options"):
+            formatter.write_dl([*rows, ("-h, --help", "Show this message and exit.")])
+
+
+def expanded(arguments: list[str]) -> Iterator[str]:
+    """The same with every option in its long form: a truth with its value, others followed by theirs."""
+    left = iter(arguments)
+    for argument in left:
+        if argument == "--":
+            yield from left
+        elif argument.startswith("--"):
+            name, equals, value = argument[2:].partition("=")
+            option = BY_FLAG.get(name)
+            if option is not None and option.kind is Kind.TRUTH:
+                yield f"--{name}={value if equals else 'true'}"
+            elif equals or option is None:
+                yield argument
+            else:
+                yield argument
+                yield from _next(left)
+        elif argument.startswith("-") and argument not in ("-", "-h", "-v"):
+            yield from _letters(argument[1:], left)
+        else:
+            yield "--version" if argument == "-v" else argument
+
+
+def _letters(letters: str, left: Iterator[str]) -> Iterator[str]:
+    """`-D`, `-Dl debug`, `-H=unix://`: truths may stand before one that takes the rest, or the next word."""
+    while letters:
+        option = BY_SHORT.get(letters[0])
+        if option is None:
+            yield f"-{letters}"
+            return
+        rest = letters[1:]
+        if option.kind is not Kind.TRUTH:
+            yield f"--{option.flag}"
+            yield from [rest.removeprefix("=")] if rest else _next(left)
+            return
+        if rest.startswith("="):
+            yield f"--{option.flag}={rest[1:]}"
+            return
+        yield f"--{option.flag}=true"
+        letters = rest
+
+
+def _next(left: Iterator[str]) -> Iterator[str]:
+    for value in left:
+        yield value
+        return
+
+
+def _option(option: Option) -> click.Option:
+    return click.Option([f"--{option.flag}", option.flag.replace("-", "_")], multiple=option.multiple)
+
+
+def _shown(option: Option) -> str:
+    short = f"-{option.short}, " if option.short else "    "
+    return f"{short}--{option.flag}" + ("" if option.kind is Kind.TRUTH else f" {option.kind.value.upper()}")
+
+
+def _tell(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        click.echo(f"husk {__version__}, with dockerd's command line")
+        context.exit()
+
+
+def _run(as_dockerd: bool, flags: dict[str, Any]) -> None:
+    from husk.config_load import DOCKERD, Source
+    from husk.config_settings import from_flags, truth
+    from husk.daemon import check, run
+
+    given = {name.replace("_", "-"): value for name, value in flags.items()}
+    file, validate, restart = (given.pop(name) for name in ("config-file", "validate", "restart"))
+    if restart is not None:
+        if not truth(BY_FLAG["restart"], restart):
+            raise click.UsageError(f"--restart=false is not supported: {BY_FLAG['restart'].means}")
+        click.echo(f"--restart is deprecated: {BY_FLAG['restart'].means}", err=True)
+    source = Source(from_flags(given), Path(file) if file else None, DOCKERD if as_dockerd else None)
+    if validate is not None and truth(BY_FLAG["validate"], validate):
+        check(source)
+        print("configuration OK", file=sys.stderr)
+        return
+    run(source)
+
+
+serve = DaemonCommand(
+    "serve",
+    help="""Run the daemon in the foreground.
+
+    SIGTERM and SIGINT end it and leave the containers running; SIGHUP reads the configuration file again.
+    docs/configuration.md says what every option of dockerd means here, and which of them SIGHUP takes over.
+    """,
+)
+dockerd = DaemonCommand("dockerd", help="Husk with dockerd's command line; see `husk serve`.", as_dockerd=True)

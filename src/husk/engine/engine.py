@@ -6,6 +6,7 @@ async with Engine.open(config) as engine:
 """
 
 import asyncio
+import json
 import logging
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -40,6 +41,7 @@ from husk.engine.images.index import ImageIndex
 from husk.engine.images.model import CommitOptions
 from husk.engine.images.push import Pusher
 from husk.engine.images.service import Images
+from husk.engine.images.slots import Slots
 from husk.engine.images.store import ImageStore
 from husk.engine.logs import options as log_options
 from husk.engine.logs.forwarding import Forwarder
@@ -98,8 +100,14 @@ class Engine:
         services: Services,
         committer: Committer,
         registry: RegistryClient,
+        runtimes: Runtimes,
+        downloads: Slots,
+        uploads: Slots,
     ) -> None:
         self.config = config
+        self._runtimes = runtimes
+        self._downloads = downloads
+        self._uploads = uploads
         self.events = events
         self.containers = containers
         self.copier = copier
@@ -134,12 +142,17 @@ class Engine:
         return await self._committer.commit(container, options)
 
     def reload(self, config: Config) -> None:
-        """Take over what may change while the daemon runs: labels, insecure registries, mirrors."""
+        """Take over what `config_load.reloadable` lets change while the daemon runs. InvalidParameter: nothing has."""
+        self._runtimes.reload(config)
         self.config = config
-        self.system.reload(config)
+        self.system.reload(config, _named(self._runtimes), self._runtimes.default.name)
         self.networks.reload()
-        self._registry.configure(config.insecure_registries, config.registry_mirrors)
-        self.events.publish("daemon", "reload", self.system.info().engine_id, {"name": self.system.info().hostname})
+        self.containers.reload(config.containers, self._runtimes.default.name)
+        self._registry.configure(config.insecure_registries, config.registry_mirrors, config.max_download_attempts)
+        self._downloads.resize(config.max_concurrent_downloads)
+        self._uploads.resize(config.max_concurrent_uploads)
+        told = {"name": self.system.info().hostname, **_told(config)}
+        self.events.publish("daemon", "reload", self.system.info().engine_id, told)
 
 
 async def _open(config: Config, stack: AsyncExitStack, open_files: int) -> Engine:
@@ -154,7 +167,7 @@ async def _open(config: Config, stack: AsyncExitStack, open_files: int) -> Engin
     stack.callback(state.close)
     runtimes = await find_runtimes(config)
     stack.callback(runtimes.close)
-    host = await asyncio.to_thread(Host.probe, runtimes.default.name, open_files)
+    host = await asyncio.to_thread(Host.probe, runtimes.default.name, open_files, config)
     if not host.conmon_path:
         raise Unavailable("conmon is not installed: run `husk doctor --fix`")
     blobs = await asyncio.to_thread(BlobStore.open, config.data_root / "blobs")
@@ -162,7 +175,13 @@ async def _open(config: Config, stack: AsyncExitStack, open_files: int) -> Engin
     stack.callback(nursery.close)
     layers = await LayerStore.open(config.data_root / "layers", state, blobs, nursery, config.max_layer_size)
     stack.push_async_callback(layers.close)
-    registry = RegistryClient(config.insecure_registries, config.registry_mirrors, f"husk/{__version__}")
+    registry = RegistryClient(
+        config.insecure_registries,
+        config.registry_mirrors,
+        f"husk/{__version__}",
+        proxies=config.proxies,
+        attempts=config.max_download_attempts,
+    )
     await stack.enter_async_context(registry)
     index = Index(state, tasks)
     places = Places(config)
@@ -178,8 +197,9 @@ async def _open(config: Config, stack: AsyncExitStack, open_files: int) -> Engin
     moves = Moves()
     monitor = Monitor(host.conmon_path, moves)
     image_store = ImageStore(ImageIndex(state), blobs, layers, records, events)
-    pusher = Pusher(image_store, registry, state)
-    images = Images(image_store, registry, pusher)
+    downloads, uploads = Slots(config.max_concurrent_downloads), Slots(config.max_concurrent_uploads)
+    pusher = Pusher(image_store, registry, state, uploads)
+    images = Images(image_store, registry, pusher, downloads)
     lifecycle = Lifecycle(
         index=index,
         places=places,
@@ -235,6 +255,7 @@ async def _open(config: Config, stack: AsyncExitStack, open_files: int) -> Engin
         runtimes=runtimes,
         host=host,
         log_default=LogConfig(type=config.log_driver, config=dict(config.log_opts)),
+        defaults=config.containers,
     )
     system = System(config, host, _named(runtimes), lambda: state.trouble)
     return Engine(
@@ -256,6 +277,9 @@ async def _open(config: Config, stack: AsyncExitStack, open_files: int) -> Engin
         services=await _open_services(stack, config, state, system, containers, images, networks, events),
         committer=Committer(image_store, index, lifecycle, places),
         registry=registry,
+        runtimes=runtimes,
+        downloads=downloads,
+        uploads=uploads,
     )
 
 
@@ -324,6 +348,27 @@ async def _leave_host(config: Config, networks: Networks, index: Index) -> None:
     await networks.close(remove=not in_use)
     if not in_use:
         await asyncio.to_thread(cgroups.remove, config.cgroup_parent)
+
+
+def _told(config: Config) -> dict[str, str]:
+    """What a reload is told with, in dockerd's words."""
+    return {
+        "debug": json.dumps(config.log_level == "debug"),
+        "labels": json.dumps(config.labels),
+        "insecure-registries": json.dumps(config.insecure_registries),
+        "registry-mirrors": json.dumps(config.registry_mirrors),
+        "max-concurrent-downloads": str(config.max_concurrent_downloads),
+        "max-concurrent-uploads": str(config.max_concurrent_uploads),
+        "max-download-attempts": str(config.max_download_attempts),
+        "shutdown-timeout": str(-1 if config.shutdown_timeout is None else int(config.shutdown_timeout)),
+        "default-runtime": config.default_runtime,
+        "runtimes": " ".join(f"{name}:{runtime.path}" for name, runtime in config.runtimes.items()),
+        "default-shm-size": str(config.containers.default_shm_size),
+        "default-ipc-mode": config.containers.default_ipc_mode,
+        "default-cgroupns-mode": config.containers.default_cgroupns_mode,
+        "features": json.dumps(dict(config.features)),
+        "live-restore": "true",
+    }
 
 
 def _named(runtimes: Runtimes) -> dict[str, RuntimeConfig]:

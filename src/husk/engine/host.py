@@ -3,8 +3,16 @@
 import os
 import shutil
 from dataclasses import dataclass
+from pathlib import Path
 
+import msgspec
+
+from husk.config import Config
+from husk.errors import InvalidParameter
+from husk.runtime import seccomp_custom
 from husk.runtime.limits import HostFacts, read_host_facts
+
+_INITS = ("docker-init", "tini-static", "tini")
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +25,11 @@ class Host:
     kernel: str = ""
     open_files: int = 0
     """The soft limit of open files that containers get; 0 for that of the daemon."""
+    init: bool = False
+    """What containers get that do not say otherwise, by the daemon's settings: an init process,"""
+    no_new_privileges: bool = False
+    seccomp: str = ""
+    """and a filter of system calls: the text of a profile, "unconfined", or "" for Husk's own."""
 
     @property
     def cgroup_v2(self) -> bool:
@@ -27,13 +40,35 @@ class Host:
         return self.limits.swap_limit
 
     @classmethod
-    def probe(cls, default_runtime: str, open_files: int = 0) -> "Host":
+    def probe(cls, default_runtime: str, open_files: int = 0, settings: Config | None = None) -> "Host":
+        settings = settings or Config()
+        inits = (settings.init_path,) if settings.init_path else _INITS
+        init_path = next(filter(None, map(shutil.which, inits)), "")
+        if settings.containers.init and not init_path:
+            raise InvalidParameter("init: containers cannot get an init process without its program: install tini")
         return cls(
             limits=read_host_facts(),
             machine=os.uname().machine,
             kernel=os.uname().release,
             default_runtime=default_runtime,
-            init_path=shutil.which("docker-init") or shutil.which("tini-static") or shutil.which("tini") or "",
+            init_path=init_path,
             conmon_path=shutil.which("conmon") or "",
             open_files=open_files,
+            init=settings.containers.init,
+            no_new_privileges=settings.containers.no_new_privileges,
+            seccomp=_seccomp(settings.containers.seccomp_profile),
         )
+
+
+def _seccomp(setting: str) -> str:
+    """What the setting stands for; a profile is read once, as dockerd does."""
+    if setting in ("builtin", "unconfined"):
+        return "" if setting == "builtin" else setting
+    try:
+        text = Path(setting).read_text()
+        seccomp_custom.parse(text)
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidParameter(f"opening seccomp profile ({setting}) failed: {error}") from None
+    except msgspec.MsgspecError as error:
+        raise InvalidParameter(f"decoding seccomp profile ({setting}) failed: {error}") from None
+    return text

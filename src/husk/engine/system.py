@@ -7,7 +7,7 @@ import platform
 import re
 import socket
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from husk import __version__
@@ -90,9 +90,10 @@ class System:
     def version(self) -> str:
         return self._facts.version
 
-    def reload(self, config: Config) -> None:
-        """The daemon's settings have changed; programs and the host are as before."""
-        self._facts = _gather(config, self._host, self._facts.runtimes)
+    def reload(self, config: Config, runtimes: Mapping[str, RuntimeConfig] | None = None, default: str = "") -> None:
+        """The daemon's settings have changed, perhaps also the runtimes; the host is as before."""
+        self._host = replace(self._host, default_runtime=default or self._host.default_runtime)
+        self._facts = _gather(config, self._host, runtimes or self._facts.runtimes)
 
     def info(self) -> HostFacts:
         return self._facts
@@ -155,18 +156,30 @@ def _gather(config: Config, host: Host, runtimes: Mapping[str, RuntimeConfig]) -
         default_runtime=host.default_runtime,
         runtimes=dict(runtimes),
         init_binary=os.path.basename(host.init_path),
-        security_options=("name=seccomp,profile=builtin",) + (("name=cgroupns",) if host.cgroup_v2 else ()),
+        security_options=_security_options(config, host),
         warnings=_warnings(config, host, controllers),
     )
 
 
+def _security_options(config: Config, host: Host) -> tuple[str, ...]:
+    found = [f"name=seccomp,profile={config.containers.seccomp_profile}"]
+    if host.cgroup_v2:
+        found.append("name=cgroupns")
+    if config.containers.no_new_privileges:
+        found.append("name=no-new-privileges")
+    return tuple(found)
+
+
 def _warnings(config: Config, host: Host, controllers: frozenset[str]) -> tuple[str, ...]:
     """dockerd's words: clients show them as they are."""
-    found = [
-        f"[DEPRECATION NOTICE]: API is accessible on http://{where} without encryption.\n"
-        "         Access to the remote API is equivalent to root access on the host."
-        for where in (h.removeprefix("tcp://") for h in config.hosts if h.startswith("tcp://"))
-    ]
+    found = []
+    if config.tls is None or not config.tls.verify:
+        scheme, lacking = ("http", "encryption") if config.tls is None else ("https", "TLS client verification")
+        found = [
+            f"[DEPRECATION NOTICE]: API is accessible on {scheme}://{where} without {lacking}.\n"
+            "         Access to the remote API is equivalent to root access on the host."
+            for where in (h.removeprefix("tcp://") for h in config.hosts if h.startswith("tcp://"))
+        ]
     for controller, lacking in (("memory", "memory limit"), ("cpuset", "cpuset"), ("pids", "pids limit")):
         if controller not in controllers:
             found.append(f"WARNING: No {lacking} support")

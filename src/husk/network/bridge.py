@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from ipaddress import IPv4Interface, IPv6Interface, ip_address, ip_interface
+from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface, ip_address, ip_interface
 from typing import Self, TypeGuard
 
 from husk.errors import HuskError, SystemFault, Unavailable
@@ -44,6 +44,9 @@ class BridgeDriver:
         # The gateways that endpoints may use, None where there is none.
         self._gateway = None if 4 in settings.bare else state.gateway
         self._gateway6 = None if 6 in settings.bare else state.gateway6
+        # Where endpoints send what is not on their network.
+        self._route = IPv4Address(settings.route) if settings.route else self._gateway and self._gateway.ip
+        self._route6 = IPv6Address(settings.route6) if settings.route6 else self._gateway6 and self._gateway6.ip
         self._space = space_of(state.gateway, settings.ip_range, self._gateway)
         self._space6 = space_of(state.gateway6, settings.ip_range6, self._gateway6)
         for text in settings.reserved:
@@ -312,12 +315,12 @@ class BridgeDriver:
         return Wiring(
             bridge=settings.interface,
             address=address if isinstance(address, IPv4Interface) else None,
-            gateway=self._gateway.ip if self._gateway and not closed else None,
+            gateway=None if closed else self._route,
             mtu=self._state.mtu,
             mac=wish.mac.replace("-", ":").lower(),
             isolated=not settings.icc,
             address6=address6 if isinstance(address6, IPv6Interface) else None,
-            gateway6=self._gateway6.ip if self._gateway6 and wish.ipv6 and not closed else None,
+            gateway6=self._route6 if wish.ipv6 and not closed else None,
             direct=settings.upper is not None and settings.upper.routes and not closed,
             upper=settings.upper,
             name=wish.name,

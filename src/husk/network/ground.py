@@ -60,6 +60,11 @@ class BridgeSettings(NamedTuple):
     # How often a new endpoint tells the network its MAC, and after how many seconds again.
     announcements: int = 3
     announcement_interval: float = 1.0
+    # The gateways that endpoints use instead of the bridge, where these are others.
+    route: str = ""
+    route6: str = ""
+    # Whether the host may be told to forward packets.
+    forward: bool = True
     # The parent is an interface of ours that leads nowhere.
     alone: bool = False
 
@@ -136,6 +141,7 @@ def _prepare(opening: Opening, around: host.Host, firewall: Firewall) -> host.Br
         pool6=settings.pool6,
         ipv4=settings.ipv4,
         bare=settings.bare,
+        forward=settings.forward,
     )
     if settings.upper is not None:
         return _prepare_parent(settings, settings.upper, plan, around)

@@ -43,6 +43,8 @@ class BridgePlan(NamedTuple):
     ipv4: bool = True
     # The versions of IP of which the bridge has no address: its subnet is the containers' alone.
     bare: frozenset[int] = frozenset()
+    # Whether forwarding may be switched on where it is off.
+    forward: bool = True
 
     @property
     def ipv6(self) -> bool:
@@ -188,9 +190,9 @@ def ensure(plan: BridgePlan, host: Host) -> BridgeState:
     if state.gateway is not None:
         # Lets a process of the host reach published ports through the loopback; the firewall guards the other way.
         sysctl.try_write(f"net/ipv4/conf/{plan.interface}/route_localnet", "1")
-        _ensure_forwarding()
+        _ensure_forwarding(plan.forward)
     if state.gateway6 is not None:
-        _ensure_forwarding_6(host)
+        _ensure_forwarding_6(host, plan.forward)
     return state._replace(bridge_index=index, mac=mac)
 
 
@@ -282,14 +284,21 @@ def _mac(plan: BridgePlan, state: BridgeState) -> str:
     return ipam.mac_address(origin.ip, b"\x02\x43") if plan.bare else ipam.mac_address(origin.ip)
 
 
-def _ensure_forwarding() -> None:
-    if sysctl.read(_FORWARDING) != "1":
+def _ensure_forwarding(allowed: bool) -> None:
+    if sysctl.read(_FORWARDING) == "1":
+        return
+    if not allowed:
+        log.warning("ip-forward is false and %s is off: containers reach nothing beyond this host", _FORWARDING)
+    else:
         log.info("enabling IPv4 forwarding on this host (%s)", _FORWARDING)
         sysctl.write(_FORWARDING, "1")
 
 
-def _ensure_forwarding_6(host: Host) -> None:
+def _ensure_forwarding_6(host: Host, allowed: bool) -> None:
     if sysctl.read(_FORWARDING_6) == "1":
+        return
+    if not allowed:
+        log.warning("ip-forward is false and %s is off: containers reach nothing beyond this host", _FORWARDING_6)
         return
     for name in host.uplinks_6():
         setting = f"net/ipv6/conf/{name}/accept_ra"

@@ -22,6 +22,7 @@ import aiohttp
 import msgspec
 from yarl import URL
 
+from husk.config import NO_PROXIES, Proxies
 from husk.errors import HuskError, InvalidParameter, NotFound, SystemFault, Unauthorized
 from husk.registry.auth import NOBODY, Authorizer, Credentials
 from husk.registry.failures import blob_error, manifest_error, phrase
@@ -85,16 +86,24 @@ class RegistryClient:
     """Talks to any number of registries; safe to use from many tasks at once."""
 
     def __init__(
-        self, insecure: Sequence[str] = (), mirrors: Sequence[str] = (), user_agent: str = "husk", backoff: float = 1.0
+        self,
+        insecure: Sequence[str] = (),
+        mirrors: Sequence[str] = (),
+        user_agent: str = "husk",
+        backoff: float = 1.0,
+        proxies: Proxies = NO_PROXIES,
+        attempts: int = _BLOB_TRIES,
     ) -> None:
-        self._transport = Transport(user_agent, insecure)
+        self._transport = Transport(user_agent, insecure, proxies=proxies)
+        self._attempts = attempts
         self._authorizer = Authorizer(self._transport)
         self._session = Session(self._transport, self._authorizer)
         self._mirrors = _mirrors(mirrors)
         self._backoff = backoff
 
-    def configure(self, insecure: Sequence[str], mirrors: Sequence[str]) -> None:
+    def configure(self, insecure: Sequence[str], mirrors: Sequence[str], attempts: int = _BLOB_TRIES) -> None:
         """Take over changed settings; requests under way end as they began."""
+        self._attempts = attempts
         self._transport.configure(insecure)
         self._mirrors = _mirrors(mirrors)
 
@@ -209,7 +218,7 @@ class RegistryClient:
                 if offset == descriptor.size:
                     return
                 failed = 1 if offset > begin else failed + 1
-                if failed >= _BLOB_TRIES:
+                if failed >= self._attempts:
                     raise SystemFault(f"download failed after attempts={failed}: {error}") from error
                 await self._pause(failed, error, on_retry)
 

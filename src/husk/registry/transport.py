@@ -19,6 +19,7 @@ from pathlib import Path
 import aiohttp
 from yarl import URL
 
+from husk.config import NO_PROXIES, Proxies
 from husk.errors import SystemFault
 from husk.registry.certificates import DIRECTORIES, context_for
 
@@ -44,9 +45,14 @@ class Transport:
     """The HTTP session to all registries."""
 
     def __init__(
-        self, user_agent: str, insecure: Sequence[str] = (), certificates: Sequence[Path] = DIRECTORIES
+        self,
+        user_agent: str,
+        insecure: Sequence[str] = (),
+        certificates: Sequence[Path] = DIRECTORIES,
+        proxies: Proxies = NO_PROXIES,
     ) -> None:
         self._user_agent = user_agent
+        self._proxies = proxies
         self._certificates = tuple(certificates)
         self._contexts: dict[str, ssl.SSLContext | None] = {}
         self._session: aiohttp.ClientSession | None = None
@@ -124,7 +130,7 @@ class Transport:
                 URL(url, encoded=True),
                 headers=headers,
                 data=form if body is None else body,
-                proxy=proxy_for(url),
+                proxy=proxy_for(url, self._proxies),
                 ssl=await self._tls(base),
                 allow_redirects=follow,
             )
@@ -215,18 +221,40 @@ async def _resolve(name: str) -> list[ipaddress.IPv4Address | ipaddress.IPv6Addr
     return [ipaddress.ip_address(address[4][0]) for address in found]
 
 
-def proxy_for(url: str) -> str | None:
-    """The proxy that the environment asks for, never for loopback (aiohttp's own way would also read ~/.netrc)."""
+def proxy_for(url: str, settings: Proxies = NO_PROXIES) -> str | None:
+    """The proxy that the daemon's settings, or the environment, ask for; never one for loopback.
+
+    (aiohttp's own way would also read ~/.netrc.)
+    """
     parts = urllib.parse.urlsplit(url)
     name = parts.hostname or ""
     try:
         local = ipaddress.ip_address(name).is_loopback
     except ValueError:
         local = name == "localhost"
-    proxy = urllib.request.getproxies().get(parts.scheme)
-    if local or not proxy or urllib.request.proxy_bypass(parts.netloc):
+    around = urllib.request.getproxies()
+    proxy = (settings.https_proxy if parts.scheme == "https" else settings.http_proxy) or around.get(parts.scheme)
+    without = settings.no_proxy or around.get("no", "")
+    if local or not proxy or _bypassed(parts.netloc, name, without):
         return None
     return proxy if "://" in proxy else f"http://{proxy}"
+
+
+def _bypassed(netloc: str, name: str, without: str) -> bool:
+    """Whether `no-proxy` names the host: itself, a domain above it, or a network that its address is in."""
+    if urllib.request.proxy_bypass_environment(netloc, {"no": without}):  # type: ignore[attr-defined]
+        return True
+    try:
+        address = ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    for entry in without.split(","):
+        try:
+            if "/" in entry and address in ipaddress.ip_network(entry.strip(), strict=False):
+                return True
+        except ValueError:
+            continue
+    return False
 
 
 def _base_of(url: str) -> str:

@@ -157,13 +157,24 @@ class Runtimes:
 
     def __init__(self, runtimes: Mapping[str, OCIRuntime], default: str, sealed: Sequence[int] = ()) -> None:
         self.all = dict(runtimes)
-        self.default = self.all[default]
+        self.default = self._usual = self.all[default]
         self._sealed = list(sealed)
 
     def close(self) -> None:
         """Let the sealed copies go; containers are not touched."""
         while self._sealed:
             os.close(self._sealed.pop())
+
+    def reload(self, config: Config) -> None:
+        """Take over new and changed runtimes, and another default. What is no longer named stays: containers may run
+        with it. InvalidParameter changes nothing."""
+        found = {**self.all, **_configured(config)}
+        if config.default_runtime and config.default_runtime not in found:
+            raise InvalidParameter(_not_installed(config.default_runtime))
+        for runtime in found.values():
+            runtime.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.all = found
+        self.default = found[config.default_runtime] if config.default_runtime else self._usual
 
     def get(self, name: str) -> OCIRuntime:
         """The runtime of that name; the default one for an empty name."""
@@ -185,15 +196,11 @@ async def find_runtimes(config: Config) -> Runtimes:
     for name in ("crun", "runc"):
         if path := shutil.which(name, path="/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"):
             found[name] = OCIRuntime(name, path, (), roots / name)
-    for name, runtime in config.runtimes.items():
-        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", name):
-            raise InvalidParameter(f"invalid runtime name: {name!r}")
-        path = shutil.which(runtime.path) or runtime.path
-        found[name] = OCIRuntime(name, path, runtime.args, roots / name)
+    found.update(_configured(config))
     blockers = await asyncio.to_thread(cgroups.hybrid_blocker)
     default = config.default_runtime or _choose(found, blockers)
     if default not in found:
-        raise InvalidParameter(f"the default runtime {default} is not installed and not in the configuration")
+        raise InvalidParameter(_not_installed(default))
     for usable in found.values():
         await asyncio.to_thread(usable.root.mkdir, mode=0o700, parents=True, exist_ok=True)
     sealed = []
@@ -201,6 +208,20 @@ async def find_runtimes(config: Config) -> Runtimes:
         found["crun"] = replace(found["crun"], sealed=f"/proc/{os.getpid()}/fd/{fd}")
         sealed.append(fd)
     return Runtimes(found, default, sealed)
+
+
+def _configured(config: Config) -> dict[str, OCIRuntime]:
+    found = {}
+    for name, runtime in config.runtimes.items():
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", name):
+            raise InvalidParameter(f"invalid runtime name: {name!r}")
+        path = shutil.which(runtime.path) or runtime.path
+        found[name] = OCIRuntime(name, path, runtime.args, config.exec_root / "runtimes" / name)
+    return found
+
+
+def _not_installed(name: str) -> str:
+    return f"the default runtime {name} is not installed and not in the configuration"
 
 
 def _seal(path: str) -> int | None:

@@ -9,7 +9,8 @@ from click.testing import CliRunner
 
 from husk import __version__
 from husk.cli import husk, main
-from husk.config_load import PoolSetting, RuntimeSetting, Settings, Source
+from husk.config_load import Source
+from husk.config_settings import PoolSetting, RuntimeSetting, Settings
 
 
 @pytest.fixture

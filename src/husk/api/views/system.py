@@ -123,9 +123,9 @@ def info_document(
         ncpu=facts.cpus,
         mem_total=facts.memory,
         docker_root_dir=str(config.data_root),
-        http_proxy=_proxy("HTTP_PROXY"),
-        https_proxy=_proxy("HTTPS_PROXY"),
-        no_proxy=_proxy("NO_PROXY"),
+        http_proxy=_proxy(config.proxies.http_proxy, "HTTP_PROXY"),
+        https_proxy=_proxy(config.proxies.https_proxy, "HTTPS_PROXY"),
+        no_proxy=_proxy(config.proxies.no_proxy, "NO_PROXY"),
         name=facts.hostname,
         labels=list(config.labels),
         experimental_build=False,
@@ -199,9 +199,9 @@ def _registry_config(config: Config) -> RegistryConfig:
     return RegistryConfig(index_configs=indexes, insecure_registry_cidrs=networks, mirrors=mirrors or None)
 
 
-def _proxy(name: str) -> str:
+def _proxy(setting: str, name: str) -> str:
     """The daemon's proxy without the password it may hold."""
-    value = os.environ.get(name) or os.environ.get(name.lower(), "")
+    value = setting or os.environ.get(name) or os.environ.get(name.lower(), "")
     scheme, separator, rest = value.rpartition("://")
     if "@" in rest:
         rest = "xxxxx:xxxxx@" + rest.rpartition("@")[2]

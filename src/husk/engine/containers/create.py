@@ -3,13 +3,14 @@
 import copy
 import posixpath
 
-from husk.engine.containers.model import Config, HealthConfig, HostConfig, LogConfig
+from husk.config import ContainerDefaults
+from husk.engine.containers.model import Config, HealthConfig, HostConfig, LogConfig, Ulimit
 from husk.engine.host import Host
 from husk.errors import InvalidParameter
 from husk.runtime import defaults
 
-DEFAULT_SHM = 64 * 1024 * 1024
 JSON_FILE = LogConfig(type="json-file")
+STANDARD = ContainerDefaults()
 
 
 def merge_config(request: Config, image: Config) -> Config:
@@ -66,15 +67,26 @@ def command(config: Config) -> tuple[str, list[str]]:
     return words[0], words[1:]
 
 
-def complete_host_config(request: HostConfig, host: Host, log_default: LogConfig = JSON_FILE) -> HostConfig:
-    """The request with this host's defaults written out."""
+def complete_host_config(
+    request: HostConfig, host: Host, log_default: LogConfig = JSON_FILE, daemon: ContainerDefaults = STANDARD
+) -> HostConfig:
+    """The request with the defaults of the daemon's settings and of this host written out."""
     config = copy.deepcopy(request)
     config.network_mode = "bridge" if config.network_mode in ("", "default") else config.network_mode
-    config.ipc_mode = config.ipc_mode or "private"
-    config.cgroupns_mode = config.cgroupns_mode or ("private" if host.cgroup_v2 else "host")
+    config.ipc_mode = config.ipc_mode or daemon.default_ipc_mode
+    config.cgroupns_mode = _cgroupns_mode(config, host, daemon.default_cgroupns_mode)
+    config.cgroup_parent = config.cgroup_parent or daemon.cgroup_parent
+    config.dns = config.dns or list(daemon.dns) or config.dns
+    config.dns_search = config.dns_search or list(daemon.dns_search) or config.dns_search
+    config.dns_options = config.dns_options or list(daemon.dns_opts) or config.dns_options
+    named = {limit.name for limit in config.ulimits or ()}
+    usual = [
+        Ulimit(name=one.name, soft=one.soft, hard=one.hard) for one in daemon.default_ulimits if one.name not in named
+    ]
+    config.ulimits = [*(config.ulimits or ()), *usual] or config.ulimits
     config.log_config = inherit_logging(config.log_config, log_default)
     config.restart_policy.name = config.restart_policy.name or "no"
-    config.shm_size = config.shm_size or DEFAULT_SHM
+    config.shm_size = config.shm_size or daemon.default_shm_size
     config.runtime = config.runtime or host.default_runtime
     config.cpu_percent = 0
     config.console_size = [*config.console_size, 0, 0][:2]
@@ -93,6 +105,10 @@ def complete_host_config(request: HostConfig, host: Host, log_default: LogConfig
     if config.memory and config.memory_swap == 0:
         config.memory_swap = config.memory * 2
     return config
+
+
+def _cgroupns_mode(config: HostConfig, host: Host, default: str) -> str:
+    return config.cgroupns_mode or default or ("private" if host.cgroup_v2 else "host")
 
 
 def _names_label(config: HostConfig) -> bool:

@@ -24,14 +24,14 @@ def host_names(hostname: str, domainname: str) -> list[str]:
     return [full, bare] if dot else [full]
 
 
-def hosts(address: str, names: Sequence[str], extra: Sequence[str], gateway: str, base: str = "") -> str:
-    """`extra` as the API has it (`name:address`, `host-gateway` for the bridge's own address)."""
+def hosts(address: str, names: Sequence[str], extra: Sequence[str], gateways: Sequence[str], base: str = "") -> str:
+    """`extra` as the API has it (`name:address`, `host-gateway` for the bridge's own addresses)."""
     lines = [(base or _HOSTS).rstrip("\n")]
     for entry in extra:
         name, _, target = entry.replace("=", ":", 1).partition(":")
-        if target == "host-gateway" and not gateway:
+        if target == "host-gateway" and not gateways:
             raise InvalidParameter("unable to derive the IP value for host-gateway")
-        lines.append(f"{gateway if target == 'host-gateway' else target.strip('[]')}\t{name}")
+        lines += [f"{one}\t{name}" for one in (gateways if target == "host-gateway" else [target.strip("[]")])]
     if address:
         lines.append(f"{address}\t{' '.join(names)}")
     return "\n".join(lines) + "\n"

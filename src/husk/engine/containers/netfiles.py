@@ -28,11 +28,11 @@ def write(record: Container, places: Places, network: Connected) -> Place:
     names = files.host_names(config.hostname, config.domainname)
     extra = host_config.extra_hosts or []
     if host_config.network_mode == "host":
-        text = files.hosts("", [], extra, "127.0.0.1", base=_read("/etc/hosts"))
+        text = files.hosts("", [], extra, network.host_gateways, base=_read("/etc/hosts"))
     else:
         addresses = [address for endpoint in in_order(record) for address in _addresses(endpoint)]
         base = files.HOSTS_WITHOUT_IPV6 if disables_ipv6(host_config) else ""
-        text = files.hosts("", [], extra, network.host_gateway, base)
+        text = files.hosts("", [], extra, network.host_gateways, base)
         text += "".join(f"{link.address}\t{link.host_names}\n" for link in network.links)
         text += "".join(_line(address, names) for address in addresses)
     place.hosts.write_text(text)

@@ -57,7 +57,7 @@ def plan(
     """The container as this host can run it, and warnings where that is less than was asked for."""
     config, host_config = container.config, container.host_config
     privileged = host_config.privileged
-    options = security.parse(host_config.security_opt)
+    options = security.parse(host_config.security_opt, _default_security(host_config, host))
     wanted = ContainerSpec(
         rootfs=str(place.rootfs),
         args=(container.path, *container.args),
@@ -88,10 +88,24 @@ def plan(
         device_rules=extras.device_rules,
         seccomp=seccomp_profile(host_config, host),
         annotations={**(host_config.annotations or {}), **extras.annotations},
-        init_path=host.init_path if host_config.init else "",
+        init_path=host.init_path if wants_init(host_config, host) else "",
         rootfs_propagation=rootfs_propagation(container),
     )
     return clamp(wanted, host.limits)
+
+
+def wants_init(host_config: HostConfig, host: Host) -> bool:
+    """Its own word counts; the daemon's default is for containers whose first process is the first of their own."""
+    if host_config.init is None:
+        return host.init and bool(host.init_path) and host_config.pid_mode in ("", "private")
+    return host_config.init
+
+
+def _default_security(host_config: HostConfig, host: Host) -> security.SecurityOptions:
+    """Privileged containers have no filter, unless they name one themselves."""
+    return security.SecurityOptions(
+        no_new_privileges=host.no_new_privileges, seccomp="" if host_config.privileged else host.seccomp
+    )
 
 
 def _console_size(host_config: HostConfig) -> tuple[int, int] | None:
@@ -102,7 +116,7 @@ def _console_size(host_config: HostConfig) -> tuple[int, int] | None:
 
 def seccomp_profile(host_config: HostConfig, host: Host) -> dict[str, object] | None:
     """The filter of system calls that goes with the container's capabilities, if it is to have one."""
-    options = security.parse(host_config.security_opt)
+    options = security.parse(host_config.security_opt, _default_security(host_config, host))
     if (own := options.custom_profile) is not None:
         return seccomp_custom.resolve(own, _capabilities(host_config, host), host.machine, host.kernel)
     if host_config.privileged or options.seccomp_unconfined:

@@ -33,9 +33,12 @@ class SecurityOptions:
         return None if self.seccomp in ("", "unconfined") else seccomp_custom.parse(self.seccomp)
 
 
-def parse(options: Sequence[str] | None) -> SecurityOptions:
-    """The options together; a later one wins. Raises InvalidParameter with dockerd's words."""
-    result = SecurityOptions()
+def parse(options: Sequence[str] | None, default: SecurityOptions | None = None) -> SecurityOptions:
+    """The options together; a later one wins. Raises InvalidParameter with dockerd's words.
+
+    `default` is what the daemon's settings say where the options say nothing.
+    """
+    result = default or SecurityOptions()
     for option in options or ():
         result = _with(result, option)
     return result

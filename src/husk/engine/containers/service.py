@@ -5,8 +5,10 @@ import contextlib
 import logging
 import socket
 from collections.abc import AsyncIterator, Awaitable
+from dataclasses import replace
 from typing import NamedTuple
 
+from husk.config import ContainerDefaults
 from husk.engine.clock import now_ns, rfc3339
 from husk.engine.containers import create, joining, listing, validate
 from husk.engine.containers.attach import Attachment
@@ -60,6 +62,7 @@ class Containers:
         runtimes: Runtimes,
         host: Host,
         log_default: LogConfig,
+        defaults: ContainerDefaults,
     ) -> None:
         self._index = index
         self._lifecycle = lifecycle
@@ -73,6 +76,12 @@ class Containers:
         self._runtimes = runtimes
         self._host = host
         self._log_default = log_default
+        self._defaults = defaults
+
+    def reload(self, defaults: ContainerDefaults, default_runtime: str) -> None:
+        """Containers that are made from now on get these."""
+        self._defaults = defaults
+        self._host = replace(self._host, default_runtime=default_runtime)
 
     # --- looking
 
@@ -112,7 +121,7 @@ class Containers:
         self._monitor.expect()
         complete = create.merge_config(config, image.config)
         percent = host_config.cpu_percent
-        host_config = create.complete_host_config(host_config, self._host, self._log_default)
+        host_config = create.complete_host_config(host_config, self._host, self._log_default, self._defaults)
         log_options.check(host_config.log_config.type, host_config.log_config.config)
         try:
             joining.resolve(host_config, self.find)

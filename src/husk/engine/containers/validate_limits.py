@@ -101,12 +101,14 @@ def _check_block(host: HostConfig) -> None:
 
 def _check_ulimits(host: HostConfig) -> None:
     for limit in host.ulimits or ():
-        if limit.name.lower() not in _ULIMITS.split():
-            raise InvalidParameter(f"invalid ulimit type: {limit.name}")
-        if limit.hard >= 0 and (limit.soft < 0 or limit.soft > limit.hard):
-            raise InvalidParameter(
-                f"ulimit soft limit must be less than or equal to hard limit: {limit.soft} > {limit.hard}"
-            )
+        check_ulimit(limit.name, limit.soft, limit.hard)
+
+
+def check_ulimit(name: str, soft: int, hard: int) -> None:
+    if name.lower() not in _ULIMITS.split():
+        raise InvalidParameter(f"invalid ulimit type: {name}")
+    if hard >= 0 and (soft < 0 or soft > hard):
+        raise InvalidParameter(f"ulimit soft limit must be less than or equal to hard limit: {soft} > {hard}")
 
 
 def _check_devices(host: HostConfig) -> None:

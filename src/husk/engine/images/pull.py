@@ -15,6 +15,7 @@ from husk.engine.images.family import Family, family_of
 from husk.engine.images.make import chain_ids, image_record, read_document
 from husk.engine.images.model import Image, ImageDocument, Progress
 from husk.engine.images.shared import Report, SharedWork
+from husk.engine.images.slots import Slots
 from husk.engine.images.store import ImageStore
 from husk.errors import InvalidParameter, NotFound
 from husk.registry import reference as references
@@ -34,16 +35,14 @@ from husk.registry.manifest import (
 from husk.registry.reference import Reference
 from husk.storage.layers import Unpacked
 
-CONCURRENT_DOWNLOADS = 3
-
 
 class Puller:
-    def __init__(self, store: ImageStore, registry: RegistryClient, at_once: int = CONCURRENT_DOWNLOADS) -> None:
-        """`at_once` layers are downloaded at the same time, of however many pulls."""
+    def __init__(self, store: ImageStore, registry: RegistryClient, slots: Slots) -> None:
+        """`slots` are those of all downloads of the daemon, of however many pulls."""
         self._store = store
         self._registry = registry
+        self._slots = slots
         self._downloads = SharedWork()
-        self._slots = asyncio.Semaphore(at_once)
 
     async def pull(self, reference: Reference, platform: str, auth: Credentials | None, report: Report) -> None:
         """Pull one image, or all tags of a repository if the reference names neither tag nor digest."""

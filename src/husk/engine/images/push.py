@@ -25,6 +25,7 @@ from husk.engine.images.index import Found, ImageIndex
 from husk.engine.images.make import compose_manifest
 from husk.engine.images.model import Image, Progress, Pushed, PushedInsteadOfIndex
 from husk.engine.images.shared import Report
+from husk.engine.images.slots import Slots
 from husk.engine.images.store import ImageStore
 from husk.errors import Conflict, InvalidParameter, NotFound
 from husk.registry import reference as references
@@ -37,7 +38,6 @@ from husk.storage.layers import Layer
 from husk.storage.sources import FileSource, GzipSource
 from husk.storage.state import Change, StateStore
 
-CONCURRENT_UPLOADS = 5
 MOST_MOUNT_SOURCES = 3
 PACKED = "packed-layer"
 
@@ -56,12 +56,13 @@ class _Push:
     reference: Reference
     target: Target
     report: Report
-    slots: asyncio.Semaphore
+    slots: Slots
 
 
 class Pusher:
-    def __init__(self, store: ImageStore, registry: RegistryClient, state: StateStore) -> None:
+    def __init__(self, store: ImageStore, registry: RegistryClient, state: StateStore, uploads: Slots) -> None:
         self._store = store
+        self._uploads = uploads
         self._registry = registry
         self._state = state
         self._packed = {k: msgspec.json.decode(body, type=Packed) for k, body in state.load(PACKED).items()}
@@ -92,7 +93,7 @@ class Pusher:
                 raise NotFound(f"tag does not exist: {wanted.familiar}")
             raise NotFound(f"An image does not exist locally with the tag: {repository.familiar_name}")
         target = await self._registry.target(repository, auth)
-        push = _Push(repository, target, report, asyncio.Semaphore(CONCURRENT_UPLOADS))
+        push = _Push(repository, target, report, self._uploads)
         for reference in present:
             await self._push(reference, platform, push)
             self._store.events.publish("image", "push", reference.familiar, {"name": repository.familiar_name})

@@ -20,6 +20,7 @@ from husk.engine.images.remote import Distribution, distribution, search
 from husk.engine.images.remove import Remover
 from husk.engine.images.save import Saver
 from husk.engine.images.shared import Report
+from husk.engine.images.slots import Slots
 from husk.engine.images.store import ImageStore
 from husk.errors import InvalidParameter, NotFound
 from husk.registry import reference as references
@@ -31,11 +32,11 @@ from husk.registry.search import SearchResult
 
 
 class Images:
-    def __init__(self, store: ImageStore, registry: RegistryClient, pusher: Pusher) -> None:
+    def __init__(self, store: ImageStore, registry: RegistryClient, pusher: Pusher, downloads: Slots) -> None:
         self._store = store
         self._registry = registry
         self._pusher = pusher
-        self._puller = Puller(store, registry)
+        self._puller = Puller(store, registry, downloads)
         self._remover = Remover(store)
         self._saver = Saver(store)
         self._loader = Loader(store)

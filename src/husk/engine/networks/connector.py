@@ -55,7 +55,7 @@ class Connected(NamedTuple):
     """What a container's files must say about its network."""
 
     # What `host-gateway` in extra hosts stands for.
-    host_gateway: str
+    host_gateways: tuple[str, ...]
     # The daemon resolves names for it.
     resolver: bool = False
     # The container whose network it shares.
@@ -78,8 +78,10 @@ class Connector:
         names: NameService,
         events: Events,
         find_container: Callable[[str], Container],
+        host_gateways: tuple[str, ...] = (),
     ) -> None:
         self._roster = roster
+        self._host_gateways = host_gateways
         self._firewall = firewall
         self._ports = ports
         self._names = names
@@ -109,10 +111,10 @@ class Connector:
 
     async def connect(self, record: Container) -> Connected:
         """Put a container that is about to run on its networks."""
-        host_gateway = self._roster.bridge().driver.gateway
         mode = record.host_config.network_mode
+        host_gateways = self._gateways_of_host(mode)
         if mode.startswith("container:"):
-            return self._share(record, mode.partition(":")[2], host_gateway)
+            return self._share(record, mode.partition(":")[2], host_gateways)
         links = tuple(self._links(record))
         with _setting_up():
             for endpoint in in_order(record):
@@ -123,7 +125,7 @@ class Connector:
             resolver = self.resolves(record)
             if resolver:
                 await self._names.serve(record)
-        return Connected(host_gateway, resolver, links=links, linked_by=tuple(self._linked_by(record)))
+        return Connected(host_gateways, resolver, links=links, linked_by=tuple(self._linked_by(record)))
 
     async def disconnect(self, record: Container) -> None:
         """Give back what `connect` took. Safe to call twice."""
@@ -261,7 +263,14 @@ class Connector:
                 if target in (record.name, record.id):
                     yield other.id, link(alias, other.name, record, endpoint.ip_address)
 
-    def _share(self, record: Container, reference: str, host_gateway: str) -> Connected:
+    def _gateways_of_host(self, mode: str) -> tuple[str, ...]:
+        """What `--add-host name:host-gateway` means: as the settings say, else the default bridge's own addresses."""
+        if self._host_gateways or mode == "host":
+            return self._host_gateways or ("127.0.0.1",)
+        driver = self._roster.bridge().driver
+        return tuple(filter(None, (driver.gateway, driver.gateway6)))
+
+    def _share(self, record: Container, reference: str, host_gateways: tuple[str, ...]) -> Connected:
         try:
             other = self._find_container(reference)
         except NotFound as error:
@@ -282,7 +291,7 @@ class Connector:
         owner = other
         while owner.host_config.network_mode.startswith("container:"):
             owner = self._find_container(owner.host_config.network_mode.partition(":")[2])
-        return Connected(host_gateway, shared_with=owner.id)
+        return Connected(host_gateways, shared_with=owner.id)
 
     async def _set_default_route(self, record: Container) -> None:
         leading, leading6 = gateway_endpoint(record), gateway6_endpoint(record)

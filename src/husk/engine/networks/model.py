@@ -14,6 +14,8 @@ BRIDGE_NAME = _PREFIX + "bridge.name"
 ICC = _PREFIX + "bridge.enable_icc"
 MASQUERADE = _PREFIX + "bridge.enable_ip_masquerade"
 HOST_BINDING = _PREFIX + "bridge.host_binding_ipv4"
+ENABLE_IPV4 = _PREFIX + "enable_ipv4"
+ENABLE_IPV6 = _PREFIX + "enable_ipv6"
 GATEWAY_MODE_4 = _PREFIX + "bridge.gateway_mode_ipv4"
 GATEWAY_MODE_6 = _PREFIX + "bridge.gateway_mode_ipv6"
 GATEWAY_MODES: dict[str, GatewayMode] = {
@@ -60,8 +62,9 @@ class NetworkRequest(Struct, kw_only=True, rename="pascal"):
     config_only: bool = False
     config_from: ConfigSource = field(default_factory=ConfigSource)
     ipam: IpamRequest = field(default_factory=IpamRequest, name="IPAM")
-    enable_ipv4: bool = field(default=True, name="EnableIPv4")
-    enable_ipv6: bool = field(default=False, name="EnableIPv6")
+    # None is for the options, and the daemon's defaults of them, to decide: `options.with_defaults`.
+    enable_ipv4: bool | None = field(default=None, name="EnableIPv4")
+    enable_ipv6: bool | None = field(default=None, name="EnableIPv6")
     options: dict[str, str] = {}
     labels: dict[str, str] = {}
 

@@ -1,13 +1,17 @@
 """May a network be made like this? Reads a request, says what is wrong in Docker's words, and touches nothing."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from ipaddress import IPv4Address
+
+from msgspec import structs
 
 from husk.engine.networks import pools
 from husk.engine.networks.model import (
     BRIDGE_NAME,
     BUILTIN,
+    ENABLE_IPV4,
+    ENABLE_IPV6,
     GATEWAY_MODE_4,
     GATEWAY_MODE_6,
     GATEWAY_MODES,
@@ -35,6 +39,24 @@ _FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 _MACVLAN_MODES = {"": 4, "bridge": 4, "private": 1, "vepa": 2, "passthru": 8}
 _IPVLAN_MODES = {"": 0, "l2": 0, "l3": 1, "l3s": 2}
 _IPVLAN_FLAGS = {"": 0, "bridge": 0, "private": 1, "vepa": 2}
+
+
+def with_defaults(request: NetworkRequest, usual: Mapping[str, Mapping[str, str]]) -> NetworkRequest:
+    """The request with the daemon's options for its driver where it names none, and with both versions of IP decided.
+
+    A network that takes its settings from another gets none of the daemon's.
+    """
+    found = dict(request.options)
+    if not request.config_from.network:
+        found = {**usual.get(request.driver or "bridge", {}), **found}
+    versions = {}
+    for name, given, otherwise in ((ENABLE_IPV4, request.enable_ipv4, True), (ENABLE_IPV6, request.enable_ipv6, False)):
+        if given is None:
+            versions[name] = _truth(found, name) if name in found else otherwise
+        else:
+            found.pop(name, None)
+            versions[name] = given
+    return structs.replace(request, options=found, enable_ipv4=versions[ENABLE_IPV4], enable_ipv6=versions[ENABLE_IPV6])
 
 
 def check(request: NetworkRequest, existing: Iterable[Network]) -> None:
@@ -72,8 +94,8 @@ def record(request: NetworkRequest, network_id: str, created: str) -> Network:
         ip_range6=pool6.ip_range,
         aux_addresses6=pool6.auxiliary_addresses,
         chosen_subnet6=bool(pool6.subnet),
-        enable_ipv4=request.enable_ipv4,
-        enable_ipv6=request.enable_ipv6,
+        enable_ipv4=bool(request.enable_ipv4),
+        enable_ipv6=bool(request.enable_ipv6),
         ipam_options=request.ipam.options,
         internal=request.internal,
         attachable=request.attachable,

@@ -14,21 +14,12 @@ from husk.engine.clock import now_ns, parse_rfc3339, rfc3339
 from husk.engine.containers.model import Container, Endpoint, EndpointRequest
 from husk.engine.events import Events
 from husk.engine.filters import Filters
-from husk.engine.networks import options, templates
+from husk.engine.networks import default_bridge, options, templates
 from husk.engine.networks.balancing import Balancing
 from husk.engine.networks.connector import Connected, Connector
 from husk.engine.networks.endpoints import lease
 from husk.engine.networks.live import LiveNetwork, Roster
-from husk.engine.networks.model import (
-    BRIDGE_NAME,
-    BUILTIN,
-    DEFAULT_BRIDGE,
-    ICC,
-    MASQUERADE,
-    MTU,
-    Network,
-    NetworkRequest,
-)
+from husk.engine.networks.model import BUILTIN, Network, NetworkRequest
 from husk.engine.networks.names import NameService
 from husk.engine.networks.requests import check_joinable, check_request
 from husk.errors import Conflict, Forbidden, HuskError, InvalidParameter, NotFound
@@ -63,7 +54,9 @@ class Networks:
         self._relay = Relay()
         self._ports = Ports(self._relay)
         self._names = NameService(self._roster)
-        self._connector = Connector(self._roster, self._firewall, self._ports, self._names, events, find)
+        self._connector = Connector(
+            self._roster, self._firewall, self._ports, self._names, events, find, config.host_gateway_ips
+        )
         self.balancing = Balancing(self._roster, self._ports, config.nft_table + "-lb")
         self._changing = asyncio.Lock()
         self._guardian = Guardian((self._firewall, self.balancing.balancer))
@@ -76,6 +69,7 @@ class Networks:
             pool6=str(unique_local(f"{_machine_id()} {config.instance}")),
             warm=WARM_ON_USER_NETWORK,
             warm_for=WARM_SECONDS,
+            forward=config.ip_forward,
         )
 
     @classmethod
@@ -125,6 +119,7 @@ class Networks:
         """`pools` are where a subnet comes from, if the request names none and it is not the usual ones."""
         base = self._base._replace(pools=pools or self._base.pools)
         async with self._changing:
+            request = options.with_defaults(request, self._config.default_network_opts)
             templates.check(request)
             request = templates.filled_in(request, self.listing())
             options.check(request, self.listing())
@@ -301,7 +296,7 @@ class Networks:
         records = {n.name: n for n in (msgspec.json.decode(b, type=Network) for b in self._state.load(KIND).values())}
         for name, kind in (("bridge", "bridge"), ("host", "host"), ("none", "null")):
             records.setdefault(name, Network(id=self._new_id(), name=name, driver=kind, created=rfc3339(now_ns())))
-        records["bridge"].options = _default_options(self._config.bridge_name)
+        default_bridge.settle(records["bridge"], self._config)
         # What the records of others still name was given back, or is about to be: it may be somebody else's by now.
         running = [record for record in containers if record.state.status in ("running", "paused")]
         await asyncio.to_thread(self._sweep, records, running)
@@ -344,8 +339,8 @@ class Networks:
         ]
         if not network.builtin:
             return Opening(options.settings(network, self._base), None, leases)
-        settings = self._base._replace(bip=self._config.bip, warm=WARM_SANDBOXES, warm_for=0.0, pool6="")
-        return Opening(settings, network.subnet or None, leases)
+        settings = default_bridge.settings(network, self._config, self._base)
+        return Opening(settings._replace(warm=WARM_SANDBOXES, warm_for=0.0), network.subnet or None, leases)
 
     def _find(self, reference: str) -> LiveNetwork:
         lives = self._roster.by_name
@@ -384,7 +379,3 @@ def _machine_id() -> str:
 def _endpoint_id(record: Container, network: Network) -> str:
     endpoint = record.endpoints.get(network.name)
     return endpoint.endpoint_id[:12] if endpoint else ""
-
-
-def _default_options(interface: str) -> dict[str, str]:
-    return {DEFAULT_BRIDGE: "true", ICC: "true", MASQUERADE: "true", BRIDGE_NAME: interface, MTU: "1500"}

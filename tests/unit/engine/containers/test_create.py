@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from husk.engine.containers.create import DEFAULT_SHM, command, complete_host_config, inherit, merge_config
+from husk.engine.containers.create import command, complete_host_config, inherit, merge_config
 from husk.engine.containers.model import Config, HealthConfig, HostConfig
 from husk.engine.host import Host
 from husk.errors import InvalidParameter
@@ -73,7 +73,7 @@ def test_the_request_stays_as_it_was() -> None:
 def test_the_host_s_defaults_are_written_out() -> None:
     config = complete_host_config(HostConfig(network_mode="default"), HOST)
     assert (config.network_mode, config.ipc_mode, config.cgroupns_mode) == ("bridge", "private", "private")
-    assert (config.log_config.type, config.shm_size, config.runtime) == ("json-file", DEFAULT_SHM, "crun")
+    assert (config.log_config.type, config.shm_size, config.runtime) == ("json-file", 64 << 20, "crun")
 
 
 def test_without_cgroup_v2_the_cgroup_namespace_is_the_host_s() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from husk.engine.networks.model import IpamConfig, IpamRequest, Network, NetworkRequest
-from husk.engine.networks.options import check, record, settings
+from husk.engine.networks.options import check, record, settings, with_defaults
 from husk.errors import Conflict, Forbidden, InvalidParameter, NotFound, NotImplementedYet
 from husk.network.ground import BridgeSettings
 from husk.network.sandbox import Upper
@@ -16,7 +16,7 @@ PREFIX = "com.docker.network."
 
 
 def request(name: str = "new", **changes: object) -> NetworkRequest:
-    return NetworkRequest(name=name, **changes)  # type: ignore[arg-type]
+    return with_defaults(NetworkRequest(name=name, **changes), {})  # type: ignore[arg-type]
 
 
 def pool(subnet: str = "10.2.0.0/16", **changes: object) -> IpamRequest:

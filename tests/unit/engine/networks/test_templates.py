@@ -9,20 +9,22 @@ from husk.errors import Forbidden, NotFound
 
 
 def template() -> Network:
-    request = NetworkRequest(
+    wanted = NetworkRequest(
         name="settings",
         config_only=True,
         ipam=IpamRequest(config=[IpamConfig(subnet="10.2.0.0/16", ip_range="10.2.9.0/24")]),
         options={"com.docker.network.driver.mtu": "1400"},
         labels={"who": "me"},
     )
+    request = options.with_defaults(wanted, {})
     check(request)
     options.check(request, [])
     return options.record(request, "a" * 64, "now")
 
 
 def derived(**changes: object) -> NetworkRequest:
-    return NetworkRequest(name="real", config_from=ConfigSource(network="settings"), **changes)  # type: ignore[arg-type]
+    made = NetworkRequest(name="real", config_from=ConfigSource(network="settings"), **changes)  # type: ignore[arg-type]
+    return options.with_defaults(made, {})
 
 
 def test_a_configuration_is_no_network():

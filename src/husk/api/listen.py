@@ -1,0 +1,103 @@
+"""Where does the API listen? On Unix sockets with a group, on TCP addresses, and on what systemd holds for us."""
+
+import contextlib
+import grp
+import os
+import socket
+import stat
+from collections.abc import MutableMapping
+from pathlib import Path
+
+from husk.errors import InvalidParameter, SystemFault
+
+# The first descriptor that systemd passes to a service with sockets of its own.
+_FIRST_PASSED = 3
+
+
+def listen(host: str, group: str) -> list[tuple[socket.socket, str]]:
+    """The sockets of one host as it is written in the settings, each with the address that clients use."""
+    scheme, separator, rest = host.partition("://")
+    if scheme == "unix" and rest.startswith("/"):
+        return [(_listen_unix(Path(rest), group), host)]
+    if scheme == "tcp":
+        return [_listen_tcp(host, rest)]
+    if scheme == "fd" and separator:
+        return _passed(host, rest, os.environ)
+    raise InvalidParameter(f"invalid host {host!r}: expected unix:///PATH, tcp://ADDRESS:PORT or fd://")
+
+
+def _passed(host: str, which: str, environment: MutableMapping[str, str]) -> list[tuple[socket.socket, str]]:
+    """Sockets that systemd holds for us: all, or the one of that name or descriptor number."""
+    if environment.get("LISTEN_PID") != str(os.getpid()) or not environment.get("LISTEN_FDS", "").isdigit():
+        raise SystemFault(f"no sockets found for {host}: it needs systemd's socket activation (a husk.socket unit)")
+    names = environment.get("LISTEN_FDNAMES", "").split(":")
+    found = []
+    for position in range(int(environment["LISTEN_FDS"])):
+        descriptor = _FIRST_PASSED + position
+        name = names[position] if position < len(names) else ""
+        if which in ("", "*", str(descriptor), name):
+            found.append(_adopted(descriptor))
+    if not found:
+        raise SystemFault(f"no such socket: systemd passed none for {host}")
+    return found
+
+
+def _adopted(descriptor: int) -> tuple[socket.socket, str]:
+    os.set_inheritable(descriptor, False)
+    try:
+        listener = socket.socket(fileno=os.dup(descriptor))
+    except OSError as error:
+        raise SystemFault(f"descriptor {descriptor} of systemd is no socket: {error.strerror or error}") from error
+    name = listener.getsockname()
+    if listener.family == socket.AF_UNIX:
+        return listener, f"unix://{name}"
+    return listener, f"tcp://{f'[{name[0]}]' if ':' in name[0] else name[0]}:{name[1]}"
+
+
+def _listen_unix(path: Path, group: str) -> socket.socket:
+    """A socket at `path`, for root and the group; the socket of a dead daemon is replaced, a live one is not."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists():
+        if not stat.S_ISSOCK(path.lstat().st_mode):
+            raise SystemFault(f"cannot listen on {path}: the file exists and is no socket")
+        if _alive(path):
+            raise SystemFault(f"cannot listen on {path}: another daemon is listening there")
+        path.unlink()
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        # Nobody may connect before mode and group are set: a socket takes connections only after listen().
+        listener.bind(str(path))
+        with contextlib.suppress(KeyError):
+            if group:
+                os.chown(path, -1, int(group) if group.isdigit() else grp.getgrnam(group).gr_gid)
+        path.chmod(0o660)
+    except OSError as error:
+        listener.close()
+        raise SystemFault(f"cannot listen on {path}: {error.strerror or error}") from error
+    return listener
+
+
+def _alive(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(1.0)
+        try:
+            probe.connect(str(path))
+        except (ConnectionRefusedError, FileNotFoundError):
+            return False
+        except OSError:
+            return True
+    return True
+
+
+def _listen_tcp(host: str, rest: str) -> tuple[socket.socket, str]:
+    address, _, port = rest.rpartition(":")
+    if not port.isdigit() or not 0 <= int(port) <= 0xFFFF:
+        raise InvalidParameter(f"invalid host {host!r}: expected tcp://ADDRESS:PORT")
+    bare = address.strip("[]")
+    try:
+        listener = socket.create_server(
+            (bare or "0.0.0.0", int(port)), family=socket.AF_INET6 if ":" in bare else socket.AF_INET
+        )
+    except OSError as error:
+        raise SystemFault(f"cannot listen on {host}: {error.strerror or error}") from error
+    return listener, f"tcp://{address or '0.0.0.0'}:{listener.getsockname()[1]}"

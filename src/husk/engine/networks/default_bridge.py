@@ -1,0 +1,77 @@
+"""How is the default network set up? By the daemon's settings, at every start; its record follows them. Pure."""
+
+from ipaddress import IPv4Network, IPv6Interface, IPv6Network
+
+from husk.config import Config
+from husk.engine.networks.model import BRIDGE_NAME, DEFAULT_BRIDGE, HOST_BINDING, ICC, MASQUERADE, MTU, Network
+from husk.network.ground import BridgeSettings
+from husk.network.ipam import first_host, first_host_6
+
+_STANDARD_MTU = 1500
+# What dockerd calls gateways that containers use instead of the bridge.
+_GATEWAY_4, _GATEWAY_6 = "DefaultGatewayIPv4", "DefaultGatewayIPv6"
+
+
+def settle(network: Network, config: Config) -> None:
+    """Let the record say what the settings say; a subnet that was chosen before stays."""
+    wanted = config.default_bridge
+    network.options = {
+        DEFAULT_BRIDGE: "true",
+        ICC: _word(wanted.icc),
+        MASQUERADE: _word(wanted.ip_masq),
+        BRIDGE_NAME: config.bridge_name,
+        MTU: str(wanted.mtu or _STANDARD_MTU),
+    }
+    if wanted.ip:
+        network.options[HOST_BINDING] = wanted.ip
+    network.ip_range = wanted.fixed_cidr
+    network.aux_addresses = {_GATEWAY_4: wanted.default_gateway} if wanted.default_gateway else {}
+    network.aux_addresses6 = (
+        {_GATEWAY_6: wanted.default_gateway_v6} if wanted.ipv6 and wanted.default_gateway_v6 else {}
+    )
+    network.enable_ipv6 = wanted.ipv6
+    network.ip_range6 = wanted.fixed_cidr_v6 if wanted.ipv6 else ""
+    chosen = _bip6(network, config)
+    network.subnet6 = str(IPv6Interface(chosen).network) if chosen else ""
+    network.gateway6 = str(IPv6Interface(chosen).ip) if chosen else ""
+
+
+def settings(network: Network, config: Config, base: BridgeSettings) -> BridgeSettings:
+    """How its driver is to behave."""
+    wanted = config.default_bridge
+    bip6 = network.gateway_interface6 if network.subnet6 else ""
+    return base._replace(
+        bip=_bip(config),
+        ip_range=wanted.fixed_cidr,
+        reserved=tuple(filter(None, (wanted.default_gateway, wanted.default_gateway_v6 if wanted.ipv6 else ""))),
+        icc=wanted.icc,
+        masquerade=wanted.ip_masq,
+        mtu=wanted.mtu,
+        bip6=bip6,
+        pool6=base.pool6 if wanted.ipv6 and not bip6 else "",
+        ip_range6=network.ip_range6,
+        route=wanted.default_gateway,
+        route6=wanted.default_gateway_v6 if wanted.ipv6 else "",
+    )
+
+
+def _bip(config: Config) -> str:
+    """Its address, where the settings tell: that of a bridge somebody else made is on the bridge."""
+    if config.bip or config.bridge or not config.default_bridge.fixed_cidr:
+        return config.bip
+    return str(first_host(IPv4Network(config.default_bridge.fixed_cidr)))
+
+
+def _bip6(network: Network, config: Config) -> str:
+    wanted = config.default_bridge
+    if not wanted.ipv6:
+        return ""
+    if wanted.bip6:
+        return wanted.bip6
+    if wanted.fixed_cidr_v6:
+        return str(first_host_6(IPv6Network(wanted.fixed_cidr_v6)))
+    return network.gateway_interface6 if network.subnet6 else ""
+
+
+def _word(truth: bool) -> str:
+    return "true" if truth else "false"
