@@ -1,37 +1,28 @@
 """How does a task become a container? Its template, translated into a container's configuration. Pure."""
 
-import re
 from collections.abc import Iterable
-
-import msgspec
 
 from husk.engine.containers.model import TASK_LABEL, Config, EndpointRequest, HostConfig, LogConfig, PortBinding
 from husk.engine.services import privileges
+from husk.engine.services.expand import expanded, words_of
 from husk.engine.services.model import ContainerSpec, NetworkAttachment, Service, Task, TaskResources
 from husk.engine.services.placement import NodeFacts
 
 SERVICE_LABEL = "com.docker.swarm.service.id"
 SECOND = 10**9
-_TEMPLATE = re.compile(r"\{\{\s*\.([A-Za-z.]+)\s*\}\}|\{\{\s*index\s+\.Service\.Labels\s+\"([^\"]*)\"\s*\}\}")
-
-
-def container_name(task: Task) -> str:
-    place = str(task.slot) if task.slot or not task.node_id else task.node_id
-    return f"{task.service_name}.{place}.{task.id}"
 
 
 def container_config(
     task: Task, service: Service, node: NodeFacts
 ) -> tuple[str, Config, HostConfig, dict[str, EndpointRequest]]:
     """(name, configuration, host configuration, networks)"""
-    spec = task.spec.container_spec or ContainerSpec()
-    words = words_of(task, service, node)
+    spec = expanded(task.spec.container_spec or ContainerSpec(), words_of(task, service, node))
     config = Config(
         image=spec.image,
         entrypoint=spec.command or None,
         cmd=spec.args or None,
-        env=[fill(entry, words) for entry in spec.env],
-        hostname=fill(spec.hostname, words),
+        env=spec.env,
+        hostname=spec.hostname,
         user=spec.user,
         working_dir=spec.dir,
         tty=spec.tty,
@@ -46,20 +37,20 @@ def container_config(
             "com.docker.swarm.service.name": service.spec.name,
             "com.docker.swarm.task": "",
             TASK_LABEL: task.id,
-            "com.docker.swarm.task.name": container_name(task),
+            "com.docker.swarm.task.name": task.name,
         },
         exposed_ports={f"{port.target_port}/{port.protocol}": {} for port in service.ports} or None,
     )
-    return container_name(task), config, _host_config(task, service, spec, words), _endpoints(service)
+    return task.name, config, _host_config(task, service, spec), _endpoints(service)
 
 
-def _host_config(task: Task, service: Service, spec: ContainerSpec, words: dict[str, str]) -> HostConfig:
+def _host_config(task: Task, service: Service, spec: ContainerSpec) -> HostConfig:
     limits = task.spec.resources.limits if task.spec.resources else None
     reservations = task.spec.resources.reservations if task.spec.resources else None
     networks = [attachment.target for attachment in (*attachments(service), *_ingress(service))]
     host = HostConfig(
         network_mode=networks[0] if networks else "default",
-        mounts=[msgspec.structs.replace(mount, source=fill(mount.source, words)) for mount in spec.mounts] or None,
+        mounts=spec.mounts or None,
         readonly_rootfs=spec.read_only,
         init=spec.init,
         extra_hosts=[_host_entry(entry) for entry in spec.hosts] or None,
@@ -133,21 +124,3 @@ def _host_entry(text: str) -> str:
     """`address name alias…` (the hosts file's order) as `name:address`."""
     words = text.split()
     return f"{words[1]}:{words[0]}" if len(words) > 1 else text
-
-
-def words_of(task: Task, service: Service, node: NodeFacts) -> dict[str, str]:
-    return {
-        "Service.ID": service.id,
-        "Service.Name": service.spec.name,
-        "Node.ID": node.id,
-        "Node.Hostname": node.hostname,
-        "Task.ID": task.id,
-        "Task.Name": container_name(task),
-        "Task.Slot": str(task.slot),
-        **{f"label {key}": value for key, value in service.spec.labels.items()},
-    }
-
-
-def fill(text: str, words: dict[str, str]) -> str:
-    """Docker's templates in hostnames and variables: `{{.Task.Slot}}`, `{{index .Service.Labels "x"}}`."""
-    return _TEMPLATE.sub(lambda m: words.get(m[1] or f"label {m[2]}", m[0]), text)

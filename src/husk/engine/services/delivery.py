@@ -8,14 +8,16 @@ import asyncio
 import contextlib
 import os
 import posixpath
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 from husk.engine.containers.model import Mount
-from husk.engine.services.containers import fill
-from husk.engine.services.model import ContainerSpec, FileTarget, Task
+from husk.engine.services.expand import payload
+from husk.engine.services.gotemplate import Structure
+from husk.engine.services.model import ClusterObject, ContainerSpec, FileTarget, Task
 from husk.engine.services.store import ClusterStore
-from husk.errors import InvalidParameter
+from husk.errors import HuskError, InvalidParameter
 from husk.kernel import mount
 from husk.storage.sealing import Sealer
 
@@ -54,12 +56,12 @@ class Deliveries:
         self._store = store
         self._sealer = sealer
 
-    async def deliver(self, task: Task, words: dict[str, str]) -> list[Mount]:
+    async def deliver(self, task: Task, words: Structure) -> list[Mount]:
         """Write the files of a task; the mounts that bring them into its container."""
-        files = files_of(task.spec.container_spec)
-        if not files:
+        spec = task.spec.container_spec
+        if spec is None or not (files := files_of(spec)):
             return []
-        return await asyncio.to_thread(self._write, task.id, files, words)
+        return await asyncio.to_thread(self._write, task.id, files, spec, words)
 
     async def release(self, task: Task) -> None:
         """Drop the files of a task that has ended. Safe to call twice."""
@@ -70,7 +72,7 @@ class Deliveries:
         """Drop what an earlier daemon left of tasks that do not live any more."""
         await asyncio.to_thread(self._sweep)
 
-    def _write(self, task_id: str, files: list[File], words: dict[str, str]) -> list[Mount]:
+    def _write(self, task_id: str, files: list[File], spec: ContainerSpec, words: Structure) -> list[Mount]:
         self._drop(task_id)
         place = self._directory / task_id
         place.mkdir(mode=0o700, parents=True)
@@ -80,20 +82,39 @@ class Deliveries:
             source = place / str(number)
             descriptor = os.open(source, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             with open(descriptor, "wb") as stream:
-                stream.write(self._value(file, words))
+                stream.write(self._value(file, files, spec, words))
                 os.fchown(descriptor, _number(file.owner.uid), _number(file.owner.gid))
                 os.fchmod(descriptor, file.owner.mode & 0o7777)
             mounts.append(Mount(type="bind", source=str(source), target=file.target, read_only=True))
         return mounts
 
-    def _value(self, file: File, words: dict[str, str]) -> bytes:
-        records = self._store.secrets if file.kind == "secret" else self._store.configs
-        if (record := records.get(file.record_id)) is None:
-            raise InvalidParameter(f"{file.kind} {file.record_id} not found")
+    def _value(self, file: File, files: list[File], spec: ContainerSpec, words: Structure) -> bytes:
+        record = self._record(file)
         value = self._sealer.unseal(record.sealed, record.context)
         if record.templating is None or not record.templating.name:
             return value
-        return fill(value.decode(errors="surrogateescape"), words).encode(errors="surrogateescape")
+
+        def others(kind: str) -> Callable[[str], str]:
+            return lambda name: self._named(name, kind, files).decode(errors="surrogateescape")
+
+        try:
+            return payload(value, words, spec, {"secret": others("secret"), "config": others("config")})
+        except HuskError as error:
+            raise InvalidParameter(f"failed to expand templated {file.kind} {record.id}: {error.message}") from error
+
+    def _named(self, name: str, kind: str, files: list[File]) -> bytes:
+        """Another file of the task, by the name that the service gives it; as it is kept, whatever templates it has."""
+        found = next((file for file in files if file.kind == kind and file.owner.name == name), None)
+        if found is None:
+            raise InvalidParameter(f"{kind} target {name} not found")
+        record = self._record(found)
+        return self._sealer.unseal(record.sealed, record.context)
+
+    def _record(self, file: File) -> ClusterObject:
+        records = self._store.secrets if file.kind == "secret" else self._store.configs
+        if (record := records.get(file.record_id)) is None:
+            raise InvalidParameter(f"{file.kind} {file.record_id} not found")
+        return record
 
     def _drop(self, task_id: str) -> None:
         place = self._directory / task_id

@@ -314,6 +314,11 @@ class Task(Struct, kw_only=True):
     restarts: tuple[int, ...] = ()
 
     @property
+    def name(self) -> str:
+        place = str(self.slot) if self.slot or not self.node_id else self.node_id
+        return f"{self.service_name}.{place}.{self.id}"
+
+    @property
     def alive(self) -> bool:
         """Does it run, or is it on its way to?"""
         return self.status.state in ALIVE

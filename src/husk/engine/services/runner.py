@@ -13,8 +13,9 @@ from husk.engine.clock import now_ns, rfc3339
 from husk.engine.containers.model import Container
 from husk.engine.containers.service import Containers
 from husk.engine.images.service import Images
-from husk.engine.services.containers import container_config, container_name, words_of
+from husk.engine.services.containers import container_config
 from husk.engine.services.delivery import Deliveries
+from husk.engine.services.expand import words_of
 from husk.engine.services.model import Service, Task, TaskState, TaskStatus
 from husk.engine.services.placement import NodeFacts
 from husk.engine.services.pulling import PullCredentials
@@ -234,7 +235,7 @@ async def _ended(former: asyncio.Task[None] | None) -> None:
 
 def _container_of(task: Task) -> str:
     """Its id where that is known: somebody may have given the container another name."""
-    return task.status.container_id or container_name(task)
+    return task.status.container_id or task.name
 
 
 def _reason(error: Exception) -> str:

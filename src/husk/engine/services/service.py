@@ -15,7 +15,6 @@ from husk.engine.filters import Filters
 from husk.engine.networks.model import Network
 from husk.engine.services import validate
 from husk.engine.services.cluster import Cluster
-from husk.engine.services.containers import container_name
 from husk.engine.services.defaults import complete
 from husk.engine.services.endpoints import Endpoints
 from husk.engine.services.following import Followers
@@ -216,7 +215,7 @@ class Services:
         found = []
         for task in tasks:
             try:
-                found.append((task, self._containers.logs(task.status.container_id or container_name(task), query)))
+                found.append((task, self._containers.logs(task.status.container_id or task.name, query)))
             except NotFound:
                 continue
         return found
@@ -329,7 +328,7 @@ def _service_matches(service: Service, filters: Filters) -> bool:
 def _task_matches(task: Task, filters: Filters, services: set[str] | None, versions: dict[str, int]) -> bool:
     tests: dict[str, Callable[[str], bool]] = {
         "id": task.id.startswith,
-        "name": lambda value: container_name(task).startswith(value),
+        "name": lambda value: task.name.startswith(value),
         "desired-state": lambda value: value.lower() in ("", task.shown_desired_state),
         "_up-to-date": lambda value: (value == "true") == (versions.get(task.service_id) == task.spec_version),
     }

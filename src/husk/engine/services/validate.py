@@ -1,6 +1,6 @@
 """May a service be declared like this? Says what is wrong in Docker's words and changes nothing. Pure."""
 
-from husk.engine.services import privileges
+from husk.engine.services import expand, privileges
 from husk.engine.services.ids import check_service_name
 from husk.engine.services.model import ContainerSpec, ServiceSpec, UpdateConfig
 from husk.engine.services.placement import parse_constraint
@@ -29,6 +29,7 @@ def check(spec: ServiceSpec) -> None:
         raise InvalidParameter(_PREFIX + "ContainerSpec: image reference must be provided")
     reference.parse(template.container_spec.image)
     _check_files(template.container_spec)
+    expand.check(template.container_spec, spec.labels)
     privileges.check(template.container_spec.privileges)
     _check_mode(spec)
     policy = template.restart_policy

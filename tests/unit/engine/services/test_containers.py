@@ -2,7 +2,7 @@
 
 import msgspec
 
-from husk.engine.services.containers import container_config, container_name
+from husk.engine.services.containers import container_config
 from husk.engine.services.model import (
     Amount,
     ContainerSpec,
@@ -37,18 +37,18 @@ def test_names_and_labels():
     assert name == "web.2.t1" == config.labels["com.docker.swarm.task.name"]
     assert config.labels["com.docker.swarm.service.name"] == "web" and config.labels["a"] == "b"
     globally, _ = made(TaskSpec(container_spec=ContainerSpec(image="busybox")), slot=0)
-    assert container_name(globally) == "web.n1.t1"
+    assert globally.name == "web.n1.t1"
 
 
 def test_templates_are_filled_in():
     spec = ContainerSpec(
         image="x",
         hostname="{{.Service.Name}}-{{ .Task.Slot }}",
-        env=["HOST={{.Node.Hostname}}", 'TEAM={{index .Service.Labels "team"}}', "KEEP={{.Unknown}}"],
+        env=["HOST={{.Node.Hostname}}", 'TEAM={{index .Service.Labels "team"}}'],
     )
     _, (_, config, _, _) = made(TaskSpec(container_spec=spec))
     assert config.hostname == "web-2"
-    assert config.env == ["HOST=alpha", "TEAM=blue", "KEEP={{.Unknown}}"]
+    assert config.env == ["HOST=alpha", "TEAM=blue"]
 
 
 def test_limits_hosts_and_grace():

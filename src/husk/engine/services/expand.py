@@ -1,0 +1,102 @@
+"""What do a service's templates say for one of its tasks? In its container's settings, secrets and configs. Pure."""
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from husk.engine.containers.model import Mount
+from husk.engine.services.gotemplate import Structure, parse
+from husk.engine.services.model import ContainerSpec, Service, Task
+from husk.engine.services.placement import NodeFacts
+from husk.errors import HuskError, InvalidParameter
+
+_SAMPLE = "sample"
+
+
+def words_of(task: Task, service: Service, node: NodeFacts) -> Structure:
+    """What a template can say of a task."""
+    return _words(
+        service=(service.id, service.spec.name, service.spec.labels),
+        node=(node.id, node.hostname, node.architecture, node.os),
+        task=(task.id, task.name, str(task.slot) if task.slot else node.id),
+    )
+
+
+def _words(
+    service: tuple[str, str, dict[str, str]], node: tuple[str, str, str, str], task: tuple[str, str, str]
+) -> Structure:
+    platform = Structure(Architecture=node[2], OS=node[3])
+    return Structure(
+        Service=Structure(ID=service[0], Name=service[1], Labels=service[2]),
+        Node=Structure(ID=node[0], Hostname=node[1], Platform=platform),
+        Task=Structure(ID=task[0], Name=task[1], Slot=task[2]),
+    )
+
+
+def check(spec: ContainerSpec, labels: dict[str, str]) -> None:
+    """Raise where a template cannot be understood, as far as that can be told without a task."""
+    words = _words((_SAMPLE, _SAMPLE, labels), (_SAMPLE,) * 4, (_SAMPLE, _SAMPLE, "1"))
+    try:
+        expanded(spec, words)
+    except HuskError as error:
+        raise InvalidParameter(f"rpc error: code = InvalidArgument desc = {error.message}") from error
+
+
+def expanded(spec: ContainerSpec, words: Structure) -> ContainerSpec:
+    """The template of a container with variables, mounts and host name as they are for one task."""
+    return msgspec.structs.replace(
+        spec,
+        env=[_variable(entry, words) for entry in spec.env],
+        mounts=[_mount(mount, words) for mount in spec.mounts],
+        hostname=_text(spec.hostname, words, "expanding hostname failed"),
+    )
+
+
+def payload(value: bytes, words: Structure, spec: ContainerSpec, files: "Getters") -> bytes:
+    """What a secret or a config with templates in it is for one task. `files` are the others that it has."""
+
+    def variable(name: object) -> str:
+        pairs = (entry.partition("=") for entry in spec.env)
+        return next((text for key, sign, text in pairs if sign and key == name), "")
+
+    functions: dict[str, Callable[..., object]] = {**files, "env": variable}
+    text = value.decode(errors="surrogateescape")
+    return parse(text).render(words, functions).encode(errors="surrogateescape")
+
+
+# `secret` and `config`: from the name of a file to what is in it.
+Getters = Mapping[str, Callable[[str], str]]
+
+
+def _text(text: str, words: Structure, what: str) -> str:
+    if "{{" not in text:
+        return text
+    try:
+        return parse(text).render(words, {})
+    except HuskError as error:
+        raise InvalidParameter(f"{what}: {error.message}") from error
+
+
+def _variable(entry: str, words: Structure) -> str:
+    name, sign, value = entry.partition("=")
+    return name + sign + _text(value, words, f'expanding env failed: expanding env "{entry}"')
+
+
+def _mount(mount: Mount, words: Structure) -> Mount:
+    what = "expanding mounts failed: expanding mount"
+    changed = msgspec.structs.replace(
+        mount,
+        source=_text(mount.source, words, f'{what} source "{mount.source}"'),
+        target=_text(mount.target, words, f'{what} target "{mount.target}"'),
+    )
+    options = mount.volume_options
+    if options is not None:
+        changed.volume_options = options = msgspec.structs.replace(options, labels=_map(options.labels, words))
+        if (driver := options.driver_config) is not None:
+            options.driver_config = msgspec.structs.replace(driver, options=_map(driver.options, words))
+    return changed
+
+
+def _map(entries: dict[str, str] | None, words: Structure) -> dict[str, str] | None:
+    what = "expanding mounts failed: expanding map entry"
+    return entries and {key: _text(value, words, f'{what} "{key}={value}"') for key, value in entries.items()}
