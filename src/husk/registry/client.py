@@ -23,7 +23,7 @@ import msgspec
 from yarl import URL
 
 from husk.config import NO_PROXIES, Proxies
-from husk.errors import HuskError, InvalidParameter, NotFound, SystemFault, Unauthorized
+from husk.errors import Forbidden, HuskError, InvalidParameter, NotFound, SystemFault, Unauthorized
 from husk.registry.auth import NOBODY, Authorizer, Credentials
 from husk.registry.failures import blob_error, manifest_error, phrase
 from husk.registry.manifest import INDEX_TYPES, MANIFEST_TYPES, SCHEMA1_TYPES, Descriptor
@@ -34,6 +34,13 @@ from husk.registry.transport import Interrupted, Transport, Unreachable, describ
 from husk.registry.upload import Target
 
 T = TypeVar("T")
+# What dockerd passes on of a server's refusal of a file; all else is a fault of its own.
+_KINDS_OF_REFUSAL: dict[int, type[HuskError]] = {
+    400: InvalidParameter,
+    401: Unauthorized,
+    403: Forbidden,
+    404: NotFound,
+}
 OnRetry = Callable[[int, float, str], None]
 """Called before each pause: how many tries failed, the seconds until the next, and why."""
 
@@ -239,14 +246,20 @@ class RegistryClient:
 
     async def download(self, url: str) -> AsyncGenerator[tuple[bytes, int], None]:
         """Any file of the web in chunks, each with the whole size (0 if unknown); iterate inside `aclosing`."""
-        async with self._transport.send("GET", url) as response:
-            if response.status != 200:
-                raise SystemFault(f"failed to GET {url} with status {response.status} {phrase(response.status)}")
-            try:
-                while chunk := await response.content.read(_CHUNK):
-                    yield chunk, response.content_length or 0
-            except (aiohttp.ClientError, OSError) as error:
-                raise Interrupted(f'Get "{url}": {describe(error, url)}') from error
+        try:
+            async with self._transport.send("GET", url) as response:
+                if response.status >= 400:
+                    kind = _KINDS_OF_REFUSAL.get(response.status, SystemFault)
+                    raise kind(f"failed to GET {url} with status {response.status} {phrase(response.status)}")
+                try:
+                    while chunk := await response.content.read(_CHUNK):
+                        yield chunk, response.content_length or 0
+                except (aiohttp.ClientError, OSError) as error:
+                    raise Interrupted(f'Get "{url}": {describe(error, url)}') from error
+        except Unreachable as error:
+            unknown = isinstance(error.__cause__, aiohttp.ClientConnectorDNSError)
+            why = describe(error.__cause__, url) if error.__cause__ else error.message
+            raise (NotFound if unknown else SystemFault)(f'Get "{url}": {why}') from error
 
     async def login(self, credentials: Credentials) -> str:
         """Check credentials at the registry they are for; the identity token it gave for later use, or ""."""

@@ -346,3 +346,17 @@ def test_images_survive_a_restart(daemon: Daemon, name: str) -> None:
     until(lambda: not stored(daemon).half_written, "the store tidies up")
     assert (stored(daemon), inspect(daemon, name), inspect(daemon, "kept:1")) == before
     assert daemon.docker("run", "--rm", "kept:1", "cat", "motd").stdout == "app"
+
+
+@pytest.mark.parametrize("target", ["repo=sha256&tag=x", "repo=sha256:x", "repo=docker.io/library/sha256"])
+def test_no_tag_may_be_taken_for_an_id(daemon: Daemon, target: str) -> None:
+    refused = daemon.http("POST", f"/images/busybox/tag?{target}")
+    said = "refusing to create an ambiguous tag using digest algorithm as name"
+    assert (refused.status, refused.message) == (400, said)
+    daemon.docker("create", "--name", "made", "busybox")
+    committed = daemon.http("POST", f"/commit?container=made&{target}")
+    imported = daemon.http("POST", f"/images/create?fromSrc=-&{target}", b"")
+    assert [(answer.status, answer.message) for answer in (committed, imported)] == [(400, said)] * 2
+    daemon.docker("tag", "busybox", "mine/sha256:x")
+    daemon.docker("rmi", "mine/sha256:x")
+    daemon.remove_containers()

@@ -85,7 +85,34 @@ def test_from_an_address(daemon: Daemon, tmp_path: Path) -> None:
         assert inspect(daemon, "web:1")["Comment"] == f"Imported from {base}/root.tar.gz"
         missing = daemon.docker("import", f"{base}/nothing", check=False)
         assert missing.returncode == 1 and "404" in missing.stderr
+        assert _from(daemon, f"{base}/nothing").status == 404
         server.shutdown()
+
+
+@pytest.mark.parametrize("code", [400, 401, 403, 404, 500])
+def test_what_a_server_refuses_is_passed_on(daemon: Daemon, code: int) -> None:
+    class Refusing(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_error(code)
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}/root.tar"
+        answer = _from(daemon, address)
+        server.shutdown()
+    assert answer.status == code
+    assert f"failed to GET {address} with status {code}" in answer.message
+
+
+@pytest.mark.parametrize("address", ["http://a b/x", "http://[::1/x", "http://host:port/x", "http:///x"])
+def test_a_bad_host_is_the_clients_fault(daemon: Daemon, address: str) -> None:
+    answer = _from(daemon, address)
+    assert answer.status == 400, answer.body
+    assert answer.message.startswith(f'parse "{address}": ')
+
+
+def _from(daemon: Daemon, address: str) -> Answer:
+    return daemon.http("POST", "/images/create?" + urlencode({"fromSrc": address, "repo": "from"}))
 
 
 def test_the_sdk_imports(daemon: Daemon) -> None:

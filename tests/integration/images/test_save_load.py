@@ -262,6 +262,32 @@ def skopeo(*arguments: str) -> str:
     return done.stdout
 
 
+def test_a_parent_that_is_in_the_archive_stays_one(daemon: Daemon) -> None:
+    below = committed(daemon, "below:1")
+    daemon.docker("run", "--name", "made", "below:1", "true")
+    daemon.docker("commit", "made", "above:1")
+    daemon.remove_containers()
+    assert _parent(daemon, "above:1") == below
+    both, alone = save(daemon, "above:1", "below:1"), save(daemon, "above:1")
+    listed = {entry["RepoTags"][0]: entry for entry in json.loads(files_of(both)["manifest.json"])}
+    assert (listed["above:1"].get("Parent"), listed["below:1"].get("Parent")) == (below, None)
+    daemon.docker("rmi", "above:1", "below:1")
+    load(daemon, both)
+    assert (_parent(daemon, "above:1"), _parent(daemon, "below:1")) == (below, "")
+    daemon.docker("rmi", "above:1", "below:1")
+    load(daemon, alone)
+    assert _parent(daemon, "above:1") == ""
+    lying = both.replace(f'"Parent":"{below}"'.encode(), f'"Parent":"{image_id(daemon, "busybox")}"'.encode())
+    daemon.docker("rmi", "above:1")
+    load(daemon, lying)
+    assert _parent(daemon, "above:1") == "", "only an image of the same archive counts"
+    forget_images(daemon)
+
+
+def _parent(daemon: Daemon, name: str) -> str:
+    return str(daemon.http("GET", f"/images/{name}/json").json().get("Parent", ""))
+
+
 # -- archives that are wrong -------------------------------------------------------------------------------------------
 
 

@@ -2,6 +2,7 @@
 
 import json
 
+from tests.integration.networks.conftest import refused
 from tests.integration.networks.test_names import lookup
 
 
@@ -53,6 +54,39 @@ def test_a_link_needs_a_container_that_runs(net):
     assert "host type networking can't be used with links" in done.stderr
 
 
+def test_a_link_is_one_more_name_of_a_container(net):
+    net.run("mysql")
+    net.run("app", "--link", "mysql:db", "--link", "mysql")
+    assert _names(net, "mysql") == ["/app/db", "/app/mysql", "/mysql"]
+    assert net.daemon.docker("ps", "--no-trunc", "--filter", "name=mysql", "--format", "{{.Names}}").stdout == (
+        "app/db,app/mysql,mysql\n"
+    )
+    assert net.inspect("app/mysql", "{{.Name}}") == "/mysql"
+    assert net.daemon.docker("exec", "/app/db", "echo", "found").stdout == "found\n"
+    assert net.daemon.http("GET", "/containers/app/nothing/json").status == 404
+    net.daemon.docker("rename", "mysql", "sql")
+    net.daemon.docker("rename", "app", "shop")
+    assert _names(net, "sql") == ["/shop/db", "/shop/mysql", "/sql"]
+    assert json.loads(net.inspect("shop", "{{json .HostConfig.Links}}")) == ["/sql:/shop/db", "/sql:/shop/mysql"]
+    net.daemon.docker("restart", "-t", "0", "shop")
+    net.daemon.docker("rm", "--link", "shop/db")
+    assert _names(net, "sql") == ["/shop/mysql", "/sql"]
+    net.daemon.docker("rm", "-f", "shop/mysql")
+    assert "No such container" in refused(net, "rm", "sql")
+
+
+def test_a_link_to_a_container_off_the_default_network_is_refused(net):
+    net.create("elsewhere")
+    far = net.run("far", "--network", "elsewhere")
+    net.daemon.docker("create", "--name", "near", "--link", "far:it", "busybox", "true")
+    assert f"container {far} not attached to default bridge network" in refused(net, "start", "near")
+
+
+def _names(net, name):
+    (found,) = net.daemon.http("GET", f'/containers/json?filters={{"name":["^{name}$"]}}').json()
+    return found["Names"]
+
+
 def test_a_link_can_be_forgotten(net):
     net.run("db")
     net.run("web", "--link", "db:alias")
@@ -85,8 +119,6 @@ def test_an_endpoint_chooses_the_name_and_settings_of_its_interface(net):
     read = net.daemon.docker("exec", "web", "cat", "/proc/sys/net/ipv4/conf/lan0/log_martians")
     assert read.stdout == "1\n"
     assert json.loads(net.inspect("web", "{{json .NetworkSettings.Networks.own.DriverOpts}}")) == options
-    body["NetworkingConfig"] = {"EndpointsConfig": {"own": {"DriverOpts": {"colour": "red"}}}}
-    assert net.daemon.http("POST", "/containers/create", body).status == 501
 
 
 def test_ports_with_the_hosts_network_are_discarded_with_a_warning(net):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from husk.network import dns
-from tests.integration.networks.conftest import aaaa, address6, reach, serving
+from tests.integration.networks.conftest import aaaa, address6, network, reach, serving
 from tests.integration.networks.test_names import ask
 from tests.integration.networks.test_ports import free_port
 
@@ -137,3 +137,11 @@ def test_chosen_addresses_and_internal_networks(net, six, prefix, outside6):
 def test_neither_is_refused(net):
     answer = net.daemon.http("POST", "/networks/create", {"Name": "nothing", "EnableIPv4": False})
     assert (answer.status, answer.json()["message"]) == (400, "IPv4 or IPv6 must be enabled")
+
+
+def test_a_client_that_does_not_know_of_it_gets_ipv4(net):
+    body = {"Name": "both", "EnableIPv4": False, "EnableIPv6": True}
+    assert net.daemon.http("POST", "/v1.47/networks/create", body).status == 201
+    assert network(net, "both")["EnableIPv4"] is True
+    net.run("one", "--network", "both")
+    assert net.address("one", "both") != ""

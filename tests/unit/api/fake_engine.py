@@ -124,6 +124,9 @@ class FakeContainers:
         self.records[record.name] = record
         return record
 
+    def names(self) -> dict[str, list[str]]:
+        return {record.id: [record.name] for record in self.records.values()}
+
     def find(self, ref: str) -> Container:
         for record in self.records.values():
             if ref in (record.id, record.name):

@@ -38,6 +38,23 @@ async def test_info_counts_and_tells(client: TestClient, engine: FakeEngine) -> 
     assert (shown["CPUShares"], shown["CPUSet"], shown["OSType"], shown["NCPU"]) == (True, True, "linux", 2)
 
 
+@pytest.mark.parametrize(
+    ("version", "known"),
+    [
+        ("1.41", {"KernelMemory": True, "BridgeNfIptables": False, "BridgeNfIp6tables": False}),
+        ("1.48", {"BridgeNfIptables": False, "BridgeNfIp6tables": False}),
+        ("1.49", {"BridgeNfIptables": False, "BridgeNfIp6tables": False, "FirewallBackend": {"Driver": "nftables"}}),
+        ("1.50", {"FirewallBackend": {"Driver": "nftables"}}),
+    ],
+)
+async def test_info_is_that_of_the_clients_version(client: TestClient, version: str, known: dict[str, object]) -> None:
+    shown = await (await client.get(f"/v{version}/info")).json()
+    names = ("KernelMemory", "BridgeNfIptables", "BridgeNfIp6tables", "FirewallBackend")
+    assert {name: shown[name] for name in names if name in shown} == known
+    assert ("AllowNondistributableArtifactsCIDRs" in shown["RegistryConfig"]) == (version < "1.49")
+    assert shown["Plugins"]["Network"] == ["bridge", "host", "ipvlan", "macvlan", "null", "overlay"]
+
+
 async def test_a_proxy_password_is_not_shown(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://me:secret@proxy:3128")
     assert (await (await client.get("/info")).json())["HttpProxy"] == "http://xxxxx:xxxxx@proxy:3128"

@@ -49,13 +49,19 @@ async def listing(call: Call) -> web.StreamResponse:
     engine = call.engine
     limit = call.integer("limit") or 0
     filters = Filters.parse(call.text("filters"), FILTERS)
-    found = engine.containers.listing(call.flag("all"), limit, filters)
+    found, names = engine.containers.listing(call.flag("all"), limit, filters), engine.containers.names()
     shown_image = ImageNames(call)
     with_sizes = call.flag("size")
     return call.json(
         [
-            views.summary(c, shown_image.of(c), await engine.containers.sizes(c) if with_sizes else None, call.version)
-            for c in found
+            views.summary(
+                container,
+                names[container.id],
+                shown_image.of(container),
+                await engine.containers.sizes(container) if with_sizes else None,
+                call.version,
+            )
+            for container in found
         ]
     )
 

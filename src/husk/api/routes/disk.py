@@ -69,8 +69,11 @@ def _images(call: Call) -> list[ImageSummary]:
 async def _containers(call: Call) -> list[ContainerSummary]:
     names = ImageNames(call)
     containers = call.engine.containers
+    called = containers.names()
     return [
-        container_views.summary(container, names.of(container), await containers.sizes(container), call.version)
+        container_views.summary(
+            container, called[container.id], names.of(container), await containers.sizes(container), call.version
+        )
         for container in containers.listing(True, 0, Filters())
     ]
 

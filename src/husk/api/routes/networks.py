@@ -23,6 +23,7 @@ from husk.gojson import Reader
 
 WITHOUT_CONTAINERS_IN_LIST = Version(1, 52)
 WITH_STATUS = Version(1, 52)
+WITH_IPV4_LEFT_OUT = Version(1, 48)
 PRUNE_FILTERS = ("label", "label!", "until")
 
 _network = Reader(NetworkRequest)
@@ -80,6 +81,8 @@ async def create(call: Call) -> web.StreamResponse:
     if document is None:
         raise InvalidParameter("invalid JSON: got EOF while reading request body")
     request = _network.read(document)
+    if call.version < WITH_IPV4_LEFT_OUT:
+        request.enable_ipv4 = True
     maker = call.engine.services.networks if request.driver == "overlay" else call.engine.networks
     network = await maker.create(request)
     return call.json(NetworkCreated(id=network.id), status=201)

@@ -50,18 +50,17 @@ async def info(call: Call) -> web.StreamResponse:
     containers = engine.containers.listing(True, 0, Filters())
     images = len(engine.images.listing(True, Filters()))
     facts = engine.system.info()
-    return call.json(
-        views.info_document(
-            replace(facts, warnings=(*facts.warnings, *engine.system.warnings(), *await engine.networks.warnings())),
-            engine.config,
-            containers,
-            images,
-            engine.events.listeners,
-            len(asyncio.all_tasks()),
-            engine.services.cluster.record if engine.services.cluster.active else None,
-            locked=engine.services.cluster.locked,
-        )
+    document = views.info_document(
+        replace(facts, warnings=(*facts.warnings, *engine.system.warnings(), *await engine.networks.warnings())),
+        engine.config,
+        containers,
+        images,
+        engine.events.listeners,
+        len(asyncio.all_tasks()),
+        engine.services.cluster.record if engine.services.cluster.active else None,
+        locked=engine.services.cluster.locked,
     )
+    return call.json(views.info_for(call.version, document))
 
 
 async def events(call: Call) -> web.StreamResponse:

@@ -41,7 +41,16 @@ class IndexConfig(Struct, kw_only=True, rename="pascal"):
     official: bool
 
 
+class FirewallBackend(Struct, kw_only=True, rename="pascal"):
+    driver: str
+
+
 class RegistryConfig(Struct, kw_only=True, rename="pascal"):
+    # Gone since 1.49, and null before.
+    allow_nondistributable_artifacts_cidrs: UnsetType | None = field(
+        default=UNSET, name="AllowNondistributableArtifactsCIDRs"
+    )
+    allow_nondistributable_artifacts_hostnames: UnsetType | None = UNSET
     index_configs: dict[str, IndexConfig]
     insecure_registry_cidrs: list[str] = field(name="InsecureRegistryCIDRs")
     mirrors: list[str] | None
@@ -92,6 +101,10 @@ class SystemInfo(Struct, kw_only=True, rename="pascal"):
     cpu_shares: bool = field(name="CPUShares")
     cpu_set: bool = field(name="CPUSet")
     pids_limit: bool
+    # Gone since 1.42 and 1.50; dockerd 28 tells older clients these.
+    kernel_memory: bool | UnsetType = UNSET
+    bridge_nf_iptables: bool | UnsetType = UNSET
+    bridge_nf_ip6tables: bool | UnsetType = field(default=UNSET, name="BridgeNfIp6tables")
     ipv4_forwarding: bool = field(name="IPv4Forwarding")
     debug: bool
     nfd: int = field(name="NFd")
@@ -131,6 +144,8 @@ class SystemInfo(Struct, kw_only=True, rename="pascal"):
     init_commit: Commit
     security_options: list[str]
     default_address_pools: list[AddressPool] | UnsetType = UNSET
+    # Since 1.49.
+    firewall_backend: FirewallBackend | UnsetType = UNSET
     cdi_spec_dirs: list[str] = field(name="CDISpecDirs")
     warnings: list[str] | None
 

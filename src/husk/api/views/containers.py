@@ -83,12 +83,16 @@ def command_text(path: str, args: list[str]) -> str:
 
 
 def summary(
-    container: Container, image: str, sizes: tuple[int, int] | None = None, version: Version = CURRENT
+    container: Container,
+    names: Sequence[str],
+    image: str,
+    sizes: tuple[int, int] | None = None,
+    version: Version = CURRENT,
 ) -> ContainerSummary:
     """`image` is the name the container was made from, or the id once that name means another image."""
     return ContainerSummary(
         id=container.id,
-        names=["/" + container.name],
+        names=["/" + name for name in names],
         image=image,
         image_id=container.image_id,
         command=command_text(container.path, container.args),

@@ -13,6 +13,7 @@ from husk.api.types.system import (
     ComponentVersion,
     EventActor,
     EventMessage,
+    FirewallBackend,
     IndexConfig,
     Platform,
     PluginsInfo,
@@ -32,6 +33,9 @@ from husk.engine.logs.options import DRIVERS
 from husk.engine.services.cluster import LOCKED, Swarm
 from husk.engine.system import CGROUP_DRIVER, STORAGE_DRIVER, Component, HostFacts
 
+WITHOUT_KERNEL_MEMORY = Version(1, 42)
+WITH_FIREWALL_BACKEND = Version(1, 49)
+WITHOUT_BRIDGE_NETFILTER = Version(1, 50)
 WITHOUT_EVENT_REPEATS = Version(1, 52)
 LOOPBACK = ("127.0.0.0/8", "::1/128")
 
@@ -92,7 +96,7 @@ def info_document(
         driver_status=[["Backing Filesystem", facts.backing_filesystem], ["Supports d_type", "true"]],
         plugins=PluginsInfo(
             volume=["local"],
-            network=["bridge", "host", "null"],
+            network=["bridge", "host", "ipvlan", "macvlan", "null", "overlay"],
             authorization=None,
             log=sorted({*DRIVERS} - {"none"}),
         ),
@@ -147,6 +151,20 @@ def info_document(
         cdi_spec_dirs=[],
         warnings=list(facts.warnings) or None,
     )
+
+
+def info_for(version: Version, info: SystemInfo) -> SystemInfo:
+    """As a client of that version expects it."""
+    if version < WITHOUT_KERNEL_MEMORY:
+        info.kernel_memory = True
+    if version < WITH_FIREWALL_BACKEND:
+        info.registry_config.allow_nondistributable_artifacts_cidrs = None
+        info.registry_config.allow_nondistributable_artifacts_hostnames = None
+    else:
+        info.firewall_backend = FirewallBackend(driver="nftables")
+    if version < WITHOUT_BRIDGE_NETFILTER:
+        info.bridge_nf_iptables = info.bridge_nf_ip6tables = False
+    return info
 
 
 def _swarm_info(swarm: Swarm | None, locked: bool) -> SwarmInfo:

@@ -11,6 +11,7 @@ import msgspec
 from husk.engine.containers.attach import Switchboard
 from husk.engine.containers.model import Container, State
 from husk.engine.containers.names import random_name
+from husk.engine.networks.endpoints import link_names
 from husk.errors import Conflict, InvalidParameter, NotFound
 from husk.kernel import process
 from husk.storage.state import Change, StateStore
@@ -114,12 +115,31 @@ class Index:
         name = reference.removeprefix("/")
         if (named := self._by_name.get(name)) is not None and named in self._by_id:
             return self._by_id[named]
+        if (linked := self._by_link(name)) is not None:
+            return linked
         matches = [i for i in self._by_id if reference and i.startswith(reference)]
         if len(matches) > 1:
             raise InvalidParameter(f"multiple IDs found with provided prefix: {reference}")
         if not matches:
             raise NotFound(f"No such container: {reference}")
         return self._by_id[matches[0]]
+
+    def _by_link(self, name: str) -> Instance | None:
+        """By what another one calls it, such as web/db."""
+        parent, slash, _ = name.rpartition("/")
+        owner = self._by_id.get(self._by_name.get(parent, "")) if slash else None
+        target = link_names(owner.record).get(name) if owner is not None else None
+        return self._by_id.get(self._by_name.get(target, "")) if target else None
+
+    def names(self) -> dict[str, list[str]]:
+        """All names of each container by its id: its own and those that it has by links, in order."""
+        found = {instance.id: [instance.record.name] for instance in self}
+        for instance in self:
+            if instance.record.host_config.links:
+                for name, target in link_names(instance.record).items():
+                    if (linked := found.get(self._by_name.get(target, ""))) is not None:
+                        linked.append(name)
+        return {container_id: sorted(names) for container_id, names in found.items()}
 
     def present(self, instance: Instance) -> bool:
         return instance.id in self._by_id

@@ -26,7 +26,7 @@ from husk.engine.images.service import Images
 from husk.engine.images.store import Pins
 from husk.engine.logs import drivers as log_drivers
 from husk.engine.logs import options as log_options
-from husk.engine.networks.endpoints import parse_links
+from husk.engine.networks.endpoints import links_after_rename, parse_links
 from husk.engine.networks.requests import HOST_WITH_LINKS
 from husk.engine.networks.service import Networks
 from husk.engine.volumes.service import Taking, Volumes
@@ -87,6 +87,10 @@ class Containers:
 
     def find(self, reference: str) -> Container:
         return self._index.find(reference).record
+
+    def names(self) -> dict[str, list[str]]:
+        """All names of each container by its id; those that it has by links too."""
+        return self._index.names()
 
     def listing(self, all: bool, limit: int, filters: Filters) -> list[Container]:
         records = (instance.record for instance in self._index)
@@ -215,7 +219,19 @@ class Containers:
             except HuskError as error:
                 raise type(error)(f"Error when allocating new name: {error.message}") from None
             await self._index.rename(instance, taken)
+        await self._rename_in_links(old, taken)
         self._lifecycle.publish(instance.record, "rename", oldName="/" + old)
+
+    async def _rename_in_links(self, old: str, new: str) -> None:
+        for other in self._index:
+            host_config = other.record.host_config
+            if not host_config.links or host_config.network_mode != "bridge":
+                continue
+            async with other.lock:
+                renamed = links_after_rename(host_config.links or [], old, new)
+                if renamed != host_config.links and self._index.present(other):
+                    host_config.links = renamed
+                    await self._index.save(other)
 
     # --- living
 

@@ -41,6 +41,8 @@ class Member:
     layers: list[str]
     names: list[Reference] = field(default_factory=list)
     manifest: tuple[bytes, str] | None = None
+    # The id of the image that it was made from, if that is in the archive too.
+    parent: str = ""
 
 
 @dataclass(slots=True)
@@ -67,6 +69,7 @@ class _DockerEntry(msgspec.Struct, rename="pascal"):
     config: str
     layers: list[str] | None = None
     repo_tags: list[str] | None = None
+    parent: str = ""
 
 
 class _OCIEntry(msgspec.Struct, rename="camel"):
@@ -134,7 +137,7 @@ def _docker_members(
         whole = next((g for g in groups if config in g.configs and (not g.names or {*names} & {*g.names})), None)
         if whole is None:
             layers = [posixpath.normpath(layer) for layer in entry.layers or []]
-            members.append(Member(config, layers, names, manifests.get(config)))
+            members.append(Member(config, layers, names, manifests.get(config), entry.parent))
         else:
             whole.names.extend(name for name in names if name not in whole.names)
     return members + groups

@@ -143,6 +143,13 @@ def parse_target(repo: str, tag: str) -> Reference | None:
     reference = references.parse(repo)
     if reference.digest:
         raise InvalidParameter("cannot import digest reference")
+    refuse_ambiguous(reference)
     if tag:
         reference = reference.with_tag(tag)
     return reference.tagged()
+
+
+def refuse_ambiguous(reference: Reference) -> None:
+    """Of a repository `sha256` nobody could tell a tag from an image's id."""
+    if reference.familiar_name == "sha256":
+        raise InvalidParameter("refusing to create an ambiguous tag using digest algorithm as name")

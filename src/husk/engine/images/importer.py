@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from urllib.parse import urlsplit
 
 from husk.engine.clock import now_ns, rfc3339
 from husk.engine.containers.model import Config
@@ -29,8 +30,7 @@ class Importer:
         """As `import_stream`, from an address of the web."""
         if "://" not in url:
             url = f"http://{url}"
-        if not url.startswith(("http://", "https://")):
-            raise InvalidParameter(f"invalid source {url!r}: expected -, or an http:// or https:// address")
+        _check_url(url)
         self._check(options)
 
         async def chunks() -> AsyncIterator[bytes]:
@@ -105,3 +105,15 @@ class Importer:
             async for piece in pieces:
                 await ingest.write(piece)
             return await ingest.finish()
+
+
+def _check_url(url: str) -> None:
+    if not url.startswith(("http://", "https://")):
+        raise InvalidParameter(f"invalid source {url!r}: expected -, or an http:// or https:// address")
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname or "", parts.port  # which is no number in a bad one
+    except ValueError as error:
+        raise InvalidParameter(f'parse "{url}": {error}') from error
+    if not host or not host.isprintable() or any(letter in host for letter in ' "<>^`{|}\\'):
+        raise InvalidParameter(f'parse "{url}": invalid host name {host!r}')

@@ -7,7 +7,7 @@ order. What no image turns out to need is dropped again.
 
 import asyncio
 import hashlib
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass
 
@@ -50,15 +50,20 @@ class Loader:
                     await reading.read(TarFlow(plain))
                 except TarError as error:
                     raise InvalidParameter(f"Error processing tar file: {error}") from error
+            parents: dict[str, str] = {}
             for described in read_archive(reading.documents, reading.has, platforms):
-                await self._add(described, platforms, reading, report)
+                images = await self._add(described, platforms, reading, report)
+                parents |= {image.id: "" for image in images}
+                if isinstance(described, Member):
+                    parents[images[0].id] = described.parent
+            await self._link(parents)
         finally:
             await asyncio.shield(reading.close())
             await asyncio.shield(self._store.release(reading.relied_on, []))
 
     async def _add(
         self, described: Member | Group, platforms: Sequence[Platform], reading: "_Reading", report: Report
-    ) -> None:
+    ) -> list[Image]:
         """Add one image, or all platforms of one, and name it."""
         group = described if isinstance(described, Group) else None
         members = [described] if isinstance(described, Member) else list(described.members.values())
@@ -84,6 +89,17 @@ class Loader:
         if not names:
             report(Progress(stream=f"Loaded image ID: {shown.id}\n"))
         self._store.events.publish("image", "load", shown.id, {"name": shown.id})
+        return images
+
+    async def _link(self, parents: Mapping[str, str]) -> None:
+        """Note which image of an archive was made from which, as far as their histories agree with what it says."""
+        for image_id, parent_id in parents.items():
+            image, parent = self._store.index.get(image_id), self._store.index.get(parent_id)
+            if image is None or parent is None or parent_id not in parents or image.parent:
+                continue
+            if len(image.history) > 0 and image.history[:-1] == parent.history:
+                image.parent = parent_id
+                await self._store.index.add(image)
 
     def _read(self, member: Member, platforms: Sequence[Platform], reading: "_Reading") -> "_Read":
         config = reading.documents.get(reading.resolve(member.config))

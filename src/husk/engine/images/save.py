@@ -141,6 +141,7 @@ class _Documents:
         self._blobs: dict[str, bytes] = {}
         self._index: list[dict[str, object]] = []
         self._docker: list[dict[str, object]] = []
+        self._images: list[Image] = []
         self._repositories: dict[str, dict[str, str]] = {}
 
     def add_image(self, content: Content, names: list[Reference]) -> None:
@@ -173,11 +174,19 @@ class _Documents:
         documents = {
             "oci-layout": encode({"imageLayoutVersion": "1.0.0"}),
             "index.json": encode({"schemaVersion": 2, "mediaType": OCI_INDEX, "manifests": self._index}),
-            "manifest.json": encode(self._docker),
+            "manifest.json": encode(self._for_docker()),
         }
         if self._repositories:
             documents["repositories"] = encode(self._repositories)
         return documents | self._blobs
+
+    def _for_docker(self) -> list[dict[str, object]]:
+        """Each image with its parent, where that is in the archive too."""
+        ids = {image.id for image in self._images}
+        return [
+            entry | ({"Parent": image.parent} if image.parent in ids - {image.id} else {})
+            for entry, image in zip(self._docker, self._images, strict=True)
+        ]
 
     def _put(self, body: bytes) -> None:
         self._blobs[_path(references.digest_of(body))] = body
@@ -206,6 +215,7 @@ class _Documents:
                 "Layers": [_path(layer.blob) for layer in layers],
             }
         )
+        self._images.append(content.image)
         for name in names:
             if layers:
                 top = layers[-1].blob.removeprefix("sha256:")

@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterable,
 from husk.engine.clock import now_ns, parse_rfc3339, rfc3339
 from husk.engine.filters import Filters
 from husk.engine.images.attestations import Attestation, attestations_of
+from husk.engine.images.commit import refuse_ambiguous
 from husk.engine.images.family import choose_image, platform_of
 from husk.engine.images.history import history_of
 from husk.engine.images.importer import Importer
@@ -210,6 +211,7 @@ class Images:
         name = references.parse(repo)
         if name.digest:
             raise InvalidParameter("refusing to create a tag with a digest reference")
+        refuse_ambiguous(name)
         name = (name.with_tag(tag) if tag else name).tagged()
         image.last_tagged = rfc3339(now_ns())
         await self._store.index.add(image, name, family=family)

@@ -250,8 +250,9 @@ class Connector:
             other = self._find_container(target)
             if not other.state.running:
                 raise Conflict(f"Cannot link to a non running container: /{other.name} AS /{record.name}/{alias}")
-            if (endpoint := other.endpoints.get("bridge")) is not None:
-                yield link(alias, record.name, other, endpoint.ip_address)
+            if (endpoint := other.endpoints.get("bridge")) is None:
+                raise Conflict(f"container {other.id} not attached to default bridge network")
+            yield link(alias, record.name, other, endpoint.ip_address)
 
     def _linked_by(self, record: Container) -> Iterator[tuple[str, Link]]:
         """What running containers see of this one."""

@@ -78,6 +78,24 @@ def dns_names(record: Container, endpoint: Endpoint) -> list[str]:
     return list(dict.fromkeys(name for name in names if name))
 
 
+def link_names(record: Container) -> dict[str, str]:
+    """What the container calls those it is linked to on the default bridge, such as web/db: names for everybody."""
+    if record.host_config.network_mode != "bridge":
+        return {}
+    return {f"{record.name}/{alias}": target for alias, target in parse_links(record.host_config.links).items()}
+
+
+def links_after_rename(links: list[str], old: str, new: str) -> list[str]:
+    """Links such as `/db:/web/alias` when one of the two has another name."""
+    found = []
+    for entry in links:
+        target, _, name = entry.partition(":")
+        parent, _, alias = name.rpartition("/")
+        target, parent = (f"/{new}" if known == f"/{old}" else known for known in (target, parent))
+        found.append(f"{target}:{parent}/{alias}")
+    return found
+
+
 def parse_links(links: list[str] | None) -> dict[str, str]:
     """Alias to container reference of `container` or `container:alias`."""
     found = {}
