@@ -43,10 +43,11 @@ class Daemon(Client):
         program: Path | None = None,
         data_root: Path | None = None,
         exec_root: Path | None = None,
+        wrapper: tuple[str, ...] = (),
     ) -> None:
         """`choose_subnet` lets it choose its subnet itself, as a daemon without `--bip` does. `program` is an installed
         `husk` to run; without it this tree's daemon runs, whatever is installed here. Roots of its own are removed by
-        the caller."""
+        the caller. `wrapper` is a command that becomes the daemon, under other circumstances than this process's."""
         super().__init__(Path(tempfile.mkdtemp(prefix="hk-", dir="/tmp")))
         self.config = Config(
             hosts=(self.host,),
@@ -56,7 +57,7 @@ class Daemon(Client):
         )
         self.arguments = arguments
         self.process: subprocess.Popen[bytes] | None = None
-        self._program = [str(program)] if program else [sys.executable, "-m", "husk"]
+        self._program = [*wrapper, *([str(program)] if program else [sys.executable, "-m", "husk"])]
         sources = {} if program else {"PYTHONPATH": str(_SOURCES)}
         self._environment = {**os.environ, **sources, **(environment or {})}
         self._traces = Traces(self.config, self.directory)

@@ -3,6 +3,11 @@
 import resource
 
 
+def open_files() -> int:
+    """How many descriptors this process may have now."""
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
 def raise_open_files() -> int:
     """Raise the soft limit to the hard one; what it was before, or 0 when it could not be raised."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -6,12 +6,14 @@ proxy process for; unlike rules it needs the daemon, and the container sees the 
 
 import asyncio
 import contextlib
+import errno
 import logging
 import socket
 import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from husk.network.door import Door, Quota, reserved
 from husk.network.ports import PublishedPort
 from husk.tasks import Tasks
 
@@ -21,7 +23,12 @@ Key = tuple[str, str, int]
 
 _PIECE = 1 << 16
 _CONNECT_SECONDS = 10.0
-_MOST_CLIENTS = 1024
+# Both ends of a connection.
+_COST = 2
+# Of all descriptors of the daemon a quarter, at most so many; for each port a quarter of that.
+_PART, _MOST, _EACH_PART = 4, 8192, 4
+# How long a connection over which nothing comes or goes is kept.
+_IDLE_CONNECTION_SECONDS = 3600.0
 # How long the answers to a UDP client are waited for; that of conntrack for a conversation.
 _IDLE_SECONDS = 120.0
 
@@ -35,11 +42,13 @@ _ROOM = socket.CMSG_SPACE(_PKTINFO_6.size)
 class Relay:
     """Held sockets that no rule stands before, served on the running loop."""
 
-    def __init__(self) -> None:
+    def __init__(self, quota: Quota | None = None, idle: float = _IDLE_CONNECTION_SECONDS) -> None:
+        self._quota = quota or Quota.share(_PART, _MOST, _EACH_PART)
+        self._idle = idle
         self._ports: dict[Key, PublishedPort] = {}
         self._held: dict[Key, socket.socket] = {}
+        self._doors: dict[Key, Door] = {}
         self._tasks = Tasks()
-        self._connections = 0
         self._clients: dict[_Caller, _Client] = {}
 
     def serve(self, port: PublishedPort, held: socket.socket) -> None:
@@ -47,16 +56,21 @@ class Relay:
         if port.key in self._held:
             return
         self._held[port.key] = held
-        receive = self._accept if port.protocol == "tcp" else self._receive
-        if port.protocol == "udp":
+        key = port.key
+        if port.protocol == "tcp":
+            self._doors[key] = Door(held, lambda c: self._pass_on(c, key), self._tasks, self._quota, key, _COST)
+        else:
             _tell_where_asked(held)
-        asyncio.get_running_loop().add_reader(held.fileno(), receive, port.key, held)
+            asyncio.get_running_loop().add_reader(held.fileno(), self._receive, key, held)
 
     def stop(self, port: PublishedPort) -> None:
         """Take no more; connections that are under way go on. Nothing happens when the port is not served."""
         if (held := self._held.pop(port.key, None)) is not None:
             del self._ports[port.key]
-            asyncio.get_running_loop().remove_reader(held.fileno())
+            if (door := self._doors.pop(port.key, None)) is not None:
+                door.close()
+            else:
+                asyncio.get_running_loop().remove_reader(held.fileno())
             for client in [client for caller, client in self._clients.items() if caller.key == port.key]:
                 client.close()
 
@@ -69,36 +83,36 @@ class Relay:
 
     # --- TCP
 
-    def _accept(self, key: Key, held: socket.socket) -> None:
-        try:
-            connection, _ = held.accept()
-        except (BlockingIOError, ConnectionAbortedError):
+    async def _pass_on(self, connection: socket.socket, key: Key) -> None:
+        if key not in self._ports:
             return
-        except OSError as error:
-            log.warning("port %s:%d: %s", key[1], key[2], error)
-            return
-        if self._connections >= _MOST_CLIENTS:
-            connection.close()
-            return
-        connection.setblocking(False)
-        self._tasks.spawn(self._pass_on(connection, self._target(key)), "relay a connection")
-
-    async def _pass_on(self, connection: socket.socket, target: tuple[str, int]) -> None:
-        self._connections += 1
-        try:
-            with connection, contextlib.suppress(OSError, TimeoutError):
-                async with asyncio.timeout(_CONNECT_SECONDS):
-                    reader, writer = await asyncio.open_connection(*target)
+        with contextlib.suppress(OSError, TimeoutError):
+            async with asyncio.timeout(_CONNECT_SECONDS):
+                reader, writer = await asyncio.open_connection(*self._target(key))
+            try:
+                near, far = await asyncio.open_connection(sock=connection)
                 try:
-                    near, far = await asyncio.open_connection(sock=connection.dup())
-                    try:
-                        await asyncio.gather(_pump(near, writer), _pump(reader, far))
-                    finally:
-                        far.close()
+                    await self._converse((near, writer), (reader, far))
                 finally:
-                    writer.close()
-        finally:
-            self._connections -= 1
+                    far.close()
+            finally:
+                writer.close()
+
+    async def _converse(self, *ways: tuple[asyncio.StreamReader, asyncio.StreamWriter]) -> None:
+        """Until both ways have ended, or nothing has come or gone for long."""
+        loop = asyncio.get_running_loop()
+        async with asyncio.timeout(self._idle) as patience:
+
+            def moved() -> None:
+                patience.reschedule(loop.time() + self._idle)
+
+            try:
+                await asyncio.gather(*(_pump(reader, writer, moved) for reader, writer in ways))
+            except BaseException:
+                for _, writer in ways:
+                    # What one side has not read, the other will not wait for.
+                    writer.transport.abort()
+                raise
 
     # --- UDP
 
@@ -111,11 +125,12 @@ class Relay:
             caller = _Caller(key, sender, _asked(ancillary))
             client = self._clients.get(caller)
             if client is None:
-                if len(self._clients) >= _MOST_CLIENTS:
+                if not self._quota.take(key):
                     continue
                 try:
-                    client = _Client(self._clients, caller, held, self._target(key))
+                    client = _Client(self._clients, self._quota, caller, held, self._target(key))
                 except OSError as error:
+                    self._quota.give_back(key)
                     log.debug("UDP port %d: %s", key[2], error)
                     continue
             client.send(data)
@@ -153,12 +168,19 @@ class _Client:
     """One UDP client of one port, with a socket of its own toward the container."""
 
     def __init__(
-        self, clients: "dict[_Caller, _Client]", caller: _Caller, held: socket.socket, target: tuple[str, int]
+        self,
+        clients: "dict[_Caller, _Client]",
+        quota: Quota,
+        caller: _Caller,
+        held: socket.socket,
+        target: tuple[str, int],
     ) -> None:
-        self._clients, self._caller, self._held = clients, caller, held
+        self._clients, self._quota, self._caller, self._held = clients, quota, caller, held
         family = socket.AF_INET6 if ":" in target[0] else socket.AF_INET
         self._socket = socket.socket(family, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK)
         try:
+            if reserved(self._socket.fileno()):
+                raise OSError(errno.EMFILE, "too many descriptors are open")
             self._socket.connect(target)
         except OSError:
             self._socket.close()
@@ -184,11 +206,13 @@ class _Client:
             self._ending.cancel()
             self._loop.remove_reader(self._socket.fileno())
             self._socket.close()
+            self._quota.give_back(self._caller.key)
 
 
-async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, moved: Callable[[], None]) -> None:
     """Bytes one way until their end, which is passed on too."""
     while data := await reader.read(_PIECE):
+        moved()
         writer.write(data)
         await writer.drain()
     if writer.can_write_eof():

@@ -9,6 +9,7 @@ container used.
 """
 
 import asyncio
+import errno
 import logging
 import socket
 from collections.abc import Awaitable, Callable, Sequence
@@ -18,6 +19,7 @@ from husk.errors import SystemFault
 from husk.kernel import namespaces
 from husk.kernel.nftables import Nftables
 from husk.network import dns
+from husk.network.door import Door, Quota, reserved
 from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
@@ -29,8 +31,8 @@ _PORT = 53
 _PATIENCE = 2.0
 _MOST_SERVERS = 3
 _IDLE = 10.0
-# A container that asks faster than the servers answer must not fill the daemon.
-_MOST_AT_ONCE = 256
+# A conversation over TCP, and what it asks of others.
+_COST = 2
 
 _RULES = """\
 add table ip husk-names
@@ -48,13 +50,17 @@ Ask = Callable[[str, dns.Query, bytes], Awaitable[bytes]]
 
 
 class Resolver:
-    def __init__(self, answer: Answer, servers: Servers) -> None:
+    def __init__(self, answer: Answer, servers: Servers, quota: Quota, who: str, idle: float = _IDLE) -> None:
+        """`who` takes descriptors of the quota: a container that asks much must not fill the daemon."""
         self._answer = answer
         self._servers = servers
+        self._quota = quota
+        self._who = who
+        self._idle = idle
         self._tasks = Tasks()
-        self._pending = 0
         self._transport: asyncio.DatagramTransport | None = None
-        self._server: asyncio.Server | None = None
+        self._listener: socket.socket | None = None
+        self._door: Door | None = None
         self._writers: set[asyncio.StreamWriter] = set()
 
     async def open(self, sandbox_path: str) -> None:
@@ -65,7 +71,8 @@ class Resolver:
         loop = asyncio.get_running_loop()
         try:
             self._transport, _ = await loop.create_datagram_endpoint(lambda: _Datagrams(self), sock=datagrams)
-            self._server = await asyncio.start_server(self._converse, sock=listener)
+            self._listener = listener
+            self._door = Door(listener, self._converse, self._tasks, self._quota, self._who, _COST)
         except BaseException:
             datagrams.close()
             listener.close()
@@ -76,8 +83,10 @@ class Resolver:
         """Nothing in the sandbox is ours any more afterwards. Safe to call twice."""
         if self._transport is not None:
             self._transport.close()
-        if self._server is not None:
-            self._server.close()
+        if self._door is not None and self._listener is not None:
+            self._door.close()
+            self._listener.close()
+            self._door = self._listener = None
         for writer in list(self._writers):
             writer.close()
 
@@ -91,55 +100,57 @@ class Resolver:
         response = self._answer(query)
         if response is not None:
             self._send(dns.fit(query, response), sender)
-        elif self._pending >= _MOST_AT_ONCE:
+        elif not self._quota.take(self._who):
             self._send(dns.failure(query, dns.SERVER_FAILURE), sender)
         else:
             self._tasks.spawn(self._forward_datagram(query, data, sender), "forward a question for a name")
 
     async def _forward_datagram(self, query: dns.Query, data: bytes, sender: tuple[str, int]) -> None:
-        response = await self._forward(query, data, _ask_by_datagram)
+        try:
+            response = await self._forward(query, data, _ask_by_datagram)
+        finally:
+            self._quota.give_back(self._who)
         self._send(dns.fit(query, response), sender)
 
     async def _forward(self, query: dns.Query, data: bytes, ask: Ask) -> bytes:
         """The answer of the first server that has one; the last failure when none has."""
         failure = dns.failure(query, dns.SERVER_FAILURE)
-        self._pending += 1
-        try:
-            for server in self._servers()[:_MOST_SERVERS]:
-                try:
-                    async with asyncio.timeout(_PATIENCE):
-                        response = await ask(server, query, data)
-                except (OSError, TimeoutError, asyncio.IncompleteReadError) as error:
-                    log.debug("DNS server %s: %r", server, error)
-                    continue
-                if dns.code(response) not in (dns.SERVER_FAILURE, dns.REFUSED, dns.NOT_IMPLEMENTED):
-                    return response
-                failure = response
-        finally:
-            self._pending -= 1
+        for server in self._servers()[:_MOST_SERVERS]:
+            try:
+                async with asyncio.timeout(_PATIENCE):
+                    response = await ask(server, query, data)
+            except (OSError, TimeoutError, asyncio.IncompleteReadError) as error:
+                log.debug("DNS server %s: %r", server, error)
+                continue
+            if dns.code(response) not in (dns.SERVER_FAILURE, dns.REFUSED, dns.NOT_IMPLEMENTED):
+                return response
+            failure = response
         return failure
 
     def _send(self, response: bytes | None, sender: tuple[str, int]) -> None:
         if response is not None and self._transport is not None and not self._transport.is_closing():
             self._transport.sendto(response, sender)
 
-    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Questions over TCP, one after the other."""
+    async def _converse(self, connection: socket.socket) -> None:
+        """Questions over TCP, one after the other. Who neither asks nor reads is not waited for."""
+        reader, writer = await asyncio.open_connection(sock=connection)
         self._writers.add(writer)
         try:
             while True:
-                async with asyncio.timeout(_IDLE):
+                async with asyncio.timeout(self._idle):
                     data = await reader.readexactly(int.from_bytes(await reader.readexactly(2)))
                 response = await self._reply(data)
                 if response is None:
                     return
                 writer.write(len(response).to_bytes(2) + response)
-                await writer.drain()
+                async with asyncio.timeout(self._idle):
+                    await writer.drain()
         except (OSError, TimeoutError, asyncio.IncompleteReadError):
             return
         finally:
             self._writers.discard(writer)
-            writer.close()
+            # What was not read by now never will be.
+            writer.transport.abort()
 
     async def _reply(self, data: bytes) -> bytes | None:
         try:
@@ -161,6 +172,8 @@ async def _ask_by_datagram(server: str, query: dns.Query, data: bytes) -> bytes:
     loop = asyncio.get_running_loop()
     # A port of its own for each question: who does not see the question cannot guess where to send a false answer.
     with _socket(server, socket.SOCK_DGRAM) as channel:
+        if reserved(channel.fileno()):
+            raise OSError(errno.EMFILE, "too many descriptors are open")
         channel.connect(_where(server))
         await loop.sock_sendall(channel, data)
         while not dns.answers(query, response := await loop.sock_recv(channel, 1 << 16)):

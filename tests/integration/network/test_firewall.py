@@ -85,3 +85,42 @@ def test_without_a_table_the_kernel_says_so(firewall: Firewall) -> None:
     firewall.remove()
     with pytest.raises(OSError, match="No such file"):
         nfelements.add([Element("ip", TABLE, "ports", bytes(8), bytes(8))])
+
+
+DAMAGES = {
+    "an element of a set": ["delete element ip {} subnets {{ 10.0.0.0/24 }}"],
+    "a network of the other kind": ['delete element ip6 {} bridges {{ "br0" }}'],
+    "a port": ["delete element ip {} ports {{ tcp . 8080 }}"],
+    "a port that leads elsewhere now": [
+        "delete element ip {} ports {{ tcp . 8080 }}",
+        "add element ip {} ports {{ tcp . 8080 : 10.0.0.9 . 80 }}",
+    ],
+    "an opened port": ["delete element ip {} opened {{ tcp . 10.0.0.2 . 81 }}"],
+    "a port that nobody published": ["add element ip {} ports {{ tcp . 9999 : 10.0.0.2 . 80 }}"],
+    "a rule": ["flush chain ip {} guard"],
+    "others in our rules' place": ["flush chain ip {} postrouting", *["add rule ip {} postrouting accept"] * 3],
+    "a rule more": ["insert rule ip6 {} forward accept"],
+    "what keeps frames away": ["flush chain bridge {} input"],
+    "a chain's policy": ["add chain ip {} forward {{ policy drop; }}"],
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_rules_that_are_not_exactly_ours_are_seen_and_written_again(firewall: Firewall, damage: list[str]) -> None:
+    firewall.publish(PORTS)
+    assert firewall.intact()
+    before = listed()
+    for command in damage:
+        subprocess.run(["nft", command.format(TABLE)], check=True)
+    assert not firewall.intact()
+    firewall.apply()
+    assert firewall.intact() and listed() == before
+
+
+def test_a_name_that_looks_like_a_port_is_none(firewall: Firewall) -> None:
+    """Whoever comments an element writes what they like into a listing."""
+    firewall.publish(PORTS[:1])
+    subprocess.run(["nft", f"delete element ip {TABLE} ports {{ tcp . 8080 }}"], check=True)
+    element = 'add element ip {} routed {{ "x" comment "10.0.0.2 : 80" }}'
+    subprocess.run(["nft", element.format(TABLE)], check=True)
+    assert not firewall.intact()

@@ -3,6 +3,7 @@
 import json
 import socket
 import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -180,3 +181,20 @@ def test_the_table_goes_with_the_last_network(net):
     net.daemon.restart()
     listed = subprocess.run(["nft", "list", "tables"], capture_output=True, text=True).stdout
     assert f"ip6 {net.daemon.config.nft_table}\n" not in listed
+
+
+def test_a_subnet_of_addresses_of_the_link(net):
+    net.create("link", "--ipv6", "--subnet", "fe80::/64")
+    net.run("one", "--network", "link")
+    net.run("two", "--network", "link")
+    gateway = net.inspect("one", '{{(index .NetworkSettings.Networks "link").IPv6Gateway}}')
+    assert gateway == "fe80::1" and address6(net, "two", "link") == "fe80::3"
+    routes = ["nsenter", f"--net={net.sandbox('one')}", "ip", "-6", "route"]
+    assert "default via fe80::1 dev eth0" in subprocess.check_output(routes, text=True)
+    for address in (gateway, "fe80::3"):
+        wait_until(partial(net.pings, "one", f"{address}%eth0"), f"an answer of {address}")
+    net.run("other")
+    net.daemon.docker("network", "connect", "link", "other")
+    assert address6(net, "other", "link").startswith("fe80::")
+    net.daemon.docker("restart", "-t", "0", "other")
+    assert net.inspect("other", "{{.State.Running}}") == "true"

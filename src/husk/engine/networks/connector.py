@@ -283,16 +283,29 @@ class Connector:
         if not other.state.running:
             what = f"container {other.name} is {other.state.status}"
             raise Conflict(f"cannot join network namespace of a non running container: {what}")
+        owner = self._owner(other)
         # The path that a guest has is that of its host, which may have ended meanwhile.
         guest = other.host_config.network_mode.startswith("container:")
         own = "" if guest else other.sandbox_path
         record.sandbox_path = own or f"/proc/{other.state.pid}/ns/net"
         record.config.hostname, record.config.domainname = other.config.hostname, other.config.domainname
-        # The files lie with the one that has the network, if the other is a guest itself.
-        owner = other
-        while owner.host_config.network_mode.startswith("container:"):
-            owner = self._find_container(owner.host_config.network_mode.partition(":")[2])
         return Connected(host_gateways, shared_with=owner.id)
+
+    def _owner(self, guest: Container) -> Container:
+        """The container that has the network, and with it the files, that a container is in."""
+        owner, passed = guest, set[str]()
+        while owner.host_config.network_mode.startswith("container:") and owner.id not in passed:
+            passed.add(owner.id)
+            reference = owner.host_config.network_mode.partition(":")[2]
+            try:
+                owner = self._find_container(reference)
+            except NotFound:
+                # Not as a 404: clients would take the container that is being started for the missing one.
+                raise Conflict(
+                    f"cannot join network namespace of container {guest.name}: it is that of container {reference}, "
+                    "which has been removed"
+                ) from None
+        return owner
 
     async def _set_default_route(self, record: Container) -> None:
         leading, leading6 = gateway_endpoint(record), gateway6_endpoint(record)

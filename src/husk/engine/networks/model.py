@@ -27,6 +27,9 @@ GATEWAY_MODES: dict[str, GatewayMode] = {
 }
 DEFAULT_BRIDGE = _PREFIX + "bridge.default_bridge"
 MTU = _PREFIX + "driver.mtu"
+# How often a new endpoint tells the network its MAC, and after how many milliseconds again.
+ANNOUNCEMENTS = _PREFIX + "advertise_addr_nmsgs"
+ANNOUNCEMENT_INTERVAL = _PREFIX + "advertise_addr_ms"
 PARENT = "parent"
 UPPER_DRIVERS = ("macvlan", "ipvlan")
 

@@ -13,6 +13,7 @@ from husk.engine.containers.model import Container, Endpoint
 from husk.engine.networks.endpoints import dns_names, leads_out, parse_links
 from husk.engine.networks.live import LiveNetwork, Roster
 from husk.network import dns
+from husk.network.door import Quota
 from husk.network.resolver import Resolver
 
 log = logging.getLogger(__name__)
@@ -28,13 +29,15 @@ class NameService:
 
     def __init__(self, roster: Roster) -> None:
         self._roster = roster
+        # Of all descriptors of the daemon a quarter, at most so many; for each container an eighth of that.
+        self._quota = Quota.share(4, 4096, 8)
         self._resolvers: dict[str, Resolver] = {}
 
     async def serve(self, record: Container) -> None:
         """Resolve names for a container from now on; nothing happens when that is so already."""
         if record.id in self._resolvers:
             return
-        resolver = Resolver(lambda query: self.answer(record, query), lambda: servers(record))
+        resolver = Resolver(lambda query: self.answer(record, query), lambda: servers(record), self._quota, record.id)
         self._resolvers[record.id] = resolver
         try:
             await resolver.open(record.sandbox_path)

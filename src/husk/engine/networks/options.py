@@ -8,6 +8,8 @@ from msgspec import structs
 
 from husk.engine.networks import pools
 from husk.engine.networks.model import (
+    ANNOUNCEMENT_INTERVAL,
+    ANNOUNCEMENTS,
     BRIDGE_NAME,
     BUILTIN,
     ENABLE_IPV4,
@@ -38,6 +40,8 @@ _FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 # The kernel's numbers for what may be asked for.
 _MACVLAN_MODES = {"": 4, "bridge": 4, "private": 1, "vepa": 2, "passthru": 8}
 _IPVLAN_MODES = {"": 0, "l2": 0, "l3": 1, "l3s": 2}
+_INTEGER = re.compile(r"[+-]?\d{1,18}", re.ASCII)
+_NUMBERS = ((ANNOUNCEMENTS, "an integer", 0, 3), (ANNOUNCEMENT_INTERVAL, "integer milliseconds", 100, 2000))
 _IPVLAN_FLAGS = {"": 0, "bridge": 0, "private": 1, "vepa": 2}
 
 
@@ -115,6 +119,7 @@ def settings(network: Network, base: BridgeSettings) -> BridgeSettings:
     """How the driver of a network is to behave."""
     options = network.options
     gateways = ((4, network.gateway), (6, network.gateway6))
+    announcements, milliseconds = (_number(options, *told) for told in _NUMBERS)
     behaviour = base._replace(
         interface=network.bridge_name,
         bip=network.gateway_interface if network.subnet else "",
@@ -136,6 +141,8 @@ def settings(network: Network, base: BridgeSettings) -> BridgeSettings:
         ipv4=network.enable_ipv4,
         bare=network.bare,
         gateway_modes=network.gateway_modes,
+        announcements=base.announcements if announcements is None else announcements,
+        announcement_interval=base.announcement_interval if milliseconds is None else milliseconds / 1000,
     )
     if not network.upper:
         return behaviour
@@ -236,6 +243,8 @@ def _check_options(request: NetworkRequest, others: Iterable[Network]) -> None:
     mtu = options.get(MTU, "")
     if mtu and not (mtu.isascii() and mtu.isdigit() and (mtu == "0" or 68 <= int(mtu) <= 65535)):
         raise InvalidParameter(f"invalid value for {MTU}: {mtu[:40]!r}")
+    for name, kind, least, most in _NUMBERS:
+        _number(options, name, kind, least, most)
     if binding := options.get(HOST_BINDING, ""):
         try:
             IPv4Address(binding)
@@ -249,6 +258,17 @@ def _check_options(request: NetworkRequest, others: Iterable[Network]) -> None:
                     f"cannot create network {request.name} ({name}): conflicts with network {other.id} ({name}): "
                     "networks have same bridge name"
                 )
+
+
+def _number(options: dict[str, str], name: str, kind: str, least: int, most: int) -> int | None:
+    """What an option says, as dockerd reads it; None when it says nothing."""
+    if (text := options.get(name)) is None:
+        return None
+    if not _INTEGER.fullmatch(text):
+        raise InvalidParameter(f'value for option {name} "{text[:40]}" must be {kind}')
+    if not least <= int(text) <= most:
+        raise InvalidParameter(f"{name} must be in the range {least} to {most}")
+    return int(text)
 
 
 def _truth(options: dict[str, str], name: str) -> bool:

@@ -126,7 +126,8 @@ class Networks:
             network = options.record(request, self._new_id(), rfc3339(now_ns()))
             driver = None
             if not network.config_only:
-                driver = await BridgeDriver.open(options.settings(network, base), None, (), self._firewall)
+                settings = options.settings(network, base)
+                driver = await BridgeDriver.open(settings, None, (), self._firewall, self._mended)
                 _note(network, driver)
             try:
                 await self._state.commit(Change(KIND, network.id, msgspec.json.encode(network)))
@@ -315,6 +316,10 @@ class Networks:
                 # It may have ended while the daemon was away; whoever restores containers finds out.
                 log.debug("network of container %s: %s", record.id[:12], error)
 
+    def _mended(self) -> None:
+        """A bridge is there again, without the addresses of services. Called in a thread."""
+        self.balancing.balancer.apply()
+
     def _sweep(self, records: dict[str, Network], containers: list[Container]) -> None:
         self._base.netns_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         sandbox.sweep(self._base.netns_dir, [record.sandbox_path for record in containers if record.sandbox_path])
@@ -324,7 +329,8 @@ class Networks:
     async def _open_networks(self, networks: list[Network], containers: list[Container]) -> dict[str, LiveNetwork]:
         """All at once: with many networks most of the time would go into looking at the host again for each."""
         driven = [network for network in networks if network.bridged or network.upper]
-        drivers = await BridgeDriver.open_all([self._opening(n, containers) for n in driven], self._firewall)
+        openings = [self._opening(network, containers) for network in driven]
+        drivers = await BridgeDriver.open_all(openings, self._firewall, self._mended)
         for network, driver in zip(driven, drivers, strict=True):
             _note(network, driver)
         found = {network.name: driver for network, driver in zip(driven, drivers, strict=True)}

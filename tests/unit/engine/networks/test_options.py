@@ -202,3 +202,27 @@ def test_ipvlan_that_routes_has_no_gateway(mode, number):
     network = record(asked, "b" * 64, "now")
     made = settings(network, BASE)
     assert (made.upper, made.bare, network.gateway) == (Upper("ipvlan", number, 0, True), frozenset({4, 6}), "")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("nmsgs", "4", "com.docker.network.advertise_addr_nmsgs must be in the range 0 to 3"),
+        ("nmsgs", "-1", "com.docker.network.advertise_addr_nmsgs must be in the range 0 to 3"),
+        ("nmsgs", "x", 'value for option com.docker.network.advertise_addr_nmsgs "x" must be an integer'),
+        ("ms", "99", "com.docker.network.advertise_addr_ms must be in the range 100 to 2000"),
+        ("ms", "", 'value for option com.docker.network.advertise_addr_ms "" must be integer milliseconds'),
+    ],
+)
+def test_how_often_addresses_are_announced_has_bounds(name, value, said):
+    with pytest.raises(InvalidParameter) as refused:
+        check(request(options={f"{PREFIX}advertise_addr_{name}": value}), [])
+    assert refused.value.message == said
+
+
+def test_how_often_addresses_are_announced_is_the_networks_choice():
+    options = {f"{PREFIX}advertise_addr_nmsgs": "1", f"{PREFIX}advertise_addr_ms": "150"}
+    made = settings(record(request(options=options), "b" * 64, "now"), BASE)
+    assert (made.announcements, made.announcement_interval) == (1, 0.15)
+    usual = settings(record(request(), "b" * 64, "now"), BASE)
+    assert (usual.announcements, usual.announcement_interval) == (3, 1.0)
