@@ -49,7 +49,7 @@ def test_a_firewall_that_drops_is_told_and_can_be_told_about_us(outside: str) ->
         bridge = daemon.config.bridge_name
 
         def warnings() -> list[str]:
-            return [w for w in daemon.http("GET", "/info").json()["Warnings"] if "nftables table" in w]
+            return [w for w in daemon.http("GET", "/info").json()["Warnings"] or [] if "nftables table" in w]
 
         def reached() -> bool:
             command = ["run", "--rm", "busybox", "ping", "-c1", "-W1", outside]
