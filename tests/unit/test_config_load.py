@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from husk import config_load
-from husk.config import AddressPool, Config, RuntimeConfig
+from husk.config import AddressPool, Config, RuntimeConfig, TlsConfig
 from husk.config_load import Source, build, merge, reloadable
-from husk.config_settings import RuntimeSetting, Settings, parse_file
+from husk.config_settings import RuntimeSetting, Settings, UlimitSetting, parse_file, read_file
 from husk.errors import InvalidParameter
 
 
@@ -128,3 +128,99 @@ def test_reloading_takes_what_can_change_and_names_what_cannot():
     renewed, left = reloadable(running, wanted)
     assert renewed == Config(labels=("a=2",), log_level="debug", registry_mirrors=("https://m/",), group="docker")
     assert set(left) == {"group", "bip"}
+
+
+# --- listening on TCP
+
+
+def test_an_open_port_takes_tlsverify_or_a_word_that_it_is_meant():
+    with pytest.raises(InvalidParameter, match=r"tcp://0.0.0.0:2375 without --tlsverify .* say --tls=false"):
+        build(Settings(hosts=["unix:///x", "tcp://0.0.0.0"]))
+    assert build(Settings(hosts=["tcp://0.0.0.0"], tls=False)).tls is None
+    for local in ("tcp://127.0.0.1", "tcp://[::1]:1", "tcp://localhost", "tcp://", "fd://"):
+        assert build(Settings(hosts=[local])).tls is None
+    with pytest.raises(InvalidParameter, match=r"tcp://some.host:1 without --tlsverify"):
+        build(Settings(hosts=["tcp://some.host:1"]))
+
+
+@pytest.mark.parametrize(
+    ("settings", "verify"),
+    [
+        (Settings(tls=True), True),
+        (Settings(tlsverify=True), True),
+        (Settings(tls=True, tlsverify=False), False),
+        (Settings(tlsverify=False), False),
+        (Settings(tls=False, tlsverify=True), True),
+    ],
+)
+def test_tls_asks_for_certificates_unless_it_is_told_not_to(settings, verify):
+    tls = build(settings).tls
+    assert tls is not None and tls.verify is verify
+
+
+def test_certificates_are_where_docker_keeps_them(monkeypatch, tmp_path):
+    monkeypatch.setenv("DOCKER_CERT_PATH", str(tmp_path))
+    (tmp_path / "cert.pem").touch()
+    found = build(Settings(tlsverify=True, hosts=["tcp://0.0.0.0"]))
+    assert found.tls == TlsConfig(True, tmp_path / "ca.pem", tmp_path / "cert.pem", None)
+    assert found.hosts == ("tcp://0.0.0.0:2376",)
+    named = build(Settings(tls=True, tlscacert="/a", tlscert="/b", tlskey="/c")).tls
+    assert named == TlsConfig(True, Path("/a"), Path("/b"), Path("/c"))
+
+
+# --- other rules
+
+
+def test_two_keys_for_one_thing():
+    assert parse_file('{"host-gateway-ip": "192.0.2.1"}').host_gateway_ips == ["192.0.2.1"]
+    with pytest.raises(InvalidParameter, match="host-gateway-ip and host-gateway-ips must not both be specified"):
+        parse_file('{"host-gateway-ip": "192.0.2.1", "host-gateway-ips": []}')
+    file = parse_file('{"proxies": {"http-proxy": "http://a:1", "no-proxy": "x"}}')
+    assert (file.http_proxy, file.https_proxy, file.no_proxy) == ("http://a:1", None, "x")
+
+
+def test_a_conflict_does_not_show_the_password_of_a_proxy():
+    with pytest.raises(InvalidParameter) as caught:
+        merge(Settings(http_proxy="http://me:secret@a:1"), Settings(http_proxy="http://me:secret@b:1"))
+    assert "http://xxxxx:xxxxx@a:1" in caught.value.message and "secret" not in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (Settings(max_concurrent_downloads=-1), "invalid max concurrent downloads: -1"),
+        (Settings(max_concurrent_uploads=-1), "invalid max concurrent uploads: -1"),
+        (Settings(max_download_attempts=-1), "invalid max download attempts: -1"),
+        (Settings(default_ipc_mode="host"), 'IPC mode "host" is not supported as default value'),
+        (Settings(default_cgroupns_mode="x"), "invalid default cgroup namespace"),
+        (Settings(default_ulimits={"x": UlimitSetting(1, 1)}), "invalid ulimit type: x"),
+        (Settings(default_ulimits={"nofile": UlimitSetting(2, 1)}), "soft limit must be less than or equal"),
+        (Settings(default_shm_size="much"), "invalid default-shm-size 'much'"),
+        (Settings(seccomp_profile="/absent.json"), "opening seccomp profile .* failed"),
+        (Settings(init_path="/absent"), "invalid init-path '/absent'"),
+        (Settings(dns=["x"]), "invalid dns 'x'"),
+        (Settings(http_proxy="ftp://me:secret@x"), "invalid http-proxy: it has the form"),
+        (Settings(cgroup_parent="x.slice"), "is one of systemd's"),
+    ],
+)
+def test_values_that_make_no_sense_are_told(settings, words):
+    with pytest.raises(InvalidParameter, match=words):
+        build(settings)
+
+
+def test_zero_is_no_wish_and_less_than_zero_no_limit():
+    config = build(Settings(max_concurrent_downloads=0, max_download_attempts=0, shutdown_timeout=-1))
+    assert (config.max_concurrent_downloads, config.max_download_attempts, config.shutdown_timeout) == (3, 5, None)
+
+
+def test_editors_of_windows_mark_their_encoding(tmp_path):
+    for encoding in ("utf-8-sig", "utf-16"):
+        path = tmp_path / encoding
+        path.write_text('{"labels": ["a=ü"]}', encoding=encoding)
+        assert read_file(path).labels == ["a=ü"]
+
+
+def test_what_needs_a_restart_is_named_by_its_key():
+    wanted = build(Settings(mtu=1400, init=True, tls=True, http_proxy="http://a:1", default_shm_size="1m"))
+    _, left = reloadable(Config(), wanted)
+    assert set(left) == {"mtu", "init", "tls", "http-proxy"}

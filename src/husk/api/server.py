@@ -5,7 +5,7 @@ import contextlib
 import logging
 import socket
 import ssl
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -91,6 +91,7 @@ class Edge:
         self._headers = common_headers(engine.system.version)
         self._changes = Tasks()
         self._streams: set[asyncio.Task[object]] = set()
+        self._waiting: set[asyncio.Task[object]] = set()
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         held = held_body(request)
@@ -116,16 +117,13 @@ class Edge:
         if route.kind is Kind.STREAM:
             return await self._stream(route, call)
         # The change has its own task: the client's going away cancels only our waiting for it.
-        return await asyncio.shield(self._changes.spawn(self._answer(route, call), route.pattern, awaited=True))
+        change = self._changes.spawn(self._answer(route, call), route.pattern, awaited=True)
+        with _counted(self._waiting):
+            return await asyncio.shield(change)
 
     async def _stream(self, route: Route, call: Call) -> web.StreamResponse:
-        task = asyncio.current_task()
-        assert task is not None
-        self._streams.add(task)
-        try:
+        with _counted(self._streams):
             return await self._answer(route, call)
-        finally:
-            self._streams.discard(task)
 
     async def _answer(self, route: Route, call: Call) -> web.StreamResponse:
         """What the handler answers, or the error it raised as an answer, unless its answer has already begun."""
@@ -157,12 +155,28 @@ class Edge:
         return response
 
     async def shutdown(self, app: web.Application) -> None:
-        """End what works for one client alone; let changes come to their end."""
+        """End what works for one client alone; let changes come to their end, for as long as the settings say."""
         for task in self._streams:
             task.cancel()
-        with contextlib.suppress(TimeoutError):
+        try:
             async with asyncio.timeout(self._engine.config.shutdown_timeout):
                 await self._changes.join()
+        except TimeoutError:
+            log.warning("%d changes have not ended in time (shutdown-timeout)", len(self._waiting))
+            for task in self._waiting:
+                task.cancel()
+
+
+@contextlib.contextmanager
+def _counted(tasks: set[asyncio.Task[object]]) -> Iterator[None]:
+    """The current task is one of `tasks` meanwhile."""
+    task = asyncio.current_task()
+    assert task is not None
+    tasks.add(task)
+    try:
+        yield
+    finally:
+        tasks.discard(task)
 
 
 def _gone(request: web.Request) -> bool:

@@ -206,3 +206,10 @@ async def test_a_bridge_of_the_administrator_is_used_but_never_deleted(settings)
     assert (driver.gateway, driver.subnet) == ("10.3.0.7", "10.3.0.0/24")
     await driver.close(remove=True)
     assert {settings.interface, "port0"} <= links()
+
+
+async def test_forwarding_stays_off_where_the_settings_say_so(settings, caplog):
+    sysctl.write("net/ipv4/ip_forward", "0")
+    await open_driver(settings._replace(forward=False), None, [])
+    assert sysctl.read("net/ipv4/ip_forward") == "0"
+    assert "ip-forward is false" in caplog.text

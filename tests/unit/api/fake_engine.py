@@ -62,9 +62,11 @@ class Recorder:
     calls: list[tuple[object, ...]] = field(default_factory=list)
     failures: dict[str, Exception] = field(default_factory=dict)
     gates: dict[str, asyncio.Event] = field(default_factory=dict)
+    waiting: int = 0
 
     async def note(self, verb: str, *arguments: object) -> None:
         if verb in self.gates:
+            self.waiting += 1
             await self.gates[verb].wait()
         if verb in self.failures:
             raise self.failures[verb]

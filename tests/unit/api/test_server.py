@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import stat
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -12,6 +13,7 @@ from aiohttp.test_utils import TestClient
 
 from husk import errors
 from husk.api.server import build_app, serve
+from husk.tasks import Tasks
 from tests.unit.api.fake_engine import FakeEngine, container
 from tests.unit.api.loops import on_both_loops, until
 
@@ -228,3 +230,37 @@ async def test_shutting_down_ends_streams_at_once(engine: FakeEngine, tmp_path: 
                 assert waiting.status == 200
         with pytest.raises(aiohttp.ClientPayloadError):
             await waiting.read()
+
+
+async def start(session: aiohttp.ClientSession) -> int:
+    async with session.post("http://any/containers/web/start") as response:
+        return response.status
+
+
+async def test_shutting_down_waits_for_changes_as_long_as_the_settings_say(engine: FakeEngine, tmp_path: Path) -> None:
+    path = tmp_path / "husk.sock"
+    engine.containers.add(container("web"))
+    engine.config = replace(engine.config, shutdown_timeout=0.05)
+    engine.recorder.gates["start"] = asyncio.Event()  # nobody opens it
+    async with asyncio.timeout(20):
+        async with aiohttp.ClientSession(connector=aiohttp.UnixConnector(str(path))) as session:
+            async with serve(app(engine), [f"unix://{path}"], group=""):
+                starting = Tasks().spawn(start(session), "start", awaited=True)
+                await until(lambda: engine.recorder.waiting)
+            with pytest.raises(aiohttp.ClientError):
+                await starting
+
+
+async def test_shutting_down_may_wait_for_ever(engine: FakeEngine, tmp_path: Path) -> None:
+    path = tmp_path / "husk.sock"
+    engine.containers.add(container("web"))
+    engine.config = replace(engine.config, shutdown_timeout=None)
+    gate = engine.recorder.gates["start"] = asyncio.Event()
+    async with asyncio.timeout(20):
+        async with aiohttp.ClientSession(connector=aiohttp.UnixConnector(str(path))) as session:
+            async with serve(app(engine), [f"unix://{path}"], group=""):
+                starting = Tasks().spawn(start(session), "start", awaited=True)
+                await until(lambda: engine.recorder.waiting)
+                asyncio.get_running_loop().call_later(0.1, gate.set)
+            assert engine.calls == [("start", "web")]
+            assert await starting == 204

@@ -1,5 +1,6 @@
 """`husk serve` hands every flag of dockerd's to the daemon, in the shape of the configuration file."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,8 +10,11 @@ from click.testing import CliRunner
 
 from husk import __version__
 from husk.cli import husk, main
-from husk.config_load import Source
-from husk.config_settings import PoolSetting, RuntimeSetting, Settings
+from husk.cli.serve import expanded
+from husk.config import Config
+from husk.config_load import DOCKERD, Source, build
+from husk.config_settings import PoolSetting, RuntimeSetting, Settings, UlimitSetting
+from husk.errors import InvalidParameter
 
 
 @pytest.fixture
@@ -75,3 +79,82 @@ def test_help_needs_neither_engine_nor_event_loop():
 def test_the_version_is_told_however_it_is_asked_for(asked: str):
     told = CliRunner().invoke(husk, [asked])
     assert (told.exit_code, told.output) == (0, f"husk {__version__}\n")
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        (["--icc=false", "--init"], ["--icc=false", "--init=true"]),
+        (["-D"], ["--debug=true"]),
+        (["-Dl", "warn"], ["--debug=true", "--log-level", "warn"]),
+        (["-D=false"], ["--debug=false"]),
+        (["-H=unix:///x", "-Hunix:///y"], ["--host", "unix:///x", "--host", "unix:///y"]),
+        (["--label", "--icc"], ["--label", "--icc"]),
+        (["-l", "-D"], ["--log-level", "-D"]),
+        (["--label=a=b"], ["--label=a=b"]),
+        (["--unknown", "-x"], ["--unknown", "-x"]),
+        (["-v"], ["--version"]),
+    ],
+)
+def test_flags_are_read_as_dockerd_reads_them(written, read):
+    assert list(expanded(written)) == read
+
+
+def test_truths_numbers_and_pairs_arrive_as_what_they_are(started):
+    serve(
+        *["--icc=false", "--ipv6", "--tlsverify=0", "--mtu", "1400", "--dns", "192.0.2.1,192.0.2.2", "--feature", "a"],
+        *["--feature", "b=false", "--default-network-opt", "bridge=com.docker.network.driver.mtu=1400"],
+        *["--default-ulimit", "nofile=1:2", "--default-ulimit", "core=0", "--log-opt", "max-size=1m"],
+    )
+    assert started == [
+        Source(
+            Settings(
+                icc=False,
+                ipv6=True,
+                tlsverify=False,
+                mtu=1400,
+                dns=["192.0.2.1", "192.0.2.2"],
+                features={"a": True, "b": False},
+                default_network_opts={"bridge": {"com.docker.network.driver.mtu": "1400"}},
+                default_ulimits={"nofile": UlimitSetting(1, 2, "nofile"), "core": UlimitSetting(0, 0, "core")},
+                log_opts={"max-size": "1m"},
+            )
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--icc=maybe"], 'invalid argument "maybe" for "--icc" flag: it is true or false'),
+        (["--mtu", "x"], 'invalid argument "x" for "--mtu" flag: it is a number'),
+        (["--log-opt", "x"], "it has the form key=value"),
+        (["--add-runtime", "x="], "it has the form name=/path/to/runtime"),
+        (["--default-address-pool", "10.0.0.0/8,24"], "it has the form base="),
+        (["--default-network-opt", "bridge=x"], "it has the form driver=key=value"),
+        (["--default-ulimit", "nofile"], "it has the form name=soft"),
+    ],
+)
+def test_a_flag_in_another_form_is_refused_with_the_form(started, arguments, words):
+    with pytest.raises(InvalidParameter, match=re.escape(words)):
+        serve(*arguments)
+    assert started == []
+
+
+def test_a_program_called_dockerd_has_dockerds_places(started, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["/usr/bin/dockerd", "--label", "a=b"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 0
+    assert started == [Source(Settings(labels=["a=b"]), None, DOCKERD)]
+    config = build(Settings(), DOCKERD)
+    assert config.hosts == ("unix:///var/run/docker.sock",)
+    assert config.pidfile == Path("/var/run/docker.pid")
+    assert config.data_root == Config().data_root, "dockerd's store is not ours"
+
+
+def test_validate_starts_nothing(started, capsys, tmp_path):
+    file = tmp_path / "daemon.json"
+    file.write_text('{"debug": true}')
+    assert serve("--validate", "--config-file", str(file)) == 0
+    assert started == []

@@ -7,6 +7,7 @@ import aiohttp
 import pytest
 from aiohttp.client_reqrep import ConnectionKey
 
+from husk.config import Proxies
 from husk.registry.transport import Transport, describe, proxy_for
 
 
@@ -58,6 +59,23 @@ def test_the_environments_proxy_is_used_except_for_loopback_and_no_proxy(monkeyp
         assert proxy_for(direct) is None
     monkeypatch.delenv("https_proxy")
     assert proxy_for("https://ghcr.io/v2/") is None
+
+
+def test_the_settings_proxy_goes_before_the_environments(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("https_proxy", "http://other:3128")
+    monkeypatch.setenv("no_proxy", "ghcr.io")
+    settings = Proxies("http://plain:1", "http://secure:2", "internal.example,10.0.0.0/8,.corp.example,192.0.2.7:5000")
+    assert proxy_for("https://ghcr.io/v2/", settings) == "http://secure:2"
+    assert proxy_for("http://ghcr.io/v2/", settings) == "http://plain:1"
+    for direct in (
+        "https://internal.example/",
+        "http://10.9.9.9:5000/",
+        "https://a.corp.example/",
+        "http://127.0.0.1/",
+    ):
+        assert proxy_for(direct, settings) is None
+    assert proxy_for("http://192.0.2.7:5000/", settings) is None
+    assert proxy_for("http://192.0.2.7:5001/", settings) == "http://plain:1"
 
 
 KEY = ConnectionKey("h", 1, False, True, None, None, None)
