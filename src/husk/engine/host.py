@@ -30,6 +30,8 @@ class Host:
     no_new_privileges: bool = False
     seccomp: str = ""
     """and a filter of system calls: the text of a profile, "unconfined", or "" for Husk's own."""
+    masked_paths: tuple[str, ...] = ()
+    """What of this host's hardware containers must not read, besides what is masked everywhere."""
 
     @property
     def cgroup_v2(self) -> bool:
@@ -57,6 +59,7 @@ class Host:
             init=settings.containers.init,
             no_new_privileges=settings.containers.no_new_privileges,
             seccomp=_seccomp(settings.containers.seccomp_profile),
+            masked_paths=tuple(throttles(Path("/sys/devices/system/cpu"))),
         )
 
 
@@ -72,3 +75,9 @@ def _seccomp(setting: str) -> str:
     except msgspec.MsgspecError as error:
         raise InvalidParameter(f"decoding seccomp profile ({setting}) failed: {error}") from None
     return text
+
+
+def throttles(processors: Path) -> list[str]:
+    """How often each processor was slowed down for its heat: it tells what the neighbours do."""
+    found = [path for path in processors.glob("cpu[0-9]*/thermal_throttle") if path.parent.name[3:].isdecimal()]
+    return [str(path) for path in sorted(found, key=lambda path: int(path.parent.name[3:]))]

@@ -6,9 +6,10 @@ Nothing here remembers anything: the kernel's mount table is the only record, an
 import ctypes
 import errno
 import os
-import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+
+from husk.kernel.mountinfo import unescape
 
 MS_RDONLY = 0x1
 MS_NOSUID = 0x2
@@ -21,6 +22,7 @@ MS_PRIVATE = 1 << 18
 MNT_DETACH = 0x2
 UMOUNT_NOFOLLOW = 0x8
 CLONE_FS = 0x200
+CLONE_NEWNS = 0x20000
 
 # mount(2) copies at most one page of options.
 _MAX_DATA = os.sysconf("SC_PAGE_SIZE") - 1
@@ -88,7 +90,7 @@ def parse_mounts_below(table: bytes, path: str) -> list[str]:
     """`mounts_below` for the text of a mountinfo file."""
     path = os.path.abspath(path)
     inside = path.rstrip("/") + "/"
-    points = (_unescape(line.split(b" ", 5)[4]) for line in table.splitlines() if line)
+    points = (unescape(line.split(b" ", 5)[4]) for line in table.splitlines() if line)
     found = [point for point in points if point == path or point.startswith(inside)]
     # A later line may be mounted on top of an earlier one at the same place.
     return sorted(reversed(found), key=lambda point: -point.rstrip("/").count("/"))
@@ -106,7 +108,7 @@ def parse_shared_of(table: bytes, path: str) -> tuple[str, frozenset[str]]:
     best, tags = "", frozenset[str]()
     for line in table.splitlines():
         fields = line.split(b" ")
-        point = _unescape(fields[4])
+        point = unescape(fields[4])
         # A later line at the same place is mounted on top of the earlier one.
         if len(point) >= len(best) and (path == point or path.startswith(point.rstrip("/") + "/")):
             optional = fields[6 : fields.index(b"-")]
@@ -119,14 +121,39 @@ def _mount_overlay_from(base: str, data: str, target: str) -> None:
 
     The working directory belongs to the process, so a thread that leaves that arrangement does it, and ends.
     """
+
+    def work() -> None:
+        os.chdir(base)
+        mount("overlay", target, "overlay", data=data)
+
+    _in_a_thread_apart(work)
+
+
+def remount_in(pid: int, points: Sequence[str], flags: int) -> None:
+    """Give bind mounts in the mount namespace of a process these flags. It must not run code of its own yet."""
+    namespace = os.open(f"/proc/{pid}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
+
+    def work() -> None:
+        if _libc.setns(namespace, CLONE_NEWNS) != 0:
+            _fail(f"/proc/{pid}/ns/mnt")
+        for point in points:
+            mount("none", point, "none", MS_REMOUNT | MS_BIND | flags)
+
+    try:
+        _in_a_thread_apart(work)
+    finally:
+        os.close(namespace)
+
+
+def _in_a_thread_apart(do: Callable[[], None]) -> None:
+    """In a thread whose working directory and root are its own, and which ends afterwards."""
     failures: list[OSError] = []
 
     def work() -> None:
         try:
             if _libc.unshare(CLONE_FS) != 0:
-                _fail(base)
-            os.chdir(base)
-            mount("overlay", target, "overlay", data=data)
+                _fail("/")
+            do()
         except OSError as error:
             failures.append(error)
 
@@ -139,10 +166,6 @@ def _mount_overlay_from(base: str, data: str, target: str) -> None:
 
 def _escape(path: str, special: str) -> str:
     return "".join("\\" + character if character in special else character for character in path)
-
-
-def _unescape(field: bytes) -> str:
-    return os.fsdecode(re.sub(rb"\\([0-7]{3})", lambda match: bytes([int(match[1], 8)]), field))
 
 
 def _fail(path: str) -> None:

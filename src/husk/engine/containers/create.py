@@ -95,7 +95,7 @@ def complete_host_config(
     if (config.privileged or "host" in (config.pid_mode, config.ipc_mode)) and not _names_label(config):
         config.security_opt = [*(config.security_opt or ()), "label=disable"]
     if config.masked_paths is None and not config.privileged:
-        config.masked_paths = list(defaults.MASKED_PATHS)
+        config.masked_paths = [*defaults.MASKED_PATHS, *host.masked_paths]
     if config.readonly_paths is None and not config.privileged:
         config.readonly_paths = list(defaults.READONLY_PATHS)
     if config.memory_swappiness == -1:

@@ -20,6 +20,7 @@ from husk.engine.containers.model import (
     TmpfsOptions,
     VolumeOptions,
 )
+from husk.engine.containers.procfs import check_name
 from husk.errors import InvalidParameter
 
 PROPAGATIONS = ("private", "rprivate", "shared", "rshared", "slave", "rslave")
@@ -82,6 +83,8 @@ def declared(config: Config, host_config: HostConfig, taken: Iterable[str]) -> l
     places = dict.fromkeys(clean(path) for path in config.volumes or {})
     if "/" in places:
         raise InvalidParameter("invalid specification: destination can't be '/'")
+    for place in places:
+        check_name("volume", place)
     return [
         MountPoint(type="volume", destination=place, copies=True, anonymous=True, declared=True)
         for place in places
@@ -157,6 +160,7 @@ def _mount(mount: Mount) -> Wanted:
             raise InvalidParameter("a mount source contains a NUL character")
         if (read := _READERS.get(mount.type)) is None:
             raise InvalidParameter("mount type unknown")
+        check_name(mount.type, clean(mount.target))
         return Wanted(read(mount), mount)
     except InvalidParameter as error:
         raise InvalidParameter(f'invalid mount config for type "{mount.type}": {error.message}') from error

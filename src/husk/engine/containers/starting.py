@@ -6,6 +6,7 @@ What fails half-way is given back by `release`, which the caller sees to.
 import asyncio
 from collections.abc import Iterable
 
+from husk.engine.containers import procfs
 from husk.engine.containers.companions import Companion
 from husk.engine.containers.index import Index, Instance
 from husk.engine.containers.places import Places
@@ -70,6 +71,9 @@ class Starter:
         record.monitor_pid = created.monitor_pid
         record.monitor_started = process.start_time(created.monitor_pid) or 0
         instance.init_pidfd = process.pidfd_open(created.pid)
+        config = record.host_config
+        own = ([], []) if config.privileged else (config.masked_paths or [], config.readonly_paths or [])
+        await asyncio.to_thread(procfs.secure, created.pid, *own)
         if instance.switchboard:
             instance.switchboard.connect(await self._monitor.attach(bundle))
         await runtime.start(record.id)

@@ -8,7 +8,8 @@ import re
 
 from husk.engine.containers import security, sysctls, validate_limits
 from husk.engine.containers.model import Config, EndpointRequest, HealthConfig, HostConfig
-from husk.engine.containers.mounts import check_target, wanted_mounts
+from husk.engine.containers.mounts import check_target, clean, wanted_mounts
+from husk.engine.containers.procfs import check_name
 from husk.engine.containers.signals import parse_signal
 from husk.engine.networks import requests as network_requests
 from husk.errors import InvalidParameter, NotImplementedYet
@@ -163,6 +164,7 @@ def _check_names(host: HostConfig) -> None:
             raise InvalidParameter(f"invalid DNS search domain or option: {word!r}")
     for path in host.tmpfs or {}:
         check_target(path)
+        check_name("tmpfs", clean(path))
 
 
 def _is_address(text: str) -> bool:
