@@ -202,6 +202,8 @@ def _tls(settings: Settings) -> TlsConfig | None:
 def _hosts(settings: Settings, default: str, tls: TlsConfig | None) -> tuple[str, ...]:
     """Where to listen. An open port is root for everybody: it takes a word that this is meant."""
     port = values.TLS_PORT if tls is not None else values.DEFAULT_TCP_PORT
+    if tls is not None:
+        default = f"tcp://localhost:{port}"  # as dockerd: whoever asks for TLS and names no host means this one
     hosts = _each(settings.hosts, lambda text: values.host(text, default, port), (default,))
     told = settings.tls is not None or settings.tlsverify is not None
     if not told and (open_to_others := [host for host in hosts if not values.loopback(host)]):

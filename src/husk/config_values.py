@@ -35,7 +35,8 @@ def host(text: str, default: str = DEFAULT_HOST, port: int = DEFAULT_TCP_PORT) -
     if not separator:
         scheme, address = "tcp", text
     if scheme == "unix":
-        return f"unix://{_socket_path(text, address or default.removeprefix('unix://'))}"
+        usual = (default if default.startswith("unix://") else DEFAULT_HOST).removeprefix("unix://")
+        return f"unix://{_socket_path(text, address or usual)}"
     if scheme == "tcp":
         return f"tcp://{_tcp_address(text, address, port)}"
     if scheme == "fd":
@@ -221,7 +222,9 @@ def address_pool(base: str, size: int) -> AddressPool:
     try:
         network = ipaddress.IPv4Network(base, strict=False)
     except ValueError:
-        raise InvalidParameter(f"invalid base pool {base!r}: it is an IPv4 network, as 172.30.0.0/16") from None
+        raise InvalidParameter(
+            f"invalid base pool {base!r}: it is an IPv4 network, as 172.30.0.0/16 (IPv6 subnets are unique local ones)"
+        ) from None
     if not network.prefixlen <= size <= 30:
         raise InvalidParameter(f"invalid size {size} of pool {network}: choose {network.prefixlen} to 30")
     return AddressPool(str(network), size)

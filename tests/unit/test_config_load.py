@@ -223,4 +223,9 @@ def test_editors_of_windows_mark_their_encoding(tmp_path):
 def test_what_needs_a_restart_is_named_by_its_key():
     wanted = build(Settings(mtu=1400, init=True, tls=True, http_proxy="http://a:1", default_shm_size="1m"))
     _, left = reloadable(Config(), wanted)
-    assert set(left) == {"mtu", "init", "tls", "http-proxy"}
+    assert set(left) == {"mtu", "init", "tls", "hosts", "http-proxy"}
+
+
+def test_tls_without_a_host_is_on_localhost_as_in_dockerd():
+    assert build(Settings(tls=True)).hosts == ("tcp://localhost:2376",)
+    assert build(Settings(tls=True, hosts=["unix://"])).hosts == Config().hosts

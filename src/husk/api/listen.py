@@ -12,6 +12,7 @@ from husk.errors import InvalidParameter, SystemFault
 
 # The first descriptor that systemd passes to a service with sockets of its own.
 _FIRST_PASSED = 3
+_KEEPALIVE_SECONDS = 15
 
 
 def listen(host: str, group: str) -> list[tuple[socket.socket, str]]:
@@ -100,4 +101,8 @@ def _listen_tcp(host: str, rest: str) -> tuple[socket.socket, str]:
         )
     except OSError as error:
         raise SystemFault(f"cannot listen on {host}: {error.strerror or error}") from error
+    # Connections inherit it: a client whose machine has gone must not be served for ever.
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _KEEPALIVE_SECONDS)
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, _KEEPALIVE_SECONDS)
     return listener, f"tcp://{address or '0.0.0.0'}:{listener.getsockname()[1]}"

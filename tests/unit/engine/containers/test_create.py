@@ -4,8 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from husk.config import ContainerDefaults
+from husk.config import Ulimit as DaemonUlimit
 from husk.engine.containers.create import command, complete_host_config, inherit, merge_config
-from husk.engine.containers.model import Config, HealthConfig, HostConfig
+from husk.engine.containers.model import Config, HealthConfig, HostConfig, Ulimit
 from husk.engine.host import Host
 from husk.errors import InvalidParameter
 from husk.runtime.limits import HostFacts
@@ -93,3 +95,30 @@ def test_no_limit_of_processes_has_several_spellings(asked: int | None, limit: i
 @pytest.mark.parametrize(("given", "kept"), [("/a/b/", "/a/b"), ("//a//b/../c", "/a/c"), ("/", "/"), ("", "")])
 def test_the_working_directory_is_written_down_plainly(given: str, kept: str) -> None:
     assert merge_config(Config(working_dir=given, cmd=["x"]), Config()).working_dir == kept
+
+
+def test_the_daemons_defaults_fill_in_what_a_request_does_not_say():
+    daemon = ContainerDefaults(
+        default_ipc_mode="shareable",
+        default_shm_size=1 << 20,
+        default_cgroupns_mode="host",
+        cgroup_parent="/mine",
+        default_ulimits=(DaemonUlimit("nofile", 1, 2), DaemonUlimit("core", 0, 0)),
+        dns=("192.0.2.1",),
+        dns_search=("example.test",),
+        dns_opts=("ndots:2",),
+    )
+    plain = complete_host_config(HostConfig(), HOST, daemon=daemon)
+    assert (plain.ipc_mode, plain.shm_size, plain.cgroupns_mode) == ("shareable", 1 << 20, "host")
+    assert (plain.cgroup_parent, plain.dns, plain.dns_search, plain.dns_options) == (
+        "/mine",
+        ["192.0.2.1"],
+        ["example.test"],
+        ["ndots:2"],
+    )
+    asked = HostConfig(ipc_mode="private", shm_size=5, cgroupns_mode="private", cgroup_parent="/own", dns=["192.0.2.9"])
+    asked.ulimits = [Ulimit(name="nofile", soft=7, hard=8)]
+    own = complete_host_config(asked, HOST, daemon=daemon)
+    assert (own.ipc_mode, own.shm_size, own.cgroupns_mode, own.cgroup_parent) == ("private", 5, "private", "/own")
+    assert own.dns == ["192.0.2.9"]
+    assert [(limit.name, limit.soft) for limit in own.ulimits or ()] == [("nofile", 7), ("core", 0)]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from husk.engine.networks.model import IpamConfig, IpamRequest, Network, NetworkRequest
+from husk.engine.networks.model import ConfigSource, IpamConfig, IpamRequest, Network, NetworkRequest
 from husk.engine.networks.options import check, record, settings, with_defaults
 from husk.errors import Conflict, Forbidden, InvalidParameter, NotFound, NotImplementedYet
 from husk.network.ground import BridgeSettings
@@ -226,3 +226,16 @@ def test_how_often_addresses_are_announced_is_the_networks_choice():
     assert (made.announcements, made.announcement_interval) == (1, 0.15)
     usual = settings(record(request(), "b" * 64, "now"), BASE)
     assert (usual.announcements, usual.announcement_interval) == (3, 1.0)
+
+
+def test_the_daemons_options_fill_in_what_a_request_does_not_say() -> None:
+    usual = {"bridge": {PREFIX + "driver.mtu": "1400", PREFIX + "enable_ipv6": "true"}, "macvlan": {"parent": "eth9"}}
+    plain = with_defaults(NetworkRequest(name="n"), usual)
+    assert (plain.options[PREFIX + "driver.mtu"], plain.enable_ipv4, plain.enable_ipv6) == ("1400", True, True)
+    own = with_defaults(NetworkRequest(name="n", options={PREFIX + "driver.mtu": "1300"}, enable_ipv6=False), usual)
+    assert (own.options, own.enable_ipv6) == ({PREFIX + "driver.mtu": "1300"}, False)
+    assert with_defaults(NetworkRequest(name="n", driver="macvlan"), usual).options == {"parent": "eth9"}
+    derived = NetworkRequest(name="n", config_from=ConfigSource(network="settings"))
+    assert with_defaults(derived, usual).options == {}
+    with pytest.raises(InvalidParameter, match="neither true nor false"):
+        with_defaults(NetworkRequest(name="n", options={PREFIX + "enable_ipv6": "maybe"}), usual)
