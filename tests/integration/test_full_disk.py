@@ -35,6 +35,16 @@ class Place:
         name = f"{self.daemon.config.cgroup_parent.lstrip('/')}/{container}"
         return [str(tree.path / name) for tree in cgroups.hierarchies() if (tree.path / name).is_dir()]
 
+    def files(self) -> set[str]:
+        """The names of directories and blobs that containers, volumes and images have."""
+        found = set()
+        for kind in ("containers", "volumes", "layers", "blobs/sha256"):
+            found |= {f"{kind}/{path.name}" for path in (self.disk.root / "data" / kind).glob("*")}
+        return found
+
+    def warned(self) -> bool:
+        return any(FULL in warning for warning in self.daemon.http("GET", "/info").json()["Warnings"] or ())
+
     def brimful(self) -> None:
         """Full, and the daemon has noticed: what it kept for such times is given up too."""
         self.disk.fill()
@@ -148,9 +158,10 @@ def test_everything_can_be_removed(place: Place):
 
 def test_changes_are_refused_in_words_and_leave_nothing(place: Place):
     daemon = place.daemon
-    kept = create(daemon, "true", name="kept")
+    kept, attached = create(daemon, "true", name="kept"), started(daemon, name="attached")
+    assert daemon.http("POST", "/networks/create", {"Name": "lane"}).status == 201
     place.brimful()
-    before = sorted(os.listdir(place.disk.root / "data" / "containers"))
+    before = place.files()
     refused = [
         daemon.http("POST", "/containers/create?name=new", {"Image": "busybox", "Volumes": {"/data": {}}}),
         daemon.http("POST", "/volumes/create", {"Name": "new"}),
@@ -160,10 +171,15 @@ def test_changes_are_refused_in_words_and_leave_nothing(place: Place):
         daemon.http("POST", f"/containers/{kept}/start"),
         daemon.http("POST", f"/commit?container={kept}"),
         daemon.http("POST", f"/containers/{kept}/update", {"RestartPolicy": {"Name": "always"}}),
+        daemon.http("POST", "/networks/lane/connect", {"Container": "attached"}),
     ]
     assert [(answer.status, answer.message.endswith(FULL)) for answer in refused] == [(500, True)] * len(refused)
-    assert (place.names(), status(daemon, kept)) == ({"kept"}, "created")
-    assert sorted(os.listdir(place.disk.root / "data" / "containers")) == before
+    assert (place.names(), status(daemon, kept)) == ({"kept", "attached"}, "created")
+    assert list(inspect(daemon, attached)["NetworkSettings"]["Networks"]) == ["bridge"]
+    assert "eth1" not in daemon.docker("exec", attached, "ls", "/sys/class/net").stdout
+    assert daemon.http("DELETE", f"/containers/{attached}?force=1").status == 204
+    gone = {f"containers/{attached}"}
+    until(lambda: place.files() == before - gone, "nothing is left of what was refused")
     assert daemon.http("GET", "/volumes").json()["Volumes"] == []
     assert daemon.http("GET", "/networks/new").status == 404
     assert daemon.http("GET", "/images/new:1/json").status == 404
@@ -186,14 +202,14 @@ def test_the_daemon_starts_and_says_what_is_wrong(place: Place, how: str):
     daemon.start()
     place.disk.fill()
     assert (status(daemon, running), status(daemon, over)) == ("running", "exited")
-    assert any(FULL in warning for warning in daemon.http("GET", "/info").json()["Warnings"])
+    assert place.warned()
     assert FULL in daemon.log()
     answer = daemon.http("POST", "/containers/create?name=new", {"Image": "busybox"})
     assert (answer.status, answer.message.endswith(FULL)) == (500, True)
     assert daemon.http("DELETE", f"/containers/{running}?force=1").status == 204
     place.disk.make_room()
     until(lambda: daemon.http("POST", "/containers/create?name=new", {"Image": "busybox"}).status == 201, "room")
-    assert not any(FULL in warning for warning in daemon.http("GET", "/info").json()["Warnings"])
+    assert not place.warned()
     assert place.names() == {"over", "new"}
 
 
@@ -228,8 +244,10 @@ def test_an_image_that_has_no_room_is_told_and_leaves_nothing(place: Place):
     daemon = place.daemon
     archive = daemon.http("GET", "/images/busybox:latest/get").body
     place.disk.fill()
+    before = place.files()
     answer = daemon.http(
         "POST", "/images/create?fromSrc=-&repo=new&tag=1", archive, {"Content-Type": "application/x-tar"}
     )
     assert FULL in answer.body.decode().lower()
     assert daemon.http("GET", "/images/new:1/json").status == 404
+    until(lambda: place.files() == before, "nothing is left of it")

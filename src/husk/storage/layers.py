@@ -27,7 +27,7 @@ from typing import NoReturn, Self, TypeVar
 
 import msgspec
 
-from husk.errors import InvalidParameter, NotFound, SystemFault
+from husk.errors import DiskFault, InvalidParameter, NotFound, SystemFault
 from husk.storage.archive import chain_id
 from husk.storage.blobs import BlobStore, validate_digest
 from husk.storage.nursery import Nursery
@@ -306,7 +306,14 @@ class LayerStore:
         )
         self._give_root(layer, unpacked)
         self._blobs.adopt(unpacked.blob_file, unpacked.blob)
-        await self._state.commit(Change(KIND, chain, msgspec.json.encode(layer)))
+        try:
+            await self._state.commit(Change(KIND, chain, msgspec.json.encode(layer)))
+        except DiskFault:
+            self._throw_away(unpacked.staging)
+            if unpacked.blob not in self.blobs():
+                await self._blobs.remove(unpacked.blob)
+            self._empty_trash_soon()
+            raise
         self._records[chain] = layer
         return layer
 

@@ -136,6 +136,15 @@ class StateStore:
         work = asyncio.get_running_loop().run_in_executor(self._thread, self._write, changes)
         await asyncio.shield(work)
 
+    async def add(self, *changes: Change) -> None:
+        """Commit what is new, for a caller who gives up what he has made when he is cancelled: then it is not there."""
+        try:
+            await self.commit(*changes)
+        except asyncio.CancelledError:
+            # The writing goes on without us; what is taken back is written after it.
+            await asyncio.shield(self.settle(*(change._replace(body=None) for change in changes)))
+            raise
+
     async def settle(self, *changes: Change) -> None:
         """Write what has happened: now, or else as soon as the disk lets us. It is not refused."""
         loop = asyncio.get_running_loop()

@@ -72,12 +72,14 @@ class VolumeStore:
     def data(self, name: str) -> Path:
         return self._root / name / "_data"
 
-    def create(self, name: str) -> None:
-        """Make the directory of a volume; safe to repeat."""
+    def create(self, name: str) -> bool:
+        """Make the directory of a volume; safe to repeat. Is it new?"""
         self.data(name).parent.mkdir(mode=0o701, exist_ok=True)
-        if not self.data(name).exists():
-            self.data(name).mkdir()
-            self.data(name).chmod(0o755)
+        if self.data(name).exists():
+            return False
+        self.data(name).mkdir()
+        self.data(name).chmod(0o755)
+        return True
 
     def discard(self, name: str) -> None:
         """Take a volume's directory out of the way; `empty_trash` deletes it. Nothing happens when it is gone."""

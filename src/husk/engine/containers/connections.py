@@ -8,7 +8,7 @@ from husk.engine.containers.index import Index, Instance
 from husk.engine.containers.model import Container, EndpointRequest
 from husk.engine.containers.places import Places
 from husk.engine.networks.service import Networks
-from husk.errors import Conflict, Forbidden, NotFound
+from husk.errors import Conflict, DiskFault, Forbidden, NotFound
 
 
 class Connections:
@@ -29,7 +29,11 @@ class Connections:
             if record.on_networks:
                 await self._networks.join(record, endpoint)
                 netfiles.joined(record, self._places.place(record.id), endpoint, self._networks.resolves(record))
-            await self._index.save(instance)
+            try:
+                await self._index.save(instance)
+            except DiskFault:
+                await self._take_off(instance, endpoint.network_name)
+                raise
 
     async def disconnect(self, network: str, container: str, force: bool) -> None:
         """Also from a network that is gone, if it is `force`d or the container does not run."""
@@ -48,13 +52,17 @@ class Connections:
             if name not in record.endpoints:
                 raise Forbidden(f"container {record.id} is not connected to network {name}")
             self._require_settled(instance)
-            endpoint = record.endpoints.pop(name)
-            # First the record: an interface that no record knows is removed at the next start.
-            await self._index.save(instance)
-            if endpoint.endpoint_id:
-                await self._networks.leave(record, endpoint)
-                netfiles.left(record, self._places.place(record.id), endpoint, self._networks.resolves(record))
-                await self._index.save(instance)
+            await self._take_off(instance, name)
+
+    async def _take_off(self, instance: Instance, name: str) -> None:
+        record = instance.record
+        endpoint = record.endpoints.pop(name)
+        # First the record: an interface that no record knows is removed at the next start.
+        await self._index.settle(instance)
+        if endpoint.endpoint_id:
+            await self._networks.leave(record, endpoint)
+            netfiles.left(record, self._places.place(record.id), endpoint, self._networks.resolves(record))
+            await self._index.settle(instance)
 
     def _name(self, network: str, record: Container, force: bool) -> str:
         try:

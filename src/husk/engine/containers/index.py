@@ -172,13 +172,7 @@ class Index:
 
     async def add(self, record: Container, *others: Change) -> Instance:
         """Write a new record, in one transaction with what belongs to it."""
-        changes = (Change(KIND, record.id, _encode(record)), *others)
-        try:
-            await self._state.commit(*changes)
-        except asyncio.CancelledError:
-            # The writing goes on without us; what is taken back is written after it.
-            await asyncio.shield(self._state.settle(*(change._replace(body=None) for change in changes)))
-            raise
+        await self._state.add(Change(KIND, record.id, _encode(record)), *others)
         instance = self._by_id[record.id] = Instance(record, self._tasks)
         return instance
 

@@ -279,7 +279,7 @@ class Containers:
             if kept == links:
                 raise NotFound(f"No such link: {reference}")
             instance.record.host_config.links = kept or None
-            await self._index.save(instance)
+            await self._index.settle(instance)
 
     def watch(self, reference: str, condition: str) -> Awaitable[Exit]:
         """The end that `condition` asks for; it counts from this call on, also if it is awaited later."""

@@ -68,17 +68,19 @@ class Committer:
                 raise NotFound(f"a layer of the image of container {record.id} is missing")
             top = record.layers[-1] if record.layers else ""
             changes = await self._changes(instance)
+            content: list[str] = []
             added = [chain_id(top, changes.diff_id)] if changes is not None else []
             try:
                 async with self._store.pins.hold(added):
                     if changes is not None:
                         layers.append(await self._store.layers.commit(changes, top))
                     image = await self._make(record, config, layers, empty=changes is None, options=options)
+                    content = [image.id, image.manifest]
                     if name is not None:
                         image.last_tagged = image.created
                     await self._store.index.add(image, *([name] if name else []))
             except BaseException:
-                await asyncio.shield(self._store.release(added))
+                await asyncio.shield(self._store.release(added, content))
                 raise
         self._store.events.publish("image", "create", image.id, {"name": name.familiar if name else image.id})
         if name is not None:

@@ -261,7 +261,7 @@ class ImageIndex:
             changes += [Change(FAMILY, digest, None) for digest in whole]
             changes += [Change(FAMILY, family.digest, msgspec.json.encode(family)) for family in kept]
             changes += [Change(NAME, name, None) for name in names]
-            await self._state.commit(*changes)
+            await self._state.settle(*changes)
             for digest in going | whole:
                 self._images.pop(digest, None)
                 self._families.pop(digest, None)
@@ -278,7 +278,7 @@ class ImageIndex:
             face = self._faces.pop(family.digest, "")
             names = [name for name, target in self._names.items() if target == family.digest]
             changes = [Change(NAME, name, face.encode() if face else None) for name in names]
-            await self._state.commit(Change(FAMILY, family.digest, None), *changes)
+            await self._state.settle(Change(FAMILY, family.digest, None), *changes)
             del self._families[family.digest]
             for name in names:
                 self._names[name] = face

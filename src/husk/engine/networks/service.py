@@ -130,10 +130,10 @@ class Networks:
                 driver = await BridgeDriver.open(settings, None, (), self._firewall, self._mended)
                 _note(network, driver)
             try:
-                await self._state.commit(Change(KIND, network.id, msgspec.json.encode(network)))
+                await self._state.add(Change(KIND, network.id, msgspec.json.encode(network)))
             except BaseException:
                 if driver is not None:
-                    await driver.close(remove=True)
+                    await asyncio.shield(driver.close(remove=True))
                 raise
             self._roster.by_name[network.name] = LiveNetwork(network, driver)
         self._publish("create", network)

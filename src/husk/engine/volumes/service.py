@@ -130,8 +130,13 @@ class Volumes:
     async def _create(self, volume: Volume) -> Volume:
         if (existing := self._by_name.get(volume.name)) is not None:
             return existing
-        await asyncio.to_thread(self._store.create, volume.name)
-        await self._state.commit(_written(volume))
+        fresh = await asyncio.to_thread(self._store.create, volume.name)
+        try:
+            await self._state.add(_written(volume))
+        except BaseException:
+            # What was there before is somebody's data, whoever's.
+            await asyncio.shield(self._drop([volume] if fresh else []))
+            raise
         self._add(volume)
         return volume
 
