@@ -50,6 +50,8 @@ log = logging.getLogger(__name__)
 MAX_BODY = 16 << 20
 # What may wait for a handler that reads a long body; with aiohttp's 64 KiB the client stands still half of the time.
 UPLOAD_BUFFER = 512 << 10
+# As many as the kernel lets wait: a client that finds no room gets an error, on a Unix socket at once.
+BACKLOG = 4096
 SHUTDOWN_GRACE = 15.0
 
 ROUTES: tuple[Route, ...] = (
@@ -253,10 +255,10 @@ class _Site(web.BaseSite):
         await super().start()
         loop, listener = asyncio.get_running_loop(), self._listener
         if listener.family == socket.AF_UNIX:
-            self._server = await loop.create_unix_server(self._connection, sock=listener, backlog=128)
+            self._server = await loop.create_unix_server(self._connection, sock=listener, backlog=BACKLOG)
         else:
             serving = self._tunnels or self._connection
-            self._server = await loop.create_server(serving, sock=listener, backlog=128)
+            self._server = await loop.create_server(serving, sock=listener, backlog=BACKLOG)
 
     async def close_tunnels(self) -> None:
         if self._tunnels is not None:

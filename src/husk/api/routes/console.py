@@ -56,7 +56,10 @@ async def logs(call: Call) -> web.StreamResponse:
     response = await call.stream(content_type(tty, call.version))
     async with closing(batches):
         async for batch in batches:
-            if data := encoder.encode(batch):
+            data = encoder.encode(batch)
+            # The client may stand still for long: what it does not read is kept once, not in three forms.
+            batch.clear()
+            if data:
                 await response.write(data)
     await response.write_eof()
     return response

@@ -23,7 +23,8 @@ from husk.gojson import Reader
 from husk.tasks import Tasks
 
 _spec = Reader(ServiceSpec)
-BACKLOG = 16
+# How many pieces wait for a client that reads slowly.
+BACKLOG = 2
 
 
 async def listing(call: Call) -> web.StreamResponse:

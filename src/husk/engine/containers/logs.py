@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from husk.engine.clock import now_ns, rfc3339
 from husk.engine.logs.files import LogFiles, OpenFile
+from husk.engine.logs.readers import Readers
 from husk.kernel.inotify import FileWatch
 
 T = TypeVar("T")
@@ -194,23 +195,31 @@ class Part(NamedTuple):
 
 
 async def read_log(
-    path: Path, query: LogQuery, ended: Callable[[], bool], exit: asyncio.Future[T] | None = None
+    path: Path,
+    query: LogQuery,
+    ended: Callable[[], bool],
+    exit: asyncio.Future[T] | None = None,
+    readers: Readers | None = None,
 ) -> AsyncIterator[list[LogRecord]]:
     """Batches of records; with `follow`, goes on until `ended()` holds and all is read.
 
-    `exit` wakes it at the end; it is this reader's own and cancelled when the reader goes.
+    `exit` wakes it at the end; it is this reader's own and cancelled when the reader goes. `readers` are all others.
     """
+    readers = readers or Readers()
     files = LogFiles(path)
     opened = files.open_all()
     try:
-        place, selection = await asyncio.to_thread(_start, opened, query), _Selection(query)
+        async with readers.turn:
+            place, selection = await asyncio.to_thread(_start, opened, query), _Selection(query)
         if pieces := selection.select(parse(place.pieces)):
             yield pieces
-        reader = _Reader(files, opened, selection, query.until_ns)
-        async with aclosing(reader.read(place.file, place.offset, ended if query.follow else None, exit)) as parts:
-            async for part in parts:
-                if part.records:
-                    yield part.records
+        reader = _Reader(files, opened, selection, query.until_ns, readers)
+        reading = reader.read(place.file, place.offset, ended if query.follow else None, exit)
+        with readers.one_more():
+            async with aclosing(reading) as parts:
+                async for part in parts:
+                    if part.records:
+                        yield part.records
     finally:
         for file in opened:
             file.close()
@@ -230,7 +239,7 @@ async def resume_log(
     try:
         first = next((n for n, file in enumerate(opened) if file.number >= number), len(opened))
         position = offset if first < len(opened) and opened[first].number == number else 0
-        reader = _Reader(files, opened, _Selection(LogQuery()), None)
+        reader = _Reader(files, opened, _Selection(LogQuery()), None, Readers())
         async with aclosing(reader.read(first, position, ended, exit)) as parts:
             async for part in parts:
                 yield part
@@ -243,8 +252,16 @@ async def resume_log(
 class _Reader:
     """Reads through the files of a log; `opened` is the owner's, who closes what is in it at the end."""
 
-    def __init__(self, files: LogFiles, opened: list[OpenFile], selection: _Selection, until_ns: int | None) -> None:
+    def __init__(
+        self,
+        files: LogFiles,
+        opened: list[OpenFile],
+        selection: _Selection,
+        until_ns: int | None,
+        readers: Readers,
+    ) -> None:
         self._files = files
+        self._readers = readers
         self._opened = opened
         self._selection = selection
         self._until_ns = until_ns
@@ -283,7 +300,7 @@ class _Reader:
         if self._past:
             return
         fd = await asyncio.to_thread(file.plain)
-        async for batch in _read_to_end(fd, self._position, self._selection):
+        async for batch in _read_to_end(fd, self._position, self._selection, self._readers):
             self._position = batch.end
             yield Part(file.number, batch.end, batch.records)
             if batch.past:
@@ -301,18 +318,23 @@ class _Batch(NamedTuple):
     past: bool
 
 
-async def _read_to_end(fd: int, position: int, selection: _Selection) -> AsyncIterator[_Batch]:
+async def _read_to_end(fd: int, position: int, selection: _Selection, readers: Readers) -> AsyncIterator[_Batch]:
     """What the log holds now: a container that writes faster than its client reads must not keep a reader for ever."""
     rest, end = b"", os.fstat(fd).st_size
     while (begin := position + len(rest)) < end:
-        data = rest + await asyncio.to_thread(os.pread, fd, min(CHUNK, end - begin), begin)
-        if len(data) == len(rest):
-            return
-        cut = data.rfind(b"\n") + 1
-        position, rest = position + cut, data[cut:]
+        async with readers.turn:
+            data = rest + await asyncio.to_thread(os.pread, fd, min(readers.piece, end - begin), begin)
+            if len(data) == len(rest):
+                return
+            cut = data.rfind(b"\n") + 1
+            position, rest = position + cut, data[cut:]
+            records = parse(data[:cut]) if cut else []
         if cut:
-            records = parse(data[:cut])
-            yield _Batch(position, selection.select(records), selection.past(records))
+            batch = _Batch(position, selection.select(records), selection.past(records))
+            # Whoever takes it may stand still for long: nothing is kept beside it.
+            del data, records
+            yield batch
+            del batch
 
 
 async def _more(watch: FileWatch, until_ns: int | None) -> bool:

@@ -26,6 +26,7 @@ from husk.engine.images.service import Images
 from husk.engine.images.store import Pins
 from husk.engine.logs import drivers as log_drivers
 from husk.engine.logs import options as log_options
+from husk.engine.logs.readers import Readers
 from husk.engine.networks.endpoints import links_after_rename, parse_links
 from husk.engine.networks.requests import HOST_WITH_LINKS
 from husk.engine.networks.service import Networks
@@ -77,6 +78,7 @@ class Containers:
         self._host = host
         self._log_default = log_default
         self._defaults = defaults
+        self._readers = Readers()
 
     def reload(self, defaults: ContainerDefaults, default_runtime: str) -> None:
         """Containers that are made from now on get these."""
@@ -315,6 +317,7 @@ class Containers:
                 or (exit is not None and exit.done())
             ),
             exit=exit,
+            readers=self._readers,
         )
 
     async def attach(
@@ -339,7 +342,7 @@ class Containers:
             if from_log:
                 query = LogQuery(stdout=stdout, stderr=stderr, follow=follow, until_ns=None if follow else now_ns())
                 exit = finished if follow else None
-                history = read_log(self._places.log(instance.id), query, ended=finished.done, exit=exit)
+                history = read_log(self._places.log(instance.id), query, finished.done, exit, self._readers)
             streams = frozenset({STDOUT} if stdout else ()) | frozenset({STDERR} if stderr else ())
             attachment = Attachment(
                 tty=record.config.tty,
