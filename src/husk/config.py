@@ -149,6 +149,11 @@ class Config:
         return "husk0" if self.instance == "husk" else self.instance.replace("husk-", "hk-") + "-0"
 
     @property
+    def without_bridge(self) -> bool:
+        """There is no default network: Docker's word for that."""
+        return self.bridge == "none"
+
+    @property
     def nft_table(self) -> str:
         return self.instance
 

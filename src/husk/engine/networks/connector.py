@@ -11,6 +11,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from ipaddress import IPv6Address
+from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from husk.engine.containers.model import Container, Endpoint
@@ -78,9 +79,11 @@ class Connector:
         names: NameService,
         events: Events,
         find_container: Callable[[str], Container],
+        netns_dir: Path,
         host_gateways: tuple[str, ...] = (),
     ) -> None:
         self._roster = roster
+        self._netns_dir = netns_dir
         self._host_gateways = host_gateways
         self._firewall = firewall
         self._ports = ports
@@ -118,7 +121,10 @@ class Connector:
         links = tuple(self._links(record))
         with _setting_up():
             for endpoint in in_order(record):
-                await self._connect(record, endpoint)
+                if endpoint.network_name == "bridge" and self._roster.bridge is None:
+                    await self._connect_to_nothing(record)
+                else:
+                    await self._connect(record, endpoint)
             if len(record.endpoints) > 1 and record.sandbox_path:
                 await self._set_default_route(record)
             await self._publish(record)
@@ -214,6 +220,11 @@ class Connector:
         endpoint.endpoint_id = secrets.token_hex(32)
         self._announce("connect", live, record)
 
+    async def _connect_to_nothing(self, record: Container) -> None:
+        """Where there is no default network, who asks for it has itself alone, and may be put on others later."""
+        if not record.sandbox_path and not record.config.network_disabled:
+            record.sandbox_path = await asyncio.to_thread(sandbox.build_empty, self._netns_dir)
+
     async def _place(self, record: Container, live: LiveNetwork, wish: Wish) -> Lease:
         if record.sandbox_path:
             return await live.driver.attach(record.sandbox_path, wish)
@@ -244,7 +255,7 @@ class Connector:
 
     def _links(self, record: Container) -> Iterator[Link]:
         """What the container sees of those it is linked to."""
-        if record.host_config.network_mode != "bridge":
+        if record.host_config.network_mode != "bridge" or self._roster.bridge is None:
             return
         for alias, target in parse_links(record.host_config.links).items():
             other = self._find_container(target)
@@ -256,9 +267,11 @@ class Connector:
 
     def _linked_by(self, record: Container) -> Iterator[tuple[str, Link]]:
         """What running containers see of this one."""
-        endpoint = record.endpoints.get("bridge")
-        for other in self._roster.bridge().members.values():
-            if endpoint is None or other.id == record.id or not other.host_config.links:
+        endpoint, bridge = record.endpoints.get("bridge"), self._roster.bridge
+        if endpoint is None or bridge is None:
+            return
+        for other in bridge.members.values():
+            if other.id == record.id or not other.host_config.links:
                 continue
             for alias, target in parse_links(other.host_config.links).items():
                 if target in (record.name, record.id):
@@ -268,8 +281,9 @@ class Connector:
         """What `--add-host name:host-gateway` means: as the settings say, else the default bridge's own addresses."""
         if self._host_gateways or mode == "host":
             return self._host_gateways or ("127.0.0.1",)
-        driver = self._roster.bridge().driver
-        return tuple(filter(None, (driver.gateway, driver.gateway6)))
+        if (bridge := self._roster.bridge) is None:
+            return ()
+        return tuple(filter(None, (bridge.driver.gateway, bridge.driver.gateway6)))
 
     def _share(self, record: Container, reference: str, host_gateways: tuple[str, ...]) -> Connected:
         try:

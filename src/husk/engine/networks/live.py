@@ -33,5 +33,7 @@ class Roster:
     def __init__(self) -> None:
         self.by_name: dict[str, LiveNetwork] = {}
 
-    def bridge(self) -> LiveNetwork:
-        return self.by_name["bridge"]
+    @property
+    def bridge(self) -> LiveNetwork | None:
+        """The default network; None where the settings want none."""
+        return self.by_name.get("bridge")

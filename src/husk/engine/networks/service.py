@@ -55,7 +55,14 @@ class Networks:
         self._ports = Ports(self._relay)
         self._names = NameService(self._roster)
         self._connector = Connector(
-            self._roster, self._firewall, self._ports, self._names, events, find, config.host_gateway_ips
+            self._roster,
+            self._firewall,
+            self._ports,
+            self._names,
+            events,
+            find,
+            config.exec_root / "netns",
+            config.host_gateway_ips,
         )
         self.balancing = Balancing(self._roster, self._ports, config.nft_table + "-lb")
         self._changing = asyncio.Lock()
@@ -201,12 +208,13 @@ class Networks:
         named = list(requests) if requests and mode in ("bridge", "default", "") else [mode, *requests]
         for reference in dict.fromkeys(named):
             request = requests.get(reference)
+            meant = "bridge" if reference == "default" else reference
             try:
-                live = self._find("bridge" if reference == "default" else reference)
+                live = self._find(meant)
             except NotFound:
                 # As dockerd: reported at start, because clients take a 404 here for the image.
-                log.info("a container asks for the unknown network %s", reference)
-                found[reference] = Endpoint(network_name=reference, network_id="", request=request or EndpointRequest())
+                log.info("a container asks for the unknown network %s", meant)
+                found[meant] = Endpoint(network_name=meant, network_id="", request=request or EndpointRequest())
                 continue
             name = live.record.name
             if name in found and request is None:
@@ -298,6 +306,8 @@ class Networks:
         for name, kind in (("bridge", "bridge"), ("host", "host"), ("none", "null")):
             records.setdefault(name, Network(id=self._new_id(), name=name, driver=kind, created=rfc3339(now_ns())))
         default_bridge.settle(records["bridge"], self._config)
+        if self._config.without_bridge:
+            del records["bridge"]
         # What the records of others still name was given back, or is about to be: it may be somebody else's by now.
         running = [record for record in containers if record.state.status in ("running", "paused")]
         await asyncio.to_thread(self._sweep, records, running)
