@@ -132,6 +132,11 @@ def read_version(name: str, text: str) -> Component:
     return Component(name, version[0] if version else "", commit[1] if commit else "")
 
 
+def is_contained(cgroups: str) -> bool:
+    """Is the first process in a cgroup that somebody else made? Then this is no machine of its own."""
+    return any(line and not line.endswith(("/", "/init.scope")) for line in cgroups.splitlines())
+
+
 def _gather(config: Config, host: Host, runtimes: Mapping[str, RuntimeConfig]) -> HostFacts:
     release = _os_release(_text("/etc/os-release") or _text("/usr/lib/os-release"))
     uname = os.uname()
@@ -142,7 +147,8 @@ def _gather(config: Config, host: Host, runtimes: Mapping[str, RuntimeConfig]) -
         python_version=platform.python_version(),
         hostname=socket.gethostname(),
         kernel=uname.release,
-        operating_system=release.get("PRETTY_NAME", "Linux"),
+        operating_system=release.get("PRETTY_NAME", "Linux")
+        + (" (containerized)" if is_contained(_text("/proc/1/cgroup")) else ""),
         os_version=release.get("VERSION_ID", ""),
         machine=uname.machine,
         architecture=_GO_ARCHITECTURES.get(uname.machine, uname.machine),

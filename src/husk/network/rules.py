@@ -116,7 +116,7 @@ _WORDS = {
         "address": "ipv6_addr",
         "loopback": "::1",
         "not_loopback": "ip6 daddr != ::1 ",
-        "icmp": "ipv6-icmp",
+        "icmp": "58",  # as a number: its name is in /etc/protocols, which not every machine has
         "strict_input": _STRICT.format("input"),
         "strict_forward": _STRICT.format("forward"),
     },

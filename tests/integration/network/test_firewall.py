@@ -7,6 +7,7 @@ import pytest
 
 from husk.kernel import nfelements
 from husk.kernel.nfelements import Element
+from husk.network import rules
 from husk.network.firewall import Firewall
 from husk.network.ports import PublishedPort
 from husk.network.rules import BridgedNetwork
@@ -124,3 +125,10 @@ def test_a_name_that_looks_like_a_port_is_none(firewall: Firewall) -> None:
     element = 'add element ip {} routed {{ "x" comment "10.0.0.2 : 80" }}'
     subprocess.run(["nft", element.format(TABLE)], check=True)
     assert not firewall.intact()
+
+
+@pytest.mark.parametrize("family", ["ip", "ip6", "bridge"])
+def test_the_rules_need_no_names_of_protocols(family: str) -> None:
+    hidden = "mount --bind /dev/null /etc/protocols 2>/dev/null; exec nft --check --file -"
+    text = rules.bridge_ruleset(TABLE) if family == "bridge" else rules.ruleset(TABLE, [NETWORK], PORTS, family)
+    subprocess.run(["unshare", "--mount", "sh", "-c", hidden], input=text, text=True, check=True)

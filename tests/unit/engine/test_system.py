@@ -6,7 +6,7 @@ from pathlib import Path
 
 from husk.config import Config, RuntimeConfig
 from husk.engine.host import Host
-from husk.engine.system import System, engine_id, filesystem_of, read_version
+from husk.engine.system import System, engine_id, filesystem_of, is_contained, read_version
 
 MOUNTS = """\
 21 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
@@ -46,3 +46,8 @@ async def test_a_program_that_cannot_run_has_no_version(tmp_path: Path) -> None:
     async with asyncio.timeout(10):
         components = {component.name: component.version for component in await system.components()}
     assert (components["conmon"], components["crun"]) == ("", "")
+
+
+def test_a_first_process_in_a_cgroup_of_somebody_is_in_a_container() -> None:
+    assert not is_contained("12:pids:/\n0::/init.scope\n")
+    assert is_contained("12:pids:/docker/abc\n0::/\n")
