@@ -298,7 +298,7 @@ _NETWORKS = (
         "node-generic-resources",
         Kind.LIST,
         "Refused.",
-        refused="services cannot reserve generic resources of a node yet",
+        refused="this node cannot declare resources of its own yet: tasks that reserve some would wait for ever",
     ),
 )
 

@@ -21,6 +21,7 @@ from husk.engine.services.ids import new_id
 from husk.engine.services.placement import NodeFacts
 from husk.engine.services.settings import DATA_PATH_PORT, CAConfig, NodeSpec, SwarmSpec
 from husk.errors import Conflict, InvalidParameter, NotFound, Unauthorized, Unavailable
+from husk.gojson import Reader, parse_document
 from husk.storage.locks import UNLOCK_KEY_BYTES
 from husk.storage.sealing import Sealer
 from husk.storage.state import Change, StateStore
@@ -63,6 +64,9 @@ class Swarm(Struct, kw_only=True):
         return self.spec.encryption_config.auto_lock_managers
 
 
+_record = Reader(Swarm)
+
+
 class Cluster:
     """The swarm, if there is one."""
 
@@ -72,7 +76,8 @@ class Cluster:
         self._changing = asyncio.Lock()
         self._engine_labels = engine_labels
         self.memory = memory
-        records = [msgspec.json.decode(body, type=Swarm) for body in state.load(KIND).values()]
+        # Records of the first releases hold parts of the settings as their client wrote them, `null` and all.
+        records = [_record.read(parse_document(body)) for body in state.load(KIND).values()]
         self._swarm: Swarm | None = records[0] if records else None
         sealer.settle(self._swarm is not None and self._swarm.autolock)
 
