@@ -11,16 +11,16 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface, ip_address, ip_interface
+from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface, ip_interface
 from typing import Self, TypeGuard
 
-from husk.errors import HuskError, SystemFault, Unavailable
+from husk.errors import SystemFault, Unavailable
 from husk.network import announcement, ground, host, sandbox
 from husk.network.firewall import Firewall
 from husk.network.ground import BridgeSettings, Opening
-from husk.network.ipam import AddressSpace
+from husk.network.ledger import Ledger, subnet_of
 from husk.network.sandbox import Lease, Wiring
-from husk.network.wish import ANYTHING, Wish, allocate, space_of
+from husk.network.wish import ANYTHING, Wish
 from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
@@ -47,15 +47,11 @@ class BridgeDriver:
         # Where endpoints send what is not on their network.
         self._route = IPv4Address(settings.route) if settings.route else self._gateway and self._gateway.ip
         self._route6 = IPv6Address(settings.route6) if settings.route6 else self._gateway6 and self._gateway6.ip
-        self._space = space_of(state.gateway, settings.ip_range, self._gateway)
-        self._space6 = space_of(state.gateway6, settings.ip_range6, self._gateway6)
-        for text in settings.reserved:
-            if (space := self._space_of(text)) is not None:
-                space.reserve(ip_address(text))
-        # Which interface an address belongs to: releasing a lease twice must not free its successor's address.
-        self._owners: dict[str, str] = {}
-        # All that has an interface on the bridge, by its name: in use, warm, or on its way back.
-        self._leases: dict[str, Lease] = {}
+        self._ledger = Ledger(
+            subnet_of(state.gateway, settings.ip_range, self._gateway),
+            subnet_of(state.gateway6, settings.ip_range6, self._gateway6),
+            settings.reserved,
+        )
         self._pool: deque[Lease] = deque()
         self._tasks = Tasks()
         self._announcing = Tasks()
@@ -92,7 +88,7 @@ class BridgeDriver:
         for opening, state in zip(openings, states, strict=True):
             driver = cls(opening.settings, firewall, state, mended)
             for lease in opening.leases:
-                driver._adopt(lease)
+                driver._ledger.adopt(lease)
             if not opening.settings.warm_for:
                 driver._refill()
             drivers.append(driver)
@@ -134,12 +130,7 @@ class BridgeDriver:
     @property
     def usage(self) -> dict[str, tuple[int, int]]:
         """(addresses in use, addresses left to give out) by subnet. What warm sandboxes have is anybody's."""
-        idle = [*self._pool, *self._retired]
-        found = {}
-        for space in filter(None, (self._space, self._space6)):
-            texts = [lease.ip_address if space.subnet.version == 4 else lease.ip6_address for lease in idle]
-            found[str(space.subnet)] = space.usage([ip_address(text) for text in texts if text])
-        return found
+        return self._ledger.usage([*self._pool, *self._retired])
 
     async def acquire(self, wish: Wish = ANYTHING) -> Lease:
         """A sandbox ready for use: from the pool, or made now when that is empty or something of its own is wanted."""
@@ -202,12 +193,10 @@ class BridgeDriver:
 
     def take_address(self, version: int) -> str:
         """An address that no container gets until it is given back; empty when the network has none of that kind."""
-        space = self._space if version == 4 else self._space6
-        return str(space.allocate()) if space is not None else ""
+        return self._ledger.take_one(version)
 
     def free_address(self, address: str) -> None:
-        if (space := self._space_of(address)) is not None:
-            space.release(ip_address(address))
+        self._ledger.give_back(address)
 
     async def close(self, remove: bool) -> None:
         """Drop the warm pool. `remove` says that no lease is in use: the bridge and its rules go too."""
@@ -234,7 +223,10 @@ class BridgeDriver:
             if ground.index_of(self._settings.interface) == self._state.bridge_index:
                 return
             log.warning("bridge %s was deleted: making it again", self._settings.interface)
-            leases = list(self._leases.values())
+            if _runs(self._filling):
+                # What is being made for the old one is to be on the new one too.
+                await asyncio.wait([self._filling])
+            leases = list(self._ledger.leases.values())
             self._state = await asyncio.to_thread(ground.mend, self._settings, self._state, leases, self._firewall)
             await asyncio.to_thread(self._mended)
 
@@ -245,8 +237,7 @@ class BridgeDriver:
     async def _make_room(self, wish: Wish) -> None:
         """An address that only a warm sandbox has, the wanted one or the last, is free for whoever asks for it."""
         chosen = bool(wish.address or wish.address6)
-        spaces = [space for space in (self._space, self._space6) if space is not None]
-        if not chosen and not any(space.exhausted for space in spaces):
+        if not chosen and not self._ledger.exhausted:
             return
         if _runs(self._filling):
             await asyncio.wait([self._filling])
@@ -261,7 +252,7 @@ class BridgeDriver:
             return
         for lease in [lease for lease in self._retired if wish.fits(lease)]:
             await self.detach(lease)
-        if _runs(self._reaping) and (wish.address in self._owners or wish.address6 in self._owners):
+        if _runs(self._reaping) and (wish.address in self._ledger.owners or wish.address6 in self._ledger.owners):
             await asyncio.wait([self._reaping])
 
     async def _drain(self) -> None:
@@ -294,23 +285,12 @@ class BridgeDriver:
         except OSError as error:
             self._release(wiring)
             raise SystemFault(f"network on {self._settings.interface} cannot be set up: {error}") from error
-        self._note(lease)
+        self._ledger.note(lease)
         return lease
-
-    def _note(self, lease: Lease) -> None:
-        self._leases[lease.host_interface] = lease
-        for address in filter(None, (lease.ip_address, lease.ip6_address)):
-            self._owners[address] = lease.host_interface
 
     def _wiring(self, wish: Wish) -> Wiring:
         settings = self._settings
-        address = allocate(self._space, wish.address)
-        try:
-            address6 = allocate(self._space6, wish.address6) if wish.ipv6 else None
-        except HuskError:
-            if self._space is not None and address is not None:
-                self._space.release(address.ip)
-            raise
+        address, address6 = self._ledger.take(wish)
         closed = settings.internal
         return Wiring(
             bridge=settings.interface,
@@ -336,9 +316,6 @@ class BridgeDriver:
             if address is not None:
                 self.free_address(str(address.ip))
 
-    def _space_of(self, address: str) -> AddressSpace | None:
-        return self._space6 if ":" in address else self._space
-
     def _retire(self, lease: Lease) -> None:
         self._retired.append(lease)
         if not _runs(self._reaping):
@@ -361,28 +338,13 @@ class BridgeDriver:
     async def _cut_off(self, leases: Sequence[Lease], connected: Sequence[Lease] | None = None) -> None:
         """The host forgets the endpoints; those that are still connected lose their interfaces."""
         # Not when the address is somebody else's by now.
-        known = [lease for lease in leases if self._leases.get(lease.host_interface) is not None]
+        known = [lease for lease in leases if lease.host_interface in self._ledger.leases]
         lingering = leases if connected is None else connected
         if known or lingering:
             await asyncio.to_thread(sandbox.cut_off, self._settings.interface, known, lingering)
 
     def _free(self, lease: Lease) -> None:
-        self._leases.pop(lease.host_interface, None)
-        for address in filter(None, (lease.ip_address, lease.ip6_address)):
-            if self._owners.get(address) == lease.host_interface:
-                del self._owners[address]
-                if (space := self._space_of(address)) is not None:
-                    space.release(ip_address(address))
-
-    def _adopt(self, lease: Lease) -> None:
-        for text in filter(None, (lease.ip_address, lease.ip6_address)):
-            space, address = self._space_of(text), ip_address(text)
-            if space is None or address not in space.subnet:
-                log.warning("%s of a running container is outside the network's subnets", text)
-                continue
-            space.reserve(address)
-            self._owners[text] = lease.host_interface
-        self._leases[lease.host_interface] = lease
+        self._ledger.free(lease)
 
     def _refill(self) -> None:
         if self._settings.warm_for:

@@ -1,6 +1,6 @@
 """What is an endpoint to have, and which addresses does it get? Pure."""
 
-from ipaddress import IPv4Interface, IPv6Interface, ip_address, ip_interface, ip_network
+from ipaddress import IPv4Interface, IPv6Interface, ip_address, ip_interface
 from typing import NamedTuple
 
 from husk.errors import InvalidParameter
@@ -30,18 +30,6 @@ class Wish(NamedTuple):
 
 
 ANYTHING = Wish()
-
-
-def space_of(
-    gateway: IPv4Interface | IPv6Interface | None, ip_range: str, taken: IPv4Interface | IPv6Interface | None
-) -> AddressSpace | None:
-    """The addresses of a gateway's subnet; None where there is no subnet."""
-    if gateway is None:
-        return None
-    space = AddressSpace(gateway.network, ip_network(ip_range) if ip_range else None)
-    if taken is not None:
-        space.reserve(taken.ip)
-    return space
 
 
 def allocate(space: AddressSpace | None, wanted: str) -> IPv4Interface | IPv6Interface | None:

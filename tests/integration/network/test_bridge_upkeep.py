@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import subprocess
 from ipaddress import IPv4Interface
 
 import pytest
@@ -11,6 +12,9 @@ from husk.errors import Forbidden, SystemFault, Unavailable
 from husk.kernel import rtnetlink, sysctl
 from husk.kernel.netlink import NetlinkSocket
 from husk.kernel.nftables import Nftables
+from husk.network.balance import Balance, Balancer, VirtualAddress
+from husk.network.bridge import BridgeDriver
+from husk.network.firewall import Firewall
 from husk.network.sandbox import Lease
 from husk.network.wish import Wish
 from tests.support.bridges import (
@@ -87,7 +91,7 @@ async def test_releasing_twice_does_not_free_the_successors_address(settings):
     await driver.release(first)
     await driver.close(remove=False)
     assert successor.host_interface in links()
-    assert driver._owners[first.ip_address] == successor.host_interface
+    assert driver._ledger.owners[first.ip_address] == successor.host_interface
 
 
 async def test_releasing_frees_the_address_though_a_process_lingers(settings):
@@ -213,3 +217,38 @@ async def test_forwarding_stays_off_where_the_settings_say_so(settings, caplog):
     await open_driver(settings._replace(forward=False), None, [])
     assert sysctl.read("net/ipv4/ip_forward") == "0"
     assert "ip-forward is false" in caplog.text
+
+
+async def test_a_bridge_that_is_missed_is_made_again_and_others_are_told(settings, outside):
+    told = []
+    firewall = Firewall(settings.owner)
+    opened = settings._replace(pool6="fd11:22:33::/48", warm=2)
+    driver = await BridgeDriver.open(opened, None, (), firewall, lambda: told.append(settings.interface))
+    firewall.apply()
+    await until(lambda: driver.warm == 2)
+    before = await driver.acquire()
+    gateways = (driver.gateway, driver.gateway6)
+    with NetlinkSocket() as netlink:
+        netlink.execute(rtnetlink.delete_link(settings.interface))
+    # Several at once miss it, and it is made once.
+    leases = await asyncio.gather(*(driver.acquire() for _ in range(4)))
+    assert told == [settings.interface]
+    assert (driver.gateway, driver.gateway6) == gateways
+    for lease in (before, *leases):
+        assert pings(lease.sandbox_path, driver.gateway)
+        assert pings(lease.sandbox_path, str(OUTSIDE.ip))
+    assert sysctl.read(f"net/ipv6/conf/{settings.interface}/accept_ra") == "0"
+    known = subprocess.check_output(["ip", "neigh", "show", "dev", settings.interface], text=True)
+    assert all(lease.ip_address in known for lease in (before, *leases))
+    await driver.close(remove=False)
+
+
+async def test_a_virtual_address_comes_back_with_its_bridge(settings):
+    balancer = Balancer("husk-test-lb")
+    driver = await BridgeDriver.open(settings, None, (), Firewall(settings.owner), balancer.apply)
+    balancer.change(Balance((VirtualAddress(settings.interface, "172.17.0.99", ("172.17.0.2",)),)))
+    with NetlinkSocket() as netlink:
+        netlink.execute(rtnetlink.delete_link(settings.interface))
+    await driver.acquire()
+    assert "172.17.0.99/32" in subprocess.check_output(["ip", "addr", "show", settings.interface], text=True)
+    await driver.close(remove=False)
