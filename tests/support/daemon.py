@@ -9,7 +9,6 @@ Several may run at once, beside any other engine. Its directory is directly belo
 import contextlib
 import os
 import random
-import shutil
 import signal
 import subprocess
 import sys
@@ -21,6 +20,7 @@ from types import TracebackType
 from typing import Self
 
 from husk.config import Config
+from husk.kernel.trees import discard_tree
 from tests.support.client import COMMAND_TIMEOUT, Answer, Client, CommandFailed
 from tests.support.litter import Traces
 
@@ -59,7 +59,7 @@ class Daemon(Client):
         self.process: subprocess.Popen[bytes] | None = None
         self._program = [*wrapper, *([str(program)] if program else [sys.executable, "-m", "husk"])]
         sources = {} if program else {"PYTHONPATH": str(_SOURCES)}
-        self._environment = {**os.environ, **sources, **(environment or {})}
+        self.program_environment = {**os.environ, **sources, **(environment or {})}
         self._traces = Traces(self.config, self.directory)
 
     # -- life ------------------------------------------------------------------------------------------------------
@@ -96,7 +96,7 @@ class Daemon(Client):
         command += [*self.arguments, *arguments]
         with self.log_path.open("ab") as log:
             self.process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self._environment, cwd="/"
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.program_environment, cwd="/"
             )
         deadline = time.monotonic() + START_DEADLINE
         while not self.answers():
@@ -155,7 +155,7 @@ class Daemon(Client):
                 problems.append(str(error))
             return problems + self._traces.clean()
         finally:
-            shutil.rmtree(self.directory, ignore_errors=True)
+            discard_tree(self.directory)
 
     def remove_containers(self) -> None:
         """Back to no containers at all; images stay."""

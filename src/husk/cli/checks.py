@@ -14,6 +14,8 @@ from husk.errors import HuskError
 from husk.kernel import cgroups, mount, namespaces, rtnetlink
 from husk.kernel.netlink import NetlinkSocket
 from husk.kernel.nftables import Nftables
+from husk.storage.lost import DIRECTORY as LOST
+from husk.storage.lost import lost
 
 Verdict = Literal["ok", "poor", "bad"]
 
@@ -53,6 +55,7 @@ def examine(data_root: Path) -> list[Finding]:
         Finding("root", "ok", f"Linux {platform.release()}, Python {platform.python_version()}"),
         *_rights(Path("/proc/self/status").read_text()),
         _overlay(data_root),
+        *_lost(data_root),
         _namespaces(Path("/proc/self/ns")),
         *_cgroups(),
         _network(),
@@ -96,6 +99,13 @@ def _overlay(data_root: Path) -> Finding:
         cure = "choose a --data-root on ext4, xfs or btrfs" if known else "load it (modprobe overlay) or another kernel"
         return Finding(name, "bad", f"an overlay cannot be mounted in {existing}: {error.strerror}", cure)
     return Finding(name, "ok", f"works in {existing}")
+
+
+def _lost(data_root: Path) -> Iterator[Finding]:
+    if found := lost(data_root):
+        place = data_root / LOST
+        detail = f"{len(found)} put aside in {place}, because they could neither be used nor deleted: {found[0]}"
+        yield Finding("lost", "poor", detail + (", ..." if found[1:] else ""), "look at them, then delete them")
 
 
 def _namespaces(directory: Path) -> Finding:

@@ -26,6 +26,7 @@ from husk.engine.images.store import ImageStore
 from husk.engine.volumes.model import Volume
 from husk.engine.volumes.service import KIND as VOLUME
 from husk.errors import HuskError, NotFound
+from husk.kernel.trees import remove_tree
 from husk.storage.blobs import BlobStore
 from husk.storage.layers import KIND as LAYER
 from husk.storage.layers import Layer, LayerStore
@@ -33,7 +34,6 @@ from husk.storage.nursery import Nursery
 from husk.storage.overlay import ContainerRoot
 from husk.storage.sources import read_pieces
 from husk.storage.state import Change, StateStore
-from husk.storage.trees import remove_tree
 
 
 async def repair(data_root: Path, found: Examination) -> list[str]:

@@ -7,16 +7,18 @@ A cgroup is named by its path below each tree ("/husk/<id>"), the same in all of
 All functions are quick but touch the kernel: callers run them in a thread.
 """
 
+import contextlib
 import errno
 import os
 import signal
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from husk.errors import SystemFault
+from husk.kernel.ladder import DIRECTORY, Ladder
 from husk.kernel.mount import mount
 
 Mode = Literal["v1", "hybrid", "v2"]
@@ -117,11 +119,12 @@ def processes(path: str) -> set[int]:
     """Pids in the cgroup and below it, in any tree."""
     pids: set[int] = set()
     for directory in _directories(path):
-        for group in [directory, *_nested(directory)]:
-            try:
-                pids.update(int(line) for line in (group / "cgroup.procs").read_text().split())
-            except OSError:
-                continue
+        with contextlib.suppress(OSError), _opened(directory) as top:
+            with contextlib.suppress(OSError):
+                pids.update(_members(top))
+            for above, name in _nested(top):
+                with contextlib.suppress(OSError):
+                    pids.update(_members(above, name))
     return pids
 
 
@@ -151,8 +154,11 @@ def remove(path: str) -> None:
     Removing what is not there is no error.
     """
     for directory in _directories(path):
-        for group in [*_nested(directory), directory]:
-            _rmdir(group)
+        with contextlib.suppress(FileNotFoundError):
+            with _opened(directory) as top:
+                for above, name in _nested(top):
+                    _rmdir(name, above)
+            _rmdir(directory)
 
 
 def lift_pids_limit(path: str) -> None:
@@ -197,17 +203,49 @@ def _directories(path: str) -> list[Path]:
     return [directory for root in roots() if (directory := _below(root, path)).is_dir()]
 
 
-def _nested(directory: Path) -> list[Path]:
-    """Cgroups below one, deepest first."""
-    walk = os.walk(directory, topdown=False)
-    return [Path(root) for root, _, _ in walk if root != str(directory)]
+@contextlib.contextmanager
+def _opened(directory: Path) -> Iterator[int]:
+    fd = os.open(directory, DIRECTORY)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
 
 
-def _rmdir(directory: Path) -> None:
+def _members(directory: int, below: str = ".") -> list[int]:
+    """Pids in a cgroup by itself."""
+    with open(os.open(f"{below}/cgroup.procs", os.O_RDONLY | os.O_CLOEXEC, dir_fd=directory)) as file:
+        return [int(line) for line in file.read().split()]
+
+
+def _nested(top: int) -> Iterator[tuple[int, str]]:
+    """Cgroups below one, deepest first: the one above it, open, and its name. A container that may write there can nest
+    them as deep as it likes."""
+    with Ladder(top) as ladder:
+        levels = [_groups(ladder.fd)]
+        while levels:
+            if levels[-1]:
+                with contextlib.suppress(FileNotFoundError):
+                    ladder.down(levels[-1].pop())
+                    levels.append(_groups(ladder.fd))
+                continue
+            levels.pop()
+            if levels:
+                name = ladder.names[-1]
+                if ladder.up():
+                    yield ladder.fd, name
+
+
+def _groups(directory: int) -> list[str]:
+    with os.scandir(directory) as entries:
+        return [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+
+
+def _rmdir(directory: Path | str, above: int | None = None) -> None:
     # Processes that have just died leave their cgroup a moment later.
     for attempt in range(8):
         try:
-            directory.rmdir()
+            os.rmdir(directory, dir_fd=above)
         except FileNotFoundError:
             return
         except OSError as error:

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from husk.errors import InvalidParameter
+from husk.kernel.ladder import DIRECTORY
+from husk.kernel.trees import walk
 from husk.runtime.spec import Device, DeviceRule
 
 # The runtime makes these itself, or mounts something there.
@@ -14,7 +16,7 @@ _OWN = frozenset({"pts", "shm", "mqueue", "fd", "console", "ptmx", ".lxc", ".lxd
 
 def host_devices(root: Path = Path("/dev")) -> tuple[Device, ...]:
     """Every device node of the host, for privileged containers."""
-    return tuple(_walk(root, root))
+    return tuple(_walk(root))
 
 
 def from_host(
@@ -30,7 +32,7 @@ def from_host(
     except OSError as error:
         raise InvalidParameter(f"{gathering}: {(error.strerror or str(error)).lower()}") from None
     if stat.S_ISDIR(mode):
-        devices = [_moved(device, source, target) for device in _walk(source, source)]
+        devices = [_moved(device, source, target) for device in _walk(source)]
     else:
         found = _device(source)
         devices = [_moved(found, source, target)] if found else []
@@ -53,15 +55,19 @@ def block_device_numbers(paths: Iterable[str]) -> dict[str, tuple[int, int]]:
     return numbers
 
 
-def _walk(directory: Path, root: Path) -> Iterator[Device]:
-    with os.scandir(directory) as entries:
-        for entry in sorted(entries, key=lambda entry: entry.name):
-            if directory == root == Path("/dev") and entry.name in _OWN:
+def _walk(root: Path) -> Iterator[Device]:
+    top = os.open(root, DIRECTORY & ~os.O_NOFOLLOW)
+    try:
+        whole = root == Path("/dev")
+        for found in walk(top):
+            if whole and (found.above[0] if found.above else found.name) in _OWN:
                 continue
-            if entry.is_dir(follow_symlinks=False):
-                yield from _walk(Path(entry.path), root)
-            elif not entry.is_symlink() and (device := _device(Path(entry.path))):
+            if (stat.S_ISCHR(mode := found.status.st_mode) or stat.S_ISBLK(mode)) and (
+                device := _device(Path(root, found.path))
+            ):
                 yield device
+    finally:
+        os.close(top)
 
 
 def _device(path: Path) -> Device | None:

@@ -20,6 +20,7 @@ import msgspec
 from husk.config import Config
 from husk.errors import InvalidParameter, SystemFault, Unavailable
 from husk.kernel import cgroups, process
+from husk.kernel.trees import discard_tree
 
 log = logging.getLogger(__name__)
 
@@ -148,8 +149,7 @@ class OCIRuntime:
                 # Without a pid namespace of its own, a container's children outlive its first process.
                 cgroups.kill_all(status.cgroup_path)
                 cgroups.remove(status.cgroup_path)
-        shutil.rmtree(directory, ignore_errors=True)
-        return not directory.exists()
+        return discard_tree(directory)
 
 
 class Runtimes:

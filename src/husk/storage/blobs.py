@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Self
 
 from husk.errors import InvalidParameter, NotFound
-from husk.storage.trees import remove_tree
+from husk.kernel.trees import discard_tree
+from husk.storage.lost import put_aside
 
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
@@ -40,8 +41,9 @@ class BlobStore:
     def open(cls, root: Path) -> Self:
         """Make the directories and forget what was half written."""
         store = cls(root)
-        remove_tree(store._ingest)
-        store._ingest.mkdir(parents=True, mode=0o700)
+        if not discard_tree(store._ingest):
+            put_aside(root.parent, store._ingest, "it holds something half written that cannot be deleted")
+        store._ingest.mkdir(parents=True, exist_ok=True, mode=0o700)
         store._content.mkdir(exist_ok=True, mode=0o700)
         return store
 
@@ -99,11 +101,7 @@ class BlobStore:
         """What somebody else has put between our blobs."""
         for name in os.listdir(self._content):
             if _DIGEST.fullmatch(f"sha256:{name}") is None:
-                path = self._content / name
-                if path.is_dir() and not path.is_symlink():
-                    remove_tree(path)
-                else:
-                    path.unlink(missing_ok=True)
+                discard_tree(self._content / name)
 
     def _put(self, data: bytes) -> str:
         digest = "sha256:" + hashlib.sha256(data).hexdigest()

@@ -4,17 +4,21 @@ Everything that was touched is in the upper directory; a layer is asked only abo
 directory with overlayfs' opaque mark hides. The functions block: callers on the event loop use a thread.
 """
 
+import contextlib
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from husk.kernel.rooted import open_in_root
+from husk.kernel.ladder import DIRECTORY, Ladder
+from husk.kernel.rooted import open_beneath
 from husk.storage.archive import OPAQUE_XATTR, is_whiteout
 
 MODIFIED, ADDED, DELETED = 0, 1, 2
 
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+# What lies deeper than a path can be long is not told one by one: no client could name it, and a container that nests
+# directories would make the answer as long as it likes.
+_LONGEST_PATH = 4096
 
 
 class Change(NamedTuple):
@@ -22,31 +26,31 @@ class Change(NamedTuple):
     kind: int
 
 
-class _Directory(NamedTuple):
-    """A directory of the upper tree to look at, and what the layers have under its name (topmost first)."""
-
-    path: str
-    below: list[str]
-    opaque: bool
+# A directory of the upper tree that is still to be looked at, and the layers that have one there (topmost first).
+_Directory = tuple[str, list[int]]
 
 
 def changes(upper: str, lower: Sequence[str]) -> list[Change]:
     """All changes, sorted by path. A directory counts when it is new, looks different, or something in it changed."""
-    found: dict[str, int] = {}
-    pending = [_Directory("", list(lower), False)]
-    while pending:
-        directory = pending.pop()
+    with contextlib.ExitStack() as stack:
         try:
-            fd = open_in_root(upper, directory.path or "/", _DIRECTORY)
-        except OSError:
-            continue  # the container has just removed it, or nests deeper than a path can be long
-        try:
-            pending += _look(fd, directory, found)
-        finally:
-            os.close(fd)
+            ladder = stack.enter_context(Ladder(stack.enter_context(_opened(upper))))
+        except FileNotFoundError:
+            return []  # it never ran
+        layers = [stack.enter_context(_opened(path)) for path in lower]
+        found = _Search(ladder, layers).run()
     for path in list(found):
         _mark_parents(path, found)
     return [Change(path, found[path]) for path in sorted(found, key=lambda path: path.split("/"))]
+
+
+@contextlib.contextmanager
+def _opened(path: str) -> Iterator[int]:
+    fd = os.open(path, DIRECTORY)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
 
 
 def _mark_parents(path: str, found: dict[str, int]) -> None:
@@ -54,41 +58,88 @@ def _mark_parents(path: str, found: dict[str, int]) -> None:
         found[path] = MODIFIED
 
 
-def _look(fd: int, directory: _Directory, found: dict[str, int]) -> list[_Directory]:
-    """Note what changed in one directory; the directories in it that are to be looked at next."""
-    inside = []
-    names = os.listdir(fd)
-    for name in names:
-        try:
-            status = os.stat(name, dir_fd=fd, follow_symlinks=False)
-        except OSError:
-            continue
-        path = f"{directory.path}/{name}"
-        before, below = _before(directory.below, name)
-        if is_whiteout(status):
-            if before is not None:
-                found[path] = DELETED
-            continue
-        if before is None:
-            found[path] = ADDED
-        elif _differs(before, status):
-            found[path] = MODIFIED
-        if stat.S_ISDIR(status.st_mode):
-            inside.append(_Directory(path, below, _is_opaque(fd, name)))
-    if directory.opaque:
-        for name in _names(directory.below) - set(names):
-            found[f"{directory.path}/{name}"] = DELETED
-    return inside
+class _Search:
+    """Goes through the upper tree; `layers` are the open top directories of what lies below, named by their number."""
+
+    def __init__(self, ladder: Ladder, layers: list[int]) -> None:
+        self._ladder = ladder
+        self._layers = layers
+        self._found: dict[str, int] = {}
+
+    def run(self) -> dict[str, int]:
+        levels = [self._look(list(range(len(self._layers))), False)]
+        while levels:
+            if not levels[-1]:
+                levels.pop()
+                while levels and not self._ladder.up():
+                    levels.pop()
+                continue
+            name, below = levels[-1].pop()
+            opaque = _is_opaque(self._ladder.fd, name)
+            try:
+                self._ladder.down(name)
+            except OSError:
+                continue  # the container has just removed it
+            if self._path_length() > _LONGEST_PATH:
+                self._ladder.up()
+                continue
+            levels.append(self._look(below, opaque))
+        return self._found
+
+    def _path_length(self) -> int:
+        return sum(map(len, self._ladder.names)) + len(self._ladder.names)
+
+    def _look(self, below: list[int], opaque: bool) -> list[_Directory]:
+        """Note what changed in the directory that the ladder stands in; the directories in it."""
+        fd = self._ladder.fd
+        above = "/".join(["", *self._ladder.names])
+        left: list[_Directory] = []
+        names = os.listdir(fd)
+        with _lower_directories(self._layers, below, above) as directories:
+            for name in names:
+                try:
+                    status = os.stat(name, dir_fd=fd, follow_symlinks=False)
+                except OSError:
+                    continue
+                path = f"{above}/{name}"
+                before, merged = _before(directories, name)
+                if is_whiteout(status):
+                    if before is not None:
+                        self._found[path] = DELETED
+                    continue
+                if before is None:
+                    self._found[path] = ADDED
+                elif _differs(before, status):
+                    self._found[path] = MODIFIED
+                if stat.S_ISDIR(status.st_mode):
+                    left.append((name, merged))
+            if opaque:
+                for name in _names(directories) - set(names):
+                    self._found[f"{above}/{name}"] = DELETED
+        return left
 
 
-def _before(layers: list[str], name: str) -> tuple[os.stat_result | None, list[str]]:
-    """What the image has under a name: its status, and the layers' directories that are merged there."""
+@contextlib.contextmanager
+def _lower_directories(layers: list[int], below: list[int], path: str) -> Iterator[dict[int, int]]:
+    """The directory of that path in each layer that has it: the layer's number and the open directory."""
+    opened: dict[int, int] = {}
+    try:
+        for number in below:
+            with contextlib.suppress(OSError):
+                opened[number] = open_beneath(layers[number], f".{path}", DIRECTORY)
+        yield opened
+    finally:
+        for fd in opened.values():
+            os.close(fd)
+
+
+def _before(layers: dict[int, int], name: str) -> tuple[os.stat_result | None, list[int]]:
+    """What the image has under a name: its status, and the layers whose directories are merged there."""
     first: os.stat_result | None = None
     merged = []
-    for layer in layers:
-        path = f"{layer}/{name}"
+    for number, fd in layers.items():
         try:
-            status = os.lstat(path)
+            status = os.stat(name, dir_fd=fd, follow_symlinks=False)
         except OSError:
             continue
         if is_whiteout(status):
@@ -98,25 +149,22 @@ def _before(layers: list[str], name: str) -> tuple[os.stat_result | None, list[s
         first = first or status
         if not stat.S_ISDIR(status.st_mode):
             break
-        merged.append(path)
-        if _opaque_at(path):
+        merged.append(number)
+        if _is_opaque(fd, name):
             break
     return first, merged
 
 
-def _names(layers: list[str]) -> set[str]:
+def _names(layers: dict[int, int]) -> set[str]:
     """The names in a directory of the image."""
     shown: set[str] = set()
     hidden: set[str] = set()
-    for layer in layers:
-        try:
-            with os.scandir(layer) as entries:
-                for entry in entries:
-                    if entry.name in shown or entry.name in hidden:
-                        continue
-                    (hidden if is_whiteout(entry.stat(follow_symlinks=False)) else shown).add(entry.name)
-        except OSError:
-            continue
+    for fd in layers.values():
+        with contextlib.suppress(OSError), os.scandir(fd) as entries:
+            for entry in entries:
+                if entry.name in shown or entry.name in hidden:
+                    continue
+                (hidden if is_whiteout(entry.stat(follow_symlinks=False)) else shown).add(entry.name)
     return shown
 
 
@@ -133,7 +181,7 @@ def _differs(before: os.stat_result, after: os.stat_result) -> bool:
 
 def _is_opaque(directory: int, name: str) -> bool:
     try:
-        fd = os.open(name, _DIRECTORY | os.O_CLOEXEC, dir_fd=directory)
+        fd = os.open(name, DIRECTORY, dir_fd=directory)
     except OSError:
         return False
     try:
@@ -142,10 +190,3 @@ def _is_opaque(directory: int, name: str) -> bool:
         return False
     finally:
         os.close(fd)
-
-
-def _opaque_at(path: str) -> bool:
-    try:
-        return os.getxattr(path, OPAQUE_XATTR, follow_symlinks=False) == b"y"
-    except OSError:
-        return False

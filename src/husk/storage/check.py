@@ -18,13 +18,13 @@ from typing import TypeVar
 import msgspec
 
 from husk.errors import HuskError
+from husk.kernel.trees import remove_tree, tree_size
 from husk.storage.archive import chain_id
 from husk.storage.blobs import validate_digest
 from husk.storage.compare import first_difference
 from husk.storage.layers import Layer
 from husk.storage.nursery import Nursery
 from husk.storage.sources import PIECE, read_pieces
-from husk.storage.trees import remove_tree, tree_size
 from husk.storage.workers import Worker, WorkerDied
 
 SCRATCH_PREFIX = ".check-"

@@ -5,18 +5,19 @@ path becomes too long. What a layer's archive need not tell is not compared: the
 directories and whiteouts.
 """
 
+import errno
 import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from husk.kernel.ladder import DIRECTORY, Ladder
 from husk.storage.archive import is_whiteout
 
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 _PIECE = 1 << 20
-# A path relative to an open directory must stay below PATH_MAX with any name (at most 255 bytes) added to it.
-_LONGEST_RELATIVE = 3000
+# Names of directories in front of the one that is wrong.
+_MOST_SHOWN = 40
 
 _Inode = tuple[int, int]
 
@@ -32,43 +33,42 @@ class _Comparison:
         self._partners: dict[_Inode, _Inode] = {}
 
     def differences(self, expected: Path, actual: Path) -> Iterator[str]:
-        bases = [(os.open(expected, _DIRECTORY), os.open(actual, _DIRECTORY), "")]
+        tops = [os.open(expected, DIRECTORY), os.open(actual, DIRECTORY)]
         try:
-            while bases:
-                one, other, name = bases.pop()
-                try:
-                    yield from self._below(one, other, name, bases)
-                finally:
-                    os.close(one)
-                    os.close(other)
+            with Ladder(tops[0]) as one, Ladder(tops[1]) as other:
+                yield from self._walk(one, other)
         finally:
-            for one, other, _ in bases:
-                os.close(one)
-                os.close(other)
+            for top in tops:
+                os.close(top)
 
-    def _below(self, top: int, other_top: int, above: str, deep: list[tuple[int, int, str]]) -> Iterator[str]:
-        """Compare everything below a pair of directories; what lies too deep for a path goes to `deep`."""
-        stack = ["."]
-        while stack:
-            relative = stack.pop()
-            one, other = os.open(relative, _DIRECTORY, dir_fd=top), os.open(relative, _DIRECTORY, dir_fd=other_top)
-            try:
-                shown = above + relative[1:]
-                if len(os.fsencode(relative)) > _LONGEST_RELATIVE:
-                    deep.append((os.dup(one), os.dup(other), shown))
-                    continue
-                names, others = set(os.listdir(one)), set(os.listdir(other))
-                for name in sorted(names ^ others):
-                    yield f"{_text(shown)}/{_text(name)} {'is missing' if name in names else 'does not belong there'}"
-                for name in sorted(names & others):
-                    status = os.stat(name, dir_fd=one, follow_symlinks=False)
-                    if difference := self._entry(one, other, name, status):
-                        yield f"{_text(shown)}/{_text(name)} has another {difference}"
-                    elif stat.S_ISDIR(status.st_mode):
-                        stack.append(f"{relative}/{name}")
-            finally:
-                os.close(one)
-                os.close(other)
+    def _walk(self, one: Ladder, other: Ladder) -> Iterator[str]:
+        levels: list[list[str]] = []
+        yield from self._directory(one, other, levels)
+        while levels:
+            if levels[-1]:
+                name = levels[-1].pop()
+                one.down(name)
+                other.down(name)
+                yield from self._directory(one, other, levels)
+                continue
+            levels.pop()
+            if levels and not (one.up() and other.up()):
+                raise OSError(errno.ESTALE, "a directory was moved away while it was compared", "/".join(one.names))
+
+    def _directory(self, one: Ladder, other: Ladder, levels: list[list[str]]) -> Iterator[str]:
+        """Compare what is in the directory that both stand in; the directories in it become one more level."""
+        inside: list[str] = []
+        levels.append(inside)
+        names, others = set(os.listdir(one.fd)), set(os.listdir(other.fd))
+        for name in sorted(names ^ others):
+            yield f"{_text(one, name)} {'is missing' if name in names else 'does not belong there'}"
+        for name in sorted(names & others):
+            status = os.stat(name, dir_fd=one.fd, follow_symlinks=False)
+            if difference := self._entry(one.fd, other.fd, name, status):
+                yield f"{_text(one, name)} has another {difference}"
+            elif stat.S_ISDIR(status.st_mode):
+                inside.append(name)
+        inside.reverse()
 
     def _entry(self, one: int, other: int, name: str, status: os.stat_result) -> str:
         """In what one entry differs."""
@@ -117,5 +117,7 @@ def _same_bytes(one: int, other: int, name: str) -> bool:
             os.close(fd)
 
 
-def _text(name: str) -> str:
-    return os.fsencode(name).decode("utf-8", "backslashreplace")
+def _text(directory: Ladder, name: str) -> str:
+    path = "/".join(["", *directory.names[-_MOST_SHOWN:], name])
+    beginning = "/..." if len(directory.names) > _MOST_SHOWN else ""
+    return beginning + os.fsencode(path).decode("utf-8", "backslashreplace")

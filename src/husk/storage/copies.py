@@ -5,14 +5,15 @@ it is followed, and nothing that exists is written to.
 """
 
 import contextlib
+import errno
 import os
 import stat
 from dataclasses import dataclass
 
+from husk.kernel.ladder import Ladder
 from husk.kernel.rooted import open_beneath
 from husk.storage.archive import is_overlay_xattr
 
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _CHUNK = 1 << 26
 # A path relative to an open directory must stay below PATH_MAX with any name (at most 255 bytes) added to it.
 _LONGEST_RELATIVE = 3000
@@ -20,17 +21,36 @@ _LONGEST_RELATIVE = 3000
 
 def copy_tree(source: int, destination: int) -> None:
     """Copy what is in one open directory into another, which gets the owner and mode of the first."""
-    pairs = [_Pair(os.dup(source), os.dup(destination))]
-    try:
-        while pairs:
-            pair = pairs.pop()
-            try:
-                _copy_below(pair, pairs)
-            finally:
-                pair.close()
-    finally:
-        for pair in pairs:
-            pair.close()
+    with Ladder(source) as here, Ladder(destination) as there:
+        copy = _Copy(destination, here, there)
+        levels = [copy.directory()]
+        while levels:
+            if levels[-1]:
+                name = levels[-1].pop()
+                here.down(name)
+                there.down(name)
+                levels.append(copy.directory())
+                continue
+            levels.pop()
+            if levels and not (here.up() and there.up()):
+                raise OSError(errno.ESTALE, "a directory was moved away while it was copied", "/".join(here.names))
+
+
+class _Copy:
+    def __init__(self, top: int, source: Ladder, destination: Ladder) -> None:
+        self._top = top
+        self._source = source
+        self._destination = destination
+        self._first_names: dict[tuple[int, int], str] = {}
+
+    def directory(self) -> list[str]:
+        """Copy what is in the directory that both stand in; the directories of it, whose content is still to come."""
+        here = _Pair(self._source.fd, self._destination.fd)
+        above = "/".join([".", *self._source.names])
+        names = sorted(os.listdir(here.source), reverse=True)
+        inside = [name for name in names if _copy_entry(self._top, here, f"{above}/{name}", name, self._first_names)]
+        _adopt(here.destination, here.source)
+        return inside
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,40 +58,8 @@ class _Pair:
     source: int
     destination: int
 
-    def close(self) -> None:
-        os.close(self.source)
-        os.close(self.destination)
 
-
-def _copy_below(base: _Pair, deep: list[_Pair]) -> None:
-    """Copy everything below a pair of directories; what lies too deep for a path goes to `deep`, as a pair."""
-    first_names: dict[tuple[int, int], str] = {}
-    pending = ["."]
-    while pending:
-        relative = pending.pop()
-        here = _open(base, relative)
-        try:
-            if len(os.fsencode(relative)) > _LONGEST_RELATIVE:
-                deep.append(_Pair(os.dup(here.source), os.dup(here.destination)))
-                continue
-            for name in sorted(os.listdir(here.source)):
-                if _copy_entry(base, here, f"{relative}/{name}", name, first_names):
-                    pending.append(f"{relative}/{name}")
-            _adopt(here.destination, here.source)
-        finally:
-            here.close()
-
-
-def _open(base: _Pair, relative: str) -> _Pair:
-    source = open_beneath(base.source, relative, _DIRECTORY)
-    try:
-        return _Pair(source, open_beneath(base.destination, relative, _DIRECTORY))
-    except OSError:
-        os.close(source)
-        raise
-
-
-def _copy_entry(base: _Pair, here: _Pair, relative: str, name: str, first_names: dict[tuple[int, int], str]) -> bool:
+def _copy_entry(top: int, here: _Pair, relative: str, name: str, first_names: dict[tuple[int, int], str]) -> bool:
     """Copy one entry; True for a directory, whose content is still to come. What exists already stays as it is."""
     status = os.stat(name, dir_fd=here.source, follow_symlinks=False)
     kind = stat.S_IFMT(status.st_mode)
@@ -82,7 +70,7 @@ def _copy_entry(base: _Pair, here: _Pair, relative: str, name: str, first_names:
     with contextlib.suppress(FileExistsError):
         file = (status.st_dev, status.st_ino)
         if status.st_nlink > 1 and (first := first_names.get(file)) is not None:
-            _link(base.destination, first, here.destination, name)
+            _link(top, first, here.destination, name)
             return False
         if kind == stat.S_IFREG:
             _copy_file(here, name)
@@ -93,7 +81,8 @@ def _copy_entry(base: _Pair, here: _Pair, relative: str, name: str, first_names:
             os.mknod(name, status.st_mode, status.st_rdev, dir_fd=here.destination)
             _adopt_special(here, name, status)
             _change_mode(here.destination, name, stat.S_IMODE(status.st_mode))
-        first_names[file] = relative
+        if status.st_nlink > 1 and len(os.fsencode(relative)) <= _LONGEST_RELATIVE:
+            first_names[file] = relative
     return False
 
 

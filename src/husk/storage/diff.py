@@ -8,10 +8,10 @@ import os
 import signal
 import stat
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from husk.kernel.trees import inside, walk
 from husk.storage.archive import OPAQUE_MARK, OPAQUE_XATTR, is_whiteout, whiteout_name
 from husk.storage.members import BUFFER, HandOver, pipe_to, tar_to
 
@@ -35,40 +35,17 @@ def write_diff(upper: Path, out: BinaryIO, hand_over: HandOver | None = None) ->
 
     The order depends on names only. Times are whole seconds, as in Docker's layers.
     """
-    with tar_to(out, hand_over=hand_over) as members:
-        for name, path, status in _walk(os.fsencode(upper)):
-            text = os.fsdecode(name)
-            if status is None:
-                members.add_empty(text)
-            else:
-                members.add(text, path, status)
-
-
-def _walk(top: bytes) -> Iterator[tuple[bytes, bytes, os.stat_result | None]]:
-    """Everything below `top` as name in the archive, path and status; a status of None stands for a whiteout mark."""
-    stack = [b""]
-    while stack:
-        name = stack.pop()
-        path = os.path.join(top, name)
-        if name:
-            try:
-                status = os.lstat(path)
-            except FileNotFoundError:
+    with tar_to(out, hand_over=hand_over) as members, inside(upper) as top:
+        for found in walk(top, os.fchdir):
+            if is_whiteout(found.status):
+                base = os.fsdecode(whiteout_name(os.fsencode(found.name)))
+                members.add_empty("/".join([*found.above, base]))
                 continue
-            if is_whiteout(status):
-                parent, base = os.path.split(name)
-                yield os.path.join(parent, whiteout_name(base)), path, None
-                continue
-            yield name, path, status
-            if not stat.S_ISDIR(status.st_mode):
-                continue
-            if _is_opaque(path):
-                yield os.path.join(name, OPAQUE_MARK), path, None
-        try:
-            children = sorted(os.listdir(path), reverse=True)
-        except (FileNotFoundError, NotADirectoryError):
-            continue
-        stack += [os.path.join(name, child) for child in children]
+            path = found.path
+            name = os.fsencode(found.name)
+            members.add(path, name, found.status)
+            if stat.S_ISDIR(found.status.st_mode) and _is_opaque(name):
+                members.add_empty(f"{path}/{os.fsdecode(OPAQUE_MARK)}")
 
 
 def _is_opaque(path: bytes) -> bool:

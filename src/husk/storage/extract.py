@@ -12,6 +12,7 @@ import stat
 from collections.abc import Callable
 from typing import NoReturn, TypeVar
 
+from husk.kernel.trees import remove_tree, tree_size
 from husk.storage.archive import (
     OPAQUE_MARK,
     OPAQUE_XATTR,
@@ -35,11 +36,12 @@ from husk.storage.tar import (
     clean_name,
     entries,
 )
-from husk.storage.trees import remove_tree, tree_size
 
 T = TypeVar("T")
 
 CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+# A path relative to the current directory must stay below PATH_MAX.
+_LONGEST = 3000
 _SPECIAL_BITS = 0o7000
 _NODE_TYPES = {CHARACTER: stat.S_IFCHR, BLOCK_DEVICE: stat.S_IFBLK, FIFO: stat.S_IFIFO}
 # What a new file is like where nothing is inherited.
@@ -57,6 +59,10 @@ class Extractor:
     def __init__(self, stream: TarStream) -> None:
         self._stream = stream
         self._directories: dict[bytes, Entry] = {}
+        # How the current directory is reached from the tree's top, which `_top` is then: empty for the top itself, None
+        # if it is neither.
+        self._base: bytes | None = b""
+        self._top = -1
         self.size = 0
         self.has_root = False
 
@@ -65,14 +71,47 @@ class Extractor:
         for entry in entries(self._stream, needs_end):
             path = clean_name(entry.name)
             try:
-                self._apply(entry, path)
+                self._apply(entry, self._near(path))
             except (OSError, OverflowError) as error:
                 _blame(path, error)
         for path, entry in self._directories.items():
             try:
-                self._finish_directory(path, entry)
+                self._finish_directory(self._near(path), entry)
+            except (FileNotFoundError, NotADirectoryError):
+                continue  # it was made through a link that a later entry replaced
             except (OSError, OverflowError) as error:
                 _blame(path, error)
+
+    def _near(self, path: bytes) -> bytes:
+        """Go to where `path` is short enough for the kernel; what it is called there.
+
+        An archive can nest deeper than a path can be long.
+        """
+        if len(path) <= _LONGEST and self._base == b"":
+            return path
+        base, rest = split_long(path)
+        if base != self._base:
+            self._go(base)
+        return rest
+
+    def _go(self, base: bytes) -> None:
+        if self._top < 0:
+            self._top = os.open(".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._base = None
+        os.fchdir(self._top)
+        left = base
+        while left:
+            piece, left = split_long(left, first=True)
+            try:
+                os.chdir(piece)
+            except FileNotFoundError:
+                self._make_parents(piece)
+                os.chdir(piece)
+        self._base = base
+
+    def _whole(self, path: bytes) -> bytes:
+        """From the tree's top, what is called `path` here."""
+        return (self._base or b"") + path
 
     def _apply(self, entry: Entry, path: bytes) -> None:
         parent, _, name = path.rpartition(b"/")
@@ -140,7 +179,7 @@ class Extractor:
             except OSError as error:
                 if error.errno != errno.EEXIST or not stat.S_ISDIR(os.lstat(path).st_mode):
                     self._make_directory(path)
-        self._directories[path] = entry
+        self._directories[self._whole(path)] = entry
 
     def _make_directory(self, path: bytes) -> None:
         """Make a directory where there may be something else; one in a whiteout's place hides what it removed."""
@@ -153,13 +192,27 @@ class Extractor:
         target = clean_name(entry.link)
         if not target or not path:
             raise TarError(f"archive entry {_text(path)} is a link to the root directory")
-        if target == path:
+        if target == self._whole(path):
             os.lstat(path)
             return
         try:
-            self._make(path, lambda: os.link(target, path, follow_symlinks=False))
+            if self._base == b"" and len(target) <= _LONGEST:
+                self._make(path, lambda: os.link(target, path, follow_symlinks=False))
+            else:
+                self._link_far(target, path)
         except FileNotFoundError:
             raise TarError(f"archive entry {_text(path)} is a link to {_text(target)}, which is not there") from None
+
+    def _link_far(self, target: bytes, path: bytes) -> None:
+        """Link to something that may be too deep to have a path, or is not below where we are."""
+        whole = self._whole(path)
+        source = self._near(target)
+        above = os.open(os.path.dirname(source) or b".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            near, name = self._near(whole), os.path.basename(source)
+            self._make(near, lambda: os.link(name, near, src_dir_fd=above, follow_symlinks=False))
+        finally:
+            os.close(above)
 
     def _whiteout(self, parent: bytes, name: bytes) -> None:
         """Hide what the layers below have; what this layer itself has under the name stays."""
@@ -210,8 +263,9 @@ class Extractor:
         if stat.S_ISDIR(status.st_mode):
             self.size -= tree_size(path)
             remove_tree(path)
-            below = path + b"/"
-            for gone in [name for name in self._directories if name == path or name.startswith(below)]:
+            whole = self._whole(path)
+            below = whole + b"/"
+            for gone in [name for name in self._directories if name == whole or name.startswith(below)]:
                 del self._directories[gone]
             return
         if stat.S_ISREG(status.st_mode) and status.st_nlink == 1:
@@ -237,6 +291,22 @@ class Extractor:
             set_time(fd, entry)
         finally:
             os.close(fd)
+
+
+def split_long(path: bytes, first: bool = False) -> tuple[bytes, bytes]:
+    """(what to go to before, what is left) of a path, cut between names so that each piece is short: all pieces but the
+    last and that, or the first and all others. A piece that is gone to ends with a slash."""
+    start = 0
+    while len(path) - start > _LONGEST:
+        cut = path.rfind(b"/", start, start + _LONGEST) + 1
+        if cut <= start:
+            break  # a name that no file system takes
+        start = cut
+        if first:
+            break
+    if first and start == 0:
+        return path, b""
+    return path[:start], path[start:]
 
 
 def _blame(path: bytes, error: OSError | OverflowError) -> NoReturn:
@@ -274,4 +344,5 @@ def set_time(target: int | bytes, entry: Entry) -> None:
 
 
 def _text(path: bytes) -> str:
-    return path.decode("utf-8", "backslashreplace")
+    shown = path if len(path) <= _LONGEST else path[:200] + b"..." + path[-200:]
+    return shown.decode("utf-8", "backslashreplace")

@@ -28,11 +28,11 @@ from typing import NoReturn, Self, TypeVar
 import msgspec
 
 from husk.errors import DiskFault, InvalidParameter, NotFound, SystemFault
+from husk.kernel.trees import remove_tree
 from husk.storage.archive import chain_id
 from husk.storage.blobs import BlobStore, validate_digest
 from husk.storage.nursery import Nursery
 from husk.storage.state import Change, StateStore
-from husk.storage.trees import remove_tree
 from husk.storage.workers import Worker, WorkerDied
 from husk.tasks import Tasks
 
@@ -144,7 +144,10 @@ class LayerStore:
         names = known | present | set(os.listdir(store._trash))
         store._sequence = max((int(name, 36) for name in names if _NAME.fullmatch(name)), default=0)
         for name in present - known:
-            store._throw_away(name)
+            try:
+                store._throw_away(name)
+            except OSError as error:
+                log.error("what is left of layer %s cannot be removed: %s", name, error)
         for layer in layers:
             if layer.directory not in present:
                 log.error("the directory of layer %s is missing: images with it cannot be used", layer.chain_id)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from husk.kernel.mount import mount_overlay, unmount
-from husk.storage.trees import remove_tree, tree_size
+from husk.kernel.trees import remove_tree, tree_size
 
 
 class ContainerRoot:

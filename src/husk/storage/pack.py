@@ -18,6 +18,7 @@ import sys
 from collections.abc import Iterator
 from typing import TypedDict
 
+from husk.kernel.trees import inside, walk
 from husk.storage.confine import Bind, confine
 from husk.storage.members import BUFFER, Members, pipe_to, tar_to
 from husk.storage.outlet import Outlet
@@ -65,8 +66,7 @@ def main() -> None:
         _tell(report, f"system {(error.strerror or str(error)).lower()}: {error.filename or job['path']}")
         return
     with _archive(job["as_answer"]) as members:
-        for name, path, found in walk(os.fsencode(top), prefix):
-            members.add(name, path, found)
+        add_all(members, top, prefix)
     _tell(report, "whole")
 
 
@@ -112,28 +112,21 @@ def source(path: str, directory: bool) -> tuple[str, str]:
     return path if directory else path.rstrip("/"), "" if name == "/" else name
 
 
-def walk(top: bytes, prefix: str | None) -> Iterator[tuple[str, bytes, os.stat_result]]:
-    """(name in the archive, path, status) of `top` and all below it; without a prefix `top` itself is left out."""
-    head = [] if prefix is None else [prefix]
-    stack = [b""]
-    while stack:
-        relative = stack.pop()
-        path = os.path.join(top, relative) if relative else top
-        try:
-            # Only the top may be meant through a link: `dir/` or `dir/.`
-            status = os.lstat(path)
-        except (FileNotFoundError, NotADirectoryError):
-            continue
-        if relative:
-            yield "/".join([*head, os.fsdecode(relative)]), path, status
-        elif prefix is not None:
-            yield prefix, path, status
-        if stat.S_ISDIR(status.st_mode):
-            try:
-                children = sorted(os.listdir(path), reverse=True)
-            except (FileNotFoundError, NotADirectoryError):
-                continue
-            stack += [relative + b"/" + child if relative else child for child in children]
+def add_all(members: Members, top: str, prefix: str | None) -> None:
+    """Add `top` and all below it to an archive; without a prefix `top` itself is left out."""
+    try:
+        # Only the top may be meant through a link: `dir/` or `dir/.`
+        status = os.lstat(top)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    if prefix is not None:
+        members.add(prefix, os.fsencode(top), status)
+    if not stat.S_ISDIR(status.st_mode):
+        return
+    head = "" if prefix is None else f"{prefix}/"
+    with inside(top) as directory:
+        for found in walk(directory, os.fchdir):
+            members.add(head + found.path, os.fsencode(found.name), found.status)
 
 
 def _tell(fd: int, line: str) -> None:

@@ -122,7 +122,7 @@ class Placer(Extractor):
             is_directory = stat.S_ISDIR(os.lstat(path).st_mode)
         except (FileNotFoundError, NotADirectoryError):
             return
-        shown = f'"{os.path.join(self._destination, os.fsdecode(path))}"'
+        shown = f'"{os.path.join(self._destination, os.fsdecode(self._whole(path)))}"'
         if is_directory and entry.kind != DIRECTORY:
             raise TarError(f'cannot overwrite directory {shown} with non-directory "{self._destination}"')
         if not is_directory and entry.kind == DIRECTORY:

@@ -22,8 +22,8 @@ from typing import Self
 
 from husk.errors import SystemFault
 from husk.kernel.mount import MS_BIND, MS_REC, MS_REMOUNT, mount, mounts_below, unmount
+from husk.kernel.trees import remove_tree, tree_size
 from husk.storage.copies import copy_tree
-from husk.storage.trees import remove_tree, tree_size
 
 log = logging.getLogger(__name__)
 

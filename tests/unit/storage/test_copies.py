@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from husk.kernel.trees import remove_tree
 from husk.storage.copies import copy_tree
-from husk.storage.trees import remove_tree
 
 
 def copy(source: Path, destination: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from husk.kernel.page_cache import is_cached
 from husk.storage.members import tar_to
-from husk.storage.pack import XATTRS, describe, source, walk
+from husk.storage.pack import XATTRS, add_all, describe, source
 from husk.storage.small import put_small, read_small
 from tests.support.tars import files_of
 
@@ -62,8 +62,7 @@ def as_the_worker_packs(root: Path, path: str) -> bytes:
     out = io.BytesIO()
     top, prefix = source(f"{root}{path}", directory=True)
     with tar_to(out, XATTRS) as members:
-        for name, place, status in walk(os.fsencode(top), prefix):
-            members.add(name, place, status)
+        add_all(members, top, prefix)
     return out.getvalue()
 
 

@@ -12,7 +12,6 @@ import contextlib
 import logging
 import os
 import secrets
-import shutil
 import signal as signals
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,6 +30,7 @@ from husk.engine.containers.places import Places
 from husk.engine.host import Host
 from husk.errors import Conflict, HuskError, InvalidParameter, NotFound
 from husk.kernel import process
+from husk.kernel.trees import discard_tree
 from husk.runtime import oci
 from husk.runtime.conmon import Bundle, Console
 from husk.runtime.exec import ExecMonitor
@@ -191,7 +191,7 @@ class Execs(Companion):
             spec = await asyncio.to_thread(self._prepare, record, container, bundle, size)
             started = await self._monitor.start(bundle, runtime, spec, attach)
         except BaseException as error:
-            await asyncio.to_thread(shutil.rmtree, bundle.directory, True)
+            await asyncio.to_thread(discard_tree, bundle.directory)
             reason = error.message if isinstance(error, HuskError) else str(error)
             code = oci.exit_code(reason)
             self._finish(found, CANNOT_INVOKE if code == oci.CANNOT_START else code)
@@ -233,7 +233,7 @@ class Execs(Companion):
         code = self._monitor.exit_status(self._bundle(record, attached=False))
         self._finish(found, KILLED if code is None else code)
         self._tell(instance.record, "exec_die", record, exitCode=str(record.exit_code))
-        await asyncio.to_thread(shutil.rmtree, directory, True)
+        await asyncio.to_thread(discard_tree, directory)
 
     def _finish(self, found: Exec, code: int) -> None:
         found.record.running = False
@@ -307,8 +307,13 @@ class Execs(Companion):
         """Take over what runs, and clean up after what ended while no daemon was there."""
         for directory in await asyncio.to_thread(_directories, self._places.execs):
             record = await asyncio.to_thread(_load, directory)
-            if record is None or not self._index.has(record.container_id) or not self._adopt(record):
-                await asyncio.to_thread(shutil.rmtree, directory, True)
+            try:
+                adopted = record is not None and self._index.has(record.container_id) and self._adopt(record)
+            except (HuskError, OSError):
+                log.exception("the process in %s could not be taken over", directory)
+                adopted = False
+            if not adopted:
+                await asyncio.to_thread(discard_tree, directory)
 
     def _adopt(self, record: ExecRecord) -> bool:
         found = Exec(record)

@@ -8,7 +8,6 @@ import asyncio
 import contextlib
 import logging
 import os
-import shutil
 import signal as signals
 from collections.abc import Awaitable, Callable
 
@@ -31,6 +30,7 @@ from husk.engine.volumes.service import Volumes
 from husk.errors import Conflict, DiskFault, HuskError, InvalidParameter, NotModified, SystemFault, full_disk
 from husk.kernel import process
 from husk.kernel.cgroups import oom_killed
+from husk.kernel.trees import discard_tree
 from husk.runtime import oci
 from husk.runtime.conmon import Monitor
 from husk.runtime.oci import Runtimes
@@ -381,7 +381,7 @@ class Lifecycle:
         async with self._volumes.going_with(record, volumes) as changes:
             await self._index.delete(instance, *changes)
         try:
-            await asyncio.to_thread(shutil.rmtree, self._places.directory(record.id), True)
+            await asyncio.to_thread(discard_tree, self._places.directory(record.id))
             await self._release_layers(record.used_layers)
         except (HuskError, OSError) as error:
             # It has no record any more; the next start sweeps what is left of it.

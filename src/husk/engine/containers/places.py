@@ -8,6 +8,7 @@ from husk.config import Config
 from husk.engine.containers.model import Container
 from husk.engine.containers.plan import Place, cgroup_path
 from husk.runtime.conmon import Bundle
+from husk.storage.lost import put_aside
 from husk.storage.overlay import ContainerRoot
 
 # Containers, of those that were asked about last.
@@ -72,6 +73,13 @@ class Places:
 
         Without it the runtime would make these in the writable layer, and `commit` and `diff` would show them.
         """
+        try:
+            self._make_mount_points_layer()
+        except (FileExistsError, NotADirectoryError, IsADirectoryError) as error:
+            put_aside(self.mount_points_layer.parent, self.mount_points_layer, f"it is not as we made it: {error}")
+            self._make_mount_points_layer()
+
+    def _make_mount_points_layer(self) -> None:
         top = self.mount_points_layer
         for directory in ("dev/pts", "dev/shm", "proc", "sys", "etc"):
             (top / directory).mkdir(parents=True, exist_ok=True)

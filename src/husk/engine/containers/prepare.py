@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import shutil
 from pathlib import Path
 
 from husk.engine.containers import netfiles
@@ -18,6 +17,7 @@ from husk.engine.networks.connector import Connected
 from husk.errors import InvalidParameter, SystemFault
 from husk.kernel import cgroup_parents, rooted
 from husk.kernel.mount import shared_of
+from husk.kernel.trees import discard_tree
 from husk.runtime.devices import block_device_numbers, from_host, host_devices
 from husk.runtime.spec import ContainerSpec, Device, DeviceRule, oci_spec, resolve_user
 
@@ -100,7 +100,7 @@ def _make_cgroup_parents(record: Container, spec: ContainerSpec) -> None:
 
 
 def discard_bundle(places: Places, container_id: str) -> None:
-    shutil.rmtree(places.bundle_directory(container_id), ignore_errors=True)
+    discard_tree(places.bundle_directory(container_id))
 
 
 def _check_sources(record: Container) -> None:

@@ -7,7 +7,6 @@ to no running container (a bundle, a mount, a directory without a record) is the
 import asyncio
 import logging
 import os
-import shutil
 from pathlib import Path
 
 from husk.engine.containers import health, joining, restart
@@ -19,8 +18,10 @@ from husk.engine.containers.staging import unstage
 from husk.errors import HuskError
 from husk.kernel import process
 from husk.kernel.mount import mounts_below, unmount
+from husk.kernel.trees import discard_tree
 from husk.runtime.conmon import Monitor
 from husk.runtime.oci import Runtimes
+from husk.storage.lost import put_aside
 from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
@@ -43,7 +44,8 @@ class Restorer:
         for instance in self._index:
             try:
                 await self._restore(instance)
-            except (HuskError, OSError):
+            except Exception:
+                # Whatever it is that is wrong with one, the others have to be served.
                 log.exception("container %s could not be restored", instance.id[:12])
 
     async def _restore(self, instance: Instance) -> None:
@@ -109,11 +111,22 @@ class Restorer:
                     await runtime.delete(container_id, force=True)
                 except HuskError as error:
                     log.debug("%s: %s", runtime.name, error.message)
-            await asyncio.to_thread(shutil.rmtree, self._places.bundle_directory(container_id), True)
+            await asyncio.to_thread(discard_tree, self._places.bundle_directory(container_id))
         for container_id in _names(self._places.stagings) - known:
-            await asyncio.to_thread(unstage, self._places, container_id)
-        await asyncio.to_thread(joining.sweep, self._places, known)
-        for container_id in _names(self._places.data) - known:
+            try:
+                await asyncio.to_thread(unstage, self._places, container_id)
+            except OSError as error:
+                log.error("cannot release the mounts of container %s: %s", container_id[:12], error)
+        try:
+            await asyncio.to_thread(joining.sweep, self._places, known)
+        except OSError as error:
+            log.error("cannot release the shared memory of containers that are gone: %s", error)
+        if strays := _names(self._places.data) - known:
+            # They may be large, and nobody waits for them.
+            self._tasks.spawn(self._discard(strays), "delete what is left of containers")
+
+    async def _discard(self, container_ids: set[str]) -> None:
+        for container_id in container_ids:
             await asyncio.to_thread(_discard, self._places.directory(container_id))
 
 
@@ -125,6 +138,12 @@ def _names(directory: Path) -> set[str]:
 
 
 def _discard(directory: Path) -> None:
-    for target in mounts_below(str(directory)):
-        unmount(target, detach=True)
-    shutil.rmtree(directory, ignore_errors=True)
+    """Delete it; what cannot be deleted is put aside, or every start would find it again."""
+    try:
+        for target in mounts_below(str(directory)):
+            unmount(target, detach=True)
+    except OSError as error:
+        log.error("cannot unmount what is left in %s: %s", directory, error)
+        return
+    if not discard_tree(directory):
+        put_aside(directory.parent.parent, directory, "it belongs to no container and cannot be deleted")

@@ -6,6 +6,7 @@ container sees only the files, read-only, at the places that the service names.
 
 import asyncio
 import contextlib
+import logging
 import os
 import posixpath
 from collections.abc import Callable
@@ -22,6 +23,9 @@ from husk.kernel import mount
 from husk.storage.sealing import Sealer
 
 SECRETS = "/run/secrets"
+
+
+log = logging.getLogger(__name__)
 
 
 class File(NamedTuple):
@@ -128,7 +132,10 @@ class Deliveries:
             for name in os.listdir(self._directory):
                 task = self._store.tasks.get(name)
                 if task is None or not task.alive:
-                    self._drop(name)
+                    try:
+                        self._drop(name)
+                    except OSError as error:
+                        log.error("cannot release the secrets of task %s: %s", name, error)
 
 
 def _mount(place: Path) -> None:
