@@ -272,7 +272,7 @@ async def _open(config: Config, stack: AsyncExitStack, open_files: int) -> Engin
         images=images,
         networks=networks,
         volumes=volumes,
-        connections=Connections(index, networks, places),
+        connections=Connections(index, networks, places, tasks),
         system=system,
         services=await _open_services(stack, config, state, system, containers, images, networks, events),
         committer=Committer(image_store, index, lifecycle, places),

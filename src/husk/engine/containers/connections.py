@@ -3,19 +3,32 @@
 A stopped container only has it noted for its next start. A running one is given or loses an interface at once.
 """
 
+import asyncio
+import logging
+
 from husk.engine.containers import netfiles
 from husk.engine.containers.index import Index, Instance
 from husk.engine.containers.model import Container, EndpointRequest
 from husk.engine.containers.places import Places
 from husk.engine.networks.service import Networks
 from husk.errors import Conflict, DiskFault, Forbidden, NotFound
+from husk.tasks import Tasks
+
+log = logging.getLogger(__name__)
+
+# The kernel takes a lease away from its holder after 45 seconds, unless the host was told otherwise.
+_TRIES = 120
+_PAUSE = 0.5
 
 
 class Connections:
-    def __init__(self, index: Index, networks: Networks, places: Places) -> None:
+    def __init__(self, index: Index, networks: Networks, places: Places, tasks: Tasks) -> None:
         self._index = index
         self._networks = networks
         self._places = places
+        self._tasks = tasks
+        # Containers that keep a file of theirs from being written.
+        self._busy: set[str] = set()
 
     async def connect(self, network: str, container: str, request: EndpointRequest) -> None:
         instance = self._index.find(container)
@@ -28,7 +41,7 @@ class Connections:
             record.endpoints[endpoint.network_name] = endpoint
             if record.on_networks:
                 await self._networks.join(record, endpoint)
-                netfiles.joined(record, self._places.place(record.id), endpoint, self._networks.resolves(record))
+                await self._tell(instance)
             try:
                 await self._index.save(instance)
             except DiskFault:
@@ -61,8 +74,31 @@ class Connections:
         await self._index.settle(instance)
         if endpoint.endpoint_id:
             await self._networks.leave(record, endpoint)
-            netfiles.left(record, self._places.place(record.id), endpoint, self._networks.resolves(record))
+            await self._tell(instance)
             await self._index.settle(instance)
+
+    async def _tell(self, instance: Instance) -> None:
+        """Let the container's files say what its networks are; one that keeps them busy gets them later."""
+        if not await self._refresh(instance) and instance.id not in self._busy:
+            self._busy.add(instance.id)
+            self._tasks.spawn(self._keep_trying(instance), f"write the network files of {instance.id[:12]}")
+
+    async def _refresh(self, instance: Instance) -> bool:
+        network = self._networks.described(instance.record)
+        return await asyncio.to_thread(netfiles.refresh, instance.record, self._places.place(instance.id), network)
+
+    async def _keep_trying(self, instance: Instance) -> None:
+        try:
+            for _ in range(_TRIES):
+                await asyncio.sleep(_PAUSE)
+                async with instance.lock:
+                    if not self._index.present(instance) or not instance.record.on_networks:
+                        return
+                    if await self._refresh(instance):
+                        return
+            log.warning("container %s keeps its network files from being written", instance.id[:12])
+        finally:
+            self._busy.discard(instance.id)
 
     def _name(self, network: str, record: Container, force: bool) -> str:
         try:

@@ -1,9 +1,10 @@
 """How do /etc/hosts, /etc/hostname and /etc/resolv.conf get into a container, and how do they follow its networks?
 
-The texts are made in `files`. A running container sees changes because the files are changed in place.
+The texts are made in `files`. A running container sees changes because the files are changed in place. It owns them,
+see `storage/bound.py`. All functions block: callers on the event loop use a thread.
 """
 
-from collections.abc import Callable
+import logging
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,9 +14,11 @@ from husk.engine.containers.places import Places
 from husk.engine.containers.plan import Place
 from husk.engine.networks.connector import Connected
 from husk.engine.networks.endpoints import in_order
-from husk.engine.networks.links import Link
 from husk.engine.networks.requests import disables_ipv6
 from husk.network.resolver import ADDRESS
+from husk.storage import bound
+
+log = logging.getLogger(__name__)
 
 
 def write(record: Container, places: Places, network: Connected) -> Place:
@@ -24,55 +27,59 @@ def write(record: Container, places: Places, network: Connected) -> Place:
     if network.shared_with:
         other = places.place(network.shared_with)
         return replace(place, hosts=other.hosts, hostname=other.hostname, resolv_conf=other.resolv_conf)
-    config, host_config = record.config, record.host_config
-    names = files.host_names(config.hostname, config.domainname)
-    extra = host_config.extra_hosts or []
-    if host_config.network_mode == "host":
-        text = files.hosts("", [], extra, network.host_gateways, base=_read("/etc/hosts"))
-    else:
-        addresses = [address for endpoint in in_order(record) for address in _addresses(endpoint)]
-        base = files.HOSTS_WITHOUT_IPV6 if disables_ipv6(host_config) else ""
-        text = files.hosts("", [], extra, network.host_gateways, base)
-        text += "".join(f"{link.address}\t{link.host_names}\n" for link in network.links)
-        text += "".join(_line(address, names) for address in addresses)
-    place.hosts.write_text(text)
-    place.hostname.write_text(config.hostname + "\n")
-    place.resolv_conf.write_text(_resolv_conf(record, network.resolver))
-    for container_id, link in network.linked_by:
-        _relink(places.place(container_id).hosts, link)
+    bound.replace(place.hosts, _hosts(record, network))
+    bound.replace(place.hostname, record.config.hostname + "\n")
+    resolv_conf = _resolv_conf(record, network.resolver)
+    bound.replace(_copy_of(place.resolv_conf), resolv_conf)
+    bound.replace(place.resolv_conf, resolv_conf)
+    for other_record, its_network in network.linked_by:
+        if not refresh(other_record, places.place(other_record.id), its_network):
+            log.warning("container %s keeps its /etc/hosts from being written", other_record.id[:12])
     return place
 
 
-def _relink(hosts: Path, link: Link) -> None:
-    """A linked container has started anew, perhaps with another address."""
-    ending = f"\t{link.host_names}\n"
+def refresh(record: Container, place: Place, network: Connected) -> bool:
+    """Let a running container see what its networks are now; False if it keeps a file busy: try again later.
 
-    def change(old: str) -> str:
-        lines = [line for line in old.splitlines(keepends=True) if not line.endswith(ending)]
-        return "".join(lines) + f"{link.address}{ending}"
-
-    _edit(hosts, change)
-
-
-def joined(record: Container, place: Place, endpoint: Endpoint, resolver: bool) -> None:
-    """A running container has come on a network."""
-    names = files.host_names(record.config.hostname, record.config.domainname)
-    lines = "".join(_line(address, names) for address in _addresses(endpoint))
-    _edit(place.hosts, lambda old: old + lines)
-    _follow(record, place, resolver)
+    /etc/hosts is written anew from what we know: what the container wrote into it itself is gone. /etc/resolv.conf is
+    written unless the container has one of its own by now.
+    """
+    try:
+        return bound.overwrite(place.hosts, _hosts(record, network)) and _follow(record, place, network.resolver)
+    except BlockingIOError:
+        return False
 
 
-def left(record: Container, place: Place, endpoint: Endpoint, resolver: bool) -> None:
-    """A running container has gone from a network."""
-    marks = tuple(f"{address}\t" for address in _addresses(endpoint))
-    _edit(place.hosts, lambda old: "".join(x for x in old.splitlines(keepends=True) if not x.startswith(marks)))
-    _follow(record, place, resolver)
+def _follow(record: Container, place: Place, resolver: bool) -> bool:
+    """Change between the daemon's resolver and the host's."""
+    wanted = _resolv_conf(record, resolver)
+    copy = _copy_of(place.resolv_conf)
+    ours = {text for text in (_read(str(copy)), _resolv_conf(record, not resolver)) if text}
+    present = bound.begins_with(place.resolv_conf, max(map(len, map(str.encode, ours))) + 1)
+    if present not in ours:
+        return True
+    if not bound.overwrite(place.resolv_conf, wanted):
+        return False
+    bound.replace(copy, wanted)
+    return True
 
 
-def _follow(record: Container, place: Place, resolver: bool) -> None:
-    """Change between the daemon's resolver and the host's, unless the container has a file of its own by now."""
-    old, new = _resolv_conf(record, not resolver), _resolv_conf(record, resolver)
-    _edit(place.resolv_conf, lambda present: new if present == old else present)
+def _copy_of(resolv_conf: Path) -> Path:
+    """What we wrote last, where the container cannot change it."""
+    return resolv_conf.with_name("resolv.conf.ours")
+
+
+def _hosts(record: Container, network: Connected) -> str:
+    config, host_config = record.config, record.host_config
+    extra = host_config.extra_hosts or []
+    if host_config.network_mode == "host":
+        return files.hosts("", [], extra, network.host_gateways, base=_read("/etc/hosts"))
+    names = files.host_names(config.hostname, config.domainname)
+    addresses = [address for endpoint in in_order(record) for address in _addresses(endpoint)]
+    base = files.HOSTS_WITHOUT_IPV6 if disables_ipv6(host_config) else ""
+    text = files.hosts("", [], extra, network.host_gateways, base)
+    text += "".join(f"{link.address}\t{link.host_names}\n" for link in network.links)
+    return text + "".join(_line(address, names) for address in addresses)
 
 
 def _addresses(endpoint: Endpoint) -> list[str]:
@@ -94,19 +101,6 @@ def _resolv_conf(record: Container, resolver: bool) -> str:
         resolver=ADDRESS if resolver else "",
         ipv6=any(endpoint.ip6_address for endpoint in record.endpoints.values()),
     )
-
-
-def _edit(path: Path, change: Callable[[str], str]) -> None:
-    """In place: the file is mounted into the container, a new one would not be seen there."""
-    try:
-        old = path.read_text(errors="replace")
-    except FileNotFoundError:
-        return
-    new = change(old)
-    if new != old:
-        with path.open("r+") as file:
-            file.write(new)
-            file.truncate()
 
 
 def _read(path: str) -> str:

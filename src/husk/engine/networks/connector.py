@@ -61,9 +61,10 @@ class Connected(NamedTuple):
     resolver: bool = False
     # The container whose network it shares.
     shared_with: str = ""
-    # The containers that it is linked to, and links of others to it by their ids, on the default bridge.
+    # The containers that it is linked to on the default bridge.
     links: tuple[Link, ...] = ()
-    linked_by: tuple[tuple[str, Link], ...] = ()
+    # Those that are linked to it, and what their files must say.
+    linked_by: tuple[tuple[Container, "Connected"], ...] = ()
 
 
 class NoConnectivity(HuskError):
@@ -253,29 +254,41 @@ class Connector:
             if (live := self._roster.by_name.get(name)) is not None and live.bridged
         ) and bool(record.sandbox_path)
 
-    def _links(self, record: Container) -> Iterator[Link]:
-        """What the container sees of those it is linked to."""
+    def _links(self, record: Container, starting: bool = True) -> Iterator[Link]:
+        """What the container sees of those it is linked to. All of them must run when it starts; later they may end."""
         if record.host_config.network_mode != "bridge" or self._roster.bridge is None:
             return
         for alias, target in parse_links(record.host_config.links).items():
-            other = self._find_container(target)
-            if not other.state.running:
+            try:
+                other = self._find_container(target)
+            except NotFound:
+                if starting:
+                    raise
+                continue
+            if starting and not other.state.running:
                 raise Conflict(f"Cannot link to a non running container: /{other.name} AS /{record.name}/{alias}")
-            if (endpoint := other.endpoints.get("bridge")) is None:
+            endpoint = other.endpoints.get("bridge")
+            if endpoint is None and starting:
                 raise Conflict(f"container {other.id} not attached to default bridge network")
-            yield link(alias, record.name, other, endpoint.ip_address)
+            if endpoint is not None and (starting or endpoint.ip_address):
+                yield link(alias, record.name, other, endpoint.ip_address)
 
-    def _linked_by(self, record: Container) -> Iterator[tuple[str, Link]]:
-        """What running containers see of this one."""
-        endpoint, bridge = record.endpoints.get("bridge"), self._roster.bridge
-        if endpoint is None or bridge is None:
+    def _linked_by(self, record: Container) -> Iterator[tuple[Container, Connected]]:
+        """Running containers that see this one."""
+        bridge = self._roster.bridge
+        if "bridge" not in record.endpoints or bridge is None:
             return
         for other in bridge.members.values():
             if other.id == record.id or not other.host_config.links:
                 continue
-            for alias, target in parse_links(other.host_config.links).items():
-                if target in (record.name, record.id):
-                    yield other.id, link(alias, other.name, record, endpoint.ip_address)
+            if {record.name, record.id} & set(parse_links(other.host_config.links).values()):
+                yield other, self.described(other)
+
+    def described(self, record: Container) -> Connected:
+        """What the files of a running container must say by now."""
+        links = tuple(self._links(record, starting=False))
+        gateways = self._gateways_of_host(record.host_config.network_mode)
+        return Connected(gateways, self.resolves(record), links=links)
 
     def _gateways_of_host(self, mode: str) -> tuple[str, ...]:
         """What `--add-host name:host-gateway` means: as the settings say, else the default bridge's own addresses."""

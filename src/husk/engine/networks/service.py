@@ -253,9 +253,9 @@ class Networks:
         """Take a running container off a network."""
         await self._connector.leave(record, endpoint)
 
-    def resolves(self, record: Container) -> bool:
-        """Whether the daemon resolves names for a running container."""
-        return self._connector.resolves(record)
+    def described(self, record: Container) -> Connected:
+        """What the files of a running container must say about its networks."""
+        return self._connector.described(record)
 
     # --- services
 
