@@ -168,6 +168,14 @@ def lift_pids_limit(path: str) -> None:
             _write(limit, "max")
 
 
+def lift_cpu_quota(path: str) -> None:
+    """Let the cgroup have all the time of the processors; its period stays."""
+    for directory in _directories(path):
+        for name, none in (("cpu.cfs_quota_us", "-1"), ("cpu.max", "max")):
+            if (limit := directory / name).exists():
+                _write(limit, none)
+
+
 def oom_killed(path: str) -> bool:
     """Has the kernel killed a process of this cgroup for lack of memory? False when the cgroup is gone."""
     return oom_kills(path) > 0

@@ -16,6 +16,8 @@ _RESOLVE_NO_MAGICLINKS = 0x02
 _RESOLVE_NO_SYMLINKS = 0x04
 _RESOLVE_BENEATH = 0x08
 _RESOLVE_CACHED = 0x20
+# As many as the kernel follows.
+_MOST_LINKS = 40
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -61,16 +63,47 @@ def _openat2(directory: int, path: str, flags: int, resolve: int) -> int:
 
 
 def make_directories(root: Path | str, path: str) -> None:
-    """Make `path` and what lacks above it, below `root`; nothing happens where it exists, or where a file stands."""
-    parts = [part for part in path.split("/") if part and part != "."]
-    for length in range(1, len(parts) + 1):
-        parent = open_in_root(root, "/" + "/".join(parts[: length - 1]), os.O_PATH | os.O_DIRECTORY)
-        try:
-            os.mkdir(parts[length - 1], 0o755, dir_fd=parent)
-        except FileExistsError:
+    """Make `path` and what lacks above it, below `root`, also where a link leads to something that is not there yet.
+
+    Nothing happens where it exists. NotADirectoryError where a file stands, ELOOP where links lead to each other.
+    """
+    todo = path.split("/")[::-1]
+    done: list[str] = []
+    links = 0
+    while todo:
+        name = todo.pop()
+        if name in ("", "."):
             continue
+        if name == "..":
+            del done[-1:]
+            continue
+        parent = open_in_root(root, "/" + "/".join(done), os.O_PATH | os.O_DIRECTORY)
+        try:
+            target = _make_directory(parent, name)
         finally:
             os.close(parent)
+        if target is None:
+            done.append(name)
+            continue
+        links += 1
+        if links > _MOST_LINKS:
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+        if target.startswith("/"):
+            done = []
+        todo += target.split("/")[::-1]
+
+
+def _make_directory(parent: int, name: str) -> str | None:
+    """Make a directory, unless there is one; where a link leads, if that has the name."""
+    try:
+        os.mkdir(name, 0o755, dir_fd=parent)
+    except FileExistsError:
+        mode = os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode
+        if stat.S_ISLNK(mode):
+            return os.readlink(name, dir_fd=parent)
+        if not stat.S_ISDIR(mode):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), name) from None
+    return None
 
 
 def make_file(root: Path | str, path: str) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from husk.config import Config
-from husk.errors import InvalidParameter, SystemFault, Unavailable
+from husk.errors import HuskError, InvalidParameter, SystemFault, Unavailable
 from husk.kernel import cgroups, process
 from husk.kernel.trees import discard_tree
 
@@ -26,6 +26,10 @@ log = logging.getLogger(__name__)
 
 # What docker calls its runc: clients send it back to us from `docker info`.
 _ALIASES = {"io.containerd.runc.v2": "runc"}
+
+
+# `status` and `exec.fifo` are the same in all of these.
+_OLDEST_CRUN, _NEWEST_CRUN = (1, 0), (1, 29)
 
 
 class _LogLine(msgspec.Struct):
@@ -52,6 +56,8 @@ class OCIRuntime:
     root: Path
     sealed: str = ""
     """Path of the program's sealed copy, if there is one."""
+    known_files: bool = False
+    """Is it a crun whose files below `root` are as we know them?"""
 
     @property
     def program(self) -> str:
@@ -65,7 +71,7 @@ class OCIRuntime:
 
     async def start(self, container_id: str) -> None:
         """Let a created container's process run."""
-        if self._is_crun and self._open_gate(container_id):
+        if self.known_files and self._open_gate(container_id):
             return
         await self._run("start", container_id)
 
@@ -73,7 +79,7 @@ class OCIRuntime:
         """Forget a container and remove its cgroup. `force` kills it first; what does not exist is no error."""
         if not (self.root / container_id).exists():
             return
-        if self._is_crun and await asyncio.to_thread(self._sweep, container_id):
+        if self.known_files and await asyncio.to_thread(self._sweep, container_id):
             return
         try:
             await self._run("delete", *(["--force"] if force else []), container_id)
@@ -110,10 +116,6 @@ class OCIRuntime:
         result = await process.run([self.program, *self.global_args, verb, *arguments], stdin=stdin)
         if result.returncode != 0:
             raise SystemFault(fault(self.name, verb, result.stderr.decode(errors="replace")))
-
-    @property
-    def _is_crun(self) -> bool:
-        return Path(self.path).name == "crun" and not self.args
 
     def _open_gate(self, container_id: str) -> bool:
         """What `crun start` does for a container without hooks: a byte into the pipe that its process waits on."""
@@ -203,6 +205,9 @@ async def find_runtimes(config: Config) -> Runtimes:
         raise InvalidParameter(_not_installed(default))
     for usable in found.values():
         await asyncio.to_thread(usable.root.mkdir, mode=0o700, parents=True, exist_ok=True)
+    for name, usable in found.items():
+        if Path(usable.path).name == "crun" and not usable.args:
+            found[name] = replace(usable, known_files=await _has_known_files(usable))
     sealed = []
     if "crun" in found and (fd := await asyncio.to_thread(_seal, found["crun"].path)) is not None:
         found["crun"] = replace(found["crun"], sealed=f"/proc/{os.getpid()}/fd/{fd}")
@@ -222,6 +227,24 @@ def _configured(config: Config) -> dict[str, OCIRuntime]:
 
 def _not_installed(name: str) -> str:
     return f"the default runtime {name} is not installed and not in the configuration"
+
+
+async def _has_known_files(runtime: OCIRuntime) -> bool:
+    try:
+        told = await runtime.version()
+    except (HuskError, OSError) as error:
+        log.warning("%s does not tell its version: %s", runtime.path, error)
+        return False
+    if knows_files(told):
+        return True
+    log.info("%s (%s) is started for every verb: how it keeps its files is not known", runtime.path, told)
+    return False
+
+
+def knows_files(version: str) -> bool:
+    """Is this a crun, by what it tells about itself, whose private files we have read the source of?"""
+    match = re.match(r"crun version (\d+)\.(\d+)", version)
+    return match is not None and _OLDEST_CRUN <= (int(match[1]), int(match[2])) <= _NEWEST_CRUN
 
 
 def _seal(path: str) -> int | None:

@@ -5,13 +5,43 @@ On disk, below the container's directory: `diff` is what the container changed (
 without layers. The functions block: callers on the event loop use a thread.
 """
 
+import contextlib
 import os
 import stat
 from collections.abc import Sequence
 from pathlib import Path
 
+from husk.kernel.ladder import DIRECTORY
 from husk.kernel.mount import mount_overlay, unmount
 from husk.kernel.trees import remove_tree, tree_size
+from husk.storage.archive import OPAQUE_XATTR
+
+
+def has_directory(lower: Sequence[str], path: str) -> bool:
+    """Do these layers (topmost first) have a directory there, by names alone? False also where it takes a mounted root
+    to tell: a link, or something that hides another, is on the way."""
+    names = [name for name in path.split("/") if name not in ("", ".")]
+    for layer in lower:
+        fd = os.open(layer, DIRECTORY)
+        try:
+            for number, name in enumerate(names, 1):
+                if not stat.S_ISDIR(os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode):
+                    return False
+                below = os.open(name, DIRECTORY, dir_fd=fd)
+                os.close(fd)
+                fd = below
+                with contextlib.suppress(OSError):
+                    if os.getxattr(fd, OPAQUE_XATTR) == b"y":
+                        return number == len(names)
+        except FileNotFoundError:
+            continue
+        except OSError:
+            return False
+        else:
+            return True
+        finally:
+            os.close(fd)
+    return False
 
 
 class ContainerRoot:

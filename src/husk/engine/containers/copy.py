@@ -17,7 +17,7 @@ from typing import NamedTuple, NoReturn, TypeVar
 
 from husk.engine.containers.index import Index, Instance
 from husk.engine.containers.model import Container
-from husk.engine.containers.mounts import needs_staging
+from husk.engine.containers.mounts import check_length, needs_staging
 from husk.engine.containers.places import Places
 from husk.engine.containers.roots import Roots
 from husk.errors import Forbidden, InvalidParameter, NotFound, SystemFault
@@ -277,6 +277,7 @@ def clean_path(path: str) -> str:
         raise InvalidParameter("bad parameter: path cannot be empty")
     if "\0" in path:
         raise InvalidParameter("bad parameter: path cannot contain a null byte")
+    check_length(path)
     clean = "/" + posixpath.normpath("/" + path).lstrip("/")
     if path.rstrip("/").rpartition("/")[2] == ".":
         return clean.rstrip("/") + "/."

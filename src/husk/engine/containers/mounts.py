@@ -32,6 +32,7 @@ _TMPFS_FLAGS = frozenset({
     "norelatime", "nostrictatime", "nosuid", "private", "relatime", "ro", "rprivate", "rshared", "rslave", "rw",
     "shared", "slave", "strictatime", "suid", "sync",
 })  # fmt: skip
+_LONGEST_PATH, _LONGEST_NAME = 4095, 255
 _TMPFS_KEYS = frozenset({"size", "mode", "uid", "gid", "nr_inodes", "nr_blocks", "mpol"})
 
 
@@ -102,9 +103,17 @@ def clean(path: str) -> str:
     return "/" + posixpath.normpath("/" + path).lstrip("/")
 
 
+def check_length(path: str) -> None:
+    """Raise for a path that the kernel would not take: it has at most 4,095 bytes, and each name in it 255."""
+    size = len(path.encode(errors="surrogateescape"))
+    if size > _LONGEST_PATH or any(len(n.encode(errors="surrogateescape")) > _LONGEST_NAME for n in path.split("/")):
+        raise InvalidParameter(f"file name too long: {path[:100]}... has {size} bytes")
+
+
 def check_target(target: str) -> None:
     if "\0" in target:
         raise InvalidParameter("a mount path contains a NUL character")
+    check_length(target)
     if not posixpath.isabs(target):
         raise InvalidParameter(f"invalid mount path: '{target}' mount path must be absolute")
     if clean(target) == "/":
@@ -158,6 +167,7 @@ def _mount(mount: Mount) -> Wanted:
         check_target(mount.target)
         if "\0" in mount.source:
             raise InvalidParameter("a mount source contains a NUL character")
+        check_length(mount.source)
         if (read := _READERS.get(mount.type)) is None:
             raise InvalidParameter("mount type unknown")
         check_name(mount.type, clean(mount.target))

@@ -69,7 +69,8 @@ class MemoryWatch(Companion):
                 if instance.id not in self._watched or instance.record.state.status not in ("running", "paused"):
                     return
                 kills = oom_kills(self._places.cgroup(instance.record))
-                if kills > self._kills.get(instance.id, 0):
+                # One that is not to be killed for it waits for memory, which is worth the same event.
+                if kills > self._kills.get(instance.id, 0) or instance.record.host_config.oom_kill_disable:
                     self._kills[instance.id] = kills
                     instance.record.state.oom_killed = True
                     await self._index.settle(instance)

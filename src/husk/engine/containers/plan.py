@@ -154,8 +154,12 @@ def environment(own: Sequence[str], hostname: str, tty: bool, home: str = "") ->
     defaults += [f"HOME={home}"] if home else []
     values: dict[str, str] = {}
     for entry in [*defaults, *own]:
-        name, separator, _ = entry.partition("=")
-        if separator:
+        name, separator, value = entry.partition("=")
+        if name == "HOME" and separator and not value:
+            # To runc an empty one is none; crun would leave it empty.
+            values.pop(name, None)
+            values |= {name: f"HOME={home}"} if home else {}
+        elif separator:
             values[name] = entry
         else:
             values.pop(name, None)
@@ -225,13 +229,23 @@ def rootfs_propagation(container: Container) -> str:
     return "rslave" if "slave" in wanted else ""
 
 
+_OPPOSITES = {
+    **{f"no{word}": word for word in ("exec", "suid", "dev", "atime", "diratime", "relatime", "strictatime")},
+    "ro": "rw",
+    "async": "sync",
+}
+
+
 def tmpfs(path: str, options: str) -> Mount:
     """Docker's safe defaults first; the client's own words override them."""
-    words = ["noexec", "nosuid", "nodev", *[word for word in options.split(",") if word]]
-    for positive in ("exec", "suid", "dev"):
-        if positive in words:
-            words = [word for word in words if word not in (positive, "no" + positive)]
-    return Mount(destination=path, type="tmpfs", source="tmpfs", options=tuple(words))
+    words: dict[str, str] = {}
+    for word in ["noexec", "nosuid", "nodev", *[word for word in options.split(",") if word]]:
+        # Of two words that say the opposite of each other the last one counts.
+        meaning = _OPPOSITES.get(word, word)
+        words.pop(meaning, None)
+        words[meaning] = word
+    kept = tuple(word for word in words.values() if word not in ("exec", "suid", "dev"))
+    return Mount(destination=path, type="tmpfs", source="tmpfs", options=kept)
 
 
 def shared_memory(host_config: HostConfig, shared: str) -> tuple[Mount, ...]:
@@ -267,7 +281,8 @@ def resources(
             if item.path in block_devices
         )
 
-    quota, period = host_config.cpu_quota or None, host_config.cpu_period or None
+    # A negative quota is none: crun (1.8) has no number for that.
+    quota, period = max(0, host_config.cpu_quota) or None, host_config.cpu_period or None
     if host_config.nano_cpus:
         period, quota = CPU_PERIOD, host_config.nano_cpus * CPU_PERIOD // 10**9
     return Resources(

@@ -11,6 +11,7 @@ from husk.engine.containers.mounts import needs_staging
 from husk.engine.containers.places import Places
 from husk.engine.containers.plan import Extras, Place, block_paths, plan
 from husk.engine.containers.validate_limits import device_rule
+from husk.engine.containers.working_dir import make_working_dir
 from husk.engine.host import Host
 from husk.engine.networks import links
 from husk.engine.networks.connector import Connected
@@ -46,7 +47,7 @@ def prepare(
     )
     place = netfiles.write(record, places, network)
     _check_sources(record)
-    _make_working_dir(record, place)
+    make_working_dir(place.rootfs, record.config.working_dir or "/")
     joined = join(record, places, find)
     devices, rules = wanted_devices(record.host_config)
     extras = Extras(
@@ -66,15 +67,6 @@ def prepare(
     bundle.write_config(oci_spec(spec, host.cgroup_v2))
     if record.host_config.log_config.type != "none":
         places.log(record.id).touch(mode=0o640)
-
-
-def _make_working_dir(record: Container, place: Place) -> None:
-    path = record.config.working_dir or "/"
-    try:
-        rooted.make_directories(place.rootfs, path)
-        os.close(rooted.open_in_root(place.rootfs, path, os.O_PATH | os.O_DIRECTORY))
-    except NotADirectoryError:
-        raise SystemFault(f"Cannot mkdir: {path} is not a directory") from None
 
 
 def wanted_devices(host_config: HostConfig) -> tuple[tuple[Device, ...], tuple[DeviceRule, ...]]:

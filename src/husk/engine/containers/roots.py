@@ -11,6 +11,7 @@ from husk.engine.containers.places import Places
 from husk.engine.containers.staging import Stager
 from husk.errors import Conflict
 from husk.storage.layers import LayerStore
+from husk.tasks import Tasks
 
 
 class Roots:
@@ -19,6 +20,7 @@ class Roots:
         self._places = places
         self._layers = layers
         self._stager = stager
+        self._tasks = Tasks()
 
     def lower(self, record: Container) -> list[str]:
         """What the container's own changes lie on, topmost first."""
@@ -35,9 +37,10 @@ class Roots:
                 raise Conflict(f"container {instance.id} is marked for removal and cannot be used")
             instance.root_users += 1
             try:
-                await self._mount(instance)
+                # A thread that mounts cannot be stopped: whoever is cancelled meanwhile waits for it, then unmounts.
+                await self._tasks.to_its_end(self._mount(instance), f"mount the root of {instance.id[:12]}")
             except BaseException:
-                await asyncio.shield(self._leave(instance))
+                await self._tasks.to_its_end(self._leave(instance), f"unmount the root of {instance.id[:12]}")
                 raise
         try:
             yield self._places.root(instance.id).merged
@@ -46,7 +49,7 @@ class Roots:
                 instance.root_users -= 1  # nothing to unmount, and nobody is about to
             else:
                 # A client that leaves cancels us; the mount must be given back all the same.
-                await asyncio.shield(self._give_back(instance))
+                await self._tasks.to_its_end(self._give_back(instance), f"unmount the root of {instance.id[:12]}")
 
     async def _mount(self, instance: Instance) -> None:
         root = self._places.root(instance.id)

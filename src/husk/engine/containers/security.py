@@ -55,6 +55,8 @@ def check(options: Sequence[str] | None) -> None:
 def _with(result: SecurityOptions, option: str) -> SecurityOptions:
     if option == "no-new-privileges":
         return replace(result, no_new_privileges=True)
+    if option == "writable-cgroups":
+        return replace(result, writable_cgroups=True)
     if option == "disable":
         return replace(result, labels=(*result.labels, option))
     # The colon is the older form; a profile's text has both, its first '=' comes before.

@@ -126,6 +126,7 @@ class Containers:
         # Most are started at once.
         self._monitor.expect()
         complete = create.merge_config(config, image.config)
+        validate.check_image(complete)
         percent = host_config.cpu_percent
         host_config = create.complete_host_config(host_config, self._host, self._log_default, self._defaults)
         log_options.check(host_config.log_config.type, host_config.log_config.config)
@@ -199,7 +200,7 @@ class Containers:
         root = self._places.root(record.id)
         try:
             await asyncio.to_thread(root.create)
-            await self._storing.fill(record, taking)
+            await self._storing.prepare(record, taking)
             await self._index.add(record, *taking.changes)
         except BaseException:
             await asyncio.shield(asyncio.to_thread(root.remove))

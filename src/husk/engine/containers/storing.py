@@ -14,11 +14,14 @@ from husk.engine.containers.model import Config, Container, HostConfig, Mount, M
 from husk.engine.containers.mounts import declared, inherited, wanted_mounts
 from husk.engine.containers.places import Places
 from husk.engine.containers.roots import Roots
+from husk.engine.containers.working_dir import make_working_dir
 from husk.engine.images.service import Images
 from husk.engine.volumes.service import Taking, Volumes, Wish
 from husk.errors import InvalidParameter, NotFound
 from husk.kernel import rooted
 from husk.kernel.mount import shared_of
+from husk.storage.overlay import has_directory
+from husk.tasks import Tasks
 
 
 class Storing:
@@ -28,6 +31,7 @@ class Storing:
         self._roots = roots
         self._volumes = volumes
         self._images = images
+        self._tasks = Tasks()
 
     async def take(
         self, container_id: str, config: Config, host_config: HostConfig, taking: Taking
@@ -93,21 +97,39 @@ class Storing:
             raise InvalidParameter(
                 f'invalid mount config for type "bind": bind source path does not exist: {point.source}'
             )
-        asked = mount.bind_options is not None and mount.bind_options.propagation
-        if not asked and _overlaps(Path(point.source), self._places.data.parent) and shared_of(point.source)[1]:
-            # Such a mount brings those of other containers along, and must let go of them when they end.
+        data_root = self._places.data.parent
+        if not _overlaps(Path(point.source), data_root):
+            return
+        # Such a mount brings those of other containers along, and must let go of them when they end.
+        asked = mount.bind_options.propagation if mount.bind_options is not None else ""
+        if asked and asked not in ("rslave", "rshared"):
+            raise InvalidParameter(
+                'invalid mount config: must use either propagation mode "rslave" or "rshared" when mount source is '
+                f'within the daemon root, daemon root: "{data_root}", bind mount source: "{point.source}", '
+                f'propagation: "{asked}"'
+            )
+        if not asked and shared_of(point.source)[1]:
             point.propagation = "rslave"
 
-    async def fill(self, record: Container, taking: Taking) -> None:
-        """Give its empty volumes their first content."""
+    async def prepare(self, record: Container, taking: Taking) -> None:
+        """Make its working directory, and give its empty volumes their first content. Goes on to its end when it is
+        cancelled: a thread that mounts cannot be stopped, and what it mounts must be unmounted after it."""
+        await self._tasks.to_its_end(self._prepare(record, taking), f"fill the volumes of {record.id[:12]}")
+
+    async def _prepare(self, record: Container, taking: Taking) -> None:
+        path = record.config.working_dir
+        lower = self._roots.lower(record)
+        needs_directory = bool(path) and not await asyncio.to_thread(has_directory, lower, path)
         points = [
             point for point in record.mounts if point.copies and await self._volumes.may_fill(taking.taken[point.name])
         ]
-        if not points:
+        if not points and not needs_directory:
             return
         root = self._places.root(record.id)
-        await asyncio.to_thread(root.mount, self._roots.lower(record))
         try:
+            await asyncio.to_thread(root.mount, lower)
+            if needs_directory:
+                await asyncio.to_thread(make_working_dir, root.merged, path)
             for point in points:
                 source = await asyncio.to_thread(_open_directory, root.merged, point.destination)
                 if source is not None:
@@ -116,7 +138,7 @@ class Storing:
                     finally:
                         os.close(source)
         finally:
-            await asyncio.shield(asyncio.to_thread(root.unmount))
+            await asyncio.to_thread(root.unmount)
 
 
 def _open_directory(root: Path, path: str) -> int | None:

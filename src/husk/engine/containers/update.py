@@ -69,8 +69,10 @@ class Updater:
         try:
             await runtime.update(record.id, oci_resources(after, v2))
             if before.resources.pids_limit is not None and after.resources.pids_limit is None:
-                # The one limit that can be taken away, and crun 1.8 has no number for that.
+                # crun 1.8 has no number for a limit that is taken away.
                 await asyncio.to_thread(cgroups.lift_pids_limit, self._places.cgroup(record))
+            if before.resources.cpu_quota is not None and after.resources.cpu_quota is None:
+                await asyncio.to_thread(cgroups.lift_cpu_quota, self._places.cgroup(record))
         except SystemFault as error:
             # Some of it may have been applied; the record says that nothing was.
             with contextlib.suppress(SystemFault):

@@ -6,9 +6,11 @@ What Docker can do and Husk cannot yet is refused here with 501, never accepted 
 import ipaddress
 import re
 
+import msgspec
+
 from husk.engine.containers import security, sysctls, validate_limits
 from husk.engine.containers.model import Config, EndpointRequest, HealthConfig, HostConfig
-from husk.engine.containers.mounts import check_target, clean, wanted_mounts
+from husk.engine.containers.mounts import check_length, check_target, clean, wanted_mounts
 from husk.engine.containers.procfs import check_name
 from husk.engine.containers.signals import parse_signal
 from husk.engine.networks import requests as network_requests
@@ -29,6 +31,10 @@ _FIXED = (
 
 def check(config: Config, host: HostConfig, endpoints: dict[str, EndpointRequest]) -> None:
     """Raise for the first thing that is wrong."""
+    check_text(config)
+    check_text(host)
+    for request in endpoints.values():
+        check_text(request)
     _check_config(config)
     _check_isolation(host)
     validate_limits.check(host)
@@ -46,6 +52,28 @@ def check(config: Config, host: HostConfig, endpoints: dict[str, EndpointRequest
     _check_names(host)
     network_requests.check(config, host, endpoints)
     wanted_mounts(host)
+
+
+def check_text(value: msgspec.Struct) -> None:
+    """Raise for what no path, argument or line of a file can hold. Labels are never any of that."""
+    found = [msgspec.to_builtins(getattr(value, name)) for name in value.__struct_fields__ if name != "labels"]
+    while found:
+        one = found.pop()
+        if isinstance(one, str):
+            if "\0" in one:
+                raise InvalidParameter(f"a configuration value contains a NUL character: {one[:100]!r}")
+        elif isinstance(one, dict):
+            found += [*one.keys(), *one.values()]
+        elif isinstance(one, list | tuple):
+            found += one
+
+
+def check_image(config: Config) -> None:
+    """As `check`, for what a container has from its image."""
+    check_text(config)
+    check_length(config.working_dir)
+    for path in config.volumes or {}:
+        check_length(path)
 
 
 def check_update(request: HostConfig, merged: HostConfig) -> list[str]:
@@ -67,6 +95,9 @@ def _check_config(config: Config) -> None:
         raise InvalidParameter(
             f"the working directory '{config.working_dir}' is invalid, it needs to be an absolute path"
         )
+    check_length(config.working_dir)
+    for path in config.volumes or {}:
+        check_length(path)
     if config.stop_signal:
         parse_signal(config.stop_signal)
     for entry in config.env:
@@ -74,9 +105,6 @@ def _check_config(config: Config) -> None:
             raise InvalidParameter(f"invalid environment variable: {entry}")
     if config.healthcheck is not None:
         _check_health(config.healthcheck)
-    strings = [*config.env, *(config.cmd or []), *(config.entrypoint or []), config.user, config.working_dir]
-    if any("\0" in text for text in strings):
-        raise InvalidParameter("a configuration value contains a NUL character")
     for port in config.exposed_ports or {}:
         if _PORT.fullmatch(port) is None:
             raise InvalidParameter(f"invalid port specification: {port}")

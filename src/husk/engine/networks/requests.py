@@ -25,9 +25,9 @@ def check(config: Config, host_config: HostConfig, endpoints: Mapping[str, Endpo
     mode = host_config.network_mode
     publishing.check(config, host_config)
     _check_mac(config.mac_address)
-    if mode.startswith("container:"):
-        if not mode.removeprefix("container:"):
-            raise InvalidParameter("invalid container format container:<name|id>")
+    if mode == "container" or mode.startswith("container:"):
+        if not mode.partition(":")[2]:
+            raise InvalidParameter("invalid network mode: invalid container format container:<name|id>")
         _check_sharing(config, host_config)
     parse_links(host_config.links)
     if host_config.links and mode == "host":
