@@ -66,7 +66,8 @@ def test_a_container_that_may_not_be_killed_for_memory_has_its_event(daemon: Dae
         pytest.skip("cgroup v2 cannot turn the killing off")
     limits = ["-m", "16m", "--memory-swap", "16m", "--oom-kill-disable"]
     # A process that is not killed waits for memory for as long as there is none.
-    daemon.docker("run", "-d", "--name", "box", *limits, "busybox", "tail", "/dev/zero")
+    script = "x=a; while true; do x=$x$x$x$x; done"
+    daemon.docker("run", "-d", "--name", "box", *limits, "busybox", "sh", "-c", script)
     until(lambda: "oom" in events_of(daemon, "box"), "the event of the lack of memory")
     assert daemon.docker("inspect", "-f", "{{.State.Running}} {{.State.OOMKilled}}", "box").stdout == "true true\n"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from husk.kernel.rooted import make_file, read_text
+from husk.kernel.rooted import make_directories, make_file, read_text
 
 
 def test_a_text_file_and_one_behind_a_link(tmp_path: Path):
@@ -57,3 +57,23 @@ def test_what_has_the_name_of_a_file_to_be_made_is_not_opened(tmp_path: Path):
         make_file(tmp_path, f"/{name}")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["full", "link", "pipe"]
     assert (tmp_path / "full").read_text() == "text"
+
+
+def test_directories_are_made_where_links_lead(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "dangling").symlink_to("/not/there")
+    (root / "out").symlink_to("../../escape")
+    make_directories(root, "/dangling/x")
+    make_directories(root, "/out/y")
+    assert (root / "not/there/x").is_dir() and (root / "escape/y").is_dir()
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["root"]
+
+
+def test_directories_are_not_made_through_files_and_loops(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(NotADirectoryError):
+        make_directories(tmp_path, "/file/x")
+    with pytest.raises(OSError, match="symbolic links"):
+        make_directories(tmp_path, "/loop/x")

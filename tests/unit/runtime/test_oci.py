@@ -135,3 +135,31 @@ async def test_deleting_what_does_not_exist_is_no_error(tmp_path: Path) -> None:
     await runtime.delete("abc")
     await runtime.delete("abc", force=True)
     assert runtime.known() == []
+
+
+@pytest.mark.parametrize(
+    ("version", "known"),
+    [
+        ("crun version 1.8.1", True),
+        ("crun version 1.29.1-dirty", True),
+        ("crun version 0.17", False),
+        ("crun version 1.30", False),
+        ("crun version 2.0", False),
+        ("runc version 1.1.5", False),
+        ("", False),
+    ],
+)
+def test_the_private_files_of_crun_are_used_only_of_versions_that_are_known(version: str, known: bool) -> None:
+    assert oci.knows_files(version) is known
+
+
+async def test_a_runtime_named_crun_that_is_another_is_started_for_every_verb(tmp_path: Path) -> None:
+    program = tmp_path / "crun"
+    program.write_text("#!/bin/sh\necho crun version 9.0\n")
+    program.chmod(0o755)
+    config = Config(exec_root=tmp_path / "run", runtimes={"new": RuntimeConfig(str(program), ())})
+    found = await find_runtimes(config)
+    try:
+        assert not found.get("new").known_files
+    finally:
+        found.close()

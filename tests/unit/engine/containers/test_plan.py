@@ -121,3 +121,26 @@ def test_what_the_host_cannot_give_is_a_warning() -> None:
     poor = replace(HOST, limits=HostFacts(controllers=frozenset()))
     _, warnings = plan(container(host_config=HostConfig(memory=10**8)), PLACE, User(), poor)
     assert any("memory limit" in warning for warning in warnings)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("exec,noexec", ("nosuid", "nodev", "noexec")),
+        ("noexec,exec", ("nosuid", "nodev")),
+        ("ro,rw,size=1m", ("noexec", "nosuid", "nodev", "rw", "size=1m")),
+        ("suid,nosuid,suid", ("noexec", "nodev")),
+    ],
+)
+def test_of_opposite_words_of_a_tmpfs_the_last_wins(words: str, expected: tuple[str, ...]) -> None:
+    assert tmpfs("/t", words).options == expected
+
+
+def test_an_empty_home_is_as_if_there_were_none() -> None:
+    assert environment(["HOME="], "h", tty=False) == (DEFAULT_PATH, "HOSTNAME=h")
+    assert "HOME=/" in environment(["HOME="], "h", tty=False, home="/")
+    assert "HOME=/x" in environment(["HOME=/x"], "h", tty=False, home="/")
+
+
+def test_a_negative_quota_is_none() -> None:
+    assert resources(HostConfig(cpu_quota=-1)).cpu_quota is None
