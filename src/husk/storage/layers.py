@@ -27,6 +27,7 @@ from typing import NoReturn, Self, TypeVar
 
 import msgspec
 
+from husk import threads
 from husk.errors import DiskFault, InvalidParameter, NotFound, SystemFault
 from husk.kernel.trees import remove_tree
 from husk.storage.archive import chain_id
@@ -361,7 +362,7 @@ class LayerStore:
         while not self._stop.is_set() and (names := set(os.listdir(self._trash)) - stuck):
             for name in names:
                 try:
-                    await asyncio.to_thread(remove_tree, self._trash / name, self._stop)
+                    await threads.removals(remove_tree, self._trash / name, self._stop)
                 except OSError as error:
                     log.error("cannot delete %s: %s", self._trash / name, error)
                     stuck.add(name)

@@ -1,7 +1,6 @@
 """What has a container changed in its file system since it was created?"""
 
-import asyncio
-
+from husk import threads
 from husk.engine.containers.index import Index
 from husk.engine.containers.places import Places
 from husk.engine.containers.roots import Roots
@@ -17,4 +16,4 @@ class Differ:
     async def changes(self, reference: str) -> list[Change]:
         record = self._index.find(reference).record
         upper = self._places.root(record.id).upper
-        return await asyncio.to_thread(changes, str(upper), self._roots.lower(record))
+        return await threads.trees(changes, str(upper), self._roots.lower(record))

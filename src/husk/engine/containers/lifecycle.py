@@ -11,6 +11,7 @@ import os
 import signal as signals
 from collections.abc import Awaitable, Callable
 
+from husk import threads
 from husk.engine.clock import now_ns, parse_rfc3339, rfc3339
 from husk.engine.containers import health, restart
 from husk.engine.containers.companions import Companion
@@ -381,7 +382,7 @@ class Lifecycle:
         async with self._volumes.going_with(record, volumes) as changes:
             await self._index.delete(instance, *changes)
         try:
-            await asyncio.to_thread(discard_tree, self._places.directory(record.id))
+            await threads.removals(discard_tree, self._places.directory(record.id))
             await self._release_layers(record.used_layers)
         except (HuskError, OSError) as error:
             # It has no record any more; the next start sweeps what is left of it.

@@ -1,8 +1,8 @@
 """Which containers are no longer needed? Those that do not run, as far as the client's filters choose them."""
 
-import asyncio
 from typing import NamedTuple
 
+from husk import threads
 from husk.engine.containers.index import Index, Instance
 from husk.engine.containers.lifecycle import Lifecycle
 from husk.engine.containers.places import Places
@@ -34,7 +34,7 @@ class ContainerPruner:
         try:
             for instance in self._index:
                 if self._chosen(instance, filters, until):
-                    size = await asyncio.to_thread(self._places.root(instance.id).usage)
+                    size = await threads.trees(self._places.root(instance.id).usage)
                     try:
                         await self._lifecycle.remove(instance, force=False)
                     except (Conflict, NotFound):

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable
 from dataclasses import replace
 from typing import NamedTuple
 
+from husk import threads
 from husk.config import ContainerDefaults
 from husk.engine.clock import now_ns, rfc3339
 from husk.engine.containers import create, joining, listing, validate
@@ -100,7 +101,7 @@ class Containers:
 
     async def sizes(self, container: Container) -> tuple[int, int]:
         """(bytes in the writable layer, bytes of the whole root file system)"""
-        own = await asyncio.to_thread(self._places.root(container.id).usage)
+        own = await threads.trees(self._places.root(container.id).usage)
         return own, own + self._images.size_of_layers(container.layers)
 
     # --- making

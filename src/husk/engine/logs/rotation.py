@@ -9,6 +9,7 @@ import contextlib
 import logging
 import time
 
+from husk import threads
 from husk.engine.containers.companions import Companion
 from husk.engine.containers.index import Instance
 from husk.engine.containers.places import Places
@@ -62,7 +63,7 @@ class Rotator(Companion):
             if not await self._reopen(files, bundle):
                 return
             try:
-                await asyncio.to_thread(files.tidy, wanted.max_files, wanted.compress)
+                await threads.trees(files.tidy, wanted.max_files, wanted.compress)
             except OSError as error:
                 # The next time it is full, if there is room then.
                 log.warning("old logs of container %s are not packed: %s", bundle.container_id[:12], error)

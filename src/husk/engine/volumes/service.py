@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from husk import threads
 from husk.config import Config
 from husk.engine.clock import now_ns, rfc3339
 from husk.engine.containers.model import Container, MountPoint
@@ -84,7 +85,7 @@ class Volumes:
         for name in await asyncio.to_thread(self._store.all_mounted):
             if not self._users.get(name):
                 async with self._locks.hold(name):
-                    await asyncio.to_thread(self._store.unmount, name)
+                    await threads.outside(self._store.unmount, name)
         self._tasks.spawn(self._empty_trash(), "delete volumes")
 
     async def close(self) -> None:
@@ -108,7 +109,7 @@ class Volumes:
         """What each volume takes on disk; those that are mounts of their own are measured where they are."""
         counts = self._used()
         return [
-            Usage(volume, await asyncio.to_thread(self._store.size, volume.name), counts[volume.name])
+            Usage(volume, await threads.trees(self._store.size, volume.name), counts[volume.name])
             for volume in list(self._by_name.values())
         ]
 
@@ -167,7 +168,7 @@ class Volumes:
         names, reclaimed = [], 0
         for volume in listing.prunable(list(self._by_name.values()), self._used(), filters, everything):
             # A bind mount of a volume is somebody else's data.
-            size = 0 if volume.options else await asyncio.to_thread(self._store.size, volume.name)
+            size = 0 if volume.options else await threads.trees(self._store.size, volume.name)
             with contextlib.suppress(Conflict, NotFound):
                 await self._remove(volume)
                 names.append(volume.name)
@@ -208,7 +209,7 @@ class Volumes:
 
     async def _empty_trash(self) -> None:
         async with self._emptying:
-            await asyncio.to_thread(self._store.empty_trash)
+            await threads.removals(self._store.empty_trash)
 
     def _discard(self, name: str) -> None:
         self._store.unmount(name)
@@ -229,7 +230,7 @@ class Volumes:
 
     async def _drop(self, drafts: list[Volume]) -> None:
         for volume in drafts:
-            await asyncio.to_thread(self._discard, volume.name)
+            await threads.removals(self._discard, volume.name)
         if drafts:
             await self._empty_trash()
 
@@ -263,14 +264,14 @@ class Volumes:
         async with self._locks.hold(volume.name):
             call = options.mount_call(volume.options)
             if call is None:
-                await asyncio.to_thread(self._store.fill, volume.name, source)
+                await threads.trees(self._store.fill, volume.name, source)
                 return
             await self._mount(volume)
             try:
-                await asyncio.to_thread(self._store.fill, volume.name, source)
+                await threads.trees(self._store.fill, volume.name, source)
             finally:
                 if not self._users.get(volume.name):
-                    await asyncio.to_thread(self._store.unmount, volume.name)
+                    await threads.outside(self._store.unmount, volume.name)
 
     async def may_fill(self, volume: Volume) -> bool:
         """Is it worth to look what the image has? Not if the volume is known to have content."""
@@ -304,7 +305,7 @@ class Volumes:
                 if not users:
                     self._users.pop(point.name, None)
                     if volume is not None and volume.options:
-                        await asyncio.to_thread(self._store.unmount, point.name)
+                        await threads.outside(self._store.unmount, point.name)
                 if volume is not None:
                     self._publish("unmount", volume, {"container": record.id})
 
@@ -315,8 +316,8 @@ class Volumes:
             await asyncio.to_thread(self._store.create, volume.name)
             return
         if host := options.address_of(call):
-            call = options.with_address(call, await asyncio.to_thread(_resolve, host))
-        await asyncio.to_thread(self._store.mount, volume.name, call)
+            call = options.with_address(call, await threads.outside(_resolve, host))
+        await threads.outside(self._store.mount, volume.name, call)
 
     def _publish(self, action: str, volume: Volume, attributes: Mapping[str, str] | None = None) -> None:
         self._events.publish("volume", action, volume.name, {**(attributes or {}), "driver": volume.driver})
