@@ -6,7 +6,8 @@ import tarfile
 from pathlib import Path
 
 from husk.storage.blobs import BlobStore
-from husk.storage.layers import Layer, LayerStore, Unpacked
+from husk.storage.ingest import Unpacked
+from husk.storage.layers import Layer, LayerStore
 from husk.storage.nursery import Nursery
 from husk.storage.state import StateStore
 

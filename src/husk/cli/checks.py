@@ -55,6 +55,7 @@ def examine(data_root: Path) -> list[Finding]:
         Finding("root", "ok", f"Linux {platform.release()}, Python {platform.python_version()}"),
         *_rights(Path("/proc/self/status").read_text()),
         _overlay(data_root),
+        *_records(data_root),
         *_lost(data_root),
         _namespaces(Path("/proc/self/ns")),
         *_cgroups(),
@@ -62,6 +63,24 @@ def examine(data_root: Path) -> list[Finding]:
         _seccomp(Path("/proc/sys/kernel/seccomp/actions_avail")),
         *_programs(),
     ]
+
+
+def _records(data_root: Path) -> Iterator[Finding]:
+    """Is there a store, and can all of its records be read?"""
+    if not (data_root / "state.db").exists():
+        return
+    from husk.engine.checkup import unreadable_records
+
+    cure = f"husk doctor --check-store --data-root {data_root} tells what to do"
+    try:
+        found = unreadable_records(data_root)
+    except HuskError as error:
+        yield Finding("records", "bad", error.message, cure)
+        return
+    if found:
+        yield Finding("records", "poor", f"put aside, for they cannot be read: {', '.join(found)}", cure)
+    else:
+        yield Finding("records", "ok", "all records of the data root can be read")
 
 
 def _rights(status: str) -> Iterator[Finding]:

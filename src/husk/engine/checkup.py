@@ -19,6 +19,7 @@ from husk.engine.images.family import Family
 from husk.engine.images.index import FAMILY, IMAGE, NAME
 from husk.engine.images.model import Image
 from husk.engine.images.push import PACKED, Packed
+from husk.engine.migrations import STEPS
 from husk.engine.networks.model import Network
 from husk.engine.networks.service import KIND as NETWORK
 from husk.engine.services.cluster import KIND as SWARM
@@ -30,7 +31,7 @@ from husk.errors import SystemFault
 from husk.storage.check import Problem, look_at_blobs, look_at_layers, read_layer_records, scratch_left
 from husk.storage.layers import KIND as LAYER
 from husk.storage.overlay import ContainerRoot
-from husk.storage.state import read_documents
+from husk.storage.schema import Unreadable, read_documents
 
 T = TypeVar("T")
 
@@ -76,12 +77,13 @@ async def examine(data_root: Path, deep: bool = False) -> Examination:
                 "daemon starts here, for that one removes whatever has no record"
             )
         raise SystemFault(f"there is no store in {data_root}: say where it is with --data-root")
+    refused: dict[tuple[str, str], str] = {}
     try:
-        documents = await asyncio.to_thread(read_documents, state)
+        documents = await asyncio.to_thread(read_documents, state, STEPS, refused)
     except SystemFault as fault:
         raise SystemFault(f"{fault.message}. Put it back from a backup; no daemon should start here before") from None
     found = Examination()
-    records = _read(documents, found)
+    records = _read(documents, refused, found)
     layers = read_layer_records(documents.get(LAYER, {}))
     blobs = await look_at_blobs(data_root / "blobs")
     await look_at_layers(data_root / "layers", data_root / "blobs", layers, blobs.whole, deep)
@@ -109,6 +111,16 @@ async def examine(data_root: Path, deep: bool = False) -> Examination:
     return found
 
 
+def unreadable_records(data_root: Path) -> list[str]:
+    """The records that a daemon puts aside, by kind and key. SystemFault as with `examine`."""
+    refused: dict[tuple[str, str], str] = {}
+    documents = read_documents(data_root / "state.db", STEPS, refused)
+    found = Examination()
+    _read(documents, refused, found)
+    layers = [("layer", key) for key in read_layer_records(documents.get(LAYER, {})).unreadable]
+    return [f"{kind} {key}" for kind, key in (*found.unreadable, *layers)]
+
+
 async def examine_live(data_root: Path, deep: bool = False) -> Examination:
     """Look beside a daemon that goes on working: what two looks agree on is wrong, the rest was on its way.
 
@@ -123,14 +135,18 @@ async def examine_live(data_root: Path, deep: bool = False) -> Examination:
     return first
 
 
-def _read(documents: Mapping[str, Mapping[str, bytes]], found: Examination) -> Records:
+def _read(
+    documents: Mapping[str, Mapping[str, bytes]], refused: Mapping[tuple[str, str], str], found: Examination
+) -> Records:
     """Decode all records; those that cannot be are problems."""
     readable: dict[str, dict[str, msgspec.Struct]] = {kind: {} for kind in _TYPES}
     for kind, type in _TYPES.items():
         for key, body in documents.get(kind, {}).items():
             try:
+                if reason := refused.get((kind, key)):
+                    raise Unreadable(reason)
                 readable[kind][key] = msgspec.json.decode(body, type=type)
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            except (Unreadable, msgspec.DecodeError, UnicodeDecodeError) as error:
                 found.unreadable.append((kind, key))
                 cure = f"{BY_FIX} forgets it" if kind in _DISPOSABLE else f"{BY_FIX} puts it aside, into lost/"
                 found.problems.append(

@@ -42,10 +42,11 @@ from husk.engine.images.model import CommitOptions
 from husk.engine.images.push import Pusher
 from husk.engine.images.service import Images
 from husk.engine.images.slots import Slots
-from husk.engine.images.store import ImageStore
+from husk.engine.images.store import IMAGE_USERS, ImageStore
 from husk.engine.logs import options as log_options
 from husk.engine.logs.forwarding import Forwarder
 from husk.engine.logs.rotation import Rotator
+from husk.engine.migrations import STEPS
 from husk.engine.networks.service import Networks
 from husk.engine.services.cluster import Cluster
 from husk.engine.services.delivery import Deliveries
@@ -163,7 +164,8 @@ async def _open(config: Config, stack: AsyncExitStack, open_files: int) -> Engin
         raise InvalidParameter(f"failed to set log opts: {error.message}") from None
     tasks = Tasks()
     events = Events()
-    state = await asyncio.to_thread(StateStore.open, config.data_root / "state.db", config.exec_root / "state.owed")
+    owed = config.exec_root / "state.owed"
+    state = await asyncio.to_thread(StateStore.open, config.data_root / "state.db", owed, STEPS)
     stack.callback(state.close)
     runtimes = await find_runtimes(config)
     stack.callback(runtimes.close)
@@ -171,9 +173,16 @@ async def _open(config: Config, stack: AsyncExitStack, open_files: int) -> Engin
     if not host.conmon_path:
         raise Unavailable("conmon is not installed: run `husk doctor --fix`")
     blobs = await asyncio.to_thread(BlobStore.open, config.data_root / "blobs")
+    stack.callback(blobs.close)
     nursery = Nursery()
     stack.callback(nursery.close)
-    layers = await LayerStore.open(config.data_root / "layers", state, blobs, nursery, config.max_layer_size)
+    index = Index(state, tasks)
+
+    def mounted(chain: str) -> bool:
+        running = (instance.record for instance in index if instance.record.state.running or instance.root_users)
+        return any(chain in record.used_layers for record in running)
+
+    layers = await LayerStore.open(config.data_root / "layers", state, blobs, nursery, config.max_layer_size, mounted)
     stack.push_async_callback(layers.close)
     registry = RegistryClient(
         config.insecure_registries,
@@ -183,7 +192,6 @@ async def _open(config: Config, stack: AsyncExitStack, open_files: int) -> Engin
         attempts=config.max_download_attempts,
     )
     await stack.enter_async_context(registry)
-    index = Index(state, tasks)
     places = Places(config)
     await _as_far_as_possible(asyncio.to_thread(places.make_mount_points_layer), "mount points of containers")
 
@@ -196,7 +204,9 @@ async def _open(config: Config, stack: AsyncExitStack, open_files: int) -> Engin
     stack.push_async_callback(volumes.close)
     moves = Moves()
     monitor = Monitor(host.conmon_path, moves)
-    image_store = ImageStore(ImageIndex(state), blobs, layers, records, events)
+    image_store = ImageStore(
+        ImageIndex(state, blobs.settle), blobs, layers, records, events, lambda: state.aside(*IMAGE_USERS)
+    )
     downloads, uploads = Slots(config.max_concurrent_downloads), Slots(config.max_concurrent_uploads)
     pusher = Pusher(image_store, registry, state, uploads)
     images = Images(image_store, registry, pusher, downloads)

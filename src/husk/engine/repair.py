@@ -23,6 +23,7 @@ from husk.engine.images.make import compose_manifest
 from husk.engine.images.model import Image
 from husk.engine.images.push import PACKED
 from husk.engine.images.store import ImageStore
+from husk.engine.migrations import STEPS
 from husk.engine.volumes.model import Volume
 from husk.engine.volumes.service import KIND as VOLUME
 from husk.errors import HuskError, NotFound
@@ -38,7 +39,7 @@ from husk.storage.state import Change, StateStore
 
 async def repair(data_root: Path, found: Examination) -> list[str]:
     """Mend what can be mended; one sentence for each thing that was done, or could not be."""
-    state = await asyncio.to_thread(StateStore.open, data_root / "state.db")
+    state = await asyncio.to_thread(StateStore.open, data_root / "state.db", None, STEPS)
     try:
         told = await _mend_records(data_root, state, found)
         blobs = await asyncio.to_thread(BlobStore.open, data_root / "blobs")
@@ -51,6 +52,7 @@ async def repair(data_root: Path, found: Examination) -> list[str]:
         finally:
             await layers.close()
             nursery.close()
+            blobs.close()
     finally:
         state.close()
     for name in found.scratch:
@@ -101,9 +103,9 @@ class _Mender:
         self._state = state
         self._blobs = blobs
         self._layers = layers
-        self._index = ImageIndex(state)
+        self._index = ImageIndex(state, blobs.settle)
         self._names = {key: body.decode(errors="replace") for key, body in state.load(NAME).items()}
-        self._containers = [msgspec.json.decode(body, type=Container) for body in state.load(CONTAINER).values()]
+        self._containers = list(state.records(CONTAINER, Container).values())
 
     async def mend(self, found: Examination) -> list[str]:
         verdict = found.verdict

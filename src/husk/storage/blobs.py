@@ -2,7 +2,8 @@
 
 A blob is complete or absent: it is written below `ingest/` and appears under its digest by one rename. Half-written
 files of a daemon that was killed are removed at the next start. The store does not know who uses a blob; its users
-remove theirs, and `sweep` removes what a killed daemon had not yet given to anyone.
+remove theirs, and `sweep` removes what a killed daemon had not yet given to anyone. Blobs are on the disk after
+`settle`, which whoever names one in a record calls before.
 """
 
 import asyncio
@@ -16,7 +17,9 @@ from pathlib import Path
 from typing import Self
 
 from husk.errors import InvalidParameter, NotFound
+from husk.kernel.disk import sync_file_system
 from husk.kernel.trees import discard_tree
+from husk.storage.durable import Flusher
 from husk.storage.lost import put_aside
 
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
@@ -36,6 +39,7 @@ class BlobStore:
         self._content = root / "sha256"
         self._ingest = root / "ingest"
         self._sequence = itertools.count()
+        self._flusher = Flusher(lambda: sync_file_system(root), "sync the contents")
 
     @classmethod
     def open(cls, root: Path) -> Self:
@@ -96,6 +100,14 @@ class BlobStore:
     def adopt(self, temporary: Path, digest: str) -> None:
         """Make a file that was written at `temporary` visible as the blob `digest`."""
         os.replace(temporary, self.path(digest))
+        self._flusher.wrote()
+
+    async def settle(self) -> None:
+        """Return when all blobs, and whatever else was written to their file system before them, are on the disk."""
+        await self._flusher.settle()
+
+    def close(self) -> None:
+        self._flusher.close()
 
     def _remove_strays(self) -> None:
         """What somebody else has put between our blobs."""
@@ -103,9 +115,17 @@ class BlobStore:
             if _DIGEST.fullmatch(f"sha256:{name}") is None:
                 discard_tree(self._content / name)
 
+    def _holds(self, digest: str, data: bytes) -> bool:
+        path = self.path(digest)
+        try:
+            return path.stat().st_size == len(data) and path.read_bytes() == data
+        except OSError:
+            return False
+
     def _put(self, data: bytes) -> str:
         digest = "sha256:" + hashlib.sha256(data).hexdigest()
-        if not self.has(digest):
+        # One that is there may have been damaged since it came.
+        if not self._holds(digest, data):
             temporary = self.temporary()
             try:
                 temporary.write_bytes(data)

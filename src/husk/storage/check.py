@@ -7,7 +7,6 @@ same worker that unpacked it, into a scratch directory.
 
 import asyncio
 import contextlib
-import hashlib
 import os
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
@@ -24,7 +23,8 @@ from husk.storage.blobs import validate_digest
 from husk.storage.compare import first_difference
 from husk.storage.layers import Layer
 from husk.storage.nursery import Nursery
-from husk.storage.sources import PIECE, read_pieces
+from husk.storage.soundness import digest_of_file
+from husk.storage.sources import read_pieces
 from husk.storage.workers import Worker, WorkerDied
 
 SCRATCH_PREFIX = ".check-"
@@ -59,18 +59,9 @@ class LayerFacts:
 
     layers: dict[str, Layer] = field(default_factory=dict)
     wrong_records: dict[str, str] = field(default_factory=dict)
+    unreadable: list[str] = field(default_factory=list)
     damaged: dict[str, str] = field(default_factory=dict)
     strays: list[str] = field(default_factory=list)
-
-
-def digest_of_file(path: Path) -> str:
-    """Computed anew, in constant memory."""
-    hashed = hashlib.sha256()
-    with open(path, "rb", buffering=0) as file:
-        buffer = memoryview(bytearray(PIECE))
-        while count := file.readinto(buffer):
-            hashed.update(buffer[:count])
-    return "sha256:" + hashed.hexdigest()
 
 
 async def look_at_blobs(root: Path) -> BlobFacts:
@@ -111,6 +102,7 @@ def read_layer_records(documents: Mapping[str, bytes]) -> LayerFacts:
             layer = msgspec.json.decode(body, type=Layer)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             facts.wrong_records[key] = f"its record cannot be read: {error}"
+            facts.unreadable.append(key)
             continue
         if key != layer.chain_id or chain_id(layer.parent, layer.diff_id) != layer.chain_id:
             facts.wrong_records[key] = "its record does not have the chain id that its parent and its diff id give"

@@ -5,9 +5,13 @@ The life of a layer:
 1. `ingest` gives it a directory below `l/` and a worker process; the pieces of its blob go in as they arrive.
 2. `finish` tells its digests. The directory is complete and belongs to nobody yet; a start of the daemon removes it.
 3. `commit` puts it on top of its parent: the blob appears under its digest, then one record in the state store makes
-   the layer exist. From now on it never changes. (`discard` instead, if it is not wanted after all.)
+   the layer exist. From now on it never changes. (`discard` instead, if it is not wanted after all.) All of it is on
+   the disk after `BlobStore.settle`, which comes before the record of the image that it is for.
 4. `remove` deletes the record, then moves the directory to `trash/`, where it is deleted in the background, and removes
    the blob when no other layer has the same.
+
+One of an earlier daemon is looked at before it is used for another image (`sound`): whoever brings the content of a
+damaged layer anew mends it.
 
 Whatever has no record is rubbish, so that a daemon killed at any instruction leaves nothing that the next start would
 not remove. Directories have short names, because all those of an image must fit into one mount call.
@@ -21,20 +25,21 @@ import re
 import stat
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn, Self, TypeVar
+from typing import Self, TypeVar
 
 import msgspec
 
 from husk import threads
-from husk.errors import DiskFault, InvalidParameter, NotFound, SystemFault
+from husk.errors import DiskFault, NotFound, SystemFault
 from husk.kernel.trees import remove_tree
 from husk.storage.archive import chain_id
 from husk.storage.blobs import BlobStore, validate_digest
+from husk.storage.ingest import Ingest, Unpacked
 from husk.storage.nursery import Nursery
+from husk.storage.soundness import blob_fault, tree_fault
 from husk.storage.state import Change, StateStore
-from husk.storage.workers import Worker, WorkerDied
+from husk.storage.workers import Worker
 from husk.tasks import Tasks
 
 KIND = "layer"
@@ -61,64 +66,24 @@ class Layer(msgspec.Struct, frozen=True):
     media_type: str
 
 
-@dataclass(frozen=True, slots=True)
-class Unpacked:
-    """A layer that is complete on disk and not yet part of any chain; commit or discard it."""
-
-    blob: str
-    blob_size: int
-    diff_id: str
-    size: int
-    media_type: str
-    staging: str
-    blob_file: Path
-    describes_root: bool
-
-
-class Ingest:
-    """A layer on its way in; `LayerStore.ingest` makes it."""
-
-    def __init__(self, worker: Worker, media_type: str, staging: str, blob_file: Path) -> None:
-        self._worker = worker
-        self._media_type = media_type
-        self.staging = staging
-        self.blob_file = blob_file
-        self.finished = False
-
-    async def write(self, chunk: bytes | bytearray | memoryview) -> None:
-        """Hand over the next piece, in the form in which the registry or the archive has it."""
-        try:
-            await self._worker.write(chunk)
-        except WorkerDied:
-            _fail(await self._worker.outcome())
-
-    async def finish(self) -> Unpacked:
-        """Say that this was all; returns when the layer is unpacked and verified."""
-        outcome = await self._worker.outcome()
-        if not outcome.startswith("ok "):
-            _fail(outcome)
-        _, blob, blob_size, diff_id, size, describes_root = outcome.split(" ")
-        self.finished = True
-        return Unpacked(
-            blob=blob,
-            blob_size=int(blob_size),
-            diff_id=diff_id,
-            size=int(size),
-            media_type=self._media_type,
-            staging=self.staging,
-            blob_file=self.blob_file,
-            describes_root=describes_root == "1",
-        )
-
-    def stop(self) -> None:
-        self._worker.stop()
-
-
 class LayerStore:
     """All layers of a daemon, below one directory."""
 
-    def __init__(self, root: Path, state: StateStore, blobs: BlobStore, nursery: Nursery, max_size: int = 0) -> None:
-        """`max_size` is what a layer may have when it is unpacked; 0 is no limit."""
+    def __init__(
+        self,
+        root: Path,
+        state: StateStore,
+        blobs: BlobStore,
+        nursery: Nursery,
+        max_size: int = 0,
+        mounted: Callable[[str], bool] = lambda chain: False,
+    ) -> None:
+        """`max_size` is what a layer may have when it is unpacked; 0 is no limit.
+
+        `mounted` tells whether a layer's directory is in use, so that it must stay.
+        """
+        self._mounted = mounted
+        self._looked_at: dict[str, bool] = {}
         self._nursery = nursery
         self._max_size = max_size
         self._layers = root / "l"
@@ -133,18 +98,27 @@ class LayerStore:
         self._stop = threading.Event()
 
     @classmethod
-    async def open(cls, root: Path, state: StateStore, blobs: BlobStore, nursery: Nursery, max_size: int = 0) -> Self:
+    async def open(
+        cls,
+        root: Path,
+        state: StateStore,
+        blobs: BlobStore,
+        nursery: Nursery,
+        max_size: int = 0,
+        mounted: Callable[[str], bool] = lambda chain: False,
+    ) -> Self:
         """Load the records and sweep what has none."""
-        store = cls(root, state, blobs, nursery, max_size)
+        store = cls(root, state, blobs, nursery, max_size, mounted)
         store._layers.mkdir(parents=True, exist_ok=True, mode=0o710)
         store._trash.mkdir(exist_ok=True, mode=0o700)
-        layers = [msgspec.json.decode(body, type=Layer) for body in state.load(KIND).values()]
+        layers = list(state.records(KIND, Layer).values())
         store._records = {layer.chain_id: layer for layer in layers}
         known = {layer.directory for layer in layers}
         present = set(os.listdir(store._layers))
         names = known | present | set(os.listdir(store._trash))
         store._sequence = max((int(name, 36) for name in names if _NAME.fullmatch(name)), default=0)
-        for name in present - known:
+        # Those of layers whose records cannot be read are among them.
+        for name in present - known if not state.aside(KIND) else ():
             try:
                 store._throw_away(name)
             except OSError as error:
@@ -162,6 +136,26 @@ class LayerStore:
 
     def get(self, chain: str) -> Layer | None:
         return self._records.get(chain)
+
+    async def sound(self, chain: str) -> bool:
+        """Is there such a layer, and is it whole? Asked before it is used again; one of this daemon's own is."""
+        layer = self._records.get(chain)
+        if layer is None:
+            return False
+        if (known := self._looked_at.get(chain)) is None:
+            fault = await asyncio.to_thread(self._fault, layer)
+            if self._records.get(chain) is not layer:
+                return await self.sound(chain)
+            known = self._looked_at[chain] = not fault
+            if fault:
+                log.error("layer %s is damaged: %s; whatever brings it again mends it", chain, fault)
+        # What containers run on is not exchanged below them.
+        return known or self._mounted(chain)
+
+    def _fault(self, layer: Layer) -> str:
+        return tree_fault(self.path(layer), layer.size) or blob_fault(
+            self._blobs.path(layer.blob), layer.blob, layer.blob_size
+        )
 
     def all(self) -> list[Layer]:
         """As of now: whoever goes through them may remove some."""
@@ -256,10 +250,13 @@ class LayerStore:
                 raise NotFound(f"layer does not exist: {parent}")
             chain = chain_id(parent, unpacked.diff_id)
             existing = self._records.get(chain)
-            if existing is not None:
+            if existing is None:
+                return await self._take_over(unpacked, chain, parent)
+            if await self.sound(chain):
                 self._drop(unpacked.staging, unpacked.blob_file)
                 return existing
-            return await self._take_over(unpacked, chain, parent)
+            log.warning("layer %s came again: it is whole now", chain)
+            return await self._exchange(existing, unpacked)
 
     async def _remove(self, chain: str, needed: Callable[[str], bool]) -> bool:
         async with self._lock:
@@ -267,8 +264,10 @@ class LayerStore:
             if layer is None or needed(chain):
                 return False
             del self._records[chain]
+            self._looked_at.pop(chain, None)
             try:
-                await self._state.commit(Change(KIND, chain, None))
+                # Whoever needed it is gone for good: should it come back without its files, the next start removes it.
+                await self._state.commit(Change(KIND, chain, None), lazy=True)
             except BaseException:
                 self._records[chain] = layer
                 raise
@@ -288,16 +287,23 @@ class LayerStore:
             if old is None or old.diff_id != unpacked.diff_id:
                 self._drop(unpacked.staging, unpacked.blob_file)
                 raise NotFound(f"there is no layer {chain} with this content")
-            layer = await self._take_over(unpacked, chain, old.parent)
-            if all(other.directory != old.directory for other in self._records.values()):
-                self._throw_away(old.directory)
-            if old.blob not in self.blobs():
-                await self._blobs.remove(old.blob)
+            return await self._exchange(old, unpacked)
+
+    async def _exchange(self, old: Layer, unpacked: Unpacked) -> Layer:
+        """Give a layer that images have already new content: it must be on the disk before the old one goes."""
+        layer = await self._take_over(unpacked, old.chain_id, old.parent, settled=True)
+        if all(other.directory != old.directory for other in self._records.values()):
+            self._throw_away(old.directory)
+        if old.blob not in self.blobs():
+            await self._blobs.remove(old.blob)
         self._empty_trash_soon()
         return layer
 
-    async def _take_over(self, unpacked: Unpacked, chain: str, parent: str) -> Layer:
-        """Make what was unpacked the content of a layer, old or new."""
+    async def _take_over(self, unpacked: Unpacked, chain: str, parent: str, settled: bool = False) -> Layer:
+        """Make what was unpacked the content of a layer, old or new; on the disk it is later, or when it is `settled`.
+
+        A layer that no image has yet goes at the next start, however much of it a power cut has left.
+        """
         layer = Layer(
             chain_id=chain,
             diff_id=unpacked.diff_id,
@@ -311,7 +317,9 @@ class LayerStore:
         self._give_root(layer, unpacked)
         self._blobs.adopt(unpacked.blob_file, unpacked.blob)
         try:
-            await self._state.commit(Change(KIND, chain, msgspec.json.encode(layer)))
+            if settled:
+                await self._blobs.settle()
+            await self._state.commit(Change(KIND, chain, msgspec.json.encode(layer)), lazy=not settled)
         except DiskFault:
             self._throw_away(unpacked.staging)
             if unpacked.blob not in self.blobs():
@@ -319,6 +327,7 @@ class LayerStore:
             self._empty_trash_soon()
             raise
         self._records[chain] = layer
+        self._looked_at[chain] = True
         return layer
 
     def _give_root(self, layer: Layer, unpacked: Unpacked) -> None:
@@ -374,10 +383,3 @@ def _base36(number: int) -> str:
         number, digit = divmod(number, 36)
         text = _DIGITS[digit] + text
     return text or "0"
-
-
-def _fail(outcome: str) -> NoReturn:
-    kind, _, message = outcome.partition(" ")
-    if kind == "invalid":
-        raise InvalidParameter(message)
-    raise SystemFault(message or "the worker that unpacks layers died: see the daemon's log")

@@ -1,8 +1,11 @@
 """Where does the engine remember things? In one SQLite file, as JSON documents with a kind and a key.
 
-A commit is one transaction and is written when `commit` returns, so that what the API acknowledged survives `kill -9`.
-WAL with `synchronous=NORMAL`: a crash of the process loses nothing; a power cut may lose the last moments, never
-consistency.
+A commit is one transaction and is on the disk when `commit` returns, so that what the API acknowledged survives
+`kill -9` and a power cut. Whatever a record names must be there before it (`durable`).
+
+WAL with `synchronous=NORMAL`: SQLite itself syncs its log only before it moves pages out of it, and orders all so that
+a power cut never costs consistency. Syncing the log after each commit, which NORMAL leaves out, is done here: commits
+that come at the same time share one sync, and `lazy` ones do not wait for theirs.
 
 On a full disk a commit fails with a DiskFault and changes nothing, unless it only deletes. Those, and what has happened
 already, such as the end of a process, use room that is kept for them (`reserve`). Where that is not enough either they
@@ -12,14 +15,32 @@ are not refused but owed: noted elsewhere (`debts`), seen by every reader, and w
 import asyncio
 import contextlib
 import logging
+import os
 import sqlite3
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, TypeVar
 
-from husk.errors import DiskFault, SystemFault
+import msgspec
+
+from husk.errors import DiskFault, HuskError
+from husk.kernel.disk import sync_directory
 from husk.storage.debts import Debts
+from husk.storage.durable import Flusher
 from husk.storage.reserve import Reserve, free
+from husk.storage.schema import (
+    NO_STEPS,
+    SCHEMA,
+    WRITE,
+    Step,
+    Unreadable,
+    bring_up,
+    brought_up,
+    migrated,
+    refuse_later,
+    rows_of,
+)
 
 log = logging.getLogger(__name__)
 
@@ -27,14 +48,7 @@ log = logging.getLogger(__name__)
 RETRY = 1.0
 _BLOCK = 4096
 
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS document (
-    kind TEXT NOT NULL,
-    key  TEXT NOT NULL,
-    body BLOB NOT NULL,
-    PRIMARY KEY (kind, key)
-) WITHOUT ROWID
-"""
+T = TypeVar("T")
 
 
 class Change(NamedTuple):
@@ -45,33 +59,23 @@ class Change(NamedTuple):
     body: bytes | None
 
 
-def read_documents(path: Path) -> dict[str, dict[str, bytes]]:
-    """All documents by kind and key as they stand at one moment, whether a daemon uses the file or not.
-
-    SystemFault when the file is missing or damaged.
-    """
-    try:
-        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
-        try:
-            verdict = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-            rows = connection.execute("SELECT kind, key, body FROM document").fetchall()
-        finally:
-            connection.close()
-    except sqlite3.Error as error:
-        raise SystemFault(f"{path} cannot be read: {error}") from None
-    if verdict != "ok":
-        raise SystemFault(f"{path} is damaged: {verdict}")
-    documents: dict[str, dict[str, bytes]] = {}
-    for kind, key, body in rows:
-        documents.setdefault(kind, {})[key] = bytes(body)
-    return documents
-
-
 class StateStore:
     """All access goes through one thread: SQLite never blocks the event loop and never sees two writers."""
 
-    def __init__(self, path: Path, connection: sqlite3.Connection, reserve: Reserve, debts: Debts) -> None:
+    def __init__(
+        self,
+        path: Path,
+        connection: sqlite3.Connection,
+        reserve: Reserve,
+        debts: Debts,
+        steps: Mapping[int, Step] = NO_STEPS,
+    ) -> None:
         self._path = path
+        self._steps = steps
+        self._flusher = Flusher(self._sync, "sync the state")
+        self._aside: dict[str, dict[str, str]] = {}
+        self._entered = False
+        self._brought_up = brought_up(connection)
         self._connection = connection
         self._reserve = reserve
         self._debts = debts
@@ -83,26 +87,27 @@ class StateStore:
         self._closed = False
 
     @classmethod
-    def open(cls, path: Path, debts: Path | None = None) -> Self:
+    def open(cls, path: Path, debts: Path | None = None, steps: Mapping[int, Step] = NO_STEPS) -> Self:
         """On a full disk too: reading needs little room, and none where there is none.
 
-        `debts` is where to note what cannot be written, on another disk if possible.
+        `debts` is where to note what cannot be written, on another disk if possible. `steps` bring older records to the
+        present form. SystemFault if the file is of a later version.
         """
         path.parent.mkdir(parents=True, exist_ok=True)
         # Containers' environments are in there; SQLite gives its other files the mode of this one.
         path.touch(mode=0o600)
         reserve = Reserve(path.with_suffix(".reserve"))
         try:
-            connection = _connect(path)
+            connection = _connect(path, steps)
         except sqlite3.OperationalError as error:
             reserve.give_up()
             try:
-                connection = _connect(path)
+                connection = _connect(path, steps)
             except sqlite3.OperationalError:
                 # Without the file that other processes would look at beside us, which needs room of its own.
-                connection = _connect(path, "PRAGMA locking_mode=EXCLUSIVE")
+                connection = _connect(path, None, "PRAGMA locking_mode=EXCLUSIVE")
             log.error("%s", _reason(path, error))
-        store = cls(path, connection, reserve, Debts(debts, path))
+        store = cls(path, connection, reserve, Debts(debts, path), steps)
         if not reserve.keep():
             store._in_trouble(f"write {path}: no space left on device")
         if store._owed:
@@ -115,26 +120,50 @@ class StateStore:
         return self._trouble
 
     def load(self, kind: str) -> dict[str, bytes]:
-        """All documents of a kind; for the start of the daemon, before it serves."""
-        found: dict[str, bytes] = dict(
-            self._connection.execute("SELECT key, body FROM document WHERE kind = ?", (kind,)).fetchall()
-        )
+        """All documents of a kind as they are; for the start of the daemon, before it serves."""
+        return {key: body for key, (body, _) in self._load(kind).items()}
+
+    def _load(self, kind: str) -> dict[str, tuple[bytes, int]]:
+        found = {key: (body, schema) for _, key, body, schema in rows_of(self._connection, kind)}
         for change in self._owed.values():
             if change.kind == kind:
                 found.pop(change.key, None)
-                found |= {} if change.body is None else {change.key: change.body}
+                found |= {} if change.body is None else {change.key: (change.body, SCHEMA)}
         return found
 
-    async def commit(self, *changes: Change) -> None:
+    def records(self, kind: str, type: type[T]) -> dict[str, T]:
+        """All records of a kind that can be read. The others are put aside: they stay in the store, and are told."""
+        return self.read(kind, lambda body: msgspec.json.decode(body, type=type))
+
+    def read(self, kind: str, decode: Callable[[bytes], T]) -> dict[str, T]:
+        """As `records`, for documents that are something else than JSON."""
+        found: dict[str, T] = {}
+        aside = self._aside[kind] = {}
+        for key, (body, schema) in self._load(kind).items():
+            try:
+                found[key] = decode(migrated(kind, body, schema, self._steps))
+            except (Unreadable, HuskError, msgspec.MsgspecError, UnicodeDecodeError, TypeError) as error:
+                aside[key] = str(error)
+                advice = "`husk doctor --check-store` tells more"
+                log.error("the record of %s %s cannot be read and is put aside: %s. %s", kind, key, error, advice)
+        return found
+
+    def aside(self, *kinds: str) -> frozenset[str]:
+        """The keys of the records of these kinds that were put aside: what they name must stay."""
+        return frozenset(key for kind in kinds for key in self._aside.get(kind, ()))
+
+    async def commit(self, *changes: Change, lazy: bool = False) -> None:
         """Write all changes or none; they are on disk when this returns, even if the caller is cancelled meanwhile.
 
-        DiskFault when the disk does not take them. What only deletes is never refused, see `settle`.
+        `lazy` changes survive the end of this process at once, a power cut within a second: for what no client was
+        promised. DiskFault when the disk does not take them. What only deletes is never refused, see `settle`.
         """
         if all(change.body is None for change in changes):
-            await self.settle(*changes)
+            await self.settle(*changes, lazy=lazy)
             return
         work = asyncio.get_running_loop().run_in_executor(self._thread, self._write, changes)
         await asyncio.shield(work)
+        await self._synced(lazy)
 
     async def add(self, *changes: Change) -> None:
         """Commit what is new, for a caller who gives up what he has made when he is cancelled: then it is not there."""
@@ -145,13 +174,38 @@ class StateStore:
             await asyncio.shield(self.settle(*(change._replace(body=None) for change in changes)))
             raise
 
-    async def settle(self, *changes: Change) -> None:
+    async def settle(self, *changes: Change, lazy: bool = False) -> None:
         """Write what has happened: now, or else as soon as the disk lets us. It is not refused."""
         loop = asyncio.get_running_loop()
         work = loop.run_in_executor(self._thread, self._write_or_owe, changes)
         # Not after the `await`: a caller who is cancelled owes all the same.
         work.add_done_callback(lambda _: self._try_later(loop))
         await asyncio.shield(work)
+        try:
+            await self._synced(lazy)
+        except DiskFault as fault:
+            log.error("%s", fault.message)
+
+    async def _synced(self, lazy: bool) -> None:
+        self._flusher.wrote()
+        if lazy:
+            self._flusher.settle_soon()
+        else:
+            await self._flusher.settle()
+
+    def _sync(self) -> None:
+        """Put SQLite's log on the disk. SQLite holds no locks on it, so that another descriptor may come and go."""
+        try:
+            descriptor = os.open(f"{self._path}-wal", os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return
+        try:
+            os.fdatasync(descriptor)
+        finally:
+            os.close(descriptor)
+        if not self._entered:
+            sync_directory(self._path.parent)
+            self._entered = True
 
     def close(self) -> None:
         self._closed = True
@@ -160,6 +214,7 @@ class StateStore:
         if self._owed:
             self._thread.submit(self._write_or_owe, ())
         self._thread.shutdown()
+        self._flusher.close()
         if self._owed:
             log.error("%s: %d changes are still to be written: %s", self._path, len(self._owed), self._trouble)
         self._connection.close()
@@ -230,13 +285,17 @@ class StateStore:
 
     def _transact(self, changes: tuple[Change, ...]) -> None:
         connection = self._connection
+        # Where the disk was full at the start, it was left for later.
+        if not self._brought_up:
+            bring_up(connection, self._steps)
+            self._brought_up = True
         connection.execute("BEGIN IMMEDIATE")
         try:
             for kind, key, body in changes:
                 if body is None:
                     connection.execute("DELETE FROM document WHERE kind = ? AND key = ?", (kind, key))
                 else:
-                    connection.execute("INSERT OR REPLACE INTO document VALUES (?, ?, ?)", (kind, key, body))
+                    connection.execute(WRITE, (kind, key, body, SCHEMA))
             connection.execute("COMMIT")
         except BaseException:
             # SQLite itself rolls back when the disk is full; that error is the one to tell.
@@ -246,12 +305,15 @@ class StateStore:
             raise
 
 
-def _connect(path: Path, *pragmas: str) -> sqlite3.Connection:
+def _connect(path: Path, steps: Mapping[int, Step] | None, *pragmas: str) -> sqlite3.Connection:
+    """Without `steps` nothing is written."""
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     try:
+        refuse_later(connection, path)
         for pragma in (*pragmas, "PRAGMA journal_mode=WAL", "PRAGMA synchronous=NORMAL"):
             connection.execute(pragma)
-        connection.execute(_SCHEMA)
+        if steps is not None:
+            bring_up(connection, steps)
         connection.execute("SELECT 1 FROM document LIMIT 1").fetchall()
     except BaseException:
         connection.close()

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Self
 
 from husk.errors import SystemFault
+from husk.kernel.disk import sync_directory, sync_file_system
 from husk.kernel.mount import MS_BIND, MS_REC, MS_REMOUNT, mount, mounts_below, unmount
 from husk.kernel.trees import remove_tree, tree_size
 from husk.storage.copies import copy_tree
@@ -73,12 +74,14 @@ class VolumeStore:
         return self._root / name / "_data"
 
     def create(self, name: str) -> bool:
-        """Make the directory of a volume; safe to repeat. Is it new?"""
+        """Make the directory of a volume, which is on the disk then; safe to repeat. Is it new?"""
         self.data(name).parent.mkdir(mode=0o701, exist_ok=True)
         if self.data(name).exists():
             return False
         self.data(name).mkdir()
         self.data(name).chmod(0o755)
+        sync_directory(self.data(name).parent)
+        sync_directory(self._root)
         return True
 
     def discard(self, name: str) -> None:
@@ -106,20 +109,27 @@ class VolumeStore:
             return next(entries, None) is None
 
     def fill(self, name: str, source: int) -> None:
-        """Give an empty volume the content, owner and mode of the open directory `source`; all of it, or none."""
+        """Give an empty volume the content, owner and mode of the open directory `source`; all of it, or none.
+
+        It is on the disk when this returns.
+        """
         if not self.is_empty(name):
             return
         if self.mounted(name):
             # Another file system: nothing can be moved into it in one step.
             with _opened(self.data(name)) as data:
                 copy_tree(source, data)
+            sync_file_system(self.data(name))
             return
         filling = self._root / name / "_filling"
         remove_tree(filling)
         filling.mkdir(mode=0o700)
         with _opened(filling) as staged:
             copy_tree(source, staged)
+        # Complete is what its name says it is, also after a power cut.
+        sync_file_system(filling)
         os.rename(filling, self._root / name / "_filled")
+        sync_directory(self._root / name)
         self._settle(name)
 
     def _settle(self, name: str) -> None:

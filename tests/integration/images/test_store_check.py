@@ -40,7 +40,7 @@ def documents(daemon: Daemon, kind: str) -> dict[str, dict]:
 
 def write(daemon: Daemon, kind: str, key: str, body: bytes) -> None:
     with database(daemon) as state:
-        state.execute("INSERT OR REPLACE INTO document VALUES (?, ?, ?)", (kind, key, body))
+        state.execute("INSERT OR REPLACE INTO document (kind, key, body) VALUES (?, ?, ?)", (kind, key, body))
 
 
 def layer_with(daemon: Daemon, file: str) -> tuple[dict, Path]:

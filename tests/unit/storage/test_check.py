@@ -4,11 +4,9 @@ import hashlib
 from pathlib import Path
 
 import msgspec
-from hypothesis import given
-from hypothesis import strategies as st
 
 from husk.storage.archive import chain_id
-from husk.storage.check import digest_of_file, look_at_blobs, look_at_layers, read_layer_records
+from husk.storage.check import look_at_blobs, look_at_layers, read_layer_records
 from husk.storage.layers import Layer
 
 
@@ -46,13 +44,6 @@ def test_records_that_cannot_be_read_or_lie_about_their_chain_id_take_those_abov
     assert "has no record" in facts.wrong_records[middle.chain_id]
     assert "has no record" in facts.wrong_records[top.chain_id]
     assert "chain id" in facts.wrong_records[digest("liar")]
-
-
-@given(st.binary(max_size=5000))
-def test_a_digest_is_that_of_the_content(tmp_path_factory, data: bytes):
-    path = tmp_path_factory.mktemp("blob") / "blob"
-    path.write_bytes(data)
-    assert digest_of_file(path) == "sha256:" + hashlib.sha256(data).hexdigest()
 
 
 async def test_blobs_are_whole_damaged_or_none(tmp_path: Path):

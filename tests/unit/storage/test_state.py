@@ -4,15 +4,18 @@ import asyncio
 import shutil
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from husk.errors import DiskFault, SystemFault
 from husk.storage import state
-from husk.storage.state import Change, StateStore, read_documents
+from husk.storage.schema import SCHEMA, read_documents
+from husk.storage.state import Change, StateStore
 
 
 @pytest.fixture
@@ -189,3 +192,65 @@ def test_a_file_that_is_no_store_is_told(tmp_path):
     (tmp_path / "state.db").write_bytes(b"no database" * 100)
     with pytest.raises(SystemFault, match="cannot be read"):
         read_documents(tmp_path / "state.db")
+
+
+class Record(msgspec.Struct):
+    name: str
+
+
+def raw(path: Path, *rows: tuple[str, bytes, int], version: int = SCHEMA) -> None:
+    """Write rows as another version would."""
+    StateStore.open(path).close()
+    with closing(sqlite3.connect(path)) as connection:
+        for key, body, schema in rows:
+            connection.execute("INSERT INTO document VALUES ('k', ?, ?, ?)", (key, body, schema))
+        connection.execute(f"PRAGMA user_version = {version}")
+        connection.commit()
+
+
+def test_a_record_that_cannot_be_read_is_put_aside_and_stays(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "state.db"
+    raw(path, ("good", b'{"name": "a"}', SCHEMA), ("bad", b'{"name": 1}', SCHEMA), ("late", b"{}", SCHEMA + 1))
+    with closing(StateStore.open(path)) as store:
+        assert store.records("k", Record) == {"good": Record("a")}
+        assert store.aside("k", "other") == {"bad", "late"}
+        assert set(store.load("k")) == {"good", "bad", "late"}
+    assert "the record of k bad cannot be read and is put aside: Expected `str`" in caplog.text
+    assert f"a later version of Husk wrote it (schema {SCHEMA + 1}; this one knows {SCHEMA})" in caplog.text
+
+
+def test_older_records_take_every_step(tmp_path: Path) -> None:
+    def first(kind: str, body: bytes) -> bytes:
+        return msgspec.json.encode({"name": kind + msgspec.json.decode(body)["title"]})
+
+    path = tmp_path / "state.db"
+    raw(path, ("old", b'{"title": "a"}', 1), ("new", b'{"name": "b"}', SCHEMA), ("odd", b"[]", 1))
+    refused: dict[tuple[str, str], str] = {}
+    assert read_documents(path, {1: first}, refused)["k"]["old"] == b'{"name":"ka"}'
+    assert list(refused) == [("k", "odd")]
+    with closing(StateStore.open(path, None, {1: first})) as store:
+        assert store.records("k", Record) == {"old": Record("ka"), "new": Record("b")}
+        assert store.aside("k") == {"odd"}
+    with closing(StateStore.open(path)) as store:
+        assert set(store.records("k", Record)) == {"old", "new"}
+
+
+def test_the_file_of_a_later_version_is_refused_unchanged(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    raw(path, version=SCHEMA + 1)
+    before = path.read_bytes()
+    for opening in (StateStore.open, read_documents):
+        with pytest.raises(SystemFault, match=f"later version of Husk .schema {SCHEMA + 1}; this one knows {SCHEMA}"):
+            opening(path)
+    assert path.read_bytes() == before
+
+
+async def test_lazy_changes_do_not_wait_for_the_disk(store: StateStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr("husk.storage.state.os.fdatasync", synced.append)
+    await store.commit(Change("k", "a", b"1"), lazy=True)
+    assert not synced
+    await store.commit(Change("k", "b", b"2"))
+    assert len(synced) == 1
+    await asyncio.gather(*(store.commit(Change("k", str(n), b"3")) for n in range(50)))
+    assert 2 <= len(synced) <= 51

@@ -97,10 +97,14 @@ class Index:
         self._tasks = tasks
         self._by_id: dict[str, Instance] = {}
         self._by_name: dict[str, str] = {}
-        for body in state.load(KIND).values():
-            record = msgspec.json.decode(body, type=Container)
+        for record in state.records(KIND, Container).values():
             self._by_id[record.id] = Instance(record, self._tasks)
             self._by_name[record.name] = record.id
+
+    @property
+    def aside(self) -> frozenset[str]:
+        """The ids of containers whose records cannot be read: nobody knows them, and nothing of theirs is touched."""
+        return self._state.aside(KIND)
 
     def __iter__(self) -> Iterator[Instance]:
         return iter(list(self._by_id.values()))
@@ -176,15 +180,15 @@ class Index:
         instance = self._by_id[record.id] = Instance(record, self._tasks)
         return instance
 
-    async def save(self, instance: Instance, ahead: State | None = None) -> None:
+    async def save(self, instance: Instance, ahead: State | None = None, *, state: bool = False) -> None:
         """Write its record, or fail; with a state `ahead` of what memory tells, if the next daemon is to know more."""
         record = instance.record if ahead is None else msgspec.structs.replace(instance.record, state=ahead)
-        await self._state.commit(Change(KIND, instance.id, _encode(record)))
+        await self._state.commit(Change(KIND, instance.id, _encode(record)), lazy=state and _forgettable(instance))
 
     async def settle(self, instance: Instance, ahead: State | None = None) -> None:
         """Write what has become of it: now, or when the disk has room again. That is not refused."""
         record = instance.record if ahead is None else msgspec.structs.replace(instance.record, state=ahead)
-        await self._state.settle(Change(KIND, instance.id, _encode(record)))
+        await self._state.settle(Change(KIND, instance.id, _encode(record)), lazy=_forgettable(instance))
 
     async def rename(self, instance: Instance, name: str) -> None:
         """Write the record under a name that was reserved for it, and give the old one back."""
@@ -199,8 +203,18 @@ class Index:
 
     async def delete(self, instance: Instance, *others: Change) -> None:
         """Delete a record, in one transaction with what goes with it. A full disk does not keep it."""
-        await self._state.settle(Change(KIND, instance.id, None), *others)
+        # One that removes itself would do so again, should it come back.
+        lazy = instance.record.host_config.auto_remove
+        await self._state.settle(Change(KIND, instance.id, None), *others, lazy=lazy)
         self._by_id.pop(instance.id, None)
         with contextlib.suppress(KeyError):
             if self._by_name[instance.record.name] == instance.id:
                 del self._by_name[instance.record.name]
+
+
+def _forgettable(instance: Instance) -> bool:
+    """Need nobody wait until what became of its process is on the disk?
+
+    After a power cut none runs, and nobody reads that but a restart policy.
+    """
+    return instance.record.host_config.restart_policy.name in ("", "no")

@@ -116,7 +116,7 @@ class Lifecycle:
         try:
             # Who asked for it hears that it cannot be kept; a policy was agreed to before, and is kept as well as it
             # can be.
-            await (self._index.settle(instance) if by_policy else self._index.save(instance))
+            await (self._index.settle(instance) if by_policy else self._index.save(instance, state=True))
         except DiskFault as error:
             record.state = before
             await asyncio.shield(self._start_failed(instance, error, by_policy))

@@ -96,14 +96,14 @@ class Restorer:
 
     async def _cut_off_starts(self) -> None:
         """A start that the former daemon did not live to see goes on without it, and must not survive us."""
-        running = {i.id for i in self._index if i.record.state.status in ("running", "paused")}
+        running = {i.id for i in self._index if i.record.state.status in ("running", "paused")} | self._index.aside
         if strays := _names(self._places.run) - running:
             bundles = [str(self._places.bundle_directory(container_id)) for container_id in strays]
             await asyncio.to_thread(process.kill_given, bundles)
 
     async def _sweep(self) -> None:
         """Release what lies on the host without a record: the rest of a removal or a creation that was cut off."""
-        known = {instance.id for instance in self._index}
+        known = {instance.id for instance in self._index} | self._index.aside
         for container_id in _names(self._places.run) - known:
             log.info("releasing what is left of container %s", container_id[:12])
             for runtime in self._runtimes.all.values():

@@ -20,7 +20,8 @@ from husk.registry import reference as references
 from husk.registry.manifest import host_platform
 from husk.registry.reference import Reference
 from husk.storage.archive import chain_id
-from husk.storage.layers import Layer, Unpacked
+from husk.storage.ingest import Unpacked
+from husk.storage.layers import Layer
 
 
 class Committer:

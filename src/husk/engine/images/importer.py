@@ -18,7 +18,7 @@ from husk.registry.client import RegistryClient
 from husk.registry.manifest import DOCKER_LAYER, parse_platform
 from husk.storage.archive import chain_id
 from husk.storage.inflate import compression_of, inflate, peek
-from husk.storage.layers import Unpacked
+from husk.storage.ingest import Unpacked
 
 
 class Importer:

@@ -7,7 +7,7 @@ found by their id, and live as long as their family.
 
 import asyncio
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -34,12 +34,14 @@ class Found(NamedTuple):
 class ImageIndex:
     """Names are full references: `docker.io/library/busybox:latest` or `docker.io/library/busybox@sha256:…`."""
 
-    def __init__(self, state: StateStore) -> None:
+    def __init__(self, state: StateStore, settle: Callable[[], Awaitable[None]] | None = None) -> None:
+        """`settle` puts contents on the disk; it is called before records name them."""
         self._state = state
+        self._settle = settle
         self._changing = asyncio.Lock()
-        self._images = {key: msgspec.json.decode(body, type=Image) for key, body in state.load(IMAGE).items()}
-        self._families = {key: msgspec.json.decode(body, type=Family) for key, body in state.load(FAMILY).items()}
-        self._names = {key: body.decode() for key, body in state.load(NAME).items()}
+        self._images = state.records(IMAGE, Image)
+        self._families = state.records(FAMILY, Family)
+        self._names = state.read(NAME, bytes.decode)
         self._faces: dict[str, str] = {}
         self._find_faces(*self._families.values())
 
@@ -212,6 +214,8 @@ class ImageIndex:
 
     async def add_all(self, images: Sequence[Image], names: Iterable[Reference], family: Family | None) -> None:
         """Write images and the family that they belong to, and point names to that, at once."""
+        if self._settle is not None:
+            await self._settle()
         async with self._changing:
             if family is not None and (known := self._families.get(family.digest)) is not None:
                 family = merged(known, family)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from husk.engine.images.archive import Group, Member, digest_at, link_target, read_archive
 from husk.engine.images.family import Family, suits
-from husk.engine.images.make import chain_ids, image_over, read_document
+from husk.engine.images.make import chain_ids, compose_manifest, image_over, read_document
 from husk.engine.images.model import Image, ImageDocument, Progress
 from husk.engine.images.shared import Report
 from husk.engine.images.store import ImageStore
@@ -21,7 +21,8 @@ from husk.errors import InvalidParameter, NotFound
 from husk.registry.manifest import DOCKER_LAYER, OCI_LAYER, Platform, normalize
 from husk.registry.reference import Reference, digest_of
 from husk.storage.inflate import compression_of, inflate
-from husk.storage.layers import Ingest, Layer, Unpacked
+from husk.storage.ingest import Ingest, Unpacked
+from husk.storage.layers import Layer
 from husk.storage.sources import read_pieces
 from husk.storage.tar import BLOCK, HARD_LINK, REGULAR, SYMLINK, Entry, TarError, clean_name, parse_header
 from husk.storage.tarflow import TarFlow
@@ -120,11 +121,32 @@ class Loader:
         layers: list[Layer] = []
         for path, chain_id, diff_id in zip(read.member.layers, chain_ids(diff_ids), diff_ids, strict=True):
             parent = layers[-1].chain_id if layers else ""
-            layers.append(self._store.layers.get(chain_id) or await self._put(reading, path, diff_id, parent))
+            known = self._store.layers.get(chain_id) if await self._store.layers.sound(chain_id) else None
+            layers.append(known or await self._put(reading, path, diff_id, parent))
         # An image that is here already stays as it is: a registry may know it by its present manifest.
-        return self._store.index.get(digest_of(read.config)) or await image_over(
-            self._store.blobs, read.config, read.document, layers, manifest=read.member.manifest
-        )
+        here = self._store.index.get(digest_of(read.config))
+        if here is not None and await self._has_documents(here, read, layers):
+            return here
+        blobs, manifest = self._store.blobs, read.member.manifest
+        made = await image_over(blobs, read.config, read.document, layers, manifest=manifest)
+        if here is not None:
+            made.parent, made.last_tagged = here.parent, here.last_tagged
+        return made
+
+    async def _has_documents(self, image: Image, read: "_Read", layers: list[Layer]) -> bool:
+        """Are configuration and manifest of an image whole? What the archive brings of them is written anew."""
+        blobs, size = self._store.blobs, len(read.config)
+        await blobs.put(read.config)
+        brought = [compose_manifest(image.id, size, layers)[0], compose_manifest(image.id, size, layers, oci=True)[0]]
+        brought += [read.member.manifest[0]] if read.member.manifest else []
+        for body in brought:
+            if digest_of(body) == image.manifest:
+                await blobs.put(body)
+                return True
+        try:
+            return digest_of(await blobs.read(image.manifest)) == image.manifest
+        except NotFound:
+            return False
 
     async def _family(self, group: Group, members: Sequence[Member], images: Sequence[Image]) -> Family:
         """Keep the documents of an index; its record, with all images and attachments that came."""
@@ -203,23 +225,22 @@ class _Reading:
         self._size = 0
 
     async def read(self, flow: TarFlow) -> None:
-        known = self._store.layers.blobs()
         while (entry := await flow.next()) is not None:
             path = clean_name(entry.name).decode("utf-8", "replace")
             if entry.kind in (SYMLINK, HARD_LINK):
                 self._links[path] = link_target(path, entry.link.decode("utf-8", "replace"), entry.kind == HARD_LINK)
-            elif entry.kind == REGULAR and digest_at(path) in known:
+            elif entry.kind == REGULAR and await self._rely_on(digest_at(path)):
                 self._known.add(path)
-                await self._rely_on(digest_at(path))
             elif entry.kind == REGULAR:
                 await self._file(path, entry, flow)
         await flow.drain()
 
-    async def _rely_on(self, blob: str | None) -> None:
-        """The store has this layer already; it must not go before the images that it is for are there."""
+    async def _rely_on(self, blob: str | None) -> bool:
+        """Has the store this layer, and whole? Then it must not go before the images that it is for are there."""
         chain = [layer.chain_id for layer in self._store.layers.all() if layer.blob == blob]
         await self._held.enter_async_context(self._store.pins.hold(chain))
         self.relied_on += chain
+        return bool(chain) and all([await self._store.layers.sound(chain_id) for chain_id in chain])
 
     def has(self, path: str) -> bool:
         """Whether a file came with the archive, or the store has had it as a layer."""

@@ -33,7 +33,7 @@ from husk.registry.manifest import (
     parse_platform,
 )
 from husk.registry.reference import Reference
-from husk.storage.layers import Unpacked
+from husk.storage.ingest import Unpacked
 
 
 class Puller:
@@ -68,7 +68,7 @@ class Puller:
         content = [manifest.config.digest, resolved.descriptor.digest, fetched.descriptor.digest]
         try:
             async with self._store.pins.hold([*chain, *content]):
-                if self._store.index.get(manifest.config.digest) is None or not self._has_layers(chain):
+                if self._store.index.get(manifest.config.digest) is None or not await self._has_layers(chain):
                     await self._fetch_layers(reference, manifest, document, auth, report)
                 family = _family(fetched, index, resolved, manifest) if index is not None else None
                 new = await self._record(reference, fetched, resolved, family, config, document)
@@ -96,8 +96,8 @@ class Puller:
             raise InvalidParameter("an image index inside an image index is not supported")
         return inner, manifest, parsed
 
-    def _has_layers(self, chain: list[str]) -> bool:
-        return all(self._store.layers.get(chain_id) is not None for chain_id in chain)
+    async def _has_layers(self, chain: list[str]) -> bool:
+        return all([await self._store.layers.sound(chain_id) for chain_id in chain])
 
     async def _fetch_layers(
         self,
@@ -111,7 +111,7 @@ class Puller:
         parents = ["", *chain]
         missing = []
         for position, (descriptor, chain_id) in enumerate(zip(manifest.layers, chain, strict=True)):
-            known = self._store.layers.get(chain_id) is not None
+            known = await self._store.layers.sound(chain_id)
             report(Progress(status="Already exists" if known else "Pulling fs layer", id=_short(descriptor)))
             if not known:
                 missing.append((descriptor, chain_id, parents[position], document.rootfs.diff_ids[position]))
@@ -120,7 +120,7 @@ class Puller:
             name = _short(descriptor)
 
             async def work(tell: Report) -> None:
-                if self._store.layers.get(chain_id) is None:
+                if not await self._store.layers.sound(chain_id):
                     await self._add_layer(reference, descriptor, parent, diff_id, auth, tell)
 
             # Another client's blob of the same layer may have another digest, hence another name.

@@ -65,7 +65,7 @@ class Pusher:
         self._uploads = uploads
         self._registry = registry
         self._state = state
-        self._packed = {k: msgspec.json.decode(body, type=Packed) for k, body in state.load(PACKED).items()}
+        self._packed = state.records(PACKED, Packed)
 
     async def collect(self) -> None:
         """At start: forget what became of layers that are gone."""

@@ -4,16 +4,21 @@ Pull, load, commit and the others each take an `ImageStore` and add to it or rem
 before a record names it is pinned; whoever lets go of something calls `release`, which removes what is then nobody's.
 """
 
+import logging
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Collection, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+from husk.engine.containers.index import KIND as CONTAINER
 from husk.engine.containers.model import Container
 from husk.engine.events import Events
-from husk.engine.images.index import ImageIndex
+from husk.engine.images.index import FAMILY, IMAGE, ImageIndex
 from husk.storage.blobs import BlobStore
+from husk.storage.layers import KIND as LAYER
 from husk.storage.layers import LayerStore
+
+log = logging.getLogger(__name__)
 
 
 class Pins:
@@ -36,6 +41,14 @@ class Pins:
         return self._pins[name] > 0
 
 
+IMAGE_USERS = (IMAGE, FAMILY, LAYER, CONTAINER)
+"""The kinds of records that need layers and blobs."""
+
+
+def _nobody() -> frozenset[str]:
+    return frozenset()
+
+
 @dataclass(frozen=True, slots=True)
 class ImageStore:
     """Everything that images consist of, and who uses it."""
@@ -45,11 +58,13 @@ class ImageStore:
     layers: LayerStore
     containers: Callable[[], Iterable[Container]]
     events: Events
+    unreadable: Callable[[], Collection[str]] = _nobody
+    """Records that may need layers and blobs, though nobody can tell which: while there are such, all stay."""
     pins: Pins = field(default_factory=Pins)
 
     async def release(self, chain: Iterable[str], content: Iterable[str] = ()) -> list[str]:
         """Remove those of these layers and blobs that nothing uses; the chain ids of the layers that went."""
-        for digest in set(content) - {""}:
+        for digest in set(content) - {""} if not self.unreadable() else ():
             # Judged anew for each: while one goes, somebody may have come to need the next.
             if digest not in self.pins and not self.index.names_content(digest):
                 await self.blobs.remove(digest)
@@ -62,12 +77,16 @@ class ImageStore:
     def _needs_layer(self, chain_id: str) -> bool:
         return (
             chain_id in self.pins
+            or bool(self.unreadable())
             or any(chain_id in image.chain_ids for image in self.index)
             or any(chain_id in container.used_layers for container in self.containers())
         )
 
     async def collect(self) -> None:
         """At start: drop what a pull, commit or removal that was cut off has left behind."""
+        if self.unreadable():
+            log.warning("layers and blobs that nothing seems to use stay while records of images cannot be read")
+            return
         used = {chain_id for image in self.index for chain_id in image.chain_ids}
         used |= {chain_id for container in self.containers() for chain_id in container.used_layers}
         for layer in self.layers.all():

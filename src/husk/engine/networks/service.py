@@ -302,7 +302,7 @@ class Networks:
                 await asyncio.to_thread(self._base.netns_dir.rmdir)
 
     async def _restore(self, containers: list[Container]) -> None:
-        records = {n.name: n for n in (msgspec.json.decode(b, type=Network) for b in self._state.load(KIND).values())}
+        records = {network.name: network for network in self._state.records(KIND, Network).values()}
         for name, kind in (("bridge", "bridge"), ("host", "host"), ("none", "null")):
             records.setdefault(name, Network(id=self._new_id(), name=name, driver=kind, created=rfc3339(now_ns())))
         default_bridge.settle(records["bridge"], self._config)
@@ -334,6 +334,7 @@ class Networks:
         self._base.netns_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         sandbox.sweep(self._base.netns_dir, [record.sandbox_path for record in containers if record.sandbox_path])
         interfaces = {n.parent if n.upper else n.bridge_name for n in records.values()}
+        interfaces |= {f"br-{network_id[:12]}" for network_id in self._state.aside(KIND)}
         host.sweep(self._base.owner, interfaces)
 
     async def _open_networks(self, networks: list[Network], containers: list[Container]) -> dict[str, LiveNetwork]:

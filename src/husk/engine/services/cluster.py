@@ -31,6 +31,7 @@ NOT_A_MANAGER = (
     'This node is not a swarm manager. Use "docker swarm init" or "docker swarm join" to connect this node to swarm '
     "and try again."
 )
+UNREADABLE = "The record of this node's swarm cannot be read: see husk doctor --check-store."
 ALREADY_ONE = 'This node is already part of a swarm. Use "docker swarm leave" to leave this swarm and join another one.'
 LOCKED = (
     'Swarm is encrypted and needs to be unlocked before it can be used. Please use "docker swarm unlock" to unlock it.'
@@ -77,9 +78,15 @@ class Cluster:
         self._engine_labels = engine_labels
         self.memory = memory
         # Records of the first releases hold parts of the settings as their client wrote them, `null` and all.
-        records = [_record.read(parse_document(body)) for body in state.load(KIND).values()]
+        records = list(state.read(KIND, lambda body: _record.read(parse_document(body))).values())
         self._swarm: Swarm | None = records[0] if records else None
-        sealer.settle(self._swarm is not None and self._swarm.autolock)
+        if not self.unreadable:
+            sealer.settle(self._swarm is not None and self._swarm.autolock)
+
+    @property
+    def unreadable(self) -> bool:
+        """There is a swarm, but its record cannot be read: nothing is done for it, and no other is made."""
+        return bool(self._state.aside(KIND))
 
     @property
     def active(self) -> bool:
@@ -93,7 +100,7 @@ class Cluster:
     def record(self) -> Swarm:
         """For the engine itself, locked or not."""
         if self._swarm is None:
-            raise Unavailable(NOT_A_MANAGER)
+            raise Unavailable(UNREADABLE if self.unreadable else NOT_A_MANAGER)
         return self._swarm
 
     @property
@@ -186,6 +193,8 @@ class Cluster:
         """Raise where this node is in a swarm, which it would have to leave first."""
         if self._swarm is not None:
             raise Unavailable(ALREADY_ONE)
+        if self.unreadable:
+            raise Unavailable(UNREADABLE)
 
     async def unlock_key(self) -> str:
         """What opens the swarm after a start of the daemon; empty where nothing is needed."""

@@ -95,7 +95,8 @@ class Reconciler:
         alarms = []
         for task in list(self._store.tasks.values()):
             # Tasks of services that are gone end with them.
-            if task.service_id not in self._store.services and not self._runner.busy(task):
+            known = task.service_id in self._store.services or task.service_id in self._store.unreadable_services
+            if not known and not self._runner.busy(task):
                 self._runner.forget(task)
                 alarms.append(now_ns() + RETRY_NS)
         for service in list(self._store.services.values()):

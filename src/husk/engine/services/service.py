@@ -154,6 +154,8 @@ class Services:
 
     async def open(self) -> None:
         """Go on from where the last daemon was, be it in the middle of leaving."""
+        if self.cluster.unreadable:
+            return
         if self.cluster.active:
             await self.started()
         elif self._store.services or self._store.tasks or self.networks.any():

@@ -19,12 +19,17 @@ Record = Service | Task | ClusterObject
 
 
 class ClusterStore(Protocol):
-    """Records of the cluster; a write is durable when it returns."""
+    """Records of the cluster; a write is durable when it returns, that of a task soon after."""
 
     services: dict[str, Service]
     tasks: dict[str, Task]
     secrets: dict[str, ClusterObject]
     configs: dict[str, ClusterObject]
+
+    @property
+    def unreadable_services(self) -> frozenset[str]:
+        """The ids of services whose records cannot be read: their tasks stay as they are."""
+        ...
 
     def next_version(self) -> int: ...
 
@@ -38,13 +43,17 @@ class ClusterStore(Protocol):
 class EmbeddedStore:
     def __init__(self, state: StateStore) -> None:
         self._state = state
-        self.services: dict[str, Service] = _load(state, "service", Service)
-        self.tasks: dict[str, Task] = _load(state, "task", Task)
-        self.secrets: dict[str, ClusterObject] = _load(state, "secret", ClusterObject)
-        self.configs: dict[str, ClusterObject] = _load(state, "config", ClusterObject)
+        self.services: dict[str, Service] = state.records("service", Service)
+        self.tasks: dict[str, Task] = state.records("task", Task)
+        self.secrets: dict[str, ClusterObject] = state.records("secret", ClusterObject)
+        self.configs: dict[str, ClusterObject] = state.records("config", ClusterObject)
         records: list[Record] = [*self.services.values(), *self.tasks.values()]
         records += [*self.secrets.values(), *self.configs.values()]
         self._version = max([10, *(record.version for record in records)])
+
+    @property
+    def unreadable_services(self) -> frozenset[str]:
+        return self._state.aside("service")
 
     def next_version(self) -> int:
         self._version += 1
@@ -58,7 +67,7 @@ class EmbeddedStore:
         fresh = [record for record in records if not self._known(record)]
         changes = self._take_in(records)
         try:
-            await self._state.commit(*changes)
+            await self._state.commit(*changes, lazy=_only_tasks(records))
         except DiskFault:
             for record in fresh:
                 self._drop(record)
@@ -66,7 +75,7 @@ class EmbeddedStore:
 
     async def settle(self, *records: Record) -> None:
         """The same for what has happened already, which a full disk cannot refuse."""
-        await self._state.settle(*self._take_in(records))
+        await self._state.settle(*self._take_in(records), lazy=_only_tasks(records))
 
     def _take_in(self, records: Sequence[Record]) -> list[Change]:
         stamp = rfc3339(now_ns())
@@ -84,7 +93,7 @@ class EmbeddedStore:
     async def delete(self, *records: Record) -> None:
         for record in records:
             self._drop(record)
-        await self._state.settle(*(Change(_kind(r), r.id, None) for r in records))
+        await self._state.settle(*(Change(_kind(r), r.id, None) for r in records), lazy=_only_tasks(records))
 
     def _drop(self, record: Record) -> None:
         match record:
@@ -108,14 +117,15 @@ class EmbeddedStore:
         return self.secrets if record.kind == "secret" else self.configs
 
 
+def _only_tasks(records: tuple[Record, ...]) -> bool:
+    """Nobody declared those: were they lost in a power cut, the reconciler would make others."""
+    return all(isinstance(record, Task) for record in records)
+
+
 def _kind(record: Record) -> str:
     if isinstance(record, ClusterObject):
         return record.kind
     return "service" if isinstance(record, Service) else "task"
-
-
-def _load(state: StateStore, kind: str, type: type[T]) -> dict[str, T]:
-    return {key: msgspec.json.decode(body, type=type) for key, body in state.load(kind).items()}
 
 
 def resolve(records: dict[str, T], names: dict[str, str], reference: str, kind: str) -> T:

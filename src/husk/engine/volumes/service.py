@@ -15,6 +15,7 @@ import msgspec
 from husk import threads
 from husk.config import Config
 from husk.engine.clock import now_ns, rfc3339
+from husk.engine.containers.index import KIND as CONTAINER
 from husk.engine.containers.model import Container, MountPoint
 from husk.engine.events import Events
 from husk.engine.filters import Filters
@@ -75,8 +76,8 @@ class Volumes:
     async def open(
         cls, config: Config, state: StateStore, events: Events, containers: Callable[[], Iterable[Container]]
     ) -> "Volumes":
-        records = [msgspec.json.decode(body, type=Volume) for body in state.load(KIND).values()]
-        known = {volume.name for volume in records}
+        records = list(state.records(KIND, Volume).values())
+        known = {volume.name for volume in records} | state.aside(KIND)
         store = await asyncio.to_thread(VolumeStore.open, config.data_root / "volumes", known)
         return cls(store, state, events, records, containers)
 
@@ -131,6 +132,8 @@ class Volumes:
     async def _create(self, volume: Volume) -> Volume:
         if (existing := self._by_name.get(volume.name)) is not None:
             return existing
+        if volume.name in self._state.aside(KIND):
+            raise Conflict(f"the record of volume {volume.name} cannot be read: see husk doctor --check-store")
         fresh = await asyncio.to_thread(self._store.create, volume.name)
         try:
             await self._state.add(_written(volume))
@@ -165,6 +168,11 @@ class Volumes:
                 await self._state.commit(*changes)
 
     async def prune(self, filters: Filters, everything: bool) -> Pruned:
+        if self._state.aside(CONTAINER):
+            raise Conflict(
+                "nobody can tell which volumes are in use while the record of a container cannot be read: see husk "
+                "doctor --check-store"
+            )
         names, reclaimed = [], 0
         for volume in listing.prunable(list(self._by_name.values()), self._used(), filters, everything):
             # A bind mount of a volume is somebody else's data.

@@ -121,7 +121,7 @@ async def test_a_rename_that_cannot_be_written_did_not_happen(index: Index, monk
     index.reserve_name("old", "a" * 64)
     web = await index.add(container("old", id="a" * 64))
 
-    async def full(*changes: object) -> None:
+    async def full(*changes: object, lazy: bool = False) -> None:
         raise OSError("disk full")
 
     monkeypatch.setattr(index._state, "commit", full)

@@ -1,0 +1,221 @@
+"""The power fails right after the API has acknowledged something: it is there when the power is back, and whole."""
+
+import io
+import json
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.daemon import Daemon
+from tests.support.doctor import assert_sound, check_store
+from tests.support.images import busybox_layer
+from tests.support.powercut import Disk
+from tests.support.registry import Registry, push_image, tar_of
+from tests.support.waiting import until
+
+MARK = "marked\n" * 40_000
+
+
+class Powered:
+    """A daemon whose disk can lose what was not synced."""
+
+    def __init__(self, daemon: Daemon, disk: Disk) -> None:
+        self.daemon = daemon
+        self.docker = daemon.docker
+        self.http = daemon.http
+        self._disk = disk
+
+    def post(self, path: str, body: object = None) -> None:
+        kind = {"Content-Type": "application/x-tar" if isinstance(body, bytes) else "application/json"}
+        answer = self.http("POST", path, body, kind if body is not None else {})
+        assert answer.status < 300 and b'"error"' not in answer.body, answer.body
+
+    def sync(self) -> None:
+        """What comes before the test's own operation is no part of it."""
+        self._disk.sync()
+
+    def cut(self, *processes: int) -> None:
+        self._disk.cut(self.daemon, *processes)
+
+    def has_mark(self, image: str) -> None:
+        assert self.docker("run", "--rm", "--pull=never", image, "cat", "/mark").stdout == MARK
+
+    def check(self) -> None:
+        """Nothing is damaged, and nothing is left over."""
+        self.daemon.stop()
+        assert_sound(self.daemon, "--deep")
+        self.daemon.start()
+
+
+@pytest.fixture
+def powered() -> Iterator[Powered]:
+    daemon = Daemon()
+    try:
+        with Disk(daemon.config.data_root) as disk:
+            daemon.start()
+            yield Powered(daemon, disk)
+            if daemon.process is None:
+                daemon.start()
+            daemon.remove_containers()
+            daemon.stop()
+    finally:
+        daemon.close()
+
+
+@pytest.fixture(scope="module")
+def registry() -> Iterator[Registry]:
+    with Registry() as registry:
+        push_image(registry, "app", "1", [busybox_layer(), tar_of({"mark": MARK.encode(), "etc/empty": b""})])
+        yield registry
+
+
+def root() -> bytes:
+    """A file system with busybox and the mark."""
+    buffer = io.BytesIO(busybox_layer())
+    with tarfile.open(fileobj=buffer, mode="a") as tar:
+        mark = tarfile.TarInfo("mark")
+        mark.size = len(MARK)
+        tar.addfile(mark, io.BytesIO(MARK.encode()))
+    return buffer.getvalue()
+
+
+def test_an_imported_image(powered: Powered) -> None:
+    powered.sync()
+    powered.post("/images/create?fromSrc=-&repo=app&tag=1", root())
+    powered.cut()
+    powered.has_mark("app:1")
+    powered.check()
+
+
+def test_a_loaded_image(powered: Powered) -> None:
+    powered.post("/images/create?fromSrc=-&repo=app&tag=1", root())
+    archive = powered.daemon.docker_bytes("save", "app:1").stdout
+    powered.docker("rmi", "app:1")
+    powered.sync()
+    powered.post("/images/load", archive)
+    powered.cut()
+    powered.has_mark("app:1")
+    powered.check()
+
+
+def test_a_pulled_image(powered: Powered, registry: Registry) -> None:
+    powered.sync()
+    powered.post(f"/images/create?fromImage={registry.host}/app&tag=1")
+    powered.cut()
+    powered.has_mark(f"{registry.host}/app:1")
+    powered.check()
+
+
+def test_a_committed_container(powered: Powered) -> None:
+    powered.docker("run", "--name", "box", "busybox", "sh", "-c", "yes marked | head -n 40000 > /mark")
+    powered.sync()
+    powered.post("/commit?container=box&repo=made")
+    powered.cut()
+    powered.has_mark("made")
+    powered.check()
+
+
+def test_a_container_with_its_volumes_and_their_first_content(powered: Powered) -> None:
+    """A named one and one without a name, both filled from the image."""
+    powered.post("/images/create?fromSrc=-&repo=app&tag=1", root())
+    powered.sync()
+    powered.docker("create", "--name", "box", "-v", "named:/etc", "-v", "/bin", "app:1", "true")
+    powered.cut()
+    mounts = json.loads(powered.docker("inspect", "box").stdout)[0]["Mounts"]
+    assert {mount["Destination"] for mount in mounts} == {"/etc", "/bin"}
+    for mount in mounts:
+        first = "passwd" if mount["Destination"] == "/etc" else "busybox"
+        assert (Path(mount["Source"]) / first).stat().st_size > 0
+    powered.docker("start", "-a", "box")
+    powered.check()
+
+
+def test_a_volume(powered: Powered) -> None:
+    powered.sync()
+    powered.docker("volume", "create", "--label", "a=b", "kept")
+    powered.cut()
+    volume = json.loads(powered.docker("volume", "inspect", "kept").stdout)[0]
+    assert volume["Labels"] == {"a": "b"} and Path(volume["Mountpoint"]).is_dir()
+    powered.docker("run", "--rm", "-v", "kept:/data", "busybox", "touch", "/data/file")
+    powered.check()
+
+
+def test_names_networks_and_removals(powered: Powered) -> None:
+    """Records alone, one cut after each."""
+    powered.docker("create", "--name", "old", "busybox")
+    powered.docker("create", "--name", "going", "busybox")
+    powered.docker("volume", "create", "going")
+    powered.sync()
+    for command in (
+        ("rename", "old", "new"),
+        ("tag", "busybox", "other:1"),
+        ("network", "create", "net"),
+        ("rm", "going"),
+        ("volume", "rm", "going"),
+        ("update", "--restart", "always", "new"),
+    ):
+        powered.docker(*command)
+        powered.cut()
+    assert powered.docker("ps", "-a", "--format", "{{.Names}}").stdout == "new\n"
+    assert powered.docker("inspect", "-f", "{{.HostConfig.RestartPolicy.Name}}", "new").stdout == "always\n"
+    assert powered.docker("run", "--rm", "--network", "net", "other:1", "echo", "hi").stdout == "hi\n"
+    assert powered.docker("volume", "ls", "-q").stdout == ""
+    powered.check()
+
+
+def test_what_ran_with_a_restart_policy_runs_again_and_what_was_stopped_does_not(powered: Powered) -> None:
+    for name in ("on", "off"):
+        powered.docker("create", "--name", name, "--restart", "unless-stopped", "busybox", "sleep", "600")
+    powered.docker("start", "off")
+    powered.sync()
+    powered.docker("stop", "-t", "0", "off")
+    powered.docker("start", "on")
+    powered.cut(int(powered.docker("inspect", "-f", "{{.State.Pid}}", "on").stdout))
+    until(lambda: powered.docker("ps", "--format", "{{.Names}}").stdout == "on\n", "the one that ran runs again")
+    assert powered.docker("inspect", "-f", "{{.State.Status}}", "off").stdout == "exited\n"
+
+
+def test_secrets_and_the_key_that_opens_them(powered: Powered) -> None:
+    powered.docker("swarm", "init", "--advertise-addr", "127.0.0.1")
+    powered.sync()
+    powered.docker("secret", "create", "word", "-", input="hush")
+    powered.cut()
+    powered.docker("service", "create", "-q", "--name", "web", "--secret", "word", "--network", "host", "busybox",
+                   "sh", "-c", "cat /run/secrets/word; sleep 600")  # fmt: skip
+    assert "hush" in powered.docker("service", "logs", "web").stdout
+    powered.docker("swarm", "leave", "--force")
+
+
+@pytest.mark.parametrize("again", ["import", "load", "pull"])
+def test_bringing_a_damaged_image_again_mends_it(powered: Powered, registry: Registry, again: str) -> None:
+    """As a power cut left it in the data roots of earlier versions: all files of its layers and its blobs are empty."""
+    name, archive = f"{registry.host}/app:1" if again == "pull" else "app:1", b""
+    bring = {
+        "import": lambda: powered.post("/images/create?fromSrc=-&repo=app&tag=1", root()),
+        "load": lambda: powered.post("/images/load", archive),
+        "pull": lambda: powered.post(f"/images/create?fromImage={registry.host}/app&tag=1"),
+    }
+    if again == "load":
+        bring["import"]()
+    else:
+        bring[again]()
+    archive = powered.daemon.docker_bytes("save", name).stdout
+    powered.daemon.stop()
+    data_root = powered.daemon.config.data_root
+    for place in ("layers/l", "blobs/sha256"):
+        for path in (data_root / place).rglob("*"):
+            if path.is_file() and not path.is_symlink():
+                path.write_bytes(b"")
+    powered.daemon.start()
+    bring[again]()
+    powered.has_mark(name)
+    powered.daemon.stop()
+    damaged = check_store(powered.daemon).stdout
+    assert "app" not in damaged, damaged
+    # The first image was damaged as well, and nobody brought that again.
+    check_store(powered.daemon, "--fix")
+    assert_sound(powered.daemon, "--deep")
+    powered.daemon.start()
+    powered.has_mark(name)

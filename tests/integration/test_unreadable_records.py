@@ -1,0 +1,120 @@
+"""One record of every kind cannot be read: it is put aside and told, nothing of it is touched, and the rest works."""
+
+import contextlib
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+
+import pytest
+
+from tests.support.daemon import Daemon
+from tests.support.doctor import _SOURCES, check_store
+from tests.support.registry import tar_of
+
+GARBAGE = (b"", b"{", b"\xff\xfe", b"[1]", b"{}")
+
+
+def database(daemon: Daemon) -> contextlib.closing[sqlite3.Connection]:
+    return contextlib.closing(sqlite3.connect(daemon.config.data_root / "state.db", isolation_level=None))
+
+
+def garble(daemon: Daemon, kind: str, key: str, body: bytes) -> None:
+    with database(daemon) as state:
+        state.execute("UPDATE document SET body = ? WHERE kind = ? AND key = ?", (body, kind, key))
+
+
+def keys(daemon: Daemon, kind: str) -> dict[str, bytes]:
+    with database(daemon) as state:
+        return dict(state.execute("SELECT key, body FROM document WHERE kind = ?", (kind,)).fetchall())
+
+
+def works(daemon: Daemon) -> None:
+    """What is not garbled can be used, and new things can be made."""
+    assert daemon.docker("run", "--rm", "-v", "fresh:/data", "busybox", "echo", "hi").stdout == "hi\n"
+    daemon.docker("network", "create", "fresh")
+    assert daemon.docker("run", "--rm", "--network", "fresh", "busybox", "echo", "hi").stdout == "hi\n"
+    daemon.docker("network", "rm", "fresh")
+    daemon.docker("volume", "rm", "fresh")
+
+
+def doctor(daemon: Daemon) -> str:
+    command = [sys.executable, "-m", "husk", "doctor", "--data-root", str(daemon.config.data_root)]
+    environment = {**os.environ, "PYTHONPATH": str(_SOURCES)}
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, cwd="/", env=environment).stdout
+
+
+def test_a_garbled_record_of_every_kind(fresh_daemon: Daemon) -> None:
+    daemon = fresh_daemon
+    daemon.http("POST", "/images/create?fromSrc=-&repo=app&tag=1", tar_of({"hello": b"hello\n"}))
+    daemon.docker("run", "--name", "box", "-v", "data:/data", "busybox", "sh", "-c", "echo kept | tee /data/file /file")
+    daemon.docker("network", "create", "net")
+    daemon.docker("volume", "create", "other")
+    box = json.loads(daemon.docker("inspect", "box").stdout)[0]["Id"]
+    net = daemon.docker("network", "inspect", "-f", "{{.Id}}", "net").stdout.strip()
+    app = daemon.docker("images", "-q", "--no-trunc", "app:1").stdout.strip()
+    (diff,) = json.loads(daemon.docker("image", "inspect", "app:1").stdout)[0]["RootFS"]["Layers"]
+    targets = {"container": box, "network": net, "volume": "data", "image": app, "layer": diff}
+    targets["image-name"] = "docker.io/library/app:1"
+    originals = {}
+    daemon.stop()
+    for number, (kind, key) in enumerate(targets.items()):
+        originals[kind] = keys(daemon, kind)[key]
+        garble(daemon, kind, key, GARBAGE[number % len(GARBAGE)] if kind != "image-name" else b"\xff\xfe")
+    told = doctor(daemon)
+    daemon.start()
+    for kind, key in targets.items():
+        assert f"the record of {kind} {key} cannot be read and is put aside" in daemon.log(1000)
+        assert kind == "image-name" or f"{kind} {key}" in told
+    assert daemon.http("GET", f"/containers/{box}/json").status == 404
+    assert daemon.http("POST", "/volumes/create", {"Name": "data"}).status == 409
+    assert daemon.http("POST", "/volumes/prune").status == 409
+    works(daemon)
+    live = check_store(daemon).stdout
+    assert all(key in live for kind, key in targets.items() if kind != "image-name"), live
+    daemon.restart()
+    daemon.stop()
+    for kind, key in targets.items():
+        garble(daemon, kind, key, originals[kind])
+    daemon.start()
+    # All is back as if nothing had been: nobody took away what the records name.
+    assert daemon.docker("start", "-a", "box").stdout == "kept\n"
+    assert daemon.docker("cp", "box:/file", "-").returncode == 0
+    created = daemon.http("POST", "/containers/create", {"Image": "app:1", "Cmd": ["/hello"]}).json()["Id"]
+    assert daemon.http("GET", f"/containers/{created}/archive?path=/hello").status == 200
+    daemon.docker("network", "rm", "net")
+
+
+@pytest.mark.parametrize("kind", ["swarm", "service", "task", "secret", "config", "image-family", "packed-layer"])
+def test_a_garbled_record_of_a_swarm_or_of_what_can_be_made_again(fresh_daemon: Daemon, kind: str) -> None:
+    daemon = fresh_daemon
+    daemon.docker("swarm", "init", "--advertise-addr", "127.0.0.1")
+    daemon.docker("secret", "create", "word", "-", input="hush")
+    daemon.docker("config", "create", "conf", "-", input="text")
+    daemon.docker("service", "create", "-q", "--name", "web", "--network", "host", "busybox", "sleep", "600")
+    daemon.docker("service", "create", "-q", "--name", "api", "--network", "host", "busybox", "sleep", "600")
+    before = daemon.docker("ps", "-q", "--filter", "name=web").stdout
+    daemon.stop()
+    found = keys(daemon, kind)
+    if kind in ("image-family", "packed-layer"):
+        with database(daemon) as state:
+            state.execute("INSERT INTO document (kind, key, body) VALUES (?, 'sha256:00', '{')", (kind,))
+        found = {"sha256:00": b"{"}
+    of_web = [key for key, body in found.items() if kind == "service" and b'"web"' in body]
+    key = of_web[0] if of_web else next(iter(found))
+    original = found[key]
+    garble(daemon, kind, key, b"{")
+    daemon.start()
+    assert f"the record of {kind} {key} cannot be read and is put aside" in daemon.log(1000)
+    works(daemon)
+    if kind in ("swarm", "service"):
+        assert daemon.docker("ps", "-q", "--filter", "name=web").stdout == before
+    if kind == "swarm":
+        refused = daemon.docker("swarm", "init", check=False)
+        assert "cannot be read" in refused.stderr
+    daemon.stop()
+    garble(daemon, kind, key, original)
+    daemon.start()
+    daemon.docker("service", "ls")
+    daemon.docker("swarm", "leave", "--force")
