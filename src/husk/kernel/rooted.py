@@ -15,7 +15,6 @@ _RESOLVE_IN_ROOT = 0x10
 _RESOLVE_NO_MAGICLINKS = 0x02
 _RESOLVE_NO_SYMLINKS = 0x04
 _RESOLVE_BENEATH = 0x08
-_RESOLVE_CACHED = 0x20
 # As many as the kernel follows.
 _MOST_LINKS = 40
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -34,18 +33,9 @@ def open_in_root(root: Path | str, path: str, flags: int) -> int:
         os.close(root_fd)
 
 
-def open_beneath(directory: int, path: str, flags: int, cached: bool = False) -> int:
-    """A file descriptor of `path` below an open directory; a link anywhere on the way is an error (ELOOP).
-
-    With `cached` it is BlockingIOError if the kernel would have to ask a disk, or is too old to say (before 5.12).
-    """
-    resolve = _RESOLVE_BENEATH | _RESOLVE_NO_SYMLINKS | _RESOLVE_NO_MAGICLINKS | (_RESOLVE_CACHED if cached else 0)
-    try:
-        return _openat2(directory, path, flags, resolve)
-    except OSError as error:
-        if cached and error.errno == errno.EINVAL:
-            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN), path) from None
-        raise
+def open_beneath(directory: int, path: str, flags: int) -> int:
+    """A file descriptor of `path` below an open directory; a link anywhere on the way is an error (ELOOP)."""
+    return _openat2(directory, path, flags, _RESOLVE_BENEATH | _RESOLVE_NO_SYMLINKS | _RESOLVE_NO_MAGICLINKS)
 
 
 def reopen(found: int, flags: int) -> int:

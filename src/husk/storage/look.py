@@ -16,21 +16,18 @@ from husk.kernel.rooted import open_beneath
 from husk.storage.pack import FileStatus, file_status
 
 
-def look(root: Path, mount_points: Iterable[str], path: str, cached: bool = False) -> FileStatus | None:
-    """What `path` names below `root`; None if that cannot be told from here. FileNotFoundError if it is nothing.
-
-    With `cached` it asks no disk: BlockingIOError if it would have to.
-    """
-    with opened(root, mount_points, path, cached) as found:
+def look(root: Path, mount_points: Iterable[str], path: str) -> FileStatus | None:
+    """What `path` names below `root`; None if that cannot be told from here. FileNotFoundError if it is nothing."""
+    with opened(root, mount_points, path) as found:
         return None if found is None else file_status(path, os.fstat(found))
 
 
 @contextlib.contextmanager
-def opened(root: Path, mount_points: Iterable[str], path: str, cached: bool = False) -> Iterator[int | None]:
+def opened(root: Path, mount_points: Iterable[str], path: str) -> Iterator[int | None]:
     """What `path` names, open by name only (O_PATH) while this lasts, and no link; otherwise as `look`."""
     top = os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        found = _find(top, mount_points, path, cached)
+        found = _find(top, mount_points, path)
     finally:
         os.close(top)
     try:
@@ -40,7 +37,7 @@ def opened(root: Path, mount_points: Iterable[str], path: str, cached: bool = Fa
             os.close(found)
 
 
-def _find(top: int, mount_points: Iterable[str], path: str, cached: bool) -> int | None:
+def _find(top: int, mount_points: Iterable[str], path: str) -> int | None:
     wanted = parts(path)
     above_mounts = False
     for point in mount_points:
@@ -49,12 +46,10 @@ def _find(top: int, mount_points: Iterable[str], path: str, cached: bool) -> int
             return None
         if wanted == place[: len(wanted)]:
             above_mounts = True
-        if _may_be_elsewhere(top, place, cached):
+        if _may_be_elsewhere(top, place):
             return None
     try:
-        found = open_beneath(top, "./" + path.lstrip("/"), os.O_PATH | os.O_NOFOLLOW, cached)
-    except BlockingIOError:
-        raise
+        found = open_beneath(top, "./" + path.lstrip("/"), os.O_PATH | os.O_NOFOLLOW)
     except FileNotFoundError:
         if above_mounts:
             return None  # it is made when that is mounted
@@ -67,12 +62,10 @@ def _find(top: int, mount_points: Iterable[str], path: str, cached: bool) -> int
     return found
 
 
-def _may_be_elsewhere(top: int, place: list[str], cached: bool) -> bool:
+def _may_be_elsewhere(top: int, place: list[str]) -> bool:
     """Whether a link may lead what is mounted on `place` to somewhere else."""
     try:
-        os.close(open_beneath(top, "/".join(place), os.O_PATH, cached))
-    except BlockingIOError:
-        raise
+        os.close(open_beneath(top, "/".join(place), os.O_PATH))
     except OSError as error:
         # Where nothing is yet, it will be where its name says.
         return error.errno not in (errno.ENOENT, errno.ENOTDIR)

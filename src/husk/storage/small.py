@@ -9,7 +9,6 @@ never through a link (`open_beneath`), and what is done is done to what was open
 """
 
 import contextlib
-import errno
 import io
 import itertools
 import os
@@ -17,7 +16,6 @@ import stat
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from husk.kernel.page_cache import is_cached
 from husk.kernel.rooted import open_beneath, reopen
 from husk.storage.extract import CREATE, set_time
 from husk.storage.look import opened, parts
@@ -35,24 +33,20 @@ class _NotSimple(Exception):
     """A worker must do it."""
 
 
-def read_small(
-    root: Path, mount_points: Iterable[str], path: str, cached: bool = False
-) -> tuple[FileStatus, bytes] | None:
+def read_small(root: Path, mount_points: Iterable[str], path: str) -> tuple[FileStatus, bytes] | None:
     """The small file, or directory of a few, that `path` names, as a tar; None if it takes a worker to read it.
 
-    FileNotFoundError if it is nothing. With `cached` no disk is asked: BlockingIOError if one would have to be.
+    FileNotFoundError if it is nothing.
     """
     points = list(mount_points)
-    with opened(root, points, path, cached) as found:
+    with opened(root, points, path) as found:
         if found is None or _touches_mount([parts(path)], points):
             return None
         out = io.BytesIO()
         try:
             with tar_to(out) as members:
                 name = base_name(path)
-                status = _Reading(members, cached).add("" if name == "/" else name, found, alone=True)
-        except BlockingIOError:
-            raise
+                status = _Reading(members).add("" if name == "/" else name, found, alone=True)
         except (_NotSimple, OSError):
             return None
     return file_status(path, status), out.getvalue()
@@ -96,9 +90,8 @@ def _touches_mount(places: list[list[str]], mount_points: Iterable[str]) -> bool
 class _Reading:
     """Adds small files to an archive until they are too many or too large."""
 
-    def __init__(self, members: Members, cached: bool) -> None:
+    def __init__(self, members: Members) -> None:
         self._members = members
-        self._cached = cached
         self._bytes_left = _LARGEST
         self._entries_left = _MOST_ENTRIES
 
@@ -111,17 +104,15 @@ class _Reading:
         if stat.S_ISREG(status.st_mode):
             if status.st_nlink > 1 and not alone:
                 raise _NotSimple  # its other name may be in the archive too
-            return self._add_file(name, found, status.st_size)
+            return self._add_file(name, found)
         if stat.S_ISDIR(status.st_mode):
             self._add_directory(name, found)
             return status
         raise _NotSimple
 
-    def _add_file(self, name: str, found: int, size: int) -> os.stat_result:
+    def _add_file(self, name: str, found: int) -> os.stat_result:
         # Somebody may hold a lease on it: leave it to the worker to wait.
         with _reopened(found, os.O_RDONLY | os.O_NONBLOCK) as file:
-            if self._cached and not is_cached(file, size):
-                raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN), name)
             data, status = os.read(file, _LARGEST + 1), os.fstat(file)
             if len(data) != status.st_size or XATTRS.intersection(os.listxattr(file)):
                 raise _NotSimple
@@ -130,8 +121,6 @@ class _Reading:
         return status
 
     def _add_directory(self, name: str, found: int) -> None:
-        if self._cached:
-            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN), name)
         with _reopened(found, os.O_RDONLY | os.O_DIRECTORY) as directory:
             self._members.add_directory(name, os.fstat(directory))
             with os.scandir(directory) as listing:

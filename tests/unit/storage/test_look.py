@@ -66,14 +66,3 @@ def test_a_mount_that_a_link_leads_elsewhere_may_be_anywhere(root: Path, point: 
 def test_what_no_directory_can_be_is_left_to_the_worker(root: Path):
     assert look(root, [], "/etc/hosts/x") is None
     assert look(root, [], "/etc/hosts/") is None
-
-
-def test_what_is_known_already_is_told_without_asking_a_disk(root: Path):
-    expected = look(root, ["/data"], "/etc/deep/file")
-    assert look(root, ["/data"], "/etc/deep/file", cached=True) == expected
-
-
-def test_a_name_that_nobody_has_asked_for_is_not_waited_for(root: Path):
-    # To look it up takes the directory's lock, which somebody in the container may hold for as long as a copy takes.
-    with pytest.raises(BlockingIOError):
-        look(root, [], "/etc/deep/none", cached=True)

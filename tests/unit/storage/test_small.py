@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from husk.kernel.page_cache import is_cached
 from husk.storage.members import tar_to
 from husk.storage.pack import XATTRS, add_all, describe, source
 from husk.storage.small import put_small, read_small
@@ -109,11 +108,6 @@ def test_a_directory_is_packed_as_a_worker_packs_it(root: Path, tree: Path, path
     assert found[0] == describe(f"{root}{path}")
 
 
-def test_a_directory_is_not_listed_where_that_might_take_time(root: Path, tree: Path):
-    with pytest.raises(BlockingIOError):
-        read_small(root, [], "/tree", cached=True)
-
-
 @pytest.mark.parametrize("odd", ["link", "pipe", "hard link", "large", "together large", "many", "mount"])
 def test_a_directory_with_something_else_in_it_is_the_workers(root: Path, tree: Path, odd: str):
     match odd:
@@ -164,34 +158,6 @@ def test_nobody_waits_for_a_file_that_somebody_has_a_lease_on(root: Path):
         fcntl.fcntl(file, fcntl.F_SETSIG, 23)  # SIGURG, which nobody minds
         assert read_small(root, [], "/etc/file") is None
         fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_UNLCK)
-
-
-def test_a_file_that_is_not_in_memory_is_not_waited_for(root: Path):
-    with (root / "etc/file").open("rb") as file:
-        os.fsync(file.fileno())
-        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-        if is_cached(file.fileno(), 7):
-            pytest.skip("this file system keeps all in memory")
-        with pytest.raises(BlockingIOError):
-            read_small(root, [], "/etc/file", cached=True)
-        assert read_small(root, [], "/etc/file") is not None
-        assert is_cached(file.fileno(), 7)
-        assert read_small(root, [], "/etc/file", cached=True) is not None
-
-
-def test_an_empty_file_is_always_in_memory(root: Path):
-    (root / "empty").touch()
-    with (root / "empty").open("rb") as file:
-        assert is_cached(file.fileno(), 0)
-
-
-def test_what_cannot_be_mapped_is_not_known_to_be_in_memory():
-    reader, writer = os.pipe()
-    try:
-        assert not is_cached(reader, 10)
-    finally:
-        os.close(reader)
-        os.close(writer)
 
 
 def test_a_file_goes_in_with_all_that_the_archive_says(root: Path):

@@ -35,7 +35,7 @@ from husk.tasks import Tasks
 
 Publish = Callable[[Container, str], None]
 T = TypeVar("T")
-Ask = Callable[[Path, list[str], str, bool], T | None]
+Ask = Callable[[Path, list[str], str], T | None]
 
 # Of the few that all share. A process in a container can have a directory locked for as long as it takes to copy a
 # large file out of its image (`mv` does), and who looks into that directory waits.
@@ -192,13 +192,10 @@ class Copier:
             yield _Place(instance, reference, root, self._binds(instance.record), path, clean_path(path))
 
     async def _without_worker(self, ask: Ask[T], place: _Place) -> T | None:
-        """What can be told of the path here: at once if no disk must be asked, else in a thread, if one is free."""
+        """What can be told of the path without a worker: in a thread, for a container's file may make anybody wait."""
         asking = functools.partial(ask, place.root, place.mount_points, place.clean)
         try:
-            try:
-                return asking(True)
-            except BlockingIOError:
-                return await self._in_thread(functools.partial(asking, False), f"look at {place.instance.id[:12]}")
+            return await self._in_thread(asking, f"look at {place.instance.id[:12]}")
         except FileNotFoundError:
             self._fail(place.instance, "missing", place.path, place.reference)
 

@@ -32,7 +32,7 @@ def test_nothing_but_a_bind_may_be_on_proc_itself(kind: str) -> None:
     check_name("bind", "/proc")
 
 
-@pytest.mark.parametrize("place", [*INFORMING, "/process", "/data/proc/sys", "/sys"])
+@pytest.mark.parametrize("place", [*sorted(INFORMING), "/process", "/data/proc/sys", "/sys"])
 def test_what_informs_and_what_is_elsewhere_is_taken(place: str) -> None:
     check_name("bind", place)
 
