@@ -1,8 +1,7 @@
 """A client sends its request and leaves without reading the answer: what changes something goes on, the rest ends.
 
-dockerd 28.5 does so for imports, creations, restarts, removals and copies, and for a load whose client keeps the
-connection, as docker-py does; when the connection is closed it ends loads, commits, starts and prunes wherever they
-are, which is nothing to imitate.
+dockerd 28.5 does so for imports, creations, restarts, removals and copies. When the connection is closed it ends loads,
+commits, starts and prunes wherever they are, which is nothing to imitate.
 """
 
 import contextlib

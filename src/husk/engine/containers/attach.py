@@ -22,8 +22,9 @@ from husk.tasks import Tasks
 
 # Bytes that wait for a client before it holds the output back; as many again when the process has come to its end.
 BUFFER = 1 << 20
-# Seconds without progress until a client is dropped: while the process runs, and when it is about to end.
-PATIENCE, LAST_PATIENCE = 30.0, 1.0
+# Seconds without progress until a client is dropped: while the process runs (somebody looks at `docker run … | less`),
+# and when it is about to end.
+PATIENCE, LAST_PATIENCE = 3600.0, 1.0
 _LOOK = 0.1
 Chunk = tuple[int, bytes]
 
