@@ -116,6 +116,8 @@ class Config:
     log_opts: Mapping[str, str] = field(default_factory=dict)
     group: str = "docker"
     tls: TlsConfig | None = None
+    # Nobody said whether TCP is to be guarded by TLS: only this machine may reach it.
+    loopback_only: bool = field(default=True, compare=False)
     containers: ContainerDefaults = ContainerDefaults()
     init_path: str = ""
     default_bridge: DefaultBridge = DefaultBridge()

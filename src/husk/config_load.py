@@ -159,6 +159,7 @@ def build(settings: Settings, names: Names | None = None) -> Config:
         log_opts=settings.log_opts or {},
         group=standard.group if settings.group is None else settings.group,
         tls=tls,
+        loopback_only=not _told_of_tls(settings),
         containers=_containers(settings),
         init_path=values.program("init-path", settings.init_path or ""),
         default_bridge=networks.default_bridge(settings),
@@ -205,14 +206,13 @@ def _hosts(settings: Settings, default: str, tls: TlsConfig | None) -> tuple[str
     if tls is not None:
         default = f"tcp://localhost:{port}"  # as dockerd: whoever asks for TLS and names no host means this one
     hosts = _each(settings.hosts, lambda text: values.host(text, default, port), (default,))
-    told = settings.tls is not None or settings.tlsverify is not None
-    if not told and (open_to_others := [host for host in hosts if not values.loopback(host)]):
-        raise InvalidParameter(
-            f"{open_to_others[0]} without --tlsverify would make everybody root on this machine who reaches that port: "
-            "give --tlsverify with --tlscacert, --tlscert and --tlskey, listen on 127.0.0.1, or say --tls=false "
-            "('tls': false in the file) if you mean it"
-        )
+    if not _told_of_tls(settings) and (open_to_others := [host for host in hosts if not values.loopback(host)]):
+        raise values.unguarded(open_to_others[0])
     return hosts
+
+
+def _told_of_tls(settings: Settings) -> bool:
+    return settings.tls is not None or settings.tlsverify is not None
 
 
 def _containers(settings: Settings) -> ContainerDefaults:

@@ -5,6 +5,8 @@ import re
 from collections.abc import Sequence
 from ipaddress import IPv4Interface, IPv4Network, IPv6Interface, IPv6Network
 
+from msgspec.structs import replace
+
 from husk.config import DefaultBridge
 from husk.config_settings import Settings
 from husk.errors import InvalidParameter
@@ -15,6 +17,12 @@ _LARGEST_MTU = 65535
 
 def default_bridge(settings: Settings) -> DefaultBridge:
     """How the default network is to be; InvalidParameter where its parts do not fit together."""
+    for flag, given in (("--bip", settings.bip), ("--bip6", settings.bip6)):
+        if settings.bridge and given:
+            raise InvalidParameter(f"You specified -b & {flag}, mutually exclusive options. Please specify only one")
+    if settings.bridge == "none":
+        # As dockerd: what a bridge is to be that is not made, nobody looks at.
+        settings = replace(settings, fixed_cidr=None, fixed_cidr_v6=None, default_gateway=None, default_gateway_v6=None)
     bip = IPv4Interface(settings.bip) if _readable(settings.bip) else None
     bip6 = _bip6(settings.bip6 or "")
     range4 = _range4(settings.fixed_cidr or "", bip)

@@ -45,7 +45,8 @@ def host(text: str, default: str = DEFAULT_HOST, port: int = DEFAULT_TCP_PORT) -
 
 
 def loopback(host: str) -> bool:
-    """Whether only this machine reaches it: Unix sockets, and what systemd listens on, have their own guards."""
+    """Whether only this machine reaches it. A Unix socket has its own guard; what systemd holds is known when it is
+    taken over."""
     if not host.startswith("tcp://"):
         return True
     name = urlsplit(host).hostname or ""
@@ -53,6 +54,15 @@ def loopback(host: str) -> bool:
         return name == "localhost" or ipaddress.ip_address(name).is_loopback
     except ValueError:
         return False
+
+
+def unguarded(host: str) -> InvalidParameter:
+    """Why nobody listens on an address that others reach: an open port is root for everybody."""
+    return InvalidParameter(
+        f"{host} without --tlsverify would make everybody root on this machine who reaches that port: "
+        "give --tlsverify with --tlscacert, --tlscert and --tlskey, listen on 127.0.0.1, or say --tls=false "
+        "('tls': false in the file) if you mean it"
+    )
 
 
 def _socket_path(text: str, path: str) -> str:

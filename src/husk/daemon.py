@@ -21,6 +21,7 @@ import uvloop
 from husk import log_setup
 from husk.api.server import build_app, serve
 from husk.api.tls import server_context
+from husk.api.versioning import MINIMUM, Version, minimum_version
 from husk.claims import claimed_pidfile
 from husk.config import Config
 from husk.config_load import Source, reloadable
@@ -39,6 +40,7 @@ _IMPATIENT = 3
 def check(source: Source) -> None:
     """Whether the settings are sound, without starting anything; HuskError says what is wrong with them."""
     config = source.load()
+    _minimum_version()
     if config.tls is not None:
         server_context(config.tls)
 
@@ -46,6 +48,7 @@ def check(source: Source) -> None:
 def run(source: Source) -> None:
     """Be the daemon until a signal ends it. HuskError when it cannot start."""
     config = source.load()
+    minimum = _minimum_version()
     tls = server_context(config.tls) if config.tls is not None else None
     if os.geteuid() != 0:
         raise Forbidden("the daemon needs root: it mounts filesystems and makes namespaces. Start it with sudo")
@@ -57,16 +60,26 @@ def run(source: Source) -> None:
     for remark in config.remarks:
         log.info("%s", remark)
     with claimed_pidfile(config), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(Daemon(config, source, notify_socket, tls).serve())
+        runner.run(Daemon(config, source, notify_socket, tls, minimum).serve())
+
+
+def _minimum_version() -> Version:
+    return minimum_version(os.environ.get("DOCKER_MIN_API_VERSION", ""))
 
 
 class Daemon:
     """One running daemon and what its signals do."""
 
     def __init__(
-        self, config: Config, source: Source, notify_socket: str = "", tls: ssl.SSLContext | None = None
+        self,
+        config: Config,
+        source: Source,
+        notify_socket: str = "",
+        tls: ssl.SSLContext | None = None,
+        minimum: Version = MINIMUM,
     ) -> None:
         self._config = config
+        self._minimum = minimum
         self._tls = tls
         self._source = source
         self._notify_socket = notify_socket
@@ -83,11 +96,12 @@ class Daemon:
             engine = await parts.enter_async_context(Engine.open(self._config, raise_open_files()))
             if self._ending.is_set():
                 return
-            for host in self._config.hosts:
-                if host.startswith("tcp://") and not (self._config.tls and self._config.tls.verify):
-                    log.warning("listening on %s without --tlsverify: whoever reaches it is root on this host", host)
-            edge = serve(build_app(engine), self._config.hosts, self._config.group, self._tls)
+            app = build_app(engine, self._minimum)
+            edge = serve(app, self._config.hosts, self._config.group, self._tls, self._config.loopback_only)
             addresses = await parts.enter_async_context(edge)
+            for address in addresses:
+                if address.startswith("tcp://") and not (self._config.tls and self._config.tls.verify):
+                    log.warning("listening on %s without --tlsverify: whoever reaches it is root on this host", address)
             loop.add_signal_handler(signal.SIGHUP, self._reload, engine)
             # What exists now stays: the garbage collector need not look at it again.
             gc.collect()

@@ -39,7 +39,7 @@ def test_every_key_of_the_file_reaches_its_setting():
       "insecure-registries": ["10.0.0.0/8", "Reg:5000"],
       "registry-mirrors": ["https://mirror.example"], "default-runtime": "kata",
       "runtimes": {"kata": {"path": "/usr/bin/kata", "runtimeArgs": ["--debug"]}},
-      "bridge": "br9", "bip": "172.26.0.1/16",
+      "bip": "172.26.0.1/16",
       "default-address-pools": [{"base": "172.30.0.0/16", "size": 24}], "labels": ["a=b"], "group": "staff",
       "max-layer-size": "20g"
     }"""
@@ -54,7 +54,6 @@ def test_every_key_of_the_file_reaches_its_setting():
         registry_mirrors=("https://mirror.example/",),
         default_runtime="kata",
         runtimes={"kata": RuntimeConfig("/usr/bin/kata", ("--debug",))},
-        bridge="br9",
         bip="172.26.0.1/16",
         default_address_pools=(AddressPool("172.30.0.0/16", 24),),
         labels=("a=b",),
@@ -141,6 +140,9 @@ def test_an_open_port_takes_tlsverify_or_a_word_that_it_is_meant():
         assert build(Settings(hosts=[local])).tls is None
     with pytest.raises(InvalidParameter, match=r"tcp://some.host:1 without --tlsverify"):
         build(Settings(hosts=["tcp://some.host:1"]))
+    # Who reaches a socket of systemd's is seen when it is taken over.
+    assert build(Settings(hosts=["fd://"])).loopback_only
+    assert not build(Settings(hosts=["fd://"], tls=False)).loopback_only
 
 
 @pytest.mark.parametrize(

@@ -58,11 +58,19 @@ def test_everything_said_arrives() -> None:
         (Settings(mtu=-1), "invalid default MTU: -1"),
         (Settings(mtu=10), "invalid default MTU: 10"),
         (Settings(ip="localhost"), "invalid ip 'localhost'"),
+        (Settings(bridge="br0", bip="10.9.0.1/24"), "You specified -b & --bip, mutually exclusive options"),
+        (Settings(bridge="br0", bip6="fd00::1/64"), "You specified -b & --bip6, mutually exclusive options"),
+        (Settings(bridge="none", bip="10.9.0.1/24"), "You specified -b & --bip, mutually exclusive options"),
     ],
 )
 def test_what_does_not_fit_is_told(settings: Settings, words: str) -> None:
     with pytest.raises(InvalidParameter, match=words):
         default_bridge(settings)
+
+
+def test_what_a_bridge_is_to_be_that_is_not_made_nobody_looks_at() -> None:
+    settings = Settings(bridge="none", fixed_cidr="x", fixed_cidr_v6="y", default_gateway="10.8.0.1")
+    assert default_bridge(settings) == DefaultBridge()
 
 
 def test_gateways_of_the_host_are_one_of_each_kind() -> None:

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 import msgspec
 from aiohttp import web
 
-from husk.api.versioning import CURRENT, Version
+from husk.api.versioning import CURRENT, MINIMUM, Version
 from husk.engine.clock import parse_timestamp
 from husk.errors import InvalidParameter
 from husk.gojson import Document, Reader, encode, parse_document
@@ -31,7 +31,7 @@ _FALSE = frozenset({"", "0", "no", "false", "none"})
 class Call:
     """One request to one operation."""
 
-    __slots__ = ("argument", "changes", "engine", "headers", "request", "version")
+    __slots__ = ("argument", "changes", "engine", "headers", "minimum", "request", "version")
 
     def __init__(
         self,
@@ -41,11 +41,13 @@ class Call:
         argument: str,
         headers: dict[str, str],
         changes: Tasks,
+        minimum: Version = MINIMUM,
     ) -> None:
         self.engine = engine
         self.changes = changes  # who owns what goes on when the client has gone
         self.request = request
         self.version = version
+        self.minimum = minimum  # the oldest that this daemon serves
         self.argument = argument  # what stands for {id} or {name} in the path
         self.headers = headers  # what every response carries
 

@@ -8,6 +8,7 @@ import stat
 from collections.abc import MutableMapping
 from pathlib import Path
 
+from husk.config_values import loopback, unguarded
 from husk.errors import InvalidParameter, SystemFault
 
 # The first descriptor that systemd passes to a service with sockets of its own.
@@ -15,15 +16,23 @@ _FIRST_PASSED = 3
 _KEEPALIVE_SECONDS = 15
 
 
-def listen(host: str, group: str) -> list[tuple[socket.socket, str]]:
-    """The sockets of one host as it is written in the settings, each with the address that clients use."""
+def listen(host: str, group: str, loopback_only: bool = False) -> list[tuple[socket.socket, str]]:
+    """The sockets of one host as it is written in the settings, each with the address that clients use.
+
+    With `loopback_only` a TCP socket of systemd that others reach is refused; what is named in the settings has been
+    judged with them.
+    """
     scheme, separator, rest = host.partition("://")
     if scheme == "unix" and rest.startswith("/"):
         return [(_listen_unix(Path(rest), group), host)]
     if scheme == "tcp":
         return [_listen_tcp(host, rest)]
     if scheme == "fd" and separator:
-        return _passed(host, rest, os.environ)
+        found = _passed(host, rest, os.environ)
+        for _, address in found:
+            if loopback_only and not loopback(address):
+                raise unguarded(address)
+        return found
     raise InvalidParameter(f"invalid host {host!r}: expected unix:///PATH, tcp://ADDRESS:PORT or fd://")
 
 

@@ -38,7 +38,7 @@ from husk.api.routes import (
 )
 from husk.api.streams import Connection, Unanswered, held_body
 from husk.api.tls import Tunnels
-from husk.api.versioning import split_version
+from husk.api.versioning import MINIMUM, Version, split_version
 from husk.errors import HuskError, full_disk
 from husk.tasks import Tasks
 
@@ -75,10 +75,10 @@ ROUTES: tuple[Route, ...] = (
 )
 
 
-def build_app(engine: "Engine") -> web.Application:
-    """The whole API on one engine."""
+def build_app(engine: "Engine", minimum: Version = MINIMUM) -> web.Application:
+    """The whole API on one engine, for clients that speak `minimum` or newer."""
     app = web.Application(client_max_size=MAX_BODY)
-    edge = Edge(engine)
+    edge = Edge(engine, minimum)
     app.router.add_route("*", r"/{path:[\s\S]*}", edge.handle)
     app.on_shutdown.append(edge.shutdown)
     return app
@@ -87,8 +87,9 @@ def build_app(engine: "Engine") -> web.Application:
 class Edge:
     """Takes every request, whatever its path: versions, names with slashes and errors follow dockerd's rules."""
 
-    def __init__(self, engine: "Engine") -> None:
+    def __init__(self, engine: "Engine", minimum: Version) -> None:
         self._engine = engine
+        self._minimum = minimum
         self._router = Router(ROUTES)
         self._headers = common_headers(engine.system.version)
         self._changes = Tasks()
@@ -109,11 +110,11 @@ class Edge:
         if request.method == "OPTIONS":
             return web.Response(headers=self._headers)
         try:
-            version, path = split_version(request.path)
+            version, path = split_version(request.path, self._minimum)
             route, argument = self._router.match(request.method, path)
         except HuskError as error:
             return self._failed(error_response(error))
-        call = Call(self._engine, request, version, argument, self._headers, self._changes)
+        call = Call(self._engine, request, version, argument, self._headers, self._changes, self._minimum)
         if route.kind is Kind.READ:
             return await self._answer(route, call)
         if route.kind is Kind.STREAM:
@@ -191,10 +192,14 @@ def _begun(request: web.Request) -> bool:
 
 @contextlib.asynccontextmanager
 async def serve(
-    app: web.Application, hosts: Sequence[str], group: str, tls: ssl.SSLContext | None = None
+    app: web.Application,
+    hosts: Sequence[str],
+    group: str,
+    tls: ssl.SSLContext | None = None,
+    loopback_only: bool = False,
 ) -> AsyncIterator[list[str]]:
     """Listen on every host (`unix://path`, `tcp://address:port`, `fd://`) until the context ends; gives the addresses
-    in use. With `tls`, TCP connections speak it."""
+    in use. With `tls`, TCP connections speak it. `loopback_only` as for `listen`."""
     runner = web.AppRunner(
         app,
         access_log=None,
@@ -210,7 +215,7 @@ async def serve(
     try:
         addresses = []
         for host in hosts:
-            for listener, address in listen(host, group):
+            for listener, address in listen(host, group, loopback_only):
                 if host.startswith("unix://"):
                     paths.append(Path(address.removeprefix("unix://")))
                 sites.append(_Site(runner, listener, tls))

@@ -94,34 +94,56 @@ def test_it_says_who_it_is_and_validates(place: Path) -> None:
     )
 
 
-def test_it_takes_the_sockets_that_systemd_holds(place: Path) -> None:
+def activated(place: Path, held: socket.socket, *arguments: str) -> subprocess.Popen[str]:
+    """The daemon with the socket as systemd passes it: as descriptor 3, and the variables name who gets it."""
     (place / "daemon.json").write_text("{}")
+    start = (
+        "import os, sys; os.dup2(int(sys.argv[1]), 3); os.set_inheritable(3, True); "
+        "os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS='1'); os.execv(sys.argv[2], sys.argv[2:])"
+    )
+    wrapper = place / "wrapped"
+    wrapper.write_text(f'#!/bin/sh\nexec {sys.executable} -c "{start}" {held.fileno()} {place}/dockerd "$@"\n')
+    wrapper.chmod(0o755)
+    own = [f"--data-root={place}/data", f"--exec-root={place}/run", f"--pidfile={place}/pid", "--bip", unused_subnet()]
+    return subprocess.Popen(
+        [wrapper, *own, "-H", "fd://", "--config-file", f"{place}/daemon.json", *arguments],
+        pass_fds=[held.fileno()],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_a_port_that_systemd_opened_to_others_takes_a_word_that_it_is_meant(place: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("needs root: it runs a daemon")
+    with socket.create_server(("0.0.0.0", 0)) as held:
+        address = f"tcp://0.0.0.0:{held.getsockname()[1]}"
+        refused = activated(place, held)
+        told = refused.communicate(timeout=60)[1]
+        assert refused.returncode == 1 and f"{address} without --tlsverify would make everybody root" in told
+        meant = activated(place, held, "--tls=false")
+        try:
+            with contextlib.closing(http.client.HTTPConnection("127.0.0.1", held.getsockname()[1], 60)) as client:
+                client.request("GET", "/_ping")
+                assert client.getresponse().read() == b"OK"
+        finally:
+            meant.send_signal(signal.SIGTERM)
+            told = meant.communicate(timeout=60)[1]
+        assert f"listening on {address} without --tlsverify" in told
+
+
+def test_it_takes_the_sockets_that_systemd_holds(place: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("needs root: it runs a daemon")
     with socket.socket(socket.AF_UNIX) as held:
         held.bind(str(place / "s"))
         held.listen()
-        # As systemd does: the socket is descriptor 3, and the variables name the process that gets it.
-        start = (
-            "import os, sys; os.dup2(int(sys.argv[1]), 3); os.set_inheritable(3, True); "
-            "os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS='1'); os.execv(sys.argv[2], sys.argv[2:])"
-        )
-        wrapper = place / "wrapped"
-        wrapper.write_text(f'#!/bin/sh\nexec {sys.executable} -c "{start}" {held.fileno()} {place}/dockerd "$@"\n')
-        wrapper.chmod(0o755)
-        own = [
-            f"--data-root={place}/data",
-            f"--exec-root={place}/run",
-            f"--pidfile={place}/pid",
-            "--bip",
-            unused_subnet(),
-        ]
-        process = subprocess.Popen(
-            [wrapper, *own, "-H", "fd://", "--config-file", f"{place}/daemon.json"], pass_fds=[held.fileno()]
-        )
+        process = activated(place, held)
         try:
             until(lambda: ping(place / "s"), "an answer on the socket")
         finally:
             process.send_signal(signal.SIGTERM)
-            process.wait(40)
+            process.communicate(timeout=60)
         assert (place / "s").exists(), "the socket is systemd's"
 
 

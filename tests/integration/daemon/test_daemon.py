@@ -7,6 +7,7 @@ import signal
 import socket
 import stat
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -111,3 +112,25 @@ def test_a_mistake_in_the_settings_is_one_line(arguments, message):
     done = subprocess.run([program, "serve", *arguments], capture_output=True, text=True)
     assert done.returncode == 1
     assert done.stderr.startswith(message) and done.stderr.count("\n") == 1
+
+
+def test_the_environment_may_shut_out_old_clients():
+    with Daemon(environment={"DOCKER_MIN_API_VERSION": "1.44"}) as daemon:
+        told = daemon.http("GET", "/version").json()
+        assert told["MinAPIVersion"] == told["Components"][0]["Details"]["MinAPIVersion"] == "1.44"
+        assert daemon.http("GET", "/v1.44/info").status == 200
+        old = daemon.http("GET", "/v1.43/info")
+        assert (old.status, old.json()["message"]) == (
+            400,
+            "client version 1.43 is too old. Minimum supported API version is 1.44, "
+            "please upgrade your client to a newer version",
+        )
+
+
+def test_a_version_that_no_client_speaks_is_no_minimum():
+    command = [sys.executable, "-m", "husk", "serve", "--validate", "--config-file", "/dev/null"]
+    done = subprocess.run(
+        command, env={**os.environ, "DOCKER_MIN_API_VERSION": "v1.44"}, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 1
+    assert 'invalid DOCKER_MIN_API_VERSION: API version must be provided without "v" prefix' in done.stderr

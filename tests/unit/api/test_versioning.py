@@ -2,7 +2,7 @@
 
 import pytest
 
-from husk.api.versioning import CURRENT, MINIMUM, Version, split_version
+from husk.api.versioning import CURRENT, MINIMUM, Version, minimum_version, split_version
 from husk.errors import InvalidParameter
 
 
@@ -44,3 +44,33 @@ def test_an_older_version_is_refused(text: str) -> None:
 
 def test_a_version_alone_names_nothing() -> None:
     assert split_version("/v1.41") == (Version(1, 41), "")
+
+
+def test_a_daemon_may_serve_newer_versions_only() -> None:
+    assert minimum_version("") == MINIMUM
+    minimum = minimum_version("1.44")
+    assert split_version("/v1.44/info", minimum) == (Version(1, 44), "/info")
+    assert split_version("/info", minimum) == (CURRENT, "/info")
+    for text in ("1.43", "1.43.9", "1.24"):
+        with pytest.raises(InvalidParameter) as caught:
+            split_version(f"/v{text}/info", minimum)
+        assert caught.value.message == (
+            f"client version {text} is too old. Minimum supported API version is 1.44, "
+            "please upgrade your client to a newer version"
+        )
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("v1.44", 'API version must be provided without "v" prefix'),
+        ("1.23", "minimum supported API version is 1.24: 1.23"),
+        ("x", "minimum supported API version is 1.24: x"),
+        ("1.56", "maximum supported API version is 1.55: 1.56"),
+        ("1.44.1", "it has the form 1.24: 1.44.1"),
+    ],
+)
+def test_a_minimum_that_cannot_be_is_told(text: str, fault: str) -> None:
+    with pytest.raises(InvalidParameter) as caught:
+        minimum_version(text)
+    assert caught.value.message == f"invalid DOCKER_MIN_API_VERSION: {fault}"

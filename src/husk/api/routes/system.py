@@ -42,7 +42,7 @@ async def ping_head(call: Call) -> web.StreamResponse:
 
 async def version(call: Call) -> web.StreamResponse:
     system = call.engine.system
-    return call.json(views.version_document(system.info(), await system.components()))
+    return call.json(views.version_document(system.info(), await system.components(), call.minimum))
 
 
 async def info(call: Call) -> web.StreamResponse:

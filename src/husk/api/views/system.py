@@ -40,7 +40,7 @@ WITHOUT_EVENT_REPEATS = Version(1, 52)
 LOOPBACK = ("127.0.0.0/8", "::1/128")
 
 
-def version_document(facts: HostFacts, components: Iterable[Component]) -> SystemVersion:
+def version_document(facts: HostFacts, components: Iterable[Component], minimum: Version = MINIMUM) -> SystemVersion:
     details = {
         "ApiVersion": str(CURRENT),
         "Arch": facts.architecture,
@@ -49,7 +49,7 @@ def version_document(facts: HostFacts, components: Iterable[Component]) -> Syste
         "GitCommit": "",
         "GoVersion": f"python{facts.python_version}",
         "KernelVersion": facts.kernel,
-        "MinAPIVersion": str(MINIMUM),
+        "MinAPIVersion": str(minimum),
         "Os": "linux",
     }
     return SystemVersion(
@@ -60,7 +60,7 @@ def version_document(facts: HostFacts, components: Iterable[Component]) -> Syste
         ],
         version=facts.version,
         api_version=str(CURRENT),
-        min_api_version=str(MINIMUM),
+        min_api_version=str(minimum),
         git_commit="",
         go_version=details["GoVersion"],
         os="linux",
