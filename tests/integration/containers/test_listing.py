@@ -226,6 +226,19 @@ def _address(daemon: Daemon) -> str:
     return str(found)
 
 
+def test_names_of_a_container_that_is_put_on_a_network_before_it_runs(daemon: Daemon):
+    daemon.docker("network", "create", "home")
+    try:
+        short = daemon.docker("create", "--name", "box", "busybox", "sleep", "99").stdout[:12]
+        daemon.docker("network", "connect", "--alias", "alias", "home", "box")
+        daemon.restart()
+        networks = daemon.http("GET", "/containers/box/json").json()["NetworkSettings"]["Networks"]
+        assert (networks["home"]["DNSNames"], networks["bridge"]["DNSNames"]) == (["box", "alias", short], None)
+    finally:
+        daemon.docker("rm", "-f", "box")
+        daemon.docker("network", "rm", "home")
+
+
 def test_names_on_a_network(daemon: Daemon):
     def endpoint(path: str = "") -> dict[str, Any]:
         found = daemon.http("GET", f"{path}/containers/box/json").json()["NetworkSettings"]["Networks"]["home"]

@@ -41,6 +41,21 @@ def test_a_network_is_as_it_was_asked_for(net):
     assert net.pings("one", "10.213.7.254")
 
 
+def test_a_gateway_that_nobody_named_is_shown_from_the_next_start_on(net):
+    """As dockerd 28.5 does, which finds it again when it restores the network."""
+    net.create("mine", "--subnet", "10.213.1.0/24", "--ipv6", "--subnet", "fd00:213:1::/64")
+    asked = [{"Subnet": "10.213.1.0/24"}, {"Subnet": "fd00:213:1::/64"}]
+    assert network(net, "mine")["IPAM"]["Config"] == asked
+    net.run("one", "--network", "mine")
+    assert network(net, "mine")["IPAM"]["Config"] == asked
+    assert net.inspect("one", "{{.NetworkSettings.Networks.mine.Gateway}}") == "10.213.1.1"
+    net.daemon.restart()
+    assert network(net, "mine")["IPAM"]["Config"] == [
+        {"Subnet": "10.213.1.0/24", "Gateway": "10.213.1.1"},
+        {"Subnet": "fd00:213:1::/64", "Gateway": "fd00:213:1::1"},
+    ]
+
+
 def test_listing_with_filters(net):
     net.create("blue", "--label", "colour=blue")
     net.create("green", "--label", "colour=green")

@@ -73,8 +73,9 @@ def _aliases(container: Container, endpoint: Endpoint, version: Version) -> list
 
 
 def _names(container: Container, endpoint: Endpoint) -> list[str] | None:
-    """They are known from the first start on."""
-    if endpoint.network_name in BUILTIN or container.state.started_at == ZERO_TIME:
+    """They are known from the first start on, or from when the container was put on the network."""
+    unknown = container.state.started_at == ZERO_TIME and not endpoint.added
+    if endpoint.network_name in BUILTIN or unknown:
         return None
     return dns_names(container, endpoint)
 

@@ -31,13 +31,13 @@ def network(record: model.Network, containers: dict[str, NetworkContainer] | Uns
     pools = [
         Pool(
             subnet=subnet,
-            gateway=gateway or UNSET,
+            gateway=UNSET if version in record.untold_gateways else gateway or UNSET,
             ip_range=ip_range or UNSET,
             auxiliary_addresses=auxiliary or UNSET,
         )
-        for subnet, gateway, ip_range, auxiliary in (
-            (record.subnet, record.gateway, record.ip_range, record.aux_addresses),
-            (record.subnet6, record.gateway6, record.ip_range6, record.aux_addresses6),
+        for version, subnet, gateway, ip_range, auxiliary in (
+            (4, record.subnet, record.gateway, record.ip_range, record.aux_addresses),
+            (6, record.subnet6, record.gateway6, record.ip_range6, record.aux_addresses6),
         )
         if subnet
     ]

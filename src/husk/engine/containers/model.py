@@ -281,6 +281,8 @@ class Endpoint(Struct, kw_only=True):
     host_interface: str = ""
     # Its name inside the container.
     interface: str = "eth0"
+    # It was added to a container that existed, which makes its names known; others are from the first start on.
+    added: bool = False
 
 
 class MountPoint(Struct, kw_only=True, rename="pascal", omit_defaults=True):

@@ -9,7 +9,12 @@ from husk.network.sandbox import Lease
 
 def fresh(endpoint: Endpoint) -> Endpoint:
     """The endpoint as it is while its container does not run."""
-    return Endpoint(network_name=endpoint.network_name, network_id=endpoint.network_id, request=endpoint.request)
+    return Endpoint(
+        network_name=endpoint.network_name,
+        network_id=endpoint.network_id,
+        request=endpoint.request,
+        added=endpoint.added,
+    )
 
 
 def lease(sandbox_path: str, endpoint: Endpoint) -> Lease | None:

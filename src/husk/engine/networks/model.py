@@ -102,6 +102,9 @@ class Network(Struct, kw_only=True):
     # It is nothing but settings for others, or has its own from such a one.
     config_only: bool = False
     config_from: str = ""
+    # The versions of IP whose gateway follows from a subnet without one that somebody chose. As dockerd, it is not told
+    # before the next start of the daemon: clients compare what they asked for with what they see.
+    untold_gateways: list[int] = []
     # Virtual addresses that services have here.
     service_addresses: list[str] = []
 

@@ -109,6 +109,9 @@ def record(request: NetworkRequest, network_id: str, created: str) -> Network:
         config_only=request.config_only,
         config_from=request.config_from.network,
     )
+    if network.scope == "local":
+        pair = ((4, pool), (6, pool6))
+        network.untold_gateways = [version for version, asked in pair if asked.subnet and not asked.gateway]
     if not network.config_only:
         network.gateway = network.gateway if 4 in network.bare else pools.gateway_of(pool)
         network.gateway6 = network.gateway6 if 6 in network.bare else pools.gateway_of(pool6)

@@ -240,7 +240,7 @@ class Networks:
     def new_endpoint(self, reference: str, record: Container, request: EndpointRequest) -> Endpoint:
         """A container's place on one more network, if it may have it."""
         live = self._find(reference)
-        endpoint = Endpoint(network_name=live.record.name, network_id=live.record.id, request=request)
+        endpoint = Endpoint(network_name=live.record.name, network_id=live.record.id, request=request, added=True)
         check_joinable(live, record)
         check_request(live, endpoint)
         return endpoint
@@ -305,6 +305,8 @@ class Networks:
         records = {network.name: network for network in self._state.records(KIND, Network).values()}
         for name, kind in (("bridge", "bridge"), ("host", "host"), ("none", "null")):
             records.setdefault(name, Network(id=self._new_id(), name=name, driver=kind, created=rfc3339(now_ns())))
+        for network in records.values():
+            network.untold_gateways = []
         default_bridge.settle(records["bridge"], self._config)
         if self._config.without_bridge:
             del records["bridge"]
