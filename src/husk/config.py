@@ -108,6 +108,8 @@ class Config:
     registry_mirrors: tuple[str, ...] = ()
     default_runtime: str = ""
     runtimes: Mapping[str, RuntimeConfig] = field(default_factory=dict)
+    # A reload takes over the runtimes of a file that names some, or none with an empty object.
+    runtimes_in_file: bool = field(default=False, compare=False)
     bridge: str = ""
     bip: str = ""
     default_address_pools: tuple[AddressPool, ...] = ()

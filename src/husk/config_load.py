@@ -64,7 +64,8 @@ class Source:
         if path is None:
             return build(self.flags, names)
         try:
-            return build(merge(self.flags, read_file(path)), names)
+            file = read_file(path)
+            return replace(build(merge(self.flags, file), names), runtimes_in_file=file.runtimes is not None)
         except InvalidParameter as error:
             raise InvalidParameter(f"unable to configure the daemon with file {path}: {error.message}") from None
 
@@ -83,7 +84,7 @@ def reloadable(running: Config, wanted: Config) -> tuple[Config, tuple[str, ...]
         shutdown_timeout=wanted.shutdown_timeout,
         features=wanted.features,
         default_runtime=wanted.default_runtime,
-        runtimes=wanted.runtimes,
+        runtimes=wanted.runtimes if wanted.runtimes_in_file else running.runtimes,
         containers=replace(
             running.containers,
             default_shm_size=wanted.containers.default_shm_size,

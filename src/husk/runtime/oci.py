@@ -157,9 +157,22 @@ class OCIRuntime:
 class Runtimes:
     """The runtimes that containers may name, and the one they get otherwise."""
 
-    def __init__(self, runtimes: Mapping[str, OCIRuntime], default: str, sealed: Sequence[int] = ()) -> None:
+    def __init__(
+        self,
+        runtimes: Mapping[str, OCIRuntime],
+        default: str,
+        sealed: Sequence[int] = (),
+        installed: Mapping[str, OCIRuntime] | None = None,
+        usual: str = "",
+    ) -> None:
+        """`installed` are those that are there whatever the settings name, `usual` is the default of settings without
+        one."""
         self.all = dict(runtimes)
-        self.default = self._usual = self.all[default]
+        self.default = self.all[default]
+        self._installed = dict(self.all if installed is None else installed)
+        self._usual = usual or default
+        # No longer named, but containers may run with them.
+        self._retired: dict[str, OCIRuntime] = {}
         self._sealed = list(sealed)
 
     def close(self) -> None:
@@ -168,18 +181,24 @@ class Runtimes:
             os.close(self._sealed.pop())
 
     def reload(self, config: Config) -> None:
-        """Take over new and changed runtimes, and another default. What is no longer named stays: containers may run
-        with it. InvalidParameter changes nothing."""
-        found = {**self.all, **_configured(config)}
-        if config.default_runtime and config.default_runtime not in found:
-            raise InvalidParameter(_not_installed(config.default_runtime))
+        """Take over new and changed runtimes, and another default. What is no longer named is there for nothing but
+        the containers that run with it. InvalidParameter changes nothing."""
+        found = {**self._installed, **_configured(config)}
+        default = config.default_runtime or self._usual
+        if default not in found:
+            raise InvalidParameter(_not_installed(default))
         for runtime in found.values():
             runtime.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self.all = found
-        self.default = found[config.default_runtime] if config.default_runtime else self._usual
+        known = {**self._retired, **self.all}
+        self._retired = {name: runtime for name, runtime in known.items() if name not in found}
+        self.all, self.default = found, found[default]
+
+    def of(self, name: str) -> OCIRuntime:
+        """The runtime of a container that runs: it may be one that no other container gets any more."""
+        return self._retired.get(name) or self.get(name)
 
     def get(self, name: str) -> OCIRuntime:
-        """The runtime of that name; the default one for an empty name."""
+        """The runtime of that name for what is to be started; the default one for an empty name."""
         if not name:
             return self.default
         found = self.all.get(name) or self.all.get(_ALIASES.get(name, ""))
@@ -194,13 +213,22 @@ async def find_runtimes(config: Config) -> Runtimes:
     """The configured runtimes, and crun and runc where they are installed. The default is the configured one, else
     crun where it can work, else runc."""
     roots = config.exec_root / "runtimes"
-    found: dict[str, OCIRuntime] = {}
+    installed: dict[str, OCIRuntime] = {}
     for name in ("crun", "runc"):
         if path := shutil.which(name, path="/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"):
-            found[name] = OCIRuntime(name, path, (), roots / name)
-    found.update(_configured(config))
+            installed[name] = OCIRuntime(name, path, (), roots / name)
+    found = {**installed, **_configured(config)}
     blockers = await asyncio.to_thread(cgroups.hybrid_blocker)
-    default = config.default_runtime or _choose(found, blockers)
+    usual = _choose(found, blockers)
+    default = config.default_runtime or usual
+    if not default:
+        raise Unavailable("no OCI runtime found: install crun or runc")
+    if not config.default_runtime and default != "crun" and "crun" in found:
+        log.warning(
+            "crun cannot work while the cgroup v2 tree holds %s: containers use runc, which is slower. "
+            "Cure: husk doctor --fix",
+            ", ".join(blockers),
+        )
     if default not in found:
         raise InvalidParameter(_not_installed(default))
     for usable in found.values():
@@ -212,7 +240,8 @@ async def find_runtimes(config: Config) -> Runtimes:
     if "crun" in found and (fd := await asyncio.to_thread(_seal, found["crun"].path)) is not None:
         found["crun"] = replace(found["crun"], sealed=f"/proc/{os.getpid()}/fd/{fd}")
         sealed.append(fd)
-    return Runtimes(found, default, sealed)
+    installed = {name: plain if name in config.runtimes else found[name] for name, plain in installed.items()}
+    return Runtimes(found, default, sealed, installed, usual)
 
 
 def _configured(config: Config) -> dict[str, OCIRuntime]:
@@ -256,18 +285,9 @@ def _seal(path: str) -> int | None:
 
 
 def _choose(found: Mapping[str, OCIRuntime], blockers: tuple[str, ...]) -> str:
-    if "crun" in found and not blockers:
-        return "crun"
-    if "crun" in found and "runc" in found:
-        log.warning(
-            "crun cannot work while the cgroup v2 tree holds %s: containers use runc, which is slower. "
-            "Cure: husk doctor --fix",
-            ", ".join(blockers),
-        )
-    for name in ("runc", "crun"):
-        if name in found:
-            return name
-    raise Unavailable("no OCI runtime found: install crun or runc")
+    """What containers get when nobody chose: crun where it can work, else runc; empty without both."""
+    order = ("runc", "crun") if blockers else ("crun", "runc")
+    return next((name for name in order if name in found), "")
 
 
 def fault(runtime: str, verb: str, stderr: str, command: str = "") -> str:

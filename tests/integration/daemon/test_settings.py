@@ -256,6 +256,38 @@ def test_sighup_takes_over_what_dockerd_does(tmp_path: Path) -> None:
         assert daemon.http("GET", "/info").json()["Labels"] == ["stage=two"]
 
 
+def test_a_runtime_that_the_file_no_longer_names_is_left_to_the_containers_that_run_with_it(tmp_path: Path) -> None:
+    settings = tmp_path / "daemon.json"
+    both = {"mine": {"path": "/usr/bin/runc"}, "other": {"path": "/usr/bin/runc"}}
+    settings.write_text(json.dumps({"runtimes": both}))
+
+    def reloaded(daemon: Daemon, label: str, **document: object) -> set[str]:
+        settings.write_text(json.dumps({**document, "labels": [label]}))
+        daemon.reload()
+        until(lambda: daemon.http("GET", "/info").json()["Labels"] == [label], "the reload")
+        return set(daemon.http("GET", "/info").json()["Runtimes"]) & {"mine", "other"}
+
+    with Daemon("--config-file", str(settings)) as daemon:
+        daemon.docker("run", "-d", "--name", "runs", "--runtime", "mine", BUSYBOX, "sleep", "1000")
+        daemon.docker("create", "--name", "waits", "--runtime", "mine", BUSYBOX, "true")
+        assert reloaded(daemon, "a=1") == {"mine", "other"}, "a file without the key says nothing of them"
+        assert reloaded(daemon, "a=2", runtimes={"other": both["other"]}) == {"other"}
+        unknown = "unknown or invalid runtime name: mine"
+        refused = daemon.docker("create", "--runtime", "mine", BUSYBOX, check=False)
+        assert unknown in refused.stderr
+        assert unknown in daemon.docker("start", "waits", check=False).stderr
+        assert daemon.docker("exec", "runs", "echo", "hi").stdout == "hi\n"
+        daemon.docker("pause", "runs")
+        daemon.docker("unpause", "runs")
+        daemon.docker("update", "--memory", "64m", "--memory-swap", "64m", "runs")
+        daemon.docker("stop", "-t", "0", "runs")
+        assert unknown in daemon.docker("start", "runs", check=False).stderr
+        assert reloaded(daemon, "a=3", runtimes=both) == {"mine", "other"}
+        daemon.docker("start", "runs")
+        assert reloaded(daemon, "a=4", runtimes={}) == set()
+        daemon.docker("rm", "-f", "runs", "waits")
+
+
 def test_what_means_something_else_is_told_in_the_log_and_nothing_else_happens(daemon_with: Any) -> None:
     daemon = daemon_with(
         {

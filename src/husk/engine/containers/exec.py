@@ -186,7 +186,7 @@ class Execs(Companion):
         record, container = found.record, instance.record
         self._tell(container, f"exec_start: {_command(record.config)}", record)
         bundle = self._bundle(record, attach)
-        runtime = self._runtimes.get(container.host_config.runtime)
+        runtime = self._runtimes.of(container.host_config.runtime)
         try:
             spec = await asyncio.to_thread(self._prepare, record, container, bundle, size)
             started = await self._monitor.start(bundle, runtime, spec, attach)

@@ -38,7 +38,7 @@ class Pauser:
         try:
             await self._index.save(instance, msgspec.structs.replace(record.state, status="paused"))
             with conflict_if_ended(instance):
-                await self._runtimes.get(record.host_config.runtime).pause(record.id)
+                await self._runtimes.of(record.host_config.runtime).pause(record.id)
         except BaseException:
             record.paused_for_commit = False
             await self._index.settle(instance)
@@ -53,7 +53,7 @@ class Pauser:
         if record.state.status != "paused":
             raise Conflict(f"container {record.id} is not paused")
         with conflict_if_ended(instance):
-            await self._runtimes.get(record.host_config.runtime).resume(record.id)
+            await self._runtimes.of(record.host_config.runtime).resume(record.id)
         record.state.status, record.paused_for_commit = "running", False
         for companion in self._companions():
             companion.running(instance)

@@ -34,7 +34,7 @@ class Releaser:
             instance.init_pidfd = -1
         bundle = self._places.bundle_directory(record.id)
         if bundle.exists():
-            await _quietly(self._runtimes.get(record.host_config.runtime).delete(record.id, force=True))
+            await _quietly(self._forget(record))
             await _quietly(asyncio.to_thread(self._clear_cgroup, record))
         await asyncio.gather(
             _quietly(self._unmount(instance)),
@@ -45,6 +45,9 @@ class Releaser:
         record.state.pid, record.monitor_pid, record.monitor_started = 0, 0, 0
         if bundle.exists():
             await asyncio.to_thread(discard_bundle, self._places, record.id)
+
+    async def _forget(self, record: Container) -> None:
+        await self._runtimes.of(record.host_config.runtime).delete(record.id, force=True)
 
     async def _unmount(self, instance: Instance) -> None:
         """A copy that is under way still needs it all, and unmounts it at its own end."""

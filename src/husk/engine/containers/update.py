@@ -65,7 +65,7 @@ class Updater:
         return plan(changed, self._places.place(record.id), User(), self._host)
 
     async def _apply(self, record: Container, before: ContainerSpec, after: ContainerSpec) -> None:
-        runtime, v2 = self._runtimes.get(record.host_config.runtime), self._host.cgroup_v2
+        runtime, v2 = self._runtimes.of(record.host_config.runtime), self._host.cgroup_v2
         try:
             await runtime.update(record.id, oci_resources(after, v2))
             if before.resources.pids_limit is not None and after.resources.pids_limit is None:
