@@ -230,13 +230,14 @@ def bridge_address(text: str) -> str:
 
 def address_pool(base: str, size: int) -> AddressPool:
     try:
-        network = ipaddress.IPv4Network(base, strict=False)
+        network = ipaddress.ip_network(base, strict=False)
     except ValueError:
         raise InvalidParameter(
-            f"invalid base pool {base!r}: it is an IPv4 network, as 172.30.0.0/16 (IPv6 subnets are unique local ones)"
+            f"invalid base pool {base!r}: it is a network, as 172.30.0.0/16 or fd00:30::/48"
         ) from None
-    if not network.prefixlen <= size <= 30:
-        raise InvalidParameter(f"invalid size {size} of pool {network}: choose {network.prefixlen} to 30")
+    narrowest = network.max_prefixlen - 2
+    if not network.prefixlen <= size <= narrowest:
+        raise InvalidParameter(f"invalid size {size} of pool {network}: choose {network.prefixlen} to {narrowest}")
     return AddressPool(str(network), size)
 
 

@@ -91,6 +91,10 @@ def test_a_pool_is_cut_into_pieces_of_its_own_size_or_smaller():
     for size in (15, 31):
         with pytest.raises(InvalidParameter, match="choose 16 to 30"):
             values.address_pool("172.30.0.0/16", size)
+    assert values.address_pool("fd00:30::1/48", 64) == AddressPool("fd00:30::/48", 64)
+    for size in (47, 127):
+        with pytest.raises(InvalidParameter, match="choose 48 to 126"):
+            values.address_pool("fd00:30::/48", size)
     with pytest.raises(InvalidParameter, match="invalid base pool"):
         values.address_pool("pool", 24)
 

@@ -104,7 +104,7 @@ def decide_6(plan: BridgePlan, surroundings: Surroundings) -> IPv6Interface | No
     if plan.bip6:
         return IPv6Interface(plan.bip6)
     if plan.pool6:
-        return ipam.first_host_6(ipam.choose_subnet_6(IPv6Network(plan.pool6), surroundings.taken6))
+        return ipam.first_host_6(ipam.choose_subnet_6(IPv6Network(plan.pool6), surroundings.taken6, plan.pools))
     return None
 
 

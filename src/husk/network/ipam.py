@@ -117,8 +117,10 @@ class AddressSpace:
 
 
 def subnets(pools: Sequence[AddressPool]) -> Iterator[IPv4Network]:
-    """Every subnet the pools offer, in order."""
+    """Every IPv4 subnet the pools offer, in order."""
     for pool in pools:
+        if is_ipv6(pool):
+            continue
         try:
             base = IPv4Network(pool.base)
             if pool.size > _NARROWEST_SUBNET:
@@ -153,18 +155,24 @@ class _Ranges:
                 self._lasts.append(last)
 
     def overlap(self, subnet: IPv4Network | IPv6Network) -> bool:
+        return self.last_of_overlap(subnet) is not None
+
+    def last_of_overlap(self, subnet: IPv4Network | IPv6Network) -> int | None:
+        """The last address of the range that overlaps the subnet, and ends last of all that do."""
         before = bisect_right(self._firsts, int(subnet.broadcast_address)) - 1
-        return before >= 0 and self._lasts[before] >= int(subnet.network_address)
+        if before < 0 or self._lasts[before] < int(subnet.network_address):
+            return None
+        return self._lasts[before]
 
 
 def choose_subnet(pools: Sequence[AddressPool], taken_routes: Iterable[IPv4Network | IPv6Network]) -> IPv4Network:
-    """The first subnet of the pools (dockerd's when there are none) that overlaps no route of the host."""
+    """The first IPv4 subnet of the pools (dockerd's when there are none) that overlaps no route of the host."""
     taken = _Ranges(route for route in taken_routes if route.version == 4)
     for subnet in subnets(pools or DEFAULT_POOLS):
         if not taken.overlap(subnet):
             return subnet
     raise Unavailable(
-        "all predefined address pools have been fully subnetted: every one overlaps a route of this host; "
+        "all predefined address pools have been fully subnetted: every one of IPv4 overlaps a route of this host; "
         "configure others with default-address-pools or bip"
     )
 
@@ -174,13 +182,32 @@ def unique_local(seed: str) -> IPv6Network:
     return IPv6Network((b"\xfd" + hashlib.sha256(seed.encode()).digest()[:5] + bytes(10), 48))
 
 
-def choose_subnet_6(base: IPv6Network, taken: Iterable[IPv4Network | IPv6Network]) -> IPv6Network:
-    """The first /64 of the base that overlaps nothing."""
+def choose_subnet_6(
+    base: IPv6Network, taken: Iterable[IPv4Network | IPv6Network], pools: Sequence[AddressPool] = ()
+) -> IPv6Network:
+    """The first subnet of the pools that overlaps nothing; of the base, a /64, where no pool is of IPv6."""
     others = _Ranges(network for network in taken if network.version == 6)
-    for subnet in base.subnets(new_prefix=max(_SIZE_6, base.prefixlen)):
-        if not others.overlap(subnet):
+    own = [pool for pool in pools if is_ipv6(pool)] or [AddressPool(str(base), max(_SIZE_6, base.prefixlen))]
+    for pool in own:
+        if (found := _first_free_6(IPv6Network(pool.base), pool.size, others)) is not None:
+            return found
+    raise Unavailable(f"all subnets of the IPv6 address pools {', '.join(pool.base for pool in own)} are in use")
+
+
+def _first_free_6(base: IPv6Network, size: int, taken: "_Ranges") -> IPv6Network | None:
+    """A pool may hold more subnets than can be counted: what is taken is skipped in one step."""
+    step = 1 << (base.max_prefixlen - size)
+    first = int(base.network_address)
+    while first <= int(base.broadcast_address):
+        subnet = IPv6Network((first, size))
+        if (last := taken.last_of_overlap(subnet)) is None:
             return subnet
-    raise Unavailable(f"all subnets of the IPv6 address pool {base} are in use")
+        first = (last // step + 1) * step
+    return None
+
+
+def is_ipv6(pool: AddressPool) -> bool:
+    return ":" in pool.base
 
 
 def parse_bip(text: str) -> IPv4Interface:

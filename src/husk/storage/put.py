@@ -165,7 +165,7 @@ def put(job: PutJob, source: Source) -> str:
         reader, needs_end = choose_reader(Input(source))
         confine(job["root"], job["binds"])
         # Python would follow any number of links, each by a call of its own; the kernel has an end.
-        os.stat(job["path"])
+        os.stat(job["path"].rstrip("/") or "/")
         destination = os.path.realpath(job["path"], strict=True)
         if not stat.S_ISDIR(os.lstat(destination).st_mode):
             return "invalid extraction point is not a directory"

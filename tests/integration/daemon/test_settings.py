@@ -190,6 +190,24 @@ def test_no_talk_between_containers_no_masquerade_another_gateway_and_one_addres
     assert options["com.docker.network.bridge.host_binding_ipv4"] == "127.0.0.1"
 
 
+def test_networks_get_ipv6_subnets_from_the_pools(daemon_with: Any) -> None:
+    pools = [{"base": "10.209.64.0/20", "size": 24}, {"base": "fd00:209:64::/48", "size": 80}]
+    daemon = daemon_with({"default-address-pools": pools})
+    try:
+        for name, prefix in (("one", "fd00:209:64::"), ("two", "fd00:209:64:0:1::")):
+            daemon.docker("network", "create", "--ipv6", name)
+            pool4, pool6 = daemon.http("GET", f"/networks/{name}").json()["IPAM"]["Config"]
+            assert pool4["Subnet"].startswith("10.209.")
+            assert pool6 == {"Subnet": f"{prefix}/80", "Gateway": f"{prefix}1"}
+        assert "fd00:209:64:0:1::2/80" in run(
+            daemon, "--network", "two", BUSYBOX, "ip", "-6", "address", "show", "eth0"
+        )
+        shown = daemon.http("GET", "/info").json()["DefaultAddressPools"]
+        assert shown == [{"Base": pool["base"], "Size": pool["size"]} for pool in pools]
+    finally:
+        daemon.docker("network", "rm", "one", "two", check=False)
+
+
 def test_default_options_of_new_networks(daemon_with: Any) -> None:
     daemon = daemon_with(
         {

@@ -189,6 +189,22 @@ def test_ipv6_subnets_are_of_this_host_alone_and_do_not_overlap():
     assert (first.prefixlen, second.prefixlen, first.overlaps(second)) == (64, 64, False)
 
 
+def test_ipv6_subnets_come_from_the_pools_that_are_of_ipv6():
+    base = unique_local("one host")
+    pools = (AddressPool("10.9.0.0/16", 24), AddressPool("fd00:1::/63", 64), AddressPool("fd00::/16", 80))
+    given: list[IPv6Network] = []
+    for _ in range(3):
+        given.append(choose_subnet_6(base, given, pools))
+    assert given == [IPv6Network("fd00:1::/64"), IPv6Network("fd00:1:0:1::/64"), IPv6Network("fd00::/80")]
+    wide = [IPv6Network("fd00::/17"), IPv6Network("fd00:8000::/18")]
+    assert choose_subnet_6(base, wide, pools) == IPv6Network("fd00:c000::/80"), "at once, however many are taken"
+    assert str(choose_subnet(pools, [])) == "10.9.0.0/24"
+    with pytest.raises(Unavailable, match="IPv6 address pools fd00:1::/63 are in use"):
+        choose_subnet_6(base, [IPv6Network("fd00:1::/63")], pools[1:2])
+    with pytest.raises(Unavailable, match="of IPv4"):
+        choose_subnet(pools[1:], [])
+
+
 def test_an_ipv6_space_gives_out_its_addresses_after_the_first():
     space = AddressSpace(IPv6Network("fd00::/126"))
     assert [str(space.allocate()) for _ in range(3)] == ["fd00::1", "fd00::2", "fd00::3"]
