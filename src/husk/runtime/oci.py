@@ -11,7 +11,7 @@ import logging
 import os
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -31,10 +31,19 @@ _ALIASES = {"io.containerd.runc.v2": "runc"}
 # `status` and `exec.fifo` are the same in all of these.
 _OLDEST_CRUN, _NEWEST_CRUN = (1, 0), (1, 29)
 
+_NOTE = ".program"
+
 
 class _LogLine(msgspec.Struct):
     msg: str = ""
     level: str = ""
+
+
+class _Note(msgspec.Struct):
+    """What lies in a runtime's root beside the directories of its containers."""
+
+    path: str
+    args: tuple[str, ...] = ()
 
 
 class _CrunStatus(msgspec.Struct, rename="kebab"):
@@ -164,15 +173,15 @@ class Runtimes:
         sealed: Sequence[int] = (),
         installed: Mapping[str, OCIRuntime] | None = None,
         usual: str = "",
+        retired: Mapping[str, OCIRuntime] | None = None,
     ) -> None:
         """`installed` are those that are there whatever the settings name, `usual` is the default of settings without
-        one."""
+        one, `retired` are no longer named, but containers may run with them."""
         self.all = dict(runtimes)
         self.default = self.all[default]
         self._installed = dict(self.all if installed is None else installed)
         self._usual = usual or default
-        # No longer named, but containers may run with them.
-        self._retired: dict[str, OCIRuntime] = {}
+        self._retired = dict(retired or {})
         self._sealed = list(sealed)
 
     def close(self) -> None:
@@ -187,11 +196,13 @@ class Runtimes:
         default = config.default_runtime or self._usual
         if default not in found:
             raise InvalidParameter(_not_installed(default))
-        for runtime in found.values():
-            runtime.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        known = {**self._retired, **self.all}
-        self._retired = {name: runtime for name, runtime in known.items() if name not in found}
+        _settle(found.values())
+        self._retired = {runtime.name: runtime for runtime in self.known() if runtime.name not in found}
         self.all, self.default = found, found[default]
+
+    def known(self) -> list[OCIRuntime]:
+        """All that containers may run with, also those that no other container gets any more."""
+        return [*self._retired.values(), *self.all.values()]
 
     def of(self, name: str) -> OCIRuntime:
         """The runtime of a container that runs: it may be one that no other container gets any more."""
@@ -231,8 +242,8 @@ async def find_runtimes(config: Config) -> Runtimes:
         )
     if default not in found:
         raise InvalidParameter(_not_installed(default))
-    for usable in found.values():
-        await asyncio.to_thread(usable.root.mkdir, mode=0o700, parents=True, exist_ok=True)
+    await asyncio.to_thread(_settle, found.values())
+    retired = await asyncio.to_thread(_left_over, roots, found)
     for name, usable in found.items():
         if Path(usable.path).name == "crun" and not usable.args:
             found[name] = replace(usable, known_files=await _has_known_files(usable))
@@ -241,7 +252,34 @@ async def find_runtimes(config: Config) -> Runtimes:
         found["crun"] = replace(found["crun"], sealed=f"/proc/{os.getpid()}/fd/{fd}")
         sealed.append(fd)
     installed = {name: plain if name in config.runtimes else found[name] for name, plain in installed.items()}
-    return Runtimes(found, default, sealed, installed, usual)
+    return Runtimes(found, default, sealed, installed, usual, retired)
+
+
+def _settle(runtimes: Iterable[OCIRuntime]) -> None:
+    """Make their roots, and note there which program it is: a container may outlive the settings that name it."""
+    for runtime in runtimes:
+        runtime.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        note = runtime.root / _NOTE
+        fresh = note.with_name(f"{_NOTE}.new")
+        fresh.write_bytes(msgspec.json.encode(_Note(runtime.path, runtime.args)))
+        fresh.replace(note)
+
+
+def _left_over(roots: Path, found: Mapping[str, OCIRuntime]) -> dict[str, OCIRuntime]:
+    """The runtimes that no settings name any more, though containers of theirs are there."""
+    left = {}
+    for root in roots.iterdir():
+        if root.name in found or not root.is_dir():
+            continue
+        try:
+            note = msgspec.json.decode((root / _NOTE).read_bytes(), type=_Note)
+        except (OSError, msgspec.MsgspecError) as error:
+            log.debug("%s tells no program: %s", root, error)
+            continue
+        runtime = OCIRuntime(root.name, note.path, note.args, root)
+        if runtime.known():
+            left[root.name] = runtime
+    return left
 
 
 def _configured(config: Config) -> dict[str, OCIRuntime]:

@@ -20,6 +20,9 @@ Step = Callable[[str, bytes], bytes]
 NO_STEPS: Mapping[int, Step] = {}
 WRITE = "INSERT OR REPLACE INTO document (kind, key, body, schema) VALUES (?, ?, ?, ?)"
 
+# Whoever changes a record by hand, with SQLite's functions, makes a text of it.
+_BODY = "CAST(body AS BLOB)"
+
 # Rows of the first release have no number: theirs is 1, as is that of whoever leaves it out.
 _TABLE = """
 CREATE TABLE IF NOT EXISTS document (
@@ -73,7 +76,7 @@ def bring_up(connection: sqlite3.Connection, steps: Mapping[int, Step]) -> None:
         connection.execute(_TABLE)
         if not brought_up(connection):
             connection.execute("ALTER TABLE document ADD COLUMN schema INTEGER NOT NULL DEFAULT 1")
-        older = connection.execute("SELECT kind, key, body, schema FROM document WHERE schema < ?", (SCHEMA,))
+        older = connection.execute(f"SELECT kind, key, {_BODY}, schema FROM document WHERE schema < ?", (SCHEMA,))
         for kind, key, body, schema in older.fetchall():
             with contextlib.suppress(Unreadable):
                 connection.execute(WRITE, (kind, key, migrated(kind, bytes(body), schema, steps), SCHEMA))
@@ -90,7 +93,7 @@ def rows_of(connection: sqlite3.Connection, kind: str = "") -> list[tuple[str, s
     """Kind, key, body and schema of all records, or those of one kind, whatever form the table has."""
     number = "schema" if brought_up(connection) else "1"
     where, values = ("WHERE kind = ?", (kind,)) if kind else ("", ())
-    found = connection.execute(f"SELECT kind, key, body, {number} FROM document {where}", values).fetchall()
+    found = connection.execute(f"SELECT kind, key, {_BODY}, {number} FROM document {where}", values).fetchall()
     return [(kind, key, bytes(body), schema) for kind, key, body, schema in found]
 
 

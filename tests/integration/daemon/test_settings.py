@@ -303,6 +303,9 @@ def test_a_runtime_that_the_file_no_longer_names_is_left_to_the_containers_that_
         assert reloaded(daemon, "a=3", runtimes=both) == {"mine", "other"}
         daemon.docker("start", "runs")
         assert reloaded(daemon, "a=4", runtimes={}) == set()
+        daemon.restart()
+        assert daemon.docker("exec", "runs", "echo", "hi").stdout == "hi\n"
+        assert unknown in daemon.docker("start", "waits", check=False).stderr
         daemon.docker("rm", "-f", "runs", "waits")
 
 

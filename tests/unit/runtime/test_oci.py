@@ -98,6 +98,26 @@ async def test_crun_is_preferred(installed: set[str], tmp_path: Path) -> None:
     assert found.default.root.is_dir()
 
 
+async def test_a_runtime_that_is_no_longer_named_is_there_for_its_containers_alone(
+    installed: set[str], tmp_path: Path
+) -> None:
+    named = Config(exec_root=tmp_path, runtimes={"mine": RuntimeConfig("/opt/mine", ("--debug",))})
+    found = await find_runtimes(named)
+    mine = found.get("mine")
+    found.reload(Config(exec_root=tmp_path))
+    (mine.root / "a-container").mkdir()
+    again = await find_runtimes(Config(exec_root=tmp_path))
+    for known in (found, again):
+        assert known.of("mine") == mine and mine in known.known() and "mine" not in known.all
+        with pytest.raises(InvalidParameter, match="unknown or invalid runtime name: mine"):
+            known.get("mine")
+    again.reload(named)
+    assert again.get("mine") == again.of("mine") == mine
+    (mine.root / "a-container").rmdir()
+    last = await find_runtimes(Config(exec_root=tmp_path))
+    assert {runtime.name for runtime in last.known()} == installed
+
+
 async def test_runc_is_taken_where_crun_cannot_work(
     installed: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -106,7 +106,7 @@ class Restorer:
         known = {instance.id for instance in self._index} | self._index.aside
         for container_id in _names(self._places.run) - known:
             log.info("releasing what is left of container %s", container_id[:12])
-            for runtime in self._runtimes.all.values():
+            for runtime in self._runtimes.known():
                 try:
                     await runtime.delete(container_id, force=True)
                 except HuskError as error:
