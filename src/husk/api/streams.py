@@ -261,6 +261,9 @@ class Connection(asyncio.Protocol):
         self._forget_hangup()
         # aiohttp counts its connections and cancels the handler of a lost one.
         self._http.connection_lost(exc)
+        # It tells the body of a request that it still serves; work may go on that outlasts its request.
+        if self._body is not None and not self._body.is_eof() and self._body.exception() is None:
+            self._body.set_exception(ConnectionResetError("the client has gone"))
 
     @property
     def _busy(self) -> bool:

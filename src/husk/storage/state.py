@@ -309,8 +309,10 @@ def _connect(path: Path, steps: Mapping[int, Step] | None, *pragmas: str) -> sql
     """Without `steps` nothing is written."""
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     try:
+        for pragma in pragmas:
+            connection.execute(pragma)
         refuse_later(connection, path)
-        for pragma in (*pragmas, "PRAGMA journal_mode=WAL", "PRAGMA synchronous=NORMAL"):
+        for pragma in ("PRAGMA journal_mode=WAL", "PRAGMA synchronous=NORMAL"):
             connection.execute(pragma)
         if steps is not None:
             bring_up(connection, steps)

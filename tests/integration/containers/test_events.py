@@ -226,9 +226,7 @@ def test_filter_by_id_and_prefix(daemon: Daemon):
         assert len(past(daemon, begun, filters(container=[reference]))) == 1
 
 
-@pytest.mark.parametrize(
-    "query", ["since=soon", "until=2020-13-13", "since=200&until=100", filters(nonsense=["x"]), "filters={"]
-)
+@pytest.mark.parametrize("query", ["since=soon", "until=2020-13-13", "since=200&until=100", "filters={"])
 def test_wrong_questions_are_400(daemon: Daemon, query: str):
     assert daemon.http("GET", f"/events?{query}").status == 400
 

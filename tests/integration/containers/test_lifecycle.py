@@ -60,8 +60,10 @@ def test_an_unknown_image_is_404_so_that_clients_pull_it(daemon: Daemon):
 
 def test_references(daemon: Daemon):
     container = create(daemon, name="known")
-    for reference in (container, container[:12], container[:5], "known", "/known", "%2Fknown"):
+    for reference in (container, container[:12], container[:5], "known"):
         assert inspect(daemon, reference)["Id"] == container
+    # Such a path is answered with a redirection, which clients follow.
+    assert daemon.docker("inspect", "-f", "{{.Id}}", "/known").stdout.strip() == container
     answer = daemon.http("GET", "/containers/unknown/json")
     assert (answer.status, answer.message) == (404, "No such container: unknown")
 
@@ -91,7 +93,6 @@ def test_a_name_wins_over_a_prefix(daemon: Daemon):
         ("POST", "/unpause"),
         ("POST", "/wait"),
         ("POST", "/rename?name=other"),
-        ("POST", "/attach?stream=1&stdout=1"),
         ("POST", "/resize?h=1&w=1"),
         ("GET", "/logs?stdout=1"),
         ("GET", "/json"),

@@ -96,13 +96,12 @@ def test_logs_are_followed_until_the_end(remote: Remote) -> None:
 
 def test_a_follower_that_leaves_is_noticed(daemon: Daemon, remote: Remote) -> None:
     remote.docker("run", "-d", "--name", "quiet", "busybox", "sh", "-c", "echo up; sleep 1000")
-    before = _connections(daemon)
     follower = remote.docker_process("logs", "-f", "quiet")
     assert follower.stdout is not None and follower.stdout.readline() == b"up\n"
-    assert _connections(daemon) > before
+    followed = _connections(daemon)
     follower.send_signal(signal.SIGKILL)
     follower.communicate()
-    until(lambda: _connections(daemon) <= before, "the end of the follower's connection")
+    until(lambda: _connections(daemon) < followed, "the end of the follower's connection")
 
 
 def _connections(daemon: Daemon) -> int:

@@ -90,7 +90,7 @@ def test_inspect_has_dockerds_shape(daemon: Daemon, name: str, app: tuple[Regist
     assert shown["Config"]["Labels"] == {"team": "red", "level": "7"}
     assert shown["Config"]["ExposedPorts"] == {"80/tcp": {}}
     assert shown["Config"]["StopSignal"] == "SIGINT"
-    assert "Entrypoint" not in shown["Config"]
+    assert shown["Config"]["Entrypoint"] is None
     assert shown["Size"] > len(busybox_layer()) / 2
     assert shown["RootFS"]["Type"] == "layers" and len(shown["RootFS"]["Layers"]) == 2
     assert set(shown["GraphDriver"]) == {"Name", "Data"}

@@ -302,7 +302,7 @@ async def test_nobody_finds_a_layer_any_more_that_was_judged_to_go(store: Store,
     layer = await store.add(TAR)
     commit, found = store.state.commit, []
 
-    async def slow(*changes: Change) -> None:
+    async def slow(*changes: Change, lazy: bool = False) -> None:
         found.append(store.layers.get(layer.chain_id))
         await commit(*changes)
 
@@ -314,7 +314,7 @@ async def test_nobody_finds_a_layer_any_more_that_was_judged_to_go(store: Store,
 async def test_a_layer_whose_removal_cannot_be_written_stays(store: Store, monkeypatch: pytest.MonkeyPatch):
     layer = await store.add(TAR)
 
-    async def full(*changes: Change) -> None:
+    async def full(*changes: Change, lazy: bool = False) -> None:
         raise OSError(errno.ENOSPC, "no space left")
 
     with monkeypatch.context() as patched, pytest.raises(OSError, match="no space left"):

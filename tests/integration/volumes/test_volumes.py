@@ -83,9 +83,10 @@ def test_what_cannot_be_made_is_refused(daemon: Daemon, body: Any, status: int, 
 
 
 def test_what_is_not_there(daemon: Daemon) -> None:
-    for method, path in (("GET", "/volumes/nope"), ("DELETE", "/volumes/nope"), ("GET", "/volumes/..%2f..")):
-        answer = daemon.http(method, path)
+    for method in ("GET", "DELETE"):
+        answer = daemon.http(method, "/volumes/nope")
         assert answer.status == 404 and answer.message.endswith(": no such volume")
+    assert daemon.http("GET", "/volumes/..%2f..").status == 301, "as dockerd: that is another path"
     assert daemon.http("DELETE", "/volumes/nope?force=1").status == 204
 
 
