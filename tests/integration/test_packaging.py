@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import tarfile
 import zipfile
 from pathlib import Path
 
@@ -39,8 +38,7 @@ def test_the_wheel_has_the_package_its_types_and_the_licence(wheel: Path) -> Non
 
 
 def test_the_source_archive_builds_the_same_wheel(sources: Path, wheel: Path, tmp_path: Path) -> None:
-    with tarfile.open(built(sources, "build_sdist")) as archive:
-        archive.extractall(tmp_path, filter="data")
+    subprocess.run(["tar", "-xzf", built(sources, "build_sdist")], cwd=tmp_path, check=True)
     again = built(next(tmp_path.iterdir()), "build_wheel")
     assert sorted(zipfile.ZipFile(again).namelist()) == sorted(zipfile.ZipFile(wheel).namelist())
 

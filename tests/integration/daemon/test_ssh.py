@@ -16,7 +16,8 @@ import os, sys
 words = sys.argv[1:]
 with open({asked!r}, "a") as asked:
     print(*words, file=asked)
-command = words[words.index("docker"):]
+# Behind the host; some clients give the command as one word, for the shell over there.
+command = " ".join(words[words.index("far.example") + 1:]).split()
 os.environ["DOCKER_HOST"] = {host!r}
 os.execvp(command[0], command)
 """

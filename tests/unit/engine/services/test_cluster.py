@@ -1,12 +1,15 @@
 """The record of a swarm, as an earlier release has written it."""
 
-from typing import Any, cast
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
 import msgspec
 
 from husk.engine.services.cluster import Cluster
 from husk.storage.sealing import Sealer
 from husk.storage.state import StateStore
+
+T = TypeVar("T")
 
 RECORD: dict[str, Any] = {
     "id": "s", "version": 12, "created_at": "", "updated_at": "", "node_id": "n", "node_version": 10,
@@ -23,8 +26,11 @@ RECORD: dict[str, Any] = {
 
 
 class State:
-    def load(self, kind: str) -> dict[str, bytes]:
-        return {"s": msgspec.json.encode(RECORD)}
+    def read(self, kind: str, decode: Callable[[bytes], T]) -> dict[str, T]:
+        return {"s": decode(msgspec.json.encode(RECORD))}
+
+    def aside(self, *kinds: str) -> frozenset[str]:
+        return frozenset()
 
 
 class Key:
