@@ -3,7 +3,7 @@
 import socket
 from typing import Any
 
-from husk.engine.clock import parse_rfc3339
+from husk.engine.model.clock import parse_rfc3339
 from tests.parity.differences import NEWER, refused
 from tests.support.parity import ANY, API, Difference, Engine, Pair
 from tests.support.wire import RawClient, stream_of

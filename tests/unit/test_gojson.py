@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from husk.api.types.containers import CreateExtras
-from husk.engine.containers.model import Config
+from husk.engine.model.container_config import Config
 from husk.errors import InvalidParameter
 from husk.gojson import Reader, encode, parse_document
 

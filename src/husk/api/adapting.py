@@ -5,7 +5,7 @@ dangerous. Defaults that have changed are filled in as they were. Pure.
 """
 
 from husk.api.versioning import Version
-from husk.engine.containers.model import BindOptions, Config, EndpointRequest, HostConfig, Mount
+from husk.engine.model.container_config import BindOptions, Config, EndpointRequest, HostConfig, Mount
 from husk.errors import InvalidParameter
 
 WITH_AUTO_REMOVE = Version(1, 25)

@@ -10,7 +10,7 @@ import msgspec
 from aiohttp import web
 
 from husk.api.versioning import CURRENT, MINIMUM, Version
-from husk.engine.clock import parse_timestamp
+from husk.engine.model.clock import parse_timestamp
 from husk.errors import InvalidParameter
 from husk.gojson import Document, Reader, encode, parse_document
 from husk.registry.manifest import Platform

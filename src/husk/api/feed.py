@@ -8,7 +8,7 @@ from aiohttp import web
 
 from husk.api.call import JSON, Call
 from husk.api.progress import error_line, progress_line
-from husk.engine.images.model import Progress
+from husk.engine.model.image import Progress
 from husk.errors import HuskError
 from husk.tasks import Tasks
 

@@ -1,6 +1,6 @@
 """How does work in progress look on the wire? JSON lines with the bar that clients print as it is."""
 
-from husk.engine.images.model import Progress
+from husk.engine.model.image import Progress
 from husk.gojson import encode
 
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB", "ZB", "YB")

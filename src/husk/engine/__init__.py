@@ -7,6 +7,7 @@ and `husk.network`, and is usable on its own:
         created = await engine.containers.create("", Config(image="busybox", cmd=["true"]), HostConfig(), {}, "")
         await engine.containers.start(created.container.id)
 
-Rooms: `containers` (a process with a life), `images` (what it starts from), `networks` (where it is reached); `events`,
-`filters`, `clock` and `system` serve them all; `engine` puts them together.
+Rooms, each knowing only those before it: `model` (records and pure rules), `images` (what a container starts from),
+`networks` (where it is reached), `volumes` (what outlives it) and `logs` (what it said), `containers` (a process with a
+life), `services` (containers that are kept as declared). `engine` puts them together.
 """

@@ -12,20 +12,20 @@ from typing import TypeVar
 
 import msgspec
 
-from husk.engine.containers.index import KIND as CONTAINER
-from husk.engine.containers.model import Container
 from husk.engine.images.check import BY_FIX, Records, Verdict, judge
 from husk.engine.images.family import Family
 from husk.engine.images.index import FAMILY, IMAGE, NAME
-from husk.engine.images.model import Image
 from husk.engine.images.push import PACKED, Packed
 from husk.engine.migrations import STEPS
-from husk.engine.networks.model import Network
+from husk.engine.model.container import KIND as CONTAINER
+from husk.engine.model.container import Container
+from husk.engine.model.image import Image
+from husk.engine.model.network import Network
+from husk.engine.model.volume import Volume
 from husk.engine.networks.service import KIND as NETWORK
 from husk.engine.services.cluster import KIND as SWARM
 from husk.engine.services.cluster import Swarm
 from husk.engine.services.model import ClusterObject, Service, Task
-from husk.engine.volumes.model import Volume
 from husk.engine.volumes.service import KIND as VOLUME
 from husk.errors import SystemFault
 from husk.storage.check import Problem, look_at_blobs, look_at_layers, read_layer_records, scratch_left

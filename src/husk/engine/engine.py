@@ -21,7 +21,6 @@ from husk.engine.containers.exec import Execs
 from husk.engine.containers.health import Prober
 from husk.engine.containers.index import Index
 from husk.engine.containers.lifecycle import Lifecycle
-from husk.engine.containers.model import Container, LogConfig
 from husk.engine.containers.oom import MemoryWatch
 from husk.engine.containers.places import Places
 from husk.engine.containers.prune import ContainerPruner
@@ -33,12 +32,10 @@ from husk.engine.containers.stats import Statistics
 from husk.engine.containers.storing import Storing
 from husk.engine.containers.top import Top
 from husk.engine.containers.update import Updater
-from husk.engine.events import Events
 from husk.engine.host import Host
 from husk.engine.images.bootstrap import make_busybox
 from husk.engine.images.commit import Committer
 from husk.engine.images.index import ImageIndex
-from husk.engine.images.model import CommitOptions
 from husk.engine.images.push import Pusher
 from husk.engine.images.service import Images
 from husk.engine.images.slots import Slots
@@ -47,6 +44,10 @@ from husk.engine.logs import options as log_options
 from husk.engine.logs.forwarding import Forwarder
 from husk.engine.logs.rotation import Rotator
 from husk.engine.migrations import STEPS
+from husk.engine.model.container import Container
+from husk.engine.model.container_config import LogConfig
+from husk.engine.model.events import Events
+from husk.engine.model.image import CommitOptions
 from husk.engine.networks.service import Networks
 from husk.engine.services.cluster import Cluster
 from husk.engine.services.delivery import Deliveries

@@ -13,18 +13,18 @@ from pathlib import Path
 import msgspec
 
 from husk.engine.checkup import Examination
-from husk.engine.clock import now_ns, rfc3339
-from husk.engine.containers.index import KIND as CONTAINER
-from husk.engine.containers.model import Container
-from husk.engine.events import Events
 from husk.engine.images.check import pulled_names, users_of
 from husk.engine.images.index import FAMILY, IMAGE, NAME, ImageIndex
 from husk.engine.images.make import compose_manifest
-from husk.engine.images.model import Image
 from husk.engine.images.push import PACKED
 from husk.engine.images.store import ImageStore
 from husk.engine.migrations import STEPS
-from husk.engine.volumes.model import Volume
+from husk.engine.model.clock import now_ns, rfc3339
+from husk.engine.model.container import KIND as CONTAINER
+from husk.engine.model.container import Container
+from husk.engine.model.events import Events
+from husk.engine.model.image import Image
+from husk.engine.model.volume import Volume
 from husk.engine.volumes.service import KIND as VOLUME
 from husk.errors import HuskError, NotFound
 from husk.kernel.trees import remove_tree

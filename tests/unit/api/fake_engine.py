@@ -11,12 +11,13 @@ from husk.config import RuntimeConfig
 from husk.engine.containers.exec import ExecRecord
 from husk.engine.containers.index import Exit
 from husk.engine.containers.logs import LogQuery, LogRecord
-from husk.engine.containers.model import Config, Container, EndpointRequest, ExecConfig, HostConfig, State
-from husk.engine.events import Events
-from husk.engine.filters import Filters
 from husk.engine.images.index import Found
-from husk.engine.images.model import CommitOptions, Image, Progress, Removal
-from husk.engine.networks.model import Network
+from husk.engine.model.container import Container, State
+from husk.engine.model.container_config import Config, EndpointRequest, ExecConfig, HostConfig
+from husk.engine.model.events import Events
+from husk.engine.model.filters import Filters
+from husk.engine.model.image import CommitOptions, Image, Progress, Removal
+from husk.engine.model.network import Network
 from husk.engine.system import Component, HostFacts
 from husk.errors import NotFound
 from husk.registry.manifest import Descriptor, Platform

@@ -4,7 +4,7 @@ import pytest
 
 from husk.api.adapting import MAC_DEPRECATED, adapt
 from husk.api.versioning import CURRENT, MINIMUM, Version
-from husk.engine.containers.model import (
+from husk.engine.model.container_config import (
     BindOptions,
     Config,
     EndpointRequest,

@@ -6,8 +6,9 @@ import pytest
 from aiohttp.test_utils import TestClient
 
 from husk.engine.containers.index import Exit
-from husk.engine.containers.model import ZERO_TIME, Config, Endpoint, HostConfig, LogConfig, MountPoint, State
-from husk.engine.filters import Filters
+from husk.engine.model.container import ZERO_TIME, Endpoint, MountPoint, State
+from husk.engine.model.container_config import Config, HostConfig, LogConfig
+from husk.engine.model.filters import Filters
 from tests.unit.api.fake_engine import BUSYBOX, FakeEngine, container
 
 STARTED = "2026-01-02T03:04:05.000000006Z"

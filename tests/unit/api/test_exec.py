@@ -8,7 +8,7 @@ from aiohttp.test_utils import TestClient
 
 from husk.api.framing import MULTIPLEXED_STREAM, RAW_STREAM, frame
 from husk.engine.containers.exec import CannotRun
-from husk.engine.containers.model import ExecConfig
+from husk.engine.model.container_config import ExecConfig
 from husk.errors import Conflict
 from tests.unit.api.fake_engine import FakeAttachment, FakeEngine, container
 from tests.unit.api.test_console import Line, attached

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from aiohttp.test_utils import TestClient
 
-from husk.engine.images.model import Progress
+from husk.engine.model.image import Progress
 from husk.errors import NotFound, Unauthorized
 from husk.registry.auth import Credentials
 from tests.unit.api.fake_engine import BUSYBOX, FakeEngine

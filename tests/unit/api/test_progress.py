@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from husk.api.progress import error_line, human_size, progress_bar, progress_line
-from husk.engine.images.model import Progress
+from husk.engine.model.image import Progress
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import json
 import pytest
 from aiohttp.test_utils import TestClient
 
-from husk.engine.containers.model import Endpoint, State
+from husk.engine.model.container import Endpoint, State
 from tests.unit.api.fake_engine import FakeEngine, container
 
 

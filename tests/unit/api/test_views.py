@@ -5,8 +5,9 @@ import pytest
 from husk.api.versioning import Version
 from husk.api.views import images
 from husk.api.views.containers import command_text, status_text
-from husk.engine.clock import parse_rfc3339
-from husk.engine.containers.model import Config, State
+from husk.engine.model.clock import parse_rfc3339
+from husk.engine.model.container import State
+from husk.engine.model.container_config import Config
 from tests.unit.api.fake_engine import image
 
 T = "2026-01-02T03:04:05.000000000Z"

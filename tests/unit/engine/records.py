@@ -3,9 +3,10 @@
 import hashlib
 import itertools
 
-from husk.engine.clock import rfc3339
-from husk.engine.containers.model import Config, Container, HostConfig, State, Status
-from husk.engine.images.model import Image
+from husk.engine.model.clock import rfc3339
+from husk.engine.model.container import Container, State, Status
+from husk.engine.model.container_config import Config, HostConfig
+from husk.engine.model.image import Image
 
 SECOND = 10**9
 _numbers = itertools.count(1)

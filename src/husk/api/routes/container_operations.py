@@ -8,9 +8,9 @@ from husk.api.streams import closing
 from husk.api.types.container_operations import PruneResponse, TopResponse, UpdateResponse
 from husk.api.versioning import Version
 from husk.api.views.container_stats import container_stats
-from husk.engine.containers.model import HostConfig
 from husk.engine.containers.stats import Mode
-from husk.engine.filters import Filters
+from husk.engine.model.container_config import HostConfig
+from husk.engine.model.filters import Filters
 from husk.errors import InvalidParameter
 from husk.gojson import Reader, encode
 

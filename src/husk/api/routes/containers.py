@@ -13,9 +13,10 @@ from husk.api.versioning import Version
 from husk.api.views import containers as views
 from husk.engine.containers.index import Exit
 from husk.engine.containers.listing import FILTERS
-from husk.engine.containers.model import Config, Container
 from husk.engine.containers.places import Places
-from husk.engine.filters import Filters
+from husk.engine.model.container import Container
+from husk.engine.model.container_config import Config
+from husk.engine.model.filters import Filters
 from husk.errors import HuskError, InvalidParameter
 from husk.gojson import Reader, encode
 

@@ -14,7 +14,7 @@ from husk.api.versioning import Version
 from husk.api.views import containers as container_views
 from husk.api.views import images as image_views
 from husk.api.views import volumes as volume_views
-from husk.engine.filters import Filters
+from husk.engine.model.filters import Filters
 from husk.errors import InvalidParameter
 
 TYPES = ("container", "image", "volume", "build-cache")

@@ -7,11 +7,11 @@ from husk.api.router import change, read
 from husk.api.types.images import AuthRequest, AuthResponse, CommitResponse, ImagePrune, ImageRemoval, ImageSummary
 from husk.api.versioning import Version
 from husk.api.views import images as views
-from husk.engine.containers.model import Config
-from husk.engine.filters import Filters
 from husk.engine.images.listing import FILTERS
-from husk.engine.images.model import CommitOptions, Image, Removal
 from husk.engine.images.prune import FILTERS as PRUNE_FILTERS
+from husk.engine.model.container_config import Config
+from husk.engine.model.filters import Filters
+from husk.engine.model.image import CommitOptions, Image, Removal
 from husk.errors import InvalidParameter
 from husk.gojson import Reader
 from husk.registry.auth import Credentials

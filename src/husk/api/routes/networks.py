@@ -15,8 +15,8 @@ from husk.api.types.networks import (
 )
 from husk.api.versioning import Version
 from husk.api.views import networks as views
-from husk.engine.filters import Filters
-from husk.engine.networks.model import Network, NetworkRequest
+from husk.engine.model.filters import Filters
+from husk.engine.model.network import Network, NetworkRequest
 from husk.engine.networks.requests import check_endpoint
 from husk.errors import InvalidParameter, NotFound
 from husk.gojson import Reader

@@ -9,7 +9,7 @@ from husk.api.router import Route, change, read
 from husk.api.types.services import ObjectCreated, ObjectDocument
 from husk.api.views import services as views
 from husk.engine.engine import Engine
-from husk.engine.filters import Filters
+from husk.engine.model.filters import Filters
 from husk.engine.services.model import ClusterObject, ObjectSpec
 from husk.engine.services.objects import CONFIG_FILTERS, SECRET_FILTERS, Objects
 from husk.gojson import Reader

@@ -7,7 +7,7 @@ from aiohttp import web
 
 from husk.api.call import Call
 from husk.api.router import change, read
-from husk.engine.filters import Filters
+from husk.engine.model.filters import Filters
 from husk.errors import NotFound
 
 

@@ -9,7 +9,7 @@ from husk.api.call import Call
 from husk.api.router import change, read
 from husk.api.types.services import InitRequest, UnlockKey
 from husk.api.views import services as views
-from husk.engine.filters import Filters
+from husk.engine.model.filters import Filters
 from husk.engine.services.settings import NodeSpec, SwarmSpec
 from husk.errors import InvalidParameter, NotImplementedYet
 from husk.gojson import Reader

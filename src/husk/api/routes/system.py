@@ -10,7 +10,7 @@ from husk.api.router import read, stream
 from husk.api.streams import closing
 from husk.api.versioning import Version
 from husk.api.views import system as views
-from husk.engine.filters import Filters
+from husk.engine.model.filters import Filters
 from husk.errors import InvalidParameter
 from husk.gojson import encode
 

@@ -11,9 +11,9 @@ from husk.api.feed import stream_progress
 from husk.api.router import read, stream
 from husk.api.streams import body_of, closing
 from husk.api.types.images import DistributionDescriptor, DistributionInspect
-from husk.engine.filters import Filters
-from husk.engine.images.model import ImportOptions, Progress
 from husk.engine.images.remote import SEARCH_FILTERS
+from husk.engine.model.filters import Filters
+from husk.engine.model.image import ImportOptions, Progress
 from husk.errors import InvalidParameter
 from husk.registry.auth import Credentials, parse_auth_header
 from husk.registry.manifest import Platform

@@ -7,8 +7,8 @@ from husk.api.router import change, read
 from husk.api.types.volumes import Volume, VolumeList, VolumeRequest, VolumesPruned
 from husk.api.versioning import Version
 from husk.api.views import volumes as views
-from husk.engine.filters import Filters
-from husk.engine.volumes import model
+from husk.engine.model import volume as model
+from husk.engine.model.filters import Filters
 from husk.engine.volumes.listing import FILTERS, PRUNE_FILTERS
 from husk.engine.volumes.service import Wish
 from husk.errors import InvalidParameter, NotImplementedYet

@@ -2,7 +2,8 @@
 
 from msgspec import UNSET, Struct, UnsetType, field
 
-from husk.engine.containers.model import EndpointRequest, Health, HostConfig, PortBinding
+from husk.engine.model.container import Health
+from husk.engine.model.container_config import EndpointRequest, HostConfig, PortBinding
 
 
 class NetworkingConfig(Struct, kw_only=True, rename="pascal"):

@@ -2,7 +2,7 @@
 
 from msgspec import UNSET, Struct, UnsetType, field
 
-from husk.engine.containers.model import EndpointRequest
+from husk.engine.model.container_config import EndpointRequest
 
 
 class Pool(Struct, kw_only=True, rename="pascal"):

@@ -3,7 +3,7 @@
 import stat
 
 from husk.api.types.container_files import PathStat
-from husk.engine.clock import rfc3339
+from husk.engine.model.clock import rfc3339
 from husk.storage.pack import FileStatus
 
 _DIRECTORY, _SYMLINK, _DEVICE, _PIPE, _SOCKET, _SETUID, _SETGID, _CHARACTER, _STICKY = (

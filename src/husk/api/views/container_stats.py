@@ -13,9 +13,9 @@ from husk.api.types.container_stats import (
     PidsStats,
     ThrottlingData,
 )
-from husk.engine.clock import rfc3339
-from husk.engine.containers.model import ZERO_TIME
 from husk.engine.containers.stats import Sample
+from husk.engine.model.clock import rfc3339
+from husk.engine.model.container import ZERO_TIME
 from husk.kernel.accounting import CPU, Interface, Memory, Usage
 
 _NO_CPU = CPU()

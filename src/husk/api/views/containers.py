@@ -19,10 +19,10 @@ from husk.api.types.containers import (
 )
 from husk.api.versioning import CURRENT, Version
 from husk.api.views import endpoints
-from husk.engine.clock import human_duration, parse_rfc3339
-from husk.engine.containers import model
-from husk.engine.containers.model import ZERO_TIME, Container, State
 from husk.engine.containers.places import Places
+from husk.engine.model import container as model
+from husk.engine.model.clock import human_duration, parse_rfc3339
+from husk.engine.model.container import ZERO_TIME, Container, State
 from husk.engine.networks.endpoints import in_order
 from husk.engine.system import STORAGE_DRIVER
 

@@ -2,9 +2,10 @@
 
 from husk.api.types.containers import EndpointSettings, Port
 from husk.api.versioning import CURRENT, Version
-from husk.engine.containers.model import ZERO_TIME, Container, Endpoint, PortBinding
+from husk.engine.model.container import ZERO_TIME, Container, Endpoint
+from husk.engine.model.container_config import PortBinding
+from husk.engine.model.network import BUILTIN
 from husk.engine.networks.endpoints import dns_names, fresh
-from husk.engine.networks.model import BUILTIN
 from husk.engine.networks.publishing import exposed
 
 WITHOUT_ID_AMONG_ALIASES = Version(1, 45)

@@ -20,12 +20,13 @@ from husk.api.types.images import (
 )
 from husk.api.versioning import Version
 from husk.api.views.containers import without_empty
-from husk.engine.clock import parse_rfc3339
-from husk.engine.containers.model import ZERO_TIME, Config
 from husk.engine.images.attestations import Attestation
 from husk.engine.images.family import ATTESTATION, IMAGE_KIND
 from husk.engine.images.manifests import ManifestFacts
-from husk.engine.images.model import HistoryStep, Image
+from husk.engine.model.clock import parse_rfc3339
+from husk.engine.model.container import ZERO_TIME
+from husk.engine.model.container_config import Config
+from husk.engine.model.image import HistoryStep, Image
 from husk.engine.system import STORAGE_DRIVER
 from husk.errors import InvalidParameter
 

@@ -16,9 +16,9 @@ from husk.api.types.networks import (
     Pool,
     SubnetStatus,
 )
-from husk.engine.containers.model import Container
-from husk.engine.filters import Filters
-from husk.engine.networks import model
+from husk.engine.model import network as model
+from husk.engine.model.container import Container
+from husk.engine.model.filters import Filters
 from husk.engine.services.onnetwork import ServiceOnNetwork
 
 # An IPv6 subnet has more addresses than fit into the number on the wire.

@@ -32,7 +32,7 @@ from husk.api.types.services import (
     TaskDocument,
 )
 from husk.engine.logs.options import DRIVERS
-from husk.engine.networks.model import Network
+from husk.engine.model.network import Network
 from husk.engine.services.cluster import Swarm
 from husk.engine.services.defaults import with_defaults
 from husk.engine.services.model import ClusterObject, DriverSpec, Empty, Service, ServiceSpec, Task

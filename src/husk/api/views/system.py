@@ -26,10 +26,10 @@ from husk.api.types.system import (
 from husk.api.versioning import CURRENT, MINIMUM, Version
 from husk.api.views.services import MANAGER_PORT, swarm_document
 from husk.config import Config
-from husk.engine.clock import now_ns, rfc3339
-from husk.engine.containers.model import Container
-from husk.engine.events import Event
 from husk.engine.logs.options import DRIVERS
+from husk.engine.model.clock import now_ns, rfc3339
+from husk.engine.model.container import Container
+from husk.engine.model.events import Event
 from husk.engine.services.cluster import LOCKED, Swarm
 from husk.engine.system import CGROUP_DRIVER, STORAGE_DRIVER, Component, HostFacts
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from husk.api.types.volumes import UsageData, Volume
-from husk.engine.volumes import model
+from husk.engine.model import volume as model
 
 
 def volume(record: model.Volume, mountpoint: Path) -> Volume:

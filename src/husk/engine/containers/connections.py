@@ -8,8 +8,9 @@ import logging
 
 from husk.engine.containers import netfiles
 from husk.engine.containers.index import Index, Instance
-from husk.engine.containers.model import Container, EndpointRequest
 from husk.engine.containers.places import Places
+from husk.engine.model.container import Container
+from husk.engine.model.container_config import EndpointRequest
 from husk.engine.networks.service import Networks
 from husk.errors import Conflict, DiskFault, Forbidden, NotFound
 from husk.tasks import Tasks

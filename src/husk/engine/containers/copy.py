@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import NamedTuple, NoReturn, TypeVar
 
 from husk.engine.containers.index import Index, Instance
-from husk.engine.containers.model import Container
-from husk.engine.containers.mounts import check_length, needs_staging
+from husk.engine.containers.mounts import needs_staging
 from husk.engine.containers.places import Places
 from husk.engine.containers.roots import Roots
+from husk.engine.model.container import Container
+from husk.engine.model.paths import check_length
 from husk.errors import Forbidden, InvalidParameter, NotFound, SystemFault
 from husk.kernel import rooted
 from husk.runtime.users import resolve_user

@@ -4,8 +4,8 @@ import copy
 import posixpath
 
 from husk.config import ContainerDefaults
-from husk.engine.containers.model import Config, HealthConfig, HostConfig, LogConfig, Ulimit
 from husk.engine.host import Host
+from husk.engine.model.container_config import Config, HealthConfig, HostConfig, LogConfig, Ulimit
 from husk.errors import InvalidParameter
 from husk.runtime import defaults
 

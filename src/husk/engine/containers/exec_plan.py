@@ -6,8 +6,9 @@ from typing import cast
 
 import msgspec
 
-from husk.engine.containers.model import Container, ExecConfig
 from husk.engine.containers.plan import environment
+from husk.engine.model.container import Container
+from husk.engine.model.container_config import ExecConfig
 from husk.errors import InvalidParameter
 from husk.kernel import rooted
 from husk.runtime import capabilities

@@ -14,11 +14,12 @@ import logging
 
 import msgspec
 
-from husk.engine.clock import now_ns, parse_rfc3339, rfc3339
 from husk.engine.containers.companions import Companion
 from husk.engine.containers.exec import Execs, Publish
 from husk.engine.containers.index import Instance
-from husk.engine.containers.model import Config, Health, HealthConfig, HealthResult
+from husk.engine.model.clock import now_ns, parse_rfc3339, rfc3339
+from husk.engine.model.container import Health, HealthResult
+from husk.engine.model.container_config import Config, HealthConfig
 from husk.errors import HuskError
 from husk.tasks import Tasks
 

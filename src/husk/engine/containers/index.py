@@ -9,15 +9,14 @@ from collections.abc import Iterator
 import msgspec
 
 from husk.engine.containers.attach import Switchboard
-from husk.engine.containers.model import Container, State
 from husk.engine.containers.names import random_name
+from husk.engine.model.container import KIND, Container, State
 from husk.engine.networks.endpoints import link_names
 from husk.errors import Conflict, InvalidParameter, NotFound
 from husk.kernel import process
 from husk.storage.state import Change, StateStore
 from husk.tasks import Tasks
 
-KIND = "container"
 _NAME = re.compile(r"/?[a-zA-Z0-9][a-zA-Z0-9_.-]+", re.ASCII)
 _encode = msgspec.json.Encoder().encode
 

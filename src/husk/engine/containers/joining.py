@@ -9,8 +9,9 @@ import os
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from husk.engine.containers.model import Container, HostConfig
 from husk.engine.containers.places import Places
+from husk.engine.model.container import Container
+from husk.engine.model.container_config import HostConfig
 from husk.errors import Conflict, InvalidParameter, NotFound, SystemFault
 from husk.kernel.mount import MS_NODEV, MS_NOEXEC, MS_NOSUID, mount, mounts_below, unmount
 

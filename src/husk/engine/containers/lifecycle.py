@@ -12,20 +12,20 @@ import signal as signals
 from collections.abc import Awaitable, Callable
 
 from husk import threads
-from husk.engine.clock import now_ns, parse_rfc3339, rfc3339
 from husk.engine.containers import health, restart
 from husk.engine.containers.companions import Companion
 from husk.engine.containers.ends import within
 from husk.engine.containers.index import Exit, Index, Instance
-from husk.engine.containers.model import Container, State
 from husk.engine.containers.pause import Pauser
 from husk.engine.containers.places import Places
 from husk.engine.containers.release import Releaser
-from husk.engine.containers.signals import parse_signal
 from husk.engine.containers.staging import Stager
 from husk.engine.containers.starting import Starter
-from husk.engine.events import Events
 from husk.engine.host import Host
+from husk.engine.model.clock import now_ns, parse_rfc3339, rfc3339
+from husk.engine.model.container import Container, State
+from husk.engine.model.events import Events
+from husk.engine.model.signals import parse_signal
 from husk.engine.networks.service import Networks
 from husk.engine.volumes.service import Volumes
 from husk.errors import Conflict, DiskFault, HuskError, InvalidParameter, NotModified, SystemFault, full_disk

@@ -4,8 +4,8 @@ import builtins
 import re
 from collections.abc import Callable, Iterable
 
-from husk.engine.containers.model import Container
-from husk.engine.filters import Filters
+from husk.engine.model.container import Container
+from husk.engine.model.filters import Filters
 from husk.engine.networks.publishing import exposed
 from husk.errors import InvalidParameter
 

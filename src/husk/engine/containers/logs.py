@@ -16,9 +16,9 @@ from typing import NamedTuple, TypeVar
 
 from msgspec import Struct
 
-from husk.engine.clock import now_ns, rfc3339
 from husk.engine.logs.files import LogFiles, OpenFile
 from husk.engine.logs.readers import Readers
+from husk.engine.model.clock import now_ns, rfc3339
 from husk.kernel.inotify import FileWatch
 
 T = TypeVar("T")

@@ -10,17 +10,18 @@ from typing import NamedTuple
 
 import msgspec
 
-from husk.engine.containers.model import (
+from husk.engine.containers.procfs import check_name
+from husk.engine.model.container import MountPoint
+from husk.engine.model.container_config import (
     BindOptions,
     Config,
     DriverConfig,
     HostConfig,
     Mount,
-    MountPoint,
     TmpfsOptions,
     VolumeOptions,
 )
-from husk.engine.containers.procfs import check_name
+from husk.engine.model.paths import check_length, clean
 from husk.errors import InvalidParameter
 
 PROPAGATIONS = ("private", "rprivate", "shared", "rshared", "slave", "rslave")
@@ -32,7 +33,6 @@ _TMPFS_FLAGS = frozenset({
     "norelatime", "nostrictatime", "nosuid", "private", "relatime", "ro", "rprivate", "rshared", "rslave", "rw",
     "shared", "slave", "strictatime", "suid", "sync",
 })  # fmt: skip
-_LONGEST_PATH, _LONGEST_NAME = 4095, 255
 _TMPFS_KEYS = frozenset({"size", "mode", "uid", "gid", "nr_inodes", "nr_blocks", "mpol"})
 
 
@@ -96,18 +96,6 @@ def declared(config: Config, host_config: HostConfig, taken: Iterable[str]) -> l
 def needs_staging(point: MountPoint) -> bool:
     """Must it be mounted beside the container's root first, for the runtime takes nothing but paths?"""
     return point.type == "image" or bool(point.subpath)
-
-
-def clean(path: str) -> str:
-    """The shortest form of an absolute path; unlike POSIX, Docker sees nothing special in two leading slashes."""
-    return "/" + posixpath.normpath("/" + path).lstrip("/")
-
-
-def check_length(path: str) -> None:
-    """Raise for a path that the kernel would not take: it has at most 4,095 bytes, and each name in it 255."""
-    size = len(path.encode(errors="surrogateescape"))
-    if size > _LONGEST_PATH or any(len(n.encode(errors="surrogateescape")) > _LONGEST_NAME for n in path.split("/")):
-        raise InvalidParameter(f"file name too long: {path[:100]}... has {size} bytes")
 
 
 def check_target(target: str) -> None:

@@ -9,9 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from husk.engine.containers import files
-from husk.engine.containers.model import Container, Endpoint
 from husk.engine.containers.places import Places
 from husk.engine.containers.plan import Place
+from husk.engine.model.container import Container, Endpoint
 from husk.engine.networks.connector import Connected
 from husk.engine.networks.endpoints import in_order
 from husk.engine.networks.requests import disables_ipv6

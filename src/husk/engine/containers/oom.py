@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 from husk.engine.containers.companions import Companion
 from husk.engine.containers.index import Index, Instance
-from husk.engine.containers.model import Container
 from husk.engine.containers.places import Places
+from husk.engine.model.container import Container
 from husk.kernel.cgroups import oom_kills
 from husk.kernel.inotify import IN_CLOSE, Watches
 from husk.runtime.conmon import Monitor

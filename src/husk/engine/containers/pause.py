@@ -11,7 +11,7 @@ import msgspec
 from husk.engine.containers.companions import Companion
 from husk.engine.containers.ends import conflict_if_ended
 from husk.engine.containers.index import Index, Instance
-from husk.engine.containers.model import Container
+from husk.engine.model.container import Container
 from husk.errors import Conflict
 from husk.runtime.oci import Runtimes
 

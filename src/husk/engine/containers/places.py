@@ -5,8 +5,8 @@ import os
 from pathlib import Path
 
 from husk.config import Config
-from husk.engine.containers.model import Container
 from husk.engine.containers.plan import Place, cgroup_path
+from husk.engine.model.container import Container
 from husk.runtime.conmon import Bundle
 from husk.storage.lost import put_aside
 from husk.storage.overlay import ContainerRoot

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from husk.engine.containers import security
-from husk.engine.containers.model import Container, HostConfig, MountPoint, ThrottleDevice, WeightDevice
 from husk.engine.containers.mounts import needs_staging
 from husk.engine.host import Host
+from husk.engine.model.container import Container, MountPoint
+from husk.engine.model.container_config import HostConfig, ThrottleDevice, WeightDevice
 from husk.runtime import capabilities, seccomp, seccomp_custom
 from husk.runtime.limits import clamp
 from husk.runtime.spec import ContainerSpec, Device, DeviceRule, Mount, Resources, Rlimit, Throttle, User

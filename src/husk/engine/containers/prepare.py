@@ -6,13 +6,14 @@ from pathlib import Path
 
 from husk.engine.containers import netfiles
 from husk.engine.containers.joining import Finder, join
-from husk.engine.containers.model import Container, HostConfig, MountPoint
 from husk.engine.containers.mounts import needs_staging
 from husk.engine.containers.places import Places
 from husk.engine.containers.plan import Extras, Place, block_paths, plan
 from husk.engine.containers.validate_limits import device_rule
 from husk.engine.containers.working_dir import make_working_dir
 from husk.engine.host import Host
+from husk.engine.model.container import Container, MountPoint
+from husk.engine.model.container_config import HostConfig
 from husk.engine.networks import links
 from husk.engine.networks.connector import Connected
 from husk.errors import InvalidParameter, SystemFault

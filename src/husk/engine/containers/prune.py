@@ -6,8 +6,8 @@ from husk import threads
 from husk.engine.containers.index import Index, Instance
 from husk.engine.containers.lifecycle import Lifecycle
 from husk.engine.containers.places import Places
-from husk.engine.events import Events
-from husk.engine.filters import Filters
+from husk.engine.model.events import Events
+from husk.engine.model.filters import Filters
 from husk.errors import Conflict, NotFound
 
 

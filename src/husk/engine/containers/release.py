@@ -7,10 +7,10 @@ from collections.abc import Awaitable
 
 from husk.engine.containers.index import Instance
 from husk.engine.containers.joining import release_shm
-from husk.engine.containers.model import Container
 from husk.engine.containers.places import Places
 from husk.engine.containers.prepare import discard_bundle
 from husk.engine.containers.staging import Stager
+from husk.engine.model.container import Container
 from husk.engine.networks.service import Networks
 from husk.errors import HuskError, SystemFault
 from husk.kernel import cgroup_parents, cgroups

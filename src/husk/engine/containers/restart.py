@@ -1,6 +1,6 @@
 """Does a container that ended start again, and when? Docker's restart policies, pure."""
 
-from husk.engine.containers.model import RestartPolicy
+from husk.engine.model.container_config import RestartPolicy
 
 FIRST_DELAY = 0.1
 LONGEST_DELAY = 60.0

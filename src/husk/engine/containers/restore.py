@@ -12,9 +12,9 @@ from pathlib import Path
 from husk.engine.containers import health, joining, restart
 from husk.engine.containers.index import Index, Instance
 from husk.engine.containers.lifecycle import Lifecycle
-from husk.engine.containers.model import ZERO_TIME
 from husk.engine.containers.places import Places
 from husk.engine.containers.staging import unstage
+from husk.engine.model.container import ZERO_TIME
 from husk.errors import HuskError
 from husk.kernel import process
 from husk.kernel.mount import mounts_below, unmount

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from husk.engine.containers.index import Index, Instance
-from husk.engine.containers.model import Container
 from husk.engine.containers.places import Places
 from husk.engine.containers.staging import Stager
+from husk.engine.model.container import Container
 from husk.errors import Conflict
 from husk.storage.layers import LayerStore
 from husk.tasks import Tasks

@@ -10,24 +10,25 @@ from typing import NamedTuple
 
 from husk import threads
 from husk.config import ContainerDefaults
-from husk.engine.clock import now_ns, rfc3339
 from husk.engine.containers import create, joining, listing, validate
 from husk.engine.containers.attach import Attachment
 from husk.engine.containers.ends import conflict_if_ended
 from husk.engine.containers.index import Exit, Index, Instance
 from husk.engine.containers.lifecycle import Lifecycle
 from husk.engine.containers.logs import STDERR, STDOUT, LogQuery, LogRecord, read_log
-from husk.engine.containers.model import Config, Container, EndpointRequest, HostConfig, LogConfig
 from husk.engine.containers.places import Places
 from husk.engine.containers.plan import Extras, block_paths, plan
 from husk.engine.containers.storing import Storing
-from husk.engine.filters import Filters
 from husk.engine.host import Host
 from husk.engine.images.service import Images
 from husk.engine.images.store import Pins
 from husk.engine.logs import drivers as log_drivers
 from husk.engine.logs import options as log_options
 from husk.engine.logs.readers import Readers
+from husk.engine.model.clock import now_ns, rfc3339
+from husk.engine.model.container import Container
+from husk.engine.model.container_config import Config, EndpointRequest, HostConfig, LogConfig
+from husk.engine.model.filters import Filters
 from husk.engine.networks.endpoints import links_after_rename, parse_links
 from husk.engine.networks.requests import HOST_WITH_LINKS
 from husk.engine.networks.service import Networks

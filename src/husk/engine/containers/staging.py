@@ -10,9 +10,9 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from husk.engine.containers.model import Container, MountPoint
 from husk.engine.containers.mounts import needs_staging
 from husk.engine.containers.places import Places
+from husk.engine.model.container import Container, MountPoint
 from husk.engine.volumes.service import Volumes
 from husk.errors import InvalidParameter, SystemFault
 from husk.kernel.mount import bind, mount_overlay, mounts_below, unmount

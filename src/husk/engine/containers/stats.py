@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Literal
 
-from husk.engine.clock import now_ns
 from husk.engine.containers.index import Index, Instance
-from husk.engine.containers.model import Container
 from husk.engine.containers.places import Places
+from husk.engine.model.clock import now_ns
+from husk.engine.model.container import Container
 from husk.kernel.accounting import CPU, Interface, Usage, read_interfaces, read_usage
 
 PERIOD = 1.0

@@ -10,12 +10,13 @@ import os
 from pathlib import Path
 
 from husk.engine.containers.index import Index
-from husk.engine.containers.model import Config, Container, HostConfig, Mount, MountPoint, VolumeOptions
 from husk.engine.containers.mounts import declared, inherited, wanted_mounts
 from husk.engine.containers.places import Places
 from husk.engine.containers.roots import Roots
 from husk.engine.containers.working_dir import make_working_dir
 from husk.engine.images.service import Images
+from husk.engine.model.container import Container, MountPoint
+from husk.engine.model.container_config import Config, HostConfig, Mount, VolumeOptions
 from husk.engine.volumes.service import Taking, Volumes, Wish
 from husk.errors import InvalidParameter, NotFound
 from husk.kernel import rooted

@@ -1,6 +1,6 @@
 """Which kernel settings may a container have of its own? Those that belong to one of its namespaces. Pure."""
 
-from husk.engine.containers.model import HostConfig
+from husk.engine.model.container_config import HostConfig
 from husk.errors import InvalidParameter
 
 _IPC_NAMES = """

@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 from husk.engine.containers.index import Index
-from husk.engine.containers.model import Container
 from husk.engine.containers.places import Places
+from husk.engine.model.container import Container
 from husk.errors import Conflict, InvalidParameter, SystemFault
 from husk.kernel import cgroups, process
 

@@ -9,10 +9,11 @@ from msgspec import structs
 
 from husk.engine.containers import validate
 from husk.engine.containers.index import Index
-from husk.engine.containers.model import Container, HostConfig
 from husk.engine.containers.places import Places
 from husk.engine.containers.plan import plan
 from husk.engine.host import Host
+from husk.engine.model.container import Container
+from husk.engine.model.container_config import HostConfig
 from husk.errors import Conflict, SystemFault
 from husk.kernel import cgroups
 from husk.runtime.oci import Runtimes

@@ -9,10 +9,11 @@ import re
 import msgspec
 
 from husk.engine.containers import security, sysctls, validate_limits
-from husk.engine.containers.model import Config, EndpointRequest, HealthConfig, HostConfig
-from husk.engine.containers.mounts import check_length, check_target, clean, wanted_mounts
+from husk.engine.containers.mounts import check_target, wanted_mounts
 from husk.engine.containers.procfs import check_name
-from husk.engine.containers.signals import parse_signal
+from husk.engine.model.container_config import Config, EndpointRequest, HealthConfig, HostConfig
+from husk.engine.model.paths import check_length, clean
+from husk.engine.model.signals import parse_signal
 from husk.engine.networks import requests as network_requests
 from husk.errors import InvalidParameter, NotImplementedYet
 

@@ -3,7 +3,7 @@
 import os
 import re
 
-from husk.engine.containers.model import HostConfig
+from husk.engine.model.container_config import HostConfig
 from husk.errors import InvalidParameter
 
 MIN_MEMORY = 6 * 1024 * 1024

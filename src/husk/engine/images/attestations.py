@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import msgspec
 
 from husk.engine.images.family import ATTESTATION, Family
-from husk.engine.images.model import Image
 from husk.engine.images.store import ImageStore
+from husk.engine.model.image import Image
 from husk.errors import SystemFault
 from husk.registry.manifest import Descriptor, referenced
 

@@ -6,11 +6,11 @@ import os
 import shutil
 import tarfile
 
-from husk.engine.clock import now_ns, rfc3339
-from husk.engine.containers.model import Config
 from husk.engine.images.make import make_image
-from husk.engine.images.model import History, ImageDocument, RootFS
 from husk.engine.images.store import ImageStore
+from husk.engine.model.clock import now_ns, rfc3339
+from husk.engine.model.container_config import Config
+from husk.engine.model.image import History, ImageDocument, RootFS
 from husk.kernel import process
 from husk.registry import reference as references
 from husk.registry.manifest import host_platform

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from husk.engine.clock import parse_duration
-from husk.engine.containers.model import Config, HealthConfig
-from husk.engine.containers.mounts import clean
-from husk.engine.containers.signals import parse_signal
+from husk.engine.model.clock import parse_duration
+from husk.engine.model.container_config import Config, HealthConfig
+from husk.engine.model.paths import clean
+from husk.engine.model.signals import parse_signal
 from husk.errors import InvalidParameter
 
 _PORT = re.compile(r"(\d{1,5})(?:-(\d{1,5}))?(?:/(tcp|udp|sctp))?", re.ASCII | re.IGNORECASE)

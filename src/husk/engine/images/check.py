@@ -14,10 +14,10 @@ All of it is pure: `judge` takes records and facts and returns a verdict, which 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from husk.engine.containers.model import Container
 from husk.engine.images.family import Family
 from husk.engine.images.make import chain_ids
-from husk.engine.images.model import Image
+from husk.engine.model.container import Container
+from husk.engine.model.image import Image
 from husk.errors import HuskError
 from husk.registry import reference as references
 from husk.storage.check import BlobFacts, LayerFacts, Problem

@@ -4,17 +4,18 @@ import asyncio
 import contextlib
 import os
 
-from husk.engine.clock import now_ns, rfc3339
 from husk.engine.containers.create import inherit
 from husk.engine.containers.index import Index, Instance
 from husk.engine.containers.lifecycle import Lifecycle
-from husk.engine.containers.model import Config, Container
 from husk.engine.containers.places import Places
 from husk.engine.images.changes import apply_changes
 from husk.engine.images.family import platform_of
 from husk.engine.images.make import make_image
-from husk.engine.images.model import CommitOptions, History, Image, ImageDocument, RootFS
 from husk.engine.images.store import ImageStore
+from husk.engine.model.clock import now_ns, rfc3339
+from husk.engine.model.container import Container
+from husk.engine.model.container_config import Config
+from husk.engine.model.image import CommitOptions, History, Image, ImageDocument, RootFS
 from husk.errors import Conflict, HuskError, InvalidParameter, NotFound
 from husk.registry import reference as references
 from husk.registry.manifest import host_platform

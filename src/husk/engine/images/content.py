@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from husk.engine.images.family import Family, Member
 from husk.engine.images.make import compose_manifest
-from husk.engine.images.model import Image
 from husk.engine.images.store import ImageStore
+from husk.engine.model.image import Image
 from husk.errors import HuskError, NotFound
 from husk.registry.manifest import Descriptor, ImageManifest, parse_manifest
 from husk.storage.layers import Layer

@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import Struct, structs
 
-from husk.engine.images.model import Image
+from husk.engine.model.image import Image
 from husk.registry.manifest import INDEX_TYPES, Descriptor, Index, Platform, host_platform, normalize, runnable
 
 IMAGE_KIND: Final = "image"

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from husk.engine.images.index import ImageIndex
-from husk.engine.images.model import HistoryStep, Image
+from husk.engine.model.image import HistoryStep, Image
 from husk.storage.layers import Layer
 
 UNKNOWN = "<missing>"

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from husk.engine.images.family import Candidate, Family, face_of, merged, platform_of, without
-from husk.engine.images.model import Image
+from husk.engine.model.image import Image
 from husk.errors import InvalidParameter, NotFound
 from husk.registry import reference as references
 from husk.registry.reference import Reference

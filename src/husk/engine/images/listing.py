@@ -2,10 +2,10 @@
 
 import fnmatch
 
-from husk.engine.clock import parse_rfc3339
-from husk.engine.filters import Filters
 from husk.engine.images.index import ImageIndex
-from husk.engine.images.model import Image
+from husk.engine.model.clock import parse_rfc3339
+from husk.engine.model.filters import Filters
+from husk.engine.model.image import Image
 from husk.registry.reference import Reference
 
 FILTERS = ("before", "dangling", "label", "label!", "reference", "since", "until")

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from husk.engine.images.archive import Group, Member, digest_at, link_target, read_archive
 from husk.engine.images.family import Family, suits
 from husk.engine.images.make import chain_ids, compose_manifest, image_over, read_document
-from husk.engine.images.model import Image, ImageDocument, Progress
 from husk.engine.images.shared import Report
 from husk.engine.images.store import ImageStore
+from husk.engine.model.image import Image, ImageDocument, Progress
 from husk.errors import InvalidParameter, NotFound
 from husk.registry.manifest import DOCKER_LAYER, OCI_LAYER, Platform, normalize
 from husk.registry.reference import Reference, digest_of

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 
 import msgspec
 
-from husk.engine.clock import parse_rfc3339
-from husk.engine.containers.model import Config
-from husk.engine.images.model import Image, ImageDocument
+from husk.engine.model.clock import parse_rfc3339
+from husk.engine.model.container_config import Config
+from husk.engine.model.image import Image, ImageDocument
 from husk.errors import InvalidParameter
 from husk.gojson import Reader, parse_document
 from husk.registry.manifest import (

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 
 from husk.engine.images.family import IMAGE_KIND, Family, Member, platform_of
-from husk.engine.images.model import Image
 from husk.engine.images.store import ImageStore
+from husk.engine.model.image import Image
 from husk.errors import HuskError
 from husk.registry.manifest import Descriptor, Platform
 

@@ -5,11 +5,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
 
-from husk.engine.filters import Filters
 from husk.engine.images.listing import created_ns
-from husk.engine.images.model import Image, Removal
 from husk.engine.images.remove import Remover
 from husk.engine.images.store import ImageStore
+from husk.engine.model.filters import Filters
+from husk.engine.model.image import Image, Removal
 from husk.errors import HuskError
 
 FILTERS = ("dangling", "label", "label!", "until")

@@ -13,10 +13,10 @@ from msgspec import structs
 
 from husk.engine.images.family import Family, family_of
 from husk.engine.images.make import chain_ids, image_record, read_document
-from husk.engine.images.model import Image, ImageDocument, Progress
 from husk.engine.images.shared import Report, SharedWork
 from husk.engine.images.slots import Slots
 from husk.engine.images.store import ImageStore
+from husk.engine.model.image import Image, ImageDocument, Progress
 from husk.errors import InvalidParameter, NotFound
 from husk.registry import reference as references
 from husk.registry.auth import Credentials

@@ -23,10 +23,10 @@ from husk.engine.images.content import (
 from husk.engine.images.family import Family, choose_image, platform_of
 from husk.engine.images.index import Found, ImageIndex
 from husk.engine.images.make import compose_manifest
-from husk.engine.images.model import Image, Progress, Pushed, PushedInsteadOfIndex
 from husk.engine.images.shared import Report
 from husk.engine.images.slots import Slots
 from husk.engine.images.store import ImageStore
+from husk.engine.model.image import Image, Progress, Pushed, PushedInsteadOfIndex
 from husk.errors import Conflict, InvalidParameter, NotFound
 from husk.registry import reference as references
 from husk.registry.auth import Credentials

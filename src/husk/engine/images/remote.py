@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from husk.engine.filters import Filters
 from husk.engine.images.make import read_document
+from husk.engine.model.filters import Filters
 from husk.errors import InvalidParameter
 from husk.registry import reference as references
 from husk.registry.auth import Credentials

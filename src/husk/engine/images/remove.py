@@ -7,11 +7,11 @@ the client names it.
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from husk.engine.containers.model import Container
 from husk.engine.images.family import Family, choose_image
 from husk.engine.images.index import Found
-from husk.engine.images.model import Image, Removal
 from husk.engine.images.store import ImageStore
+from husk.engine.model.container import Container
+from husk.engine.model.image import Image, Removal
 from husk.errors import Conflict, InvalidParameter, NotFound
 from husk.registry import reference as references
 from husk.registry.manifest import Platform

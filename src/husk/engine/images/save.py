@@ -18,8 +18,8 @@ from husk.engine.images.content import Content, FamilyContent, content_of, famil
 from husk.engine.images.family import Family, choose_image
 from husk.engine.images.index import Found
 from husk.engine.images.make import compose_manifest
-from husk.engine.images.model import Image
 from husk.engine.images.store import ImageStore
+from husk.engine.model.image import Image
 from husk.errors import HuskError, InvalidParameter, NotFound
 from husk.gojson import encode
 from husk.registry import reference as references

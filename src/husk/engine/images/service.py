@@ -2,8 +2,6 @@
 
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterable, Sequence
 
-from husk.engine.clock import now_ns, parse_rfc3339, rfc3339
-from husk.engine.filters import Filters
 from husk.engine.images.attestations import Attestation, attestations_of
 from husk.engine.images.commit import refuse_ambiguous
 from husk.engine.images.family import choose_image, platform_of
@@ -13,7 +11,6 @@ from husk.engine.images.index import Found
 from husk.engine.images.listing import matches, select
 from husk.engine.images.load import Loader
 from husk.engine.images.manifests import ManifestFacts, manifests_of, target_of
-from husk.engine.images.model import HistoryStep, Image, ImportOptions, Removal
 from husk.engine.images.prune import Pruned, Pruner
 from husk.engine.images.pull import Puller, parse_pull_reference
 from husk.engine.images.push import Pusher
@@ -23,6 +20,9 @@ from husk.engine.images.save import Saver
 from husk.engine.images.shared import Report
 from husk.engine.images.slots import Slots
 from husk.engine.images.store import ImageStore
+from husk.engine.model.clock import now_ns, parse_rfc3339, rfc3339
+from husk.engine.model.filters import Filters
+from husk.engine.model.image import HistoryStep, Image, ImportOptions, Removal
 from husk.errors import InvalidParameter, NotFound
 from husk.registry import reference as references
 from husk.registry.auth import Credentials

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Coroutine
 
-from husk.engine.images.model import Progress
+from husk.engine.model.image import Progress
 from husk.tasks import Tasks
 
 Report = Callable[[Progress], None]

@@ -10,10 +10,10 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from husk.engine.containers.index import KIND as CONTAINER
-from husk.engine.containers.model import Container
-from husk.engine.events import Events
 from husk.engine.images.index import FAMILY, IMAGE, ImageIndex
+from husk.engine.model.container import KIND as CONTAINER
+from husk.engine.model.container import Container
+from husk.engine.model.events import Events
 from husk.storage.blobs import BlobStore
 from husk.storage.layers import KIND as LAYER
 from husk.storage.layers import LayerStore

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from urllib.parse import quote_plus
 
-from husk.engine.containers.model import Container
+from husk.engine.model.container import Container
 from husk.errors import InvalidParameter
 
 OPTIONS = frozenset({"labels", "labels-regex", "env", "env-regex", "tag"})

@@ -1,8 +1,8 @@
 """Which driver sends a container's log away, and where to?"""
 
-from husk.engine.containers.model import Container
 from husk.engine.logs import fluentd, gelf, journald, syslog
 from husk.engine.logs.receivers import Receiver
+from husk.engine.model.container import Container
 
 _DRIVERS = {
     "fluentd": fluentd.receiver,

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from husk.engine.containers.model import Container
 from husk.engine.logs import attributes
 from husk.engine.logs.messages import Message
 from husk.engine.logs.options import flag
 from husk.engine.logs.receivers import Address, Receiver, Tls, host_and_port
+from husk.engine.model.container import Container
 from husk.errors import InvalidParameter
 
 _PORT = 24224

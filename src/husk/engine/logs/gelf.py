@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from husk.engine.clock import parse_rfc3339
-from husk.engine.containers.model import Container
 from husk.engine.logs import attributes
 from husk.engine.logs.messages import Message
 from husk.engine.logs.receivers import Address, Receiver, host_and_port, hostname
+from husk.engine.model.clock import parse_rfc3339
+from husk.engine.model.container import Container
 from husk.errors import InvalidParameter
 
 _MAGIC = b"\x1e\x0f"

@@ -4,11 +4,11 @@ import re
 import struct
 from collections.abc import Mapping, Sequence
 
-from husk.engine.clock import rfc3339
-from husk.engine.containers.model import Container
 from husk.engine.logs import attributes
 from husk.engine.logs.messages import Message
 from husk.engine.logs.receivers import Address, Receiver
+from husk.engine.model.clock import rfc3339
+from husk.engine.model.container import Container
 
 SOCKET = "/run/systemd/journal/socket"
 

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from husk.engine.clock import parse_rfc3339
 from husk.engine.containers.logs import LogRecord
+from husk.engine.model.clock import parse_rfc3339
 
 # Docker's own size of a message.
 LONGEST = 16 * 1024

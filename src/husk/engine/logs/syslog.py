@@ -4,12 +4,12 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 
-from husk.engine.clock import rfc3339
-from husk.engine.containers.model import Container
 from husk.engine.logs import attributes
 from husk.engine.logs.messages import Message
 from husk.engine.logs.options import flag
 from husk.engine.logs.receivers import Address, Receiver, Tls, host_and_port, hostname
+from husk.engine.model.clock import rfc3339
+from husk.engine.model.container import Container
 from husk.errors import InvalidParameter
 
 _FACILITIES = (

@@ -14,8 +14,8 @@ from ipaddress import IPv6Address
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from husk.engine.containers.model import Container, Endpoint
-from husk.engine.events import Events
+from husk.engine.model.container import Container, Endpoint
+from husk.engine.model.events import Events
 from husk.engine.networks import publishing
 from husk.engine.networks.endpoints import (
     fresh,

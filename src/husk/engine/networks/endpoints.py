@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 
-from husk.engine.containers.model import Container, Endpoint, EndpointRequest
+from husk.engine.model.container import Container, Endpoint
+from husk.engine.model.container_config import EndpointRequest
 from husk.errors import InvalidParameter
 from husk.network.sandbox import Lease
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from husk.engine.containers.model import Container
+from husk.engine.model.container import Container
 from husk.engine.networks.publishing import parse_port
 
 _NOT_PASSED_ON = ("HOME", "PATH")

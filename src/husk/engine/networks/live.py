@@ -2,8 +2,8 @@
 
 from ipaddress import IPv4Address, IPv6Address
 
-from husk.engine.containers.model import Container
-from husk.engine.networks.model import Network
+from husk.engine.model.container import Container
+from husk.engine.model.network import Network
 from husk.network.bridge import BridgeDriver
 
 

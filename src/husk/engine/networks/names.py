@@ -9,7 +9,7 @@ import random
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 
-from husk.engine.containers.model import Container, Endpoint
+from husk.engine.model.container import Container, Endpoint
 from husk.engine.networks.endpoints import dns_names, leads_out, parse_links
 from husk.engine.networks.live import LiveNetwork, Roster
 from husk.network import dns

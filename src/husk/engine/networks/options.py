@@ -6,8 +6,7 @@ from ipaddress import IPv4Address
 
 from msgspec import structs
 
-from husk.engine.networks import pools
-from husk.engine.networks.model import (
+from husk.engine.model.network import (
     ANNOUNCEMENT_INTERVAL,
     ANNOUNCEMENTS,
     BRIDGE_NAME,
@@ -27,6 +26,7 @@ from husk.engine.networks.model import (
     Network,
     NetworkRequest,
 )
+from husk.engine.networks import pools
 from husk.errors import Conflict, Forbidden, InvalidParameter, NotFound, NotImplementedYet
 from husk.network.ground import BridgeSettings
 from husk.network.rules import validate_interface

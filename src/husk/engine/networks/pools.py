@@ -4,7 +4,7 @@ import ipaddress
 from collections.abc import Iterable
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 
-from husk.engine.networks.model import IpamConfig, Network, NetworkRequest
+from husk.engine.model.network import IpamConfig, Network, NetworkRequest
 from husk.errors import Forbidden, InvalidParameter
 from husk.network.ipam import edges
 

@@ -3,7 +3,7 @@
 import ipaddress
 import re
 
-from husk.engine.containers.model import Config, HostConfig, PortBinding
+from husk.engine.model.container_config import Config, HostConfig, PortBinding
 from husk.errors import InvalidParameter
 from husk.network.ports import EVERYWHERE, EVERYWHERE_6, PortWish
 

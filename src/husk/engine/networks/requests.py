@@ -4,7 +4,8 @@ import re
 from collections.abc import Mapping
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
-from husk.engine.containers.model import Config, Container, Endpoint, EndpointRequest, HostConfig
+from husk.engine.model.container import Container, Endpoint
+from husk.engine.model.container_config import Config, EndpointRequest, HostConfig
 from husk.engine.networks import publishing
 from husk.engine.networks.endpoints import parse_links, wanted_address, wanted_address6
 from husk.engine.networks.live import LiveNetwork

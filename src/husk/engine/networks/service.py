@@ -10,16 +10,17 @@ from pathlib import Path
 import msgspec
 
 from husk.config import AddressPool, Config
-from husk.engine.clock import now_ns, parse_rfc3339, rfc3339
-from husk.engine.containers.model import Container, Endpoint, EndpointRequest
-from husk.engine.events import Events
-from husk.engine.filters import Filters
+from husk.engine.model.clock import now_ns, parse_rfc3339, rfc3339
+from husk.engine.model.container import Container, Endpoint
+from husk.engine.model.container_config import EndpointRequest
+from husk.engine.model.events import Events
+from husk.engine.model.filters import Filters
+from husk.engine.model.network import BUILTIN, Network, NetworkRequest
 from husk.engine.networks import default_bridge, options, templates
 from husk.engine.networks.balancing import Balancing
 from husk.engine.networks.connector import Connected, Connector
 from husk.engine.networks.endpoints import lease
 from husk.engine.networks.live import LiveNetwork, Roster
-from husk.engine.networks.model import BUILTIN, Network, NetworkRequest
 from husk.engine.networks.names import NameService
 from husk.engine.networks.requests import check_joinable, check_request
 from husk.errors import Conflict, Forbidden, HuskError, InvalidParameter, NotFound

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from husk.engine.networks.model import ConfigSource, IpamConfig, IpamRequest, Network, NetworkRequest
+from husk.engine.model.network import ConfigSource, IpamConfig, IpamRequest, Network, NetworkRequest
 from husk.errors import Forbidden, NotFound
 
 

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from husk.config import AddressPool
-from husk.engine.clock import now_ns, rfc3339
+from husk.engine.model.clock import now_ns, rfc3339
 from husk.engine.services import settings
 from husk.engine.services.ids import new_id
 from husk.engine.services.placement import NodeFacts

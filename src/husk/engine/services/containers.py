@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 
-from husk.engine.containers.model import TASK_LABEL, Config, EndpointRequest, HostConfig, LogConfig, PortBinding
+from husk.engine.model.container import TASK_LABEL
+from husk.engine.model.container_config import Config, EndpointRequest, HostConfig, LogConfig, PortBinding
 from husk.engine.services import privileges
 from husk.engine.services.expand import expanded, words_of
 from husk.engine.services.model import ContainerSpec, NetworkAttachment, Service, Task, TaskResources

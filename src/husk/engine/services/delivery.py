@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from husk.engine.containers.model import Mount
+from husk.engine.model.container_config import Mount
 from husk.engine.services.expand import payload
 from husk.engine.services.gotemplate import Structure
 from husk.engine.services.model import ClusterObject, ContainerSpec, FileTarget, Task

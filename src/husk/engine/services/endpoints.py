@@ -3,10 +3,10 @@
 import logging
 from collections.abc import Callable, Iterable, Mapping
 
-from husk.engine.containers.model import Container
+from husk.engine.model.container import Container
+from husk.engine.model.network import Network
 from husk.engine.networks.balancing import VirtualService
 from husk.engine.networks.endpoints import gateway_endpoint
-from husk.engine.networks.model import Network
 from husk.engine.networks.service import Networks
 from husk.engine.services.containers import attachments
 from husk.engine.services.model import Service, VirtualIP

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from husk.engine.containers.model import Mount
+from husk.engine.model.container_config import Mount
 from husk.engine.services.gotemplate import Structure, parse
 from husk.engine.services.model import ContainerSpec, Service, Task
 from husk.engine.services.placement import NodeFacts

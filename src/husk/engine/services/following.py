@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from husk.engine.containers.model import TASK_LABEL
-from husk.engine.events import Event, Events
+from husk.engine.model.container import TASK_LABEL
+from husk.engine.model.events import Event, Events
 from husk.engine.services.containers import SERVICE_LABEL
 from husk.engine.services.model import Task
 from husk.engine.services.store import ClusterStore

@@ -4,7 +4,7 @@ from typing import Literal, TypeVar
 
 from msgspec import Struct, field
 
-from husk.engine.containers.model import HealthConfig, Mount, Ulimit
+from husk.engine.model.container_config import HealthConfig, Mount, Ulimit
 
 TaskState = Literal[
     "new", "allocated", "pending", "assigned", "accepted", "preparing", "ready", "starting", "running",

@@ -10,8 +10,8 @@ import asyncio
 import logging
 from collections.abc import Iterable, Sequence
 
-from husk.engine.containers.model import Container
-from husk.engine.networks.model import Network, NetworkRequest
+from husk.engine.model.container import Container
+from husk.engine.model.network import Network, NetworkRequest
 from husk.engine.networks.service import Networks
 from husk.engine.services.cluster import Cluster
 from husk.engine.services.containers import attachments

@@ -5,9 +5,9 @@ import base64
 from collections.abc import Callable, Iterable
 from typing import Literal
 
-from husk.engine.clock import now_ns, rfc3339
-from husk.engine.events import Events
-from husk.engine.filters import Filters
+from husk.engine.model.clock import now_ns, rfc3339
+from husk.engine.model.events import Events
+from husk.engine.model.filters import Filters
 from husk.engine.services.cluster import Cluster
 from husk.engine.services.ids import check_object_name, new_id
 from husk.engine.services.model import ClusterObject, ContainerSpec, ObjectSpec, Service

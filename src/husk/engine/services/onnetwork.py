@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from husk.engine.containers.model import Container
-from husk.engine.networks.model import Network
+from husk.engine.model.container import Container
+from husk.engine.model.network import Network
 from husk.engine.services.containers import attachments
 from husk.engine.services.model import Service
 

@@ -12,11 +12,11 @@ from collections.abc import Generator, Iterable
 
 import msgspec
 
-from husk.engine.clock import now_ns, rfc3339
-from husk.engine.containers.model import TASK_LABEL, Container
 from husk.engine.containers.service import Containers
-from husk.engine.events import Event, Events, matches
-from husk.engine.filters import Filters
+from husk.engine.model.clock import now_ns, rfc3339
+from husk.engine.model.container import TASK_LABEL, Container
+from husk.engine.model.events import Event, Events, matches
+from husk.engine.model.filters import Filters
 from husk.engine.services import placement
 from husk.engine.services.cluster import Cluster
 from husk.engine.services.delivery import files_of

@@ -9,10 +9,10 @@ import contextlib
 import logging
 from collections.abc import Callable, Coroutine
 
-from husk.engine.clock import now_ns, rfc3339
-from husk.engine.containers.model import Container
 from husk.engine.containers.service import Containers
 from husk.engine.images.service import Images
+from husk.engine.model.clock import now_ns, rfc3339
+from husk.engine.model.container import Container
 from husk.engine.services.containers import container_config
 from husk.engine.services.delivery import Deliveries
 from husk.engine.services.expand import words_of

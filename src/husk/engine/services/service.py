@@ -6,13 +6,13 @@ from typing import get_args
 
 import msgspec
 
-from husk.engine.clock import now_ns, rfc3339
 from husk.engine.containers.logs import LogQuery, LogRecord
 from husk.engine.containers.names import random_name
 from husk.engine.containers.service import Containers
-from husk.engine.events import Events
-from husk.engine.filters import Filters
-from husk.engine.networks.model import Network
+from husk.engine.model.clock import now_ns, rfc3339
+from husk.engine.model.events import Events
+from husk.engine.model.filters import Filters
+from husk.engine.model.network import Network
 from husk.engine.services import validate
 from husk.engine.services.cluster import Cluster
 from husk.engine.services.defaults import complete

@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
-from husk.engine.clock import now_ns, rfc3339
+from husk.engine.model.clock import now_ns, rfc3339
 from husk.engine.services.model import ClusterObject, Service, Task
 from husk.errors import DiskFault, InvalidParameter, NotFound
 from husk.storage.state import Change, StateStore

@@ -8,7 +8,7 @@ counts as done when its new task has run for `delay`. New tasks that never run, 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from husk.engine.clock import parse_rfc3339
+from husk.engine.model.clock import parse_rfc3339
 from husk.engine.services.model import SECOND, Service, Task, UpdateConfig, UpdateStatus
 
 DEFAULT_MONITOR = 5 * SECOND

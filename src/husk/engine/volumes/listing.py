@@ -2,8 +2,8 @@
 
 from collections.abc import Collection, Iterable
 
-from husk.engine.filters import Filters
-from husk.engine.volumes.model import Volume
+from husk.engine.model.filters import Filters
+from husk.engine.model.volume import Volume
 
 FILTERS = ("dangling", "driver", "label", "name")
 PRUNE_FILTERS = ("all", "label", "label!")

@@ -14,14 +14,14 @@ import msgspec
 
 from husk import threads
 from husk.config import Config
-from husk.engine.clock import now_ns, rfc3339
-from husk.engine.containers.index import KIND as CONTAINER
-from husk.engine.containers.model import Container, MountPoint
-from husk.engine.events import Events
-from husk.engine.filters import Filters
+from husk.engine.model.clock import now_ns, rfc3339
+from husk.engine.model.container import KIND as CONTAINER
+from husk.engine.model.container import Container, MountPoint
+from husk.engine.model.events import Events
+from husk.engine.model.filters import Filters
+from husk.engine.model.volume import ANONYMOUS_LABEL, DRIVER, Usage, Volume, check_name
 from husk.engine.volumes import listing, options
 from husk.engine.volumes.locks import Locks
-from husk.engine.volumes.model import ANONYMOUS_LABEL, DRIVER, Usage, Volume, check_name
 from husk.errors import Conflict, HuskError, InvalidParameter, NotFound, SystemFault
 from husk.storage.state import Change, StateStore
 from husk.storage.volumes import VolumeStore

@@ -7,8 +7,8 @@ import pytest
 from husk.config import ContainerDefaults
 from husk.config import Ulimit as DaemonUlimit
 from husk.engine.containers.create import command, complete_host_config, inherit, merge_config
-from husk.engine.containers.model import Config, HealthConfig, HostConfig, Ulimit
 from husk.engine.host import Host
+from husk.engine.model.container_config import Config, HealthConfig, HostConfig, Ulimit
 from husk.errors import InvalidParameter
 from husk.runtime.limits import HostFacts
 

@@ -3,7 +3,8 @@
 import pytest
 
 from husk.engine.containers import exec_plan
-from husk.engine.containers.model import Config, Container, ExecConfig, HostConfig
+from husk.engine.model.container import Container
+from husk.engine.model.container_config import Config, ExecConfig, HostConfig
 from husk.errors import InvalidParameter
 from husk.runtime.spec import User
 

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from husk.engine.containers import health
 from husk.engine.containers.health import SECOND
-from husk.engine.containers.model import Config, Health, HealthConfig, HealthResult
+from husk.engine.model.container import Health, HealthResult
+from husk.engine.model.container_config import Config, HealthConfig
 
 result = partial(HealthResult, start="", end="", output="")
 GOOD, BAD = result(exit_code=0), result(exit_code=1)

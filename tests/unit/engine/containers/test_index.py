@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from husk.engine.containers.index import KIND, Exit, Index
+from husk.engine.containers.index import Exit, Index
+from husk.engine.model.container import KIND
 from husk.errors import Conflict, InvalidParameter, NotFound
 from husk.storage.state import Change, StateStore
 from husk.tasks import Tasks

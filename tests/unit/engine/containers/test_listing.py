@@ -3,8 +3,9 @@
 import pytest
 
 from husk.engine.containers import listing
-from husk.engine.containers.model import Config, Container, Endpoint, Health, HostConfig, MountPoint, PortBinding
-from husk.engine.filters import Filters
+from husk.engine.model.container import Container, Endpoint, Health, MountPoint
+from husk.engine.model.container_config import Config, HostConfig, PortBinding
+from husk.engine.model.filters import Filters
 from husk.errors import InvalidParameter, NotFound
 from husk.network.ports import PublishedPort
 from tests.unit.engine.records import container

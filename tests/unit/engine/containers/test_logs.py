@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from husk.engine.clock import rfc3339
 from husk.engine.containers import logs
 from husk.engine.containers.logs import STDERR, STDOUT, LogQuery, LogRecord, parse, read_log
+from husk.engine.model.clock import rfc3339
 
 # What conmon reads from a pipe at once: a longer line becomes several records.
 CONMON_READS = 8192

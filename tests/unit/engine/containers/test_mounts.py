@@ -1,11 +1,10 @@
 """Binds and mounts, read as Docker reads them and refused in its words."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from husk.engine.containers.model import BindOptions, HostConfig, Mount, MountPoint, TmpfsOptions, VolumeOptions
-from husk.engine.containers.mounts import clean, wanted_mounts
+from husk.engine.containers.mounts import wanted_mounts
+from husk.engine.model.container import MountPoint
+from husk.engine.model.container_config import BindOptions, HostConfig, Mount, TmpfsOptions, VolumeOptions
 from husk.errors import InvalidParameter
 
 
@@ -132,11 +131,3 @@ def test_a_mount_that_means_nothing_is_refused(mount: Mount, reason: str) -> Non
 )
 def test_one_place_takes_one_mount(host_config: HostConfig) -> None:
     assert refusal(host_config) == "Duplicate mount point: /x"
-
-
-@given(st.lists(st.sampled_from(["", ".", "..", "a", "b"])))
-def test_a_clean_path_is_absolute_and_stays_clean(parts: list[str]) -> None:
-    path = clean("/" + "/".join(parts))
-    assert path.startswith("/") and not path.startswith("//")
-    assert not set(path.split("/")[1:]) & {".", ".."}
-    assert clean(path) == path

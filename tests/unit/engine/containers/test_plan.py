@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from husk.engine.containers.model import Config, HostConfig, MountPoint, Ulimit
 from husk.engine.containers.plan import DEFAULT_PATH, Place, environment, mounts, namespaces, plan, resources, tmpfs
 from husk.engine.host import Host
+from husk.engine.model.container import MountPoint
+from husk.engine.model.container_config import Config, HostConfig, Ulimit
 from husk.runtime.limits import HostFacts
 from husk.runtime.spec import ContainerSpec, Rlimit, User
 from tests.unit.engine.records import container

@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from husk.engine.containers.model import RestartPolicy
 from husk.engine.containers.restart import (
     FIRST_DELAY,
     LONGEST_DELAY,
@@ -13,6 +12,7 @@ from husk.engine.containers.restart import (
     should_restart,
     should_start_with_daemon,
 )
+from husk.engine.model.container_config import RestartPolicy
 
 policies = st.builds(
     RestartPolicy,

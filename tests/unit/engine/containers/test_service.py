@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from husk.engine.containers.index import KIND, Index
-from husk.engine.containers.model import HostConfig
+from husk.engine.containers.index import Index
 from husk.engine.containers.service import Containers
+from husk.engine.model.container import KIND
+from husk.engine.model.container_config import HostConfig
 from husk.errors import Conflict, NotFound
 from husk.storage.state import StateStore
 from husk.tasks import Tasks

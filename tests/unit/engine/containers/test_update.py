@@ -2,8 +2,8 @@
 
 import pytest
 
-from husk.engine.containers.model import HostConfig, RestartPolicy
 from husk.engine.containers.update import merge
+from husk.engine.model.container_config import HostConfig, RestartPolicy
 from husk.errors import Conflict
 
 MIB = 1 << 20

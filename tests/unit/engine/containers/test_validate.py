@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from husk.engine.containers.model import Config, EndpointRequest, HostConfig, LogConfig, RestartPolicy, Ulimit
 from husk.engine.containers.validate import check
+from husk.engine.model.container_config import Config, EndpointRequest, HostConfig, LogConfig, RestartPolicy, Ulimit
 from husk.errors import InvalidParameter, NotImplementedYet
 
 MB = 1024 * 1024

@@ -6,18 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from husk.engine.containers.model import (
+from husk.engine.containers.mounts import PROPAGATIONS, declared, inherited, needs_staging, volumes_from, wanted_mounts
+from husk.engine.model.container import MountPoint
+from husk.engine.model.container_config import (
     BindOptions,
     Config,
     DriverConfig,
     HostConfig,
     ImageOptions,
     Mount,
-    MountPoint,
     TmpfsOptions,
     VolumeOptions,
 )
-from husk.engine.containers.mounts import PROPAGATIONS, declared, inherited, needs_staging, volumes_from, wanted_mounts
 from husk.errors import InvalidParameter
 
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from husk.engine.containers.model import Config, HealthConfig
 from husk.engine.images.changes import apply_changes
+from husk.engine.model.container_config import Config, HealthConfig
 from husk.errors import InvalidParameter
 
 SECOND = 10**9

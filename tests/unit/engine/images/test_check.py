@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from husk.engine.containers.model import Container
 from husk.engine.images.check import Records, Verdict, judge, pulled_names
-from husk.engine.images.model import Image
+from husk.engine.model.container import Container
+from husk.engine.model.image import Image
 from husk.storage.check import BlobFacts, LayerFacts
 from husk.storage.layers import Layer
 from tests.unit.engine.records import container, digest, image

@@ -15,7 +15,7 @@ from husk.engine.images.family import (
     without,
 )
 from husk.engine.images.index import ImageIndex
-from husk.engine.images.model import Image
+from husk.engine.model.image import Image
 from husk.registry.manifest import OCI_INDEX, OCI_MANIFEST, Descriptor, Index, Platform, host_platform, parse_platform
 from husk.registry.reference import parse
 from tests.unit.engine.records import digest, image

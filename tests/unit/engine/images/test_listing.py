@@ -2,9 +2,9 @@
 
 import pytest
 
-from husk.engine.filters import Filters
 from husk.engine.images.index import ImageIndex
 from husk.engine.images.listing import FILTERS, matches, select
+from husk.engine.model.filters import Filters
 from husk.errors import InvalidParameter, NotFound
 from husk.registry.reference import parse
 from tests.unit.engine.records import SECOND, digest, image

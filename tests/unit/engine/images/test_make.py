@@ -5,9 +5,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from husk.engine.containers.model import Config
 from husk.engine.images.make import chain_ids, image_record, make_image, read_document
-from husk.engine.images.model import History, ImageDocument, RootFS
+from husk.engine.model.container_config import Config
+from husk.engine.model.image import History, ImageDocument, RootFS
 from husk.errors import InvalidParameter
 from husk.storage.blobs import BlobStore
 from husk.storage.layers import Layer

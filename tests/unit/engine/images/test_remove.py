@@ -6,12 +6,12 @@ from typing import cast
 
 import pytest
 
-from husk.engine.containers.model import Container
-from husk.engine.events import Events
 from husk.engine.images.index import ImageIndex
-from husk.engine.images.model import Image
 from husk.engine.images.remove import Remover
 from husk.engine.images.store import ImageStore, Pins
+from husk.engine.model.container import Container
+from husk.engine.model.events import Events
+from husk.engine.model.image import Image
 from husk.errors import Conflict, NotFound
 from husk.registry.reference import parse
 from husk.storage.blobs import BlobStore

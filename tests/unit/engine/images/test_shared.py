@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from husk.engine.images.model import Progress
 from husk.engine.images.shared import Report, SharedWork
+from husk.engine.model.image import Progress
 
 
 class Work:

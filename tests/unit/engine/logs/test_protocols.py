@@ -9,9 +9,10 @@ import msgspec
 import pytest
 
 from husk.engine.containers.logs import STDERR, STDOUT, LogRecord
-from husk.engine.containers.model import Config, Container, HostConfig, LogConfig
 from husk.engine.logs import attributes, fluentd, gelf, journald, syslog
 from husk.engine.logs.messages import LONGEST, Assembler, Message
+from husk.engine.model.container import Container
+from husk.engine.model.container_config import Config, HostConfig, LogConfig
 
 TIME = 1_700_000_000_123_456_789
 STAMP = b"2023-11-14T22:13:20.123456789Z"

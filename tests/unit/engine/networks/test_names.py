@@ -2,10 +2,11 @@
 
 from ipaddress import IPv4Address
 
-from husk.engine.containers.model import Config, Container, Endpoint, EndpointRequest, HostConfig
+from husk.engine.model.container import Container, Endpoint
+from husk.engine.model.container_config import Config, EndpointRequest, HostConfig
+from husk.engine.model.network import Network
 from husk.engine.networks.endpoints import dns_names, gateway_endpoint, in_order, parse_links
 from husk.engine.networks.live import LiveNetwork
-from husk.engine.networks.model import Network
 from husk.engine.networks.names import addresses_of, names_of, servers
 
 

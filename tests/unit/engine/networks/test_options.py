@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from husk.engine.networks.model import ConfigSource, IpamConfig, IpamRequest, Network, NetworkRequest
+from husk.engine.model.network import ConfigSource, IpamConfig, IpamRequest, Network, NetworkRequest
 from husk.engine.networks.options import check, record, settings, with_defaults
 from husk.errors import Conflict, Forbidden, InvalidParameter, NotFound, NotImplementedYet
 from husk.network.ground import BridgeSettings

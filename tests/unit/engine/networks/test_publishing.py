@@ -2,7 +2,7 @@
 
 import pytest
 
-from husk.engine.containers.model import Config, HostConfig, PortBinding
+from husk.engine.model.container_config import Config, HostConfig, PortBinding
 from husk.engine.networks.publishing import check, exposed, parse_port, wishes
 from husk.errors import InvalidParameter
 from husk.network.ports import PortWish

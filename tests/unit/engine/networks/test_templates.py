@@ -2,8 +2,8 @@
 
 import pytest
 
+from husk.engine.model.network import ConfigSource, IpamConfig, IpamRequest, Network, NetworkRequest
 from husk.engine.networks import options
-from husk.engine.networks.model import ConfigSource, IpamConfig, IpamRequest, Network, NetworkRequest
 from husk.engine.networks.templates import check, filled_in, users
 from husk.errors import Forbidden, NotFound
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from husk.engine.containers.model import DriverConfig, Mount, VolumeOptions
+from husk.engine.model.container_config import DriverConfig, Mount, VolumeOptions
 from husk.engine.services.expand import check, expanded, payload, words_of
 from husk.engine.services.model import ContainerSpec
 from husk.engine.services.placement import NodeFacts

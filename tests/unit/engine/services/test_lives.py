@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from husk.engine.clock import rfc3339
+from husk.engine.model.clock import rfc3339
 from husk.engine.services.model import (
     SECOND,
     Empty,

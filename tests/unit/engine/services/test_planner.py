@@ -5,7 +5,7 @@ import random
 import msgspec
 import pytest
 
-from husk.engine.clock import rfc3339
+from husk.engine.model.clock import rfc3339
 from husk.engine.services.model import (
     SECOND,
     Empty,

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from husk.engine.clock import rfc3339
+from husk.engine.model.clock import rfc3339
 from husk.engine.services.model import SECOND, Service, Task, UpdateConfig, UpdateStatus
 from husk.engine.services.updates import judge, replaceable
 from tests.unit.engine.services.test_planner import START, make_service, make_task

@@ -2,9 +2,9 @@
 
 import pytest
 
-from husk.engine.filters import Filters
+from husk.engine.model.filters import Filters
+from husk.engine.model.volume import ANONYMOUS_LABEL, Volume
 from husk.engine.volumes.listing import prunable, select
-from husk.engine.volumes.model import ANONYMOUS_LABEL, Volume
 
 VOLUMES = [
     Volume(name="alpha", created="", labels={"a": "1"}),

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from husk.engine.containers.model import Container, MountPoint
-from husk.engine.events import Events
-from husk.engine.filters import Filters
+from husk.engine.model.container import Container, MountPoint
+from husk.engine.model.events import Events
+from husk.engine.model.filters import Filters
 from husk.engine.volumes.service import KIND, Volumes, Wish
 from husk.errors import NotFound
 from husk.storage.state import StateStore

@@ -6,7 +6,7 @@ use one; nothing branches on where it came from.
 
 from msgspec import Struct, field
 
-from husk.engine.containers.model import Config
+from husk.engine.model.container_config import Config
 from husk.registry.manifest import Descriptor
 
 

@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from husk.engine.containers.signals import parse_signal
+from husk.engine.model.signals import parse_signal
 from husk.errors import InvalidParameter
 
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from husk.engine import clock
-from husk.engine.clock import LATEST, human_duration, parse_duration, parse_rfc3339, parse_timestamp, rfc3339
+from husk.engine.model import clock
+from husk.engine.model.clock import LATEST, human_duration, parse_duration, parse_rfc3339, parse_timestamp, rfc3339
 from husk.errors import InvalidParameter
 
 SECOND = 10**9

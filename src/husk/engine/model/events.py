@@ -10,8 +10,8 @@ from collections.abc import AsyncIterator, Callable
 
 from msgspec import Struct
 
-from husk.engine.clock import now_ns
-from husk.engine.filters import Filters
+from husk.engine.model.clock import now_ns
+from husk.engine.model.filters import Filters
 from husk.errors import InvalidParameter
 from husk.registry import reference as references
 

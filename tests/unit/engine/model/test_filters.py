@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from husk.engine.filters import Filters
+from husk.engine.model.filters import Filters
 from husk.errors import InvalidParameter
 
 KEYS = ("label", "label!", "status", "dangling", "until", "exited", "all")

@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from husk.engine import events as module
-from husk.engine.events import BACKLOG, HISTORY, Event, Events, matches
-from husk.engine.filters import Filters
+from husk.engine.model import events as module
+from husk.engine.model.events import BACKLOG, HISTORY, Event, Events, matches
+from husk.engine.model.filters import Filters
 
 NONE = Filters()
 

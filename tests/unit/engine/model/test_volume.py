@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from husk.engine.volumes.model import ANONYMOUS_LABEL, Volume, check_name
+from husk.engine.model.volume import ANONYMOUS_LABEL, Volume, check_name
 from husk.errors import InvalidParameter
 
 

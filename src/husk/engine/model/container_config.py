@@ -1,19 +1,10 @@
-"""What a container is: its configuration, its state, its record in the store.
+"""What a client says about a container that it wants: the part that an image may carry too, and the host's part.
 
-`Config` and `HostConfig` are the parts of a container that a client writes; they keep the API's own field names,
-because the API's vocabulary is the engine's own here and the same document is what the store holds. Everything else on
-the wire is translated at the edge.
+These types keep the API's own field names, because the API's vocabulary is the engine's own here and the same document
+is what the store holds. Everything else on the wire is translated at the edge.
 """
 
-from typing import Literal
-
 from msgspec import Struct, field
-
-from husk.network.ports import PublishedPort
-
-ZERO_TIME = "0001-01-01T00:00:00Z"
-
-Status = Literal["created", "running", "paused", "restarting", "removing", "exited", "dead"]
 
 
 class HealthConfig(Struct, kw_only=True, rename="pascal", omit_defaults=True):
@@ -23,23 +14,6 @@ class HealthConfig(Struct, kw_only=True, rename="pascal", omit_defaults=True):
     retries: int = 0
     start_period: int = 0
     start_interval: int = 0
-
-
-class HealthResult(Struct, kw_only=True, rename="pascal"):
-    """One probe. The exit code is -1 where the probe could not be run or did not end in time."""
-
-    start: str
-    end: str
-    exit_code: int
-    output: str
-
-
-class Health(Struct, kw_only=True, rename="pascal"):
-    """What the probes of a container say; `log` holds the latest of them."""
-
-    status: Literal["starting", "healthy", "unhealthy"] = "starting"
-    failing_streak: int = 0
-    log: list[HealthResult] = []
 
 
 class ExecConfig(Struct, kw_only=True, rename="pascal"):
@@ -259,119 +233,3 @@ class EndpointRequest(Struct, kw_only=True, rename="pascal"):
     aliases: list[str] | None = None
     driver_opts: dict[str, str] | None = None
     gw_priority: int = 0
-
-
-class Endpoint(Struct, kw_only=True):
-    """The container's place on one network. Addresses are empty while it does not run."""
-
-    network_name: str
-    network_id: str
-    request: EndpointRequest = field(default_factory=EndpointRequest)
-    endpoint_id: str = ""
-    mac_address: str = ""
-    ip_address: str = ""
-    prefix_len: int = 0
-    gateway: str = ""
-    # Empty on a network without IPv6.
-    ip6_address: str = ""
-    prefix6_len: int = 0
-    gateway6: str = ""
-    # It leads everywhere without a gateway.
-    direct: bool = False
-    host_interface: str = ""
-    # Its name inside the container.
-    interface: str = "eth0"
-    # It was added to a container that existed, which makes its names known; others are from the first start on.
-    added: bool = False
-
-
-class MountPoint(Struct, kw_only=True, rename="pascal", omit_defaults=True):
-    """A place in the container's file system that comes from elsewhere: bind, volume, tmpfs or image.
-
-    `source` is where its content lies on the host, with the subpath of a volume; an image is mounted there while the
-    container runs, and a tmpfs has none. `name` is that of the volume or image.
-    """
-
-    type: str
-    name: str = ""
-    source: str = ""
-    destination: str
-    driver: str = ""
-    mode: str = ""
-    rw: bool = field(default=True, name="RW")
-    propagation: str = ""
-    subpath: str = ""
-    # bind
-    makes_source: bool = False
-    recursive: bool = True
-    readonly_recursive: bool = True
-    force_recursive: bool = False
-    # volume
-    copies: bool = False  # what the image has there goes into the volume when that is empty
-    anonymous: bool = False
-    declared: bool = False  # by Config.Volumes, or taken from a container that has it so
-    # tmpfs
-    options: str = ""
-    # image
-    layers: list[str] = []
-
-
-class State(Struct, kw_only=True):
-    """Where the container is in its life. Times are RFC 3339 with nanoseconds, `ZERO_TIME` for never."""
-
-    status: Status = "created"
-    pid: int = 0
-    exit_code: int = 0
-    error: str = ""
-    oom_killed: bool = False
-    started_at: str = ZERO_TIME
-    finished_at: str = ZERO_TIME
-    health: Health | None = None
-
-    @property
-    def running(self) -> bool:
-        return self.status in ("running", "paused", "restarting")
-
-
-TASK_LABEL = "com.docker.swarm.task.id"
-
-
-class Container(Struct, kw_only=True):
-    """The record of one container: what the store holds and the engine works on."""
-
-    id: str
-    name: str
-    created: str
-    created_ns: int
-    image_id: str
-    config: Config
-    host_config: HostConfig
-    path: str
-    args: list[str]
-    layers: list[str] = []
-    mounts: list[MountPoint] = []
-    state: State = field(default_factory=State)
-    endpoints: dict[str, Endpoint] = {}
-    sandbox_path: str = ""
-    published: list[PublishedPort] = []
-    restart_count: int = 0
-    runtime: str = ""
-    monitor_pid: int = 0
-    monitor_started: int = 0
-    has_been_manually_stopped: bool = False
-    paused_for_commit: bool = False
-
-    @property
-    def on_networks(self) -> bool:
-        """Does it have its interfaces? Not while it waits for its next run."""
-        return self.state.running and self.state.status != "restarting"
-
-    @property
-    def is_task(self) -> bool:
-        """Does it belong to a service?"""
-        return TASK_LABEL in self.config.labels
-
-    @property
-    def used_layers(self) -> list[str]:
-        """The layers of its image and of the images that it mounts."""
-        return [*self.layers, *(layer for point in self.mounts for layer in point.layers)]

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 import msgspec
 
-from husk.engine.clock import parse_moment
+from husk.engine.model.clock import parse_moment
 from husk.errors import InvalidParameter
 
 _TRUE = frozenset({"1", "true"})
