@@ -13,8 +13,8 @@ from husk.kernel import namespaces
 from husk.network import sandbox
 from husk.network.bridge import BridgeDriver
 from husk.network.firewall import Firewall
-from husk.network.ground import BridgeSettings
 from husk.network.sandbox import Lease
+from husk.network.settings import BridgeSettings
 
 # Addresses that are reserved for documentation: nothing real is ever reached.
 HOST_OUTSIDE = IPv4Interface("198.51.100.1/24")

@@ -1,9 +1,20 @@
-"""How do containers get a network?
+"""The driver of the host's network: bridges, addresses, firewall rules, published ports and names for containers.
 
-`ipam` decides on subnets and addresses, `host` keeps bridges and the host's settings as they must be, `ground` is what
-a network needs on the host before it has endpoints, `sandbox` makes the namespaces that containers run in and their
-endpoints, and `bridge` is the driver of one network: it ties these together and keeps a pool of warm sandboxes.
-`firewall` holds the daemon's nftables tables for all networks, `guardian` puts them back when somebody removes them,
-`balance` shares one address out to many containers, `ports` keeps the host's ports that are published, and `relay`
-serves those that no rule can. `dns` reads and writes messages, `resolver` answers a container's questions for names.
+The way of an endpoint:
+
+    settings, endpoint        what a network is to be like, and what one endpoint of it is to have
+    provision                 makes the bridge (`host`) or the parent interface (`parent`) ready on the host
+    allocator, ipam           choose subnets and addresses, and remember whose they are
+    sandbox, hardening        make the network namespace and the interface in it; the host believes no packet of theirs
+    announcement              tells the network the new MAC address (gratuitous ARP)
+    bridge                    `BridgeDriver` ties these together for one network and keeps a pool of warm sandboxes
+
+Beside it: `firewall` holds the nftables tables of all networks (`rules` writes their text, `integrity` tells whether
+the kernel still has it, `guardian` writes it again, `drop_policies` finds tables of others that drop our packets),
+`balance` shares one address out to many containers, `ports` holds the host's ports that are published, `relay` serves
+those that no rule can (`acceptor` lets in as many connections as there is room for), `dns` reads and writes messages
+and `resolver` answers a container's questions for names.
+
+The package uses `husk.kernel` and knows nothing of containers and records: `engine/networks` decides and records, and
+is the only one who calls it. Whatever blocks says so, and is called from a thread.
 """

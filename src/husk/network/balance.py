@@ -15,7 +15,7 @@ from typing import NamedTuple
 from husk.kernel import conntrack, nflisting, rtnetlink
 from husk.kernel.netlink import NetlinkSocket
 from husk.kernel.nftables import Nftables
-from husk.network import wholeness
+from husk.network import integrity
 from husk.network.rules import FAMILIES, validate_interface, validate_table
 
 log = logging.getLogger(__name__)
@@ -135,7 +135,7 @@ class Balancer:
             (ipaddress.ip_address(one.address).packed, b"") for one in balance.addresses if _family(one) == family
         }
         return (
-            wholeness.same(self._shapes, family, self._table)
+            integrity.same(self._shapes, family, self._table)
             and nflisting.elements(family, self._table, "virtual") == virtual
         )
 
@@ -172,7 +172,7 @@ class Balancer:
         needed = _needed(balance)
         commands = "".join(ruleset(self._table, balance, family) for family in needed)
         self._nftables.run(commands + self._removal(self._tables() - set(needed)))
-        self._shapes = wholeness.look(self._table, commands)
+        self._shapes = integrity.look(self._table, commands)
 
     def _removal(self, families: set[str]) -> str:
         return "".join(_REMOVE.format(table=self._table, family=family) for family in sorted(families))

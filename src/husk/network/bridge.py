@@ -15,12 +15,12 @@ from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface, ip
 from typing import Self, TypeGuard
 
 from husk.errors import SystemFault, Unavailable
-from husk.network import announcement, ground, host, sandbox
+from husk.network import announcement, host, provision, sandbox
+from husk.network.allocator import Allocator, subnet_of
+from husk.network.endpoint import DEFAULTS, EndpointOptions
 from husk.network.firewall import Firewall
-from husk.network.ground import BridgeSettings, Opening
-from husk.network.ledger import Ledger, subnet_of
 from husk.network.sandbox import Lease, Wiring
-from husk.network.wish import ANYTHING, Wish
+from husk.network.settings import BridgeSettings, Opening
 from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
@@ -47,7 +47,7 @@ class BridgeDriver:
         # Where endpoints send what is not on their network.
         self._route = IPv4Address(settings.route) if settings.route else self._gateway and self._gateway.ip
         self._route6 = IPv6Address(settings.route6) if settings.route6 else self._gateway6 and self._gateway6.ip
-        self._ledger = Ledger(
+        self._allocator = Allocator(
             subnet_of(state.gateway, settings.ip_range, self._gateway),
             subnet_of(state.gateway6, settings.ip_range6, self._gateway6),
             settings.reserved,
@@ -83,12 +83,12 @@ class BridgeDriver:
         cls, openings: Sequence[Opening], firewall: Firewall, mended: Callable[[], None] = lambda: None
     ) -> list[Self]:
         """As `open`, for many at once."""
-        states = await asyncio.to_thread(ground.prepare, openings, firewall)
+        states = await asyncio.to_thread(provision.prepare, openings, firewall)
         drivers = []
         for opening, state in zip(openings, states, strict=True):
             driver = cls(opening.settings, firewall, state, mended)
             for lease in opening.leases:
-                driver._ledger.adopt(lease)
+                driver._allocator.adopt(lease)
             if not opening.settings.warm_for:
                 driver._refill()
             drivers.append(driver)
@@ -120,7 +120,7 @@ class BridgeDriver:
     @property
     def reaches_host(self) -> bool:
         """Whether ports of the host can lead to its endpoints."""
-        return self._settings.upper is None
+        return self._settings.parent_link is None
 
     @property
     def warm(self) -> int:
@@ -130,20 +130,20 @@ class BridgeDriver:
     @property
     def usage(self) -> dict[str, tuple[int, int]]:
         """(addresses in use, addresses left to give out) by subnet. What warm sandboxes have is anybody's."""
-        return self._ledger.usage([*self._pool, *self._retired])
+        return self._allocator.usage([*self._pool, *self._retired])
 
-    async def acquire(self, wish: Wish = ANYTHING) -> Lease:
+    async def acquire(self, options: EndpointOptions = DEFAULTS) -> Lease:
         """A sandbox ready for use: from the pool, or made now when that is empty or something of its own is wanted."""
         self._require_open()
         await self._mend()
-        lease = await self._acquire(wish)
+        lease = await self._acquire(options)
         self._announce(lease)
         return lease
 
-    async def _acquire(self, wish: Wish) -> Lease:
-        if wish != ANYTHING:
-            await self._make_room(wish)
-            return await self._build_now(wish)
+    async def _acquire(self, options: EndpointOptions) -> Lease:
+        if options != DEFAULTS:
+            await self._make_room(options)
+            return await self._build_now(options)
         while True:
             try:
                 lease = self._pool.popleft() if self._pool else await self._build_now()
@@ -157,12 +157,12 @@ class BridgeDriver:
                 self._refill()
                 return lease
 
-    async def attach(self, sandbox_path: str, wish: Wish = ANYTHING) -> Lease:
+    async def attach(self, sandbox_path: str, options: EndpointOptions = DEFAULTS) -> Lease:
         """Give a container's sandbox, leased from another driver, an endpoint on this network too."""
         self._require_open()
         await self._mend()
-        await self._make_room(wish)
-        wiring = self._wiring(wish)
+        await self._make_room(options)
+        wiring = self._wiring(options)
         lease = await self._make(wiring, lambda: sandbox.attach(sandbox_path, wiring))
         self._announce(lease)
         return lease
@@ -170,7 +170,7 @@ class BridgeDriver:
     async def detach(self, lease: Lease) -> None:
         """Take the endpoint from a sandbox that lives on. Safe to call twice."""
         try:
-            if self._settings.upper is None:
+            if self._settings.parent_link is None:
                 await self._cut_off([lease])
             else:
                 await asyncio.to_thread(sandbox.unplug, lease)
@@ -193,10 +193,10 @@ class BridgeDriver:
 
     def take_address(self, version: int) -> str:
         """An address that no container gets until it is given back; empty when the network has none of that kind."""
-        return self._ledger.take_one(version)
+        return self._allocator.take_one(version)
 
     def free_address(self, address: str) -> None:
-        self._ledger.give_back(address)
+        self._allocator.give_back(address)
 
     async def close(self, remove: bool) -> None:
         """Drop the warm pool. `remove` says that no lease is in use: the bridge and its rules go too."""
@@ -209,7 +209,7 @@ class BridgeDriver:
         await self._drain()
         await self._tasks.join()
         if remove:
-            await asyncio.to_thread(ground.remove, self._settings, self._firewall)
+            await asyncio.to_thread(provision.remove, self._settings, self._firewall)
 
     def _announce(self, lease: Lease) -> None:
         saying = announcement.repeat(lease, self._settings.announcements, self._settings.announcement_interval)
@@ -217,31 +217,34 @@ class BridgeDriver:
 
     async def _mend(self) -> None:
         """A bridge that somebody has deleted is made again, with all that was on it."""
-        if self._settings.upper is not None or ground.index_of(self._settings.interface) == self._state.bridge_index:
+        if self._settings.parent_link is not None or self._bridge_is_there():
             return
         async with self._mending:
-            if ground.index_of(self._settings.interface) == self._state.bridge_index:
+            if self._bridge_is_there():
                 return
             log.warning("bridge %s was deleted: making it again", self._settings.interface)
             if _runs(self._filling):
                 # What is being made for the old one is to be on the new one too.
                 await asyncio.wait([self._filling])
-            leases = list(self._ledger.leases.values())
-            self._state = await asyncio.to_thread(ground.mend, self._settings, self._state, leases, self._firewall)
+            leases = list(self._allocator.leases.values())
+            self._state = await asyncio.to_thread(provision.mend, self._settings, self._state, leases, self._firewall)
             await asyncio.to_thread(self._mended)
+
+    def _bridge_is_there(self) -> bool:
+        return provision.index_of(self._settings.interface) == self._state.bridge_index
 
     def _require_open(self) -> None:
         if self._closing:
             raise Unavailable(f"bridge {self._settings.interface} is being closed")
 
-    async def _make_room(self, wish: Wish) -> None:
+    async def _make_room(self, options: EndpointOptions) -> None:
         """An address that only a warm sandbox has, the wanted one or the last, is free for whoever asks for it."""
-        chosen = bool(wish.address or wish.address6)
-        if not chosen and not self._ledger.exhausted:
+        chosen = bool(options.address or options.address6)
+        if not chosen and not self._allocator.exhausted:
             return
         if _runs(self._filling):
             await asyncio.wait([self._filling])
-        in_the_way = [lease for lease in self._pool if not chosen or wish.fits(lease)]
+        in_the_way = [lease for lease in self._pool if not chosen or options.fits(lease)]
         for lease in in_the_way if chosen else in_the_way[:1]:
             if lease not in self._pool:
                 continue  # somebody has taken it while this waited for the one before
@@ -250,22 +253,24 @@ class BridgeDriver:
             await self.detach(lease)
         if not chosen:
             return
-        for lease in [lease for lease in self._retired if wish.fits(lease)]:
+        for lease in [lease for lease in self._retired if options.fits(lease)]:
             await self.detach(lease)
-        if _runs(self._reaping) and (wish.address in self._ledger.owners or wish.address6 in self._ledger.owners):
+        if _runs(self._reaping) and (
+            options.address in self._allocator.owners or options.address6 in self._allocator.owners
+        ):
             await asyncio.wait([self._reaping])
 
     async def _drain(self) -> None:
         while self._pool:
             await self.release(self._pool.popleft())
 
-    async def _build_now(self, wish: Wish = ANYTHING) -> Lease:
-        # The addresses are taken now: whoever made room for the wish did so for nobody else.
-        building = self._tasks.spawn(self._build(self._wiring(wish)), "build sandbox", awaited=True)
+    async def _build_now(self, options: EndpointOptions = DEFAULTS) -> Lease:
+        # The addresses are taken now: whoever made room for the options did so for nobody else.
+        building = self._tasks.spawn(self._build(self._wiring(options)), "build sandbox", awaited=True)
         try:
             return await asyncio.shield(building)
         except asyncio.CancelledError:
-            building.add_done_callback(self._keep if wish == ANYTHING else self._drop)
+            building.add_done_callback(self._keep if options == DEFAULTS else self._drop)
             raise
 
     def _keep(self, building: asyncio.Task[Lease]) -> None:
@@ -285,29 +290,29 @@ class BridgeDriver:
         except OSError as error:
             self._release(wiring)
             raise SystemFault(f"network on {self._settings.interface} cannot be set up: {error}") from error
-        self._ledger.note(lease)
+        self._allocator.note(lease)
         return lease
 
-    def _wiring(self, wish: Wish) -> Wiring:
+    def _wiring(self, options: EndpointOptions) -> Wiring:
         settings = self._settings
-        address, address6 = self._ledger.take(wish)
+        address, address6 = self._allocator.take(options)
         closed = settings.internal
         return Wiring(
             bridge=settings.interface,
             address=address if isinstance(address, IPv4Interface) else None,
             gateway=None if closed else self._route,
             mtu=self._state.mtu,
-            mac=wish.mac.replace("-", ":").lower(),
+            mac=options.mac.replace("-", ":").lower(),
             isolated=not settings.icc,
             address6=address6 if isinstance(address6, IPv6Interface) else None,
-            gateway6=self._route6 if wish.ipv6 and not closed else None,
-            direct=settings.upper is not None and settings.upper.routes and not closed,
-            upper=settings.upper,
-            name=wish.name,
-            sysctls=wish.sysctls,
-            link_local=tuple(ip_interface(f"{text}/{64 if ':' in text else 16}") for text in wish.link_local),
+            gateway6=self._route6 if options.ipv6 and not closed else None,
+            direct=settings.parent_link is not None and settings.parent_link.routes and not closed,
+            parent_link=settings.parent_link,
+            name=options.name,
+            sysctls=options.sysctls,
+            link_local=tuple(ip_interface(f"{text}/{64 if ':' in text else 16}") for text in options.link_local),
             port_prefix=self._firewall.port_prefix,
-            host_versions=ground.host_versions(settings, self._state),
+            host_versions=provision.host_versions(settings, self._state),
             host_mac=self._state.mac,
         )
 
@@ -338,13 +343,13 @@ class BridgeDriver:
     async def _cut_off(self, leases: Sequence[Lease], connected: Sequence[Lease] | None = None) -> None:
         """The host forgets the endpoints; those that are still connected lose their interfaces."""
         # Not when the address is somebody else's by now.
-        known = [lease for lease in leases if lease.host_interface in self._ledger.leases]
+        known = [lease for lease in leases if lease.host_interface in self._allocator.leases]
         lingering = leases if connected is None else connected
         if known or lingering:
             await asyncio.to_thread(sandbox.cut_off, self._settings.interface, known, lingering)
 
     def _free(self, lease: Lease) -> None:
-        self._ledger.free(lease)
+        self._allocator.free(lease)
 
     def _refill(self) -> None:
         if self._settings.warm_for:
@@ -357,7 +362,7 @@ class BridgeDriver:
     async def _fill(self) -> None:
         try:
             while not self._closing and len(self._pool) < self._settings.warm:
-                self._pool.append(await self._build(self._wiring(ANYTHING)))
+                self._pool.append(await self._build(self._wiring(DEFAULTS)))
         except Unavailable as error:
             log.debug("the pool of warm networks stays smaller: %s", error)
         except SystemFault as error:

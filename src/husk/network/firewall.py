@@ -9,7 +9,7 @@ from husk.errors import SystemFault
 from husk.kernel import conntrack, nfelements, nflisting
 from husk.kernel.nfelements import Element
 from husk.kernel.nftables import Nftables
-from husk.network import wholeness
+from husk.network import integrity
 from husk.network.ports import PublishedPort
 from husk.network.rules import (
     FAMILIES,
@@ -72,14 +72,14 @@ class Firewall:
         with self._lock:
             if not self._written:
                 return True
-            if self._frames and not wholeness.same(self._shapes, "bridge", self._table):
+            if self._frames and not integrity.same(self._shapes, "bridge", self._table):
                 return False
             return self._intact("ip") and (not self._written6 or self._intact("ip6"))
 
     def _intact(self, family: str) -> bool:
         expected = whole_elements(self._table, self._networks.values(), self._ports, family)
         try:
-            return wholeness.same(self._shapes, family, self._table) and all(
+            return integrity.same(self._shapes, family, self._table) and all(
                 nflisting.elements(family, self._table, where) == wanted for where, wanted in expected.items()
             )
         except OSError:
@@ -178,7 +178,7 @@ class Firewall:
                 # It may be that of an earlier daemon.
                 self._remove6()
         commands += self._write_frames()
-        self._shapes = wholeness.look(self._table, commands)
+        self._shapes = integrity.look(self._table, commands)
 
     def _write_frames(self) -> str:
         commands = bridge_ruleset(self._table)

@@ -13,7 +13,7 @@ from husk.config import AddressPool
 from husk.errors import InvalidParameter, SystemFault
 from husk.kernel import namespaces, rtnetlink, sysctl
 from husk.kernel.netlink import NetlinkSocket
-from husk.network import distrust, ipam
+from husk.network import hardening, ipam
 
 log = logging.getLogger(__name__)
 
@@ -255,9 +255,9 @@ def _ensure_bridge(
         netlink.execute(rtnetlink.add_bridge(name, mac), rtnetlink.set_alias(name, plan.owner))
     index = link.index if link is not None else socket.if_nametoindex(name)
     if ours:
-        if distrust.listens(name):
+        if hardening.listens(name):
             own6 = ()
-        distrust.bridge(name, ipv6=gateway6 is not None)
+        hardening.bridge(name, ipv6=gateway6 is not None)
     elif state.gateway6 is not None:
         # What else is on the administrator's own bridge, and whom the host believes there, is no matter of ours.
         sysctl.try_write(f"net/ipv6/conf/{name}/disable_ipv6", "0" if gateway6 is not None else "1")

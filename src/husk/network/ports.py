@@ -81,7 +81,7 @@ class Target(NamedTuple):
         return ("", False) if routed else (other, False)
 
 
-class PortWish(NamedTuple):
+class PortRequest(NamedTuple):
     """A port to publish; the first free one between `first` and `last`, or any when `first` is 0."""
 
     protocol: str
@@ -118,12 +118,12 @@ class Ports:
     def __len__(self) -> int:
         return len(self._held)
 
-    def take(self, wishes: Sequence[PortWish], target: Target) -> list[PublishedPort]:
-        """Hold a port for each wish, or none at all."""
+    def take(self, requests: Sequence[PortRequest], target: Target) -> list[PublishedPort]:
+        """Hold a port for each request, or none at all."""
         taken: list[PublishedPort] = []
         try:
-            for wish in wishes:
-                taken += self._take(wish, target)
+            for request in requests:
+                taken += self._take(request, target)
         except PortTaken:
             self.give_back(taken)
             raise
@@ -172,35 +172,35 @@ class Ports:
                 self._relays.stop(port)
             held.close()
 
-    def _take(self, wish: PortWish, target: Target) -> list[PublishedPort]:
+    def _take(self, request: PortRequest, target: Target) -> list[PublishedPort]:
         failure: PortTaken | None = None
         opened: list[PublishedPort] = []
         leading: list[tuple[str, str]] = []
-        for address in (wish.host_ip, wish.also):
+        for address in (request.host_ip, request.also):
             to, routed = target.at(address) if address else ("", False)
             if routed:
                 everywhere = EVERYWHERE_6 if ":" in address else EVERYWHERE
-                opened.append(PublishedPort(wish.protocol, everywhere, 0, to, wish.container_port))
+                opened.append(PublishedPort(request.protocol, everywhere, 0, to, request.container_port))
             # SCTP goes by rules alone, and these lead from IPv4 to IPv4 and from IPv6 to IPv6.
-            elif not to or (wish.protocol == "sctp" and (":" in to) != (":" in address)):
+            elif not to or (request.protocol == "sctp" and (":" in to) != (":" in address)):
                 continue
-            elif address == wish.host_ip or _listens(address):
+            elif address == request.host_ip or _listens(address):
                 leading.append((address, to))
         if not leading:
             return opened
-        for number in self._candidates(wish):
-            ports = [PublishedPort(wish.protocol, at, number, to, wish.container_port) for at, to in leading]
+        for number in self._candidates(request):
+            ports = [PublishedPort(request.protocol, at, number, to, request.container_port) for at, to in leading]
             try:
                 self._try(ports)
             except PortTaken as error:
                 failure = failure or error
             else:
-                if not wish.first:
-                    self._next[wish.protocol] = number + 1
+                if not request.first:
+                    self._next[request.protocol] = number + 1
                 return [*ports, *opened]
-        if failure is not None and wish.first and wish.first == wish.last:
+        if failure is not None and request.first and request.first == request.last:
             raise failure
-        raise PortTaken(f"Bind for {_shown(wish.host_ip)}:{wish.first} failed: all ports are allocated")
+        raise PortTaken(f"Bind for {_shown(request.host_ip)}:{request.first} failed: all ports are allocated")
 
     def _try(self, ports: list[PublishedPort]) -> None:
         """Hold all of them or none."""
@@ -243,13 +243,13 @@ class Ports:
         else:
             self._relays.stop(port)
 
-    def _candidates(self, wish: PortWish) -> Iterator[int]:
-        if wish.first:
-            yield from range(wish.first, wish.last + 1)
+    def _candidates(self, request: PortRequest) -> Iterator[int]:
+        if request.first:
+            yield from range(request.first, request.last + 1)
             return
         # As dockerd: one after the other, so that a port that was just given back is not soon somebody else's.
         first, last = _ephemeral()
-        start = self._next.get(wish.protocol, first)
+        start = self._next.get(request.protocol, first)
         start = start if first <= start <= last else first
         yield from range(start, last + 1)
         yield from range(first, start)

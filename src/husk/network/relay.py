@@ -13,7 +13,7 @@ import struct
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from husk.network.door import Door, Quota, reserved
+from husk.network.acceptor import Acceptor, Quota, reserved
 from husk.network.ports import PublishedPort
 from husk.tasks import Tasks
 
@@ -47,7 +47,7 @@ class Relay:
         self._idle = idle
         self._ports: dict[Key, PublishedPort] = {}
         self._held: dict[Key, socket.socket] = {}
-        self._doors: dict[Key, Door] = {}
+        self._acceptors: dict[Key, Acceptor] = {}
         self._tasks = Tasks()
         self._clients: dict[_Caller, _Client] = {}
 
@@ -58,7 +58,7 @@ class Relay:
         self._held[port.key] = held
         key = port.key
         if port.protocol == "tcp":
-            self._doors[key] = Door(held, lambda c: self._pass_on(c, key), self._tasks, self._quota, key, _COST)
+            self._acceptors[key] = Acceptor(held, lambda c: self._pass_on(c, key), self._tasks, self._quota, key, _COST)
         else:
             _tell_where_asked(held)
             asyncio.get_running_loop().add_reader(held.fileno(), self._receive, key, held)
@@ -67,8 +67,8 @@ class Relay:
         """Take no more; connections that are under way go on. Nothing happens when the port is not served."""
         if (held := self._held.pop(port.key, None)) is not None:
             del self._ports[port.key]
-            if (door := self._doors.pop(port.key, None)) is not None:
-                door.close()
+            if (acceptor := self._acceptors.pop(port.key, None)) is not None:
+                acceptor.close()
             else:
                 asyncio.get_running_loop().remove_reader(held.fileno())
             for client in [client for caller, client in self._clients.items() if caller.key == port.key]:

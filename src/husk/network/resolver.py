@@ -19,7 +19,7 @@ from husk.errors import SystemFault
 from husk.kernel import namespaces
 from husk.kernel.nftables import Nftables
 from husk.network import dns
-from husk.network.door import Door, Quota, reserved
+from husk.network.acceptor import Acceptor, Quota, reserved
 from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
@@ -60,7 +60,7 @@ class Resolver:
         self._tasks = Tasks()
         self._transport: asyncio.DatagramTransport | None = None
         self._listener: socket.socket | None = None
-        self._door: Door | None = None
+        self._door: Acceptor | None = None
         self._writers: set[asyncio.StreamWriter] = set()
 
     async def open(self, sandbox_path: str) -> None:
@@ -72,7 +72,7 @@ class Resolver:
         try:
             self._transport, _ = await loop.create_datagram_endpoint(lambda: _Datagrams(self), sock=datagrams)
             self._listener = listener
-            self._door = Door(listener, self._converse, self._tasks, self._quota, self._who, _COST)
+            self._door = Acceptor(listener, self._converse, self._tasks, self._quota, self._who, _COST)
         except BaseException:
             datagrams.close()
             listener.close()

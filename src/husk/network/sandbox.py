@@ -19,7 +19,7 @@ import msgspec
 from husk.errors import SystemFault
 from husk.kernel import namespaces, rtnetlink, sysctl
 from husk.kernel.netlink import Message, NetlinkSocket
-from husk.network import distrust
+from husk.network import hardening
 from husk.network.ipam import mac_address
 
 PORT_PREFIX = "veth"
@@ -31,7 +31,7 @@ class Lease(msgspec.Struct, frozen=True):
     """A sandbox and its place on one network, given to one container: all that is needed to release it."""
 
     sandbox_path: str
-    # The other end on the host; for an `upper` interface, which has none, a name that nothing else has.
+    # The other end on the host; for an interface on a parent, which has none, a name that nothing else has.
     host_interface: str
     ip_address: str
     prefix_len: int
@@ -47,30 +47,31 @@ class Lease(msgspec.Struct, frozen=True):
     direct: bool = False
 
 
-class Upper(NamedTuple):
-    """An interface on one of the host's instead of on a bridge: `macvlan` or `ipvlan`, with the kernel's numbers."""
+class ParentLink(NamedTuple):
+    """A macvlan or ipvlan interface on a parent, which is an interface of the host, and not on a bridge."""
 
     kind: str
+    # As the kernel numbers them.
     mode: int
     flags: int = 0
-    # Its parent takes part in no network of its own: packets are routed to it, and through it.
+    # The parent takes part in no network of its own: packets are routed to it, and through it.
     routes: bool = False
 
 
-class Way(NamedTuple):
+class DefaultRoute(NamedTuple):
     """Where packets for other networks go: to a gateway, out of an interface to whoever takes them, or nowhere."""
 
     gateway: str = ""
     interface: str = ""
 
 
-NOWHERE = Way()
+NO_ROUTE = DefaultRoute()
 
 
 class Wiring(NamedTuple):
     """How an endpoint is connected."""
 
-    # The bridge, or the interface of the host that an `upper` one is made on.
+    # The bridge, or the parent.
     bridge: str
     address: IPv4Interface | None
     gateway: IPv4Address | None
@@ -82,7 +83,7 @@ class Wiring(NamedTuple):
     gateway6: IPv6Address | None = None
     # Packets for other networks go out without a gateway.
     direct: bool = False
-    upper: Upper | None = None
+    parent_link: ParentLink | None = None
     # What the interface is called inside; "" for the next free of eth0, eth1, ...
     name: str = ""
     # Settings below /proc/sys, with IFNAME for that name.
@@ -155,19 +156,19 @@ def attach(sandbox_path: str, wiring: Wiring) -> Lease:
         return namespaces.run_inside(path, connect)
 
 
-def set_default_route(sandbox_path: str, way: Way, way6: Way = NOWHERE) -> None:
+def set_default_route(sandbox_path: str, route: DefaultRoute, route6: DefaultRoute = NO_ROUTE) -> None:
     """Lead packets for other networks there; SystemFault after both were tried, if there is no way to a gateway."""
 
     def change() -> list[str]:
         with NetlinkSocket() as inside:
-            found = [(to, _route(inside, version, to)) for version, to in ((4, way), (6, way6))]
+            found = [(to, _route(inside, version, to)) for version, to in ((4, route), (6, route6))]
             return [f"{to.gateway or to.interface or 'nowhere'} ({error})" for to, error in found if error is not None]
 
     if failed := namespaces.run_inside(Path(sandbox_path), change):
         raise SystemFault(f"failed to set the default route to {' and '.join(failed)}")
 
 
-def _route(inside: NetlinkSocket, version: int, to: Way) -> OSError | None:
+def _route(inside: NetlinkSocket, version: int, to: DefaultRoute) -> OSError | None:
     try:
         index = socket.if_nametoindex(to.interface) if to.interface else 0
     except OSError as error:
@@ -200,15 +201,17 @@ def _lease(path: Path, wiring: Wiring, inside: str) -> Lease:
 
 def _mac(wiring: Wiring) -> str:
     # An ipvlan interface has that of its parent.
-    if wiring.upper and wiring.upper.kind == "ipvlan":
+    if wiring.parent_link and wiring.parent_link.kind == "ipvlan":
         return ""
     address = wiring.address or wiring.address6
     return wiring.mac or (mac_address(address.ip) if address else "")
 
 
 def _plug_in(host: NetlinkSocket, namespace: int, lease: Lease, wiring: Wiring, master: int) -> None:
-    if wiring.upper is not None:
-        host.execute(upper_link(wiring.upper, lease.interface, master, lease.mac_address, namespace, wiring.mtu))
+    if wiring.parent_link is not None:
+        host.execute(
+            add_link_on_parent(wiring.parent_link, lease.interface, master, lease.mac_address, namespace, wiring.mtu)
+        )
         return
     host.execute(
         rtnetlink.add_veth(
@@ -224,14 +227,14 @@ def _plug_in(host: NetlinkSocket, namespace: int, lease: Lease, wiring: Wiring, 
 
 def _open_port(host: NetlinkSocket, lease: Lease, wiring: Wiring, master: int) -> None:
     """Outside: from now on packets go in and out."""
-    if wiring.upper is None:
+    if wiring.parent_link is None:
         known = _host_knows(lease, wiring.host_versions)
         host.execute(*_port(lease, master, wiring.isolated, known))
 
 
 def _settle(host: NetlinkSocket, lease: Lease, wiring: Wiring) -> None:
     """Both ends are up: the first packet arrives."""
-    if wiring.upper is None:
+    if wiring.parent_link is None:
         # With its first port a bridge comes up itself.
         host.execute(rtnetlink.settle_link(lease.host_interface), rtnetlink.settle_link(wiring.bridge))
 
@@ -244,22 +247,24 @@ def _host_knows(lease: Lease, versions: Collection[int]) -> list[IPv4Address | I
 
 def _port(lease: Lease, master: int, isolated: bool, known: Iterable[IPv4Address | IPv6Address]) -> list[Message]:
     name = lease.host_interface
-    distrust.port(name)
+    hardening.port(name)
     return [
         # A container may ask for its own published port: where the kernel shows bridged packets to the firewall, they
         # go back through the port they came from.
         rtnetlink.set_port(name, hairpin=not isolated, isolated=isolated),
-        *distrust.facts(master, socket.if_nametoindex(name), lease.mac_address, known),
+        *hardening.static_entries(master, socket.if_nametoindex(name), lease.mac_address, known),
         rtnetlink.set_up(name),
     ]
 
 
-def upper_link(
-    upper: Upper, name: str, parent: int, mac: str = "", namespace: int | None = None, mtu: int = 0
+def add_link_on_parent(
+    parent_link: ParentLink, name: str, parent: int, mac: str = "", namespace: int | None = None, mtu: int = 0
 ) -> Message:
-    if upper.kind == "macvlan":
-        return rtnetlink.add_macvlan(name, parent, mode=upper.mode, mac=mac, namespace=namespace, mtu=mtu)
-    return rtnetlink.add_ipvlan(name, parent, mode=upper.mode, flags=upper.flags, namespace=namespace, mtu=mtu)
+    if parent_link.kind == "macvlan":
+        return rtnetlink.add_macvlan(name, parent, mode=parent_link.mode, mac=mac, namespace=namespace, mtu=mtu)
+    return rtnetlink.add_ipvlan(
+        name, parent, mode=parent_link.mode, flags=parent_link.flags, namespace=namespace, mtu=mtu
+    )
 
 
 def _configure(lease: Lease, wiring: Wiring, default_route: bool) -> None:
@@ -323,7 +328,7 @@ def cut_off(bridge: str, known: Iterable[Lease], connected: Iterable[Lease]) -> 
         _delete_links(host, [lease.host_interface for lease in connected])
         with suppress(OSError):  # the bridge may be gone, and what it knew with it
             master = socket.if_nametoindex(bridge)
-            distrust.forget(host, master, [address for lease in known for address in _host_knows(lease, (4, 6))])
+            hardening.forget(host, master, [address for lease in known for address in _host_knows(lease, (4, 6))])
 
 
 def unplug(lease: Lease) -> None:
@@ -376,7 +381,7 @@ def reattach(
 
 def forget_others(host: NetlinkSocket, master: int, leases: Iterable[Lease]) -> None:
     """After a crash: only these endpoints are still somebody's."""
-    distrust.forget_others(host, master, [address for lease in leases for address in _host_knows(lease, (4, 6))])
+    hardening.forget_others(host, master, [address for lease in leases for address in _host_knows(lease, (4, 6))])
 
 
 def _delete_links(host: NetlinkSocket, names: list[str]) -> None:

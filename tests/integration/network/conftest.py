@@ -14,7 +14,7 @@ import pytest
 from husk.kernel import namespaces, rtnetlink
 from husk.kernel.mount import mounts_below
 from husk.kernel.netlink import NetlinkSocket
-from husk.network.ground import BridgeSettings
+from husk.network.settings import BridgeSettings
 from tests.support.bridges import HOST_OUTSIDE, OUTSIDE, TABLE
 
 _CLONE_NEWNET = 0x40000000

@@ -5,7 +5,7 @@ import subprocess
 import pytest
 
 from husk.kernel.nflisting import Shape
-from husk.network import wholeness
+from husk.network import integrity
 from husk.network.balance import NOTHING, Balance, BalancedPort, Balancer, VirtualAddress
 
 TABLE = "husk-test-lb"
@@ -46,14 +46,14 @@ def test_what_is_missing_is_seen_and_mended(balance: Balance, verb: str) -> None
 @pytest.mark.parametrize("verb", ["delete", "flush"])
 def test_what_goes_missing_while_it_is_written(verb: str, monkeypatch: pytest.MonkeyPatch) -> None:
     balancer = Balancer(TABLE)
-    look = wholeness.look
+    look = integrity.look
 
     def look_too_late(table: str, commands: str) -> dict[str, Shape]:
         subprocess.run(["nft", verb, "table", "ip", TABLE], check=True)
         return look(table, commands)
 
     with monkeypatch.context() as patched:
-        patched.setattr(wholeness, "look", look_too_late)
+        patched.setattr(integrity, "look", look_too_late)
         balancer.change(BALANCES["a port"])
     assert not balancer.intact()
     balancer.apply()

@@ -13,9 +13,10 @@ from husk.kernel.netlink import NetlinkSocket
 from husk.kernel.nftables import Nftables
 from husk.network import sandbox
 from husk.network.bridge import BridgeDriver
+from husk.network.endpoint import EndpointOptions
 from husk.network.firewall import Firewall
-from husk.network.ground import BridgeSettings, Opening
-from husk.network.wish import Wish
+from husk.network.sandbox import NO_ROUTE, DefaultRoute
+from husk.network.settings import BridgeSettings, Opening
 from tests.support.bridges import (
     HOST_OUTSIDE,
     OUTSIDE,
@@ -122,12 +123,12 @@ async def test_containers_send_no_larger_packets_than_the_uplink_takes(settings,
 async def test_an_endpoint_has_an_ipv6_address_too(settings):
     driver = await open_driver(settings._replace(pool6="fd11:22:33::/48"), None, [])
     assert (driver.subnet6, driver.gateway6) == ("fd11:22:33::/64", "fd11:22:33::1")
-    one, other = await driver.acquire(), await driver.acquire(Wish(address6="fd11:22:33::99"))
+    one, other = await driver.acquire(), await driver.acquire(EndpointOptions(address6="fd11:22:33::99"))
     assert (one.ip6_address, other.ip6_address) == ("fd11:22:33::2", "fd11:22:33::99")
     assert pings(one.sandbox_path, other.ip6_address)
     assert pings(one.sandbox_path, driver.gateway6)
     await driver.release(other)
-    again = await driver.acquire(Wish(address6="fd11:22:33::99"))
+    again = await driver.acquire(EndpointOptions(address6="fd11:22:33::99"))
     assert again.ip6_address == "fd11:22:33::99"
     await asyncio.gather(driver.release(one), driver.release(again))
     await driver.close(remove=True)
@@ -143,7 +144,7 @@ async def test_the_next_network_gets_the_next_ipv6_subnet(settings, tmp_path):
 async def test_an_interface_gets_its_name_and_settings(settings):
     driver = await open_driver(settings, None, [])
     sysctls = (("net/ipv4/conf/IFNAME/log_martians", "1"),)
-    lease = await driver.acquire(Wish(name="lan7", sysctls=sysctls))
+    lease = await driver.acquire(EndpointOptions(name="lan7", sysctls=sysctls))
     assert lease.interface == "lan7"
     read = ["busybox", "cat", "/proc/sys/net/ipv4/conf/lan7/log_martians"]
     command = ["nsenter", f"--net={lease.sandbox_path}", "unshare", "-m", *read]
@@ -171,13 +172,13 @@ async def test_networks_that_are_opened_at_once_get_different_subnets(settings):
 async def test_a_network_of_ipv6_alone(settings):
     driver = await open_driver(settings._replace(ipv4=False, pool6="fd11:22:33::/48"), None, [])
     assert (driver.subnet, driver.gateway) == ("", "")
-    one, other = await driver.acquire(), await driver.acquire(Wish(address6="fd11:22:33::99"))
+    one, other = await driver.acquire(), await driver.acquire(EndpointOptions(address6="fd11:22:33::99"))
     assert (one.ip_address, one.prefix_len, one.gateway) == ("", 0, "")
     assert pings(one.sandbox_path, other.ip6_address)
     with pytest.raises(InvalidParameter, match=r"no configured subnet contains IP address 10\.0\.0\.9"):
-        await driver.acquire(Wish(address="10.0.0.9"))
+        await driver.acquire(EndpointOptions(address="10.0.0.9"))
     with pytest.raises(Forbidden, match="Address already in use"):
-        await driver.acquire(Wish(address6="fd11:22:33::99"))
+        await driver.acquire(EndpointOptions(address6="fd11:22:33::99"))
     await asyncio.gather(driver.release(one), driver.release(other))
     await driver.close(remove=True)
     assert veths() == set()
@@ -204,13 +205,13 @@ async def test_packets_leave_without_a_gateway_where_there_is_none(settings):
     assert lease.direct
     assert default_routes(lease.sandbox_path) == ["default dev eth0 scope", "default dev eth0 metric"]
 
-    def lead(way: sandbox.Way, way6: sandbox.Way) -> list[str]:
-        sandbox.set_default_route(lease.sandbox_path, way, way6)
+    def lead(route: DefaultRoute, route6: DefaultRoute) -> list[str]:
+        sandbox.set_default_route(lease.sandbox_path, route, route6)
         return default_routes(lease.sandbox_path)
 
     over = ["default via 172.17.0.1 dev", "default via fd11:22:33::1 dev"]
-    assert lead(sandbox.Way(driver.gateway), sandbox.Way(driver.gateway6)) == over
-    direct = sandbox.Way("", "eth0")
+    assert lead(DefaultRoute(driver.gateway), DefaultRoute(driver.gateway6)) == over
+    direct = DefaultRoute("", "eth0")
     assert lead(direct, direct) == ["default dev eth0 scope", "default dev eth0 metric"]
-    assert lead(sandbox.NOWHERE, sandbox.NOWHERE) == []
+    assert lead(NO_ROUTE, NO_ROUTE) == []
     await driver.release(lease)

@@ -14,9 +14,9 @@ from husk.kernel.netlink import NetlinkSocket
 from husk.kernel.nftables import Nftables
 from husk.network.balance import Balance, Balancer, VirtualAddress
 from husk.network.bridge import BridgeDriver
+from husk.network.endpoint import EndpointOptions
 from husk.network.firewall import Firewall
 from husk.network.sandbox import Lease
-from husk.network.wish import Wish
 from tests.support.bridges import (
     OUTSIDE,
     TABLE,
@@ -91,7 +91,7 @@ async def test_releasing_twice_does_not_free_the_successors_address(settings):
     await driver.release(first)
     await driver.close(remove=False)
     assert successor.host_interface in links()
-    assert driver._ledger.owners[first.ip_address] == successor.host_interface
+    assert driver._allocator.owners[first.ip_address] == successor.host_interface
 
 
 async def test_releasing_frees_the_address_though_a_process_lingers(settings):
@@ -160,8 +160,8 @@ async def test_a_warm_sandbox_that_is_taken_while_room_is_made_for_its_address_i
     await until(lambda: driver.warm == 2)
     base = driver.gateway.rpartition(".")[0]
     # An address of each of the two: the second one is gone when the first has made room.
-    wish = Wish(address=f"{base}.2", address6="fd11:22:33::3")
-    refused, taken = await asyncio.gather(driver.acquire(wish), driver.acquire(), return_exceptions=True)
+    request = EndpointOptions(address=f"{base}.2", address6="fd11:22:33::3")
+    refused, taken = await asyncio.gather(driver.acquire(request), driver.acquire(), return_exceptions=True)
     assert isinstance(refused, Forbidden) and refused.message == "Address already in use"
     assert isinstance(taken, Lease) and taken.ip6_address == "fd11:22:33::3"
 
@@ -177,7 +177,7 @@ async def test_room_that_is_made_for_an_address_is_for_nobody_else(settings, mon
         driver._refill()  # as another one's acquire does, which may end at any moment
 
     monkeypatch.setattr(driver, "_free", free_and_fill)
-    assert (await driver.acquire(Wish(address=wanted))).ip_address == wanted
+    assert (await driver.acquire(EndpointOptions(address=wanted))).ip_address == wanted
 
 
 async def test_a_full_subnet_says_so_and_recovers(settings):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from husk.network.door import Quota
+from husk.network.acceptor import Quota
 from husk.network.ports import PublishedPort
 from husk.network.relay import Relay
 from husk.tasks import Tasks

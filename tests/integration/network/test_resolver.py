@@ -6,7 +6,7 @@ from pathlib import Path
 
 from husk.kernel import namespaces
 from husk.network import dns
-from husk.network.door import Quota
+from husk.network.acceptor import Quota
 from husk.network.resolver import ADDRESS, Resolver
 from tests.support.bridges import open_driver
 

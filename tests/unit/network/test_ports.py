@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from husk.network.ports import Ports, PortTaken, PortWish, PublishedPort, Target, retargeted
+from husk.network.ports import PortRequest, Ports, PortTaken, PublishedPort, Target, retargeted
 
 
 @pytest.fixture
@@ -20,13 +20,13 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def wish(port: int, last: int = 0, protocol: str = "tcp", address: str = "127.0.0.1") -> PortWish:
-    return PortWish(protocol, 80, address, port, last or port)
+def options(port: int, last: int = 0, protocol: str = "tcp", address: str = "127.0.0.1") -> PortRequest:
+    return PortRequest(protocol, 80, address, port, last or port)
 
 
 def test_a_fixed_port_is_held_while_it_is_taken(ports):
     number = free_port()
-    taken = ports.take([wish(number)], Target("10.0.0.2"))
+    taken = ports.take([options(number)], Target("10.0.0.2"))
     assert taken == [PublishedPort("tcp", "127.0.0.1", number, "10.0.0.2", 80)]
     with socket.socket() as other, pytest.raises(OSError):
         other.bind(("127.0.0.1", number))
@@ -49,46 +49,46 @@ def test_a_fixed_port_is_held_while_it_is_taken(ports):
 )
 def test_everywhere_collides_with_every_address(ports, first, second, conflict):
     number = free_port()
-    ports.take([wish(number, address=first)], Target("10.0.0.2"))
+    ports.take([options(number, address=first)], Target("10.0.0.2"))
     if conflict:
         with pytest.raises(PortTaken, match=f"Bind for {second}:{number} failed: port is already allocated"):
-            ports.take([wish(number, address=second)], Target("10.0.0.3"))
+            ports.take([options(number, address=second)], Target("10.0.0.3"))
     else:
-        ports.take([wish(number, address=second)], Target("10.0.0.3"))
+        ports.take([options(number, address=second)], Target("10.0.0.3"))
 
 
 def test_protocols_have_ports_of_their_own(ports):
     number = free_port()
-    ports.take([wish(number), wish(number, protocol="udp")], Target("10.0.0.2"))
+    ports.take([options(number), options(number, protocol="udp")], Target("10.0.0.2"))
     assert len(ports) == 2
 
 
 def test_a_range_gives_its_first_free_port(ports):
     number = free_port()
-    ports.take([wish(number)], Target("10.0.0.2"))
-    [second] = ports.take([wish(number, number + 20)], Target("10.0.0.3"))
+    ports.take([options(number)], Target("10.0.0.2"))
+    [second] = ports.take([options(number, number + 20)], Target("10.0.0.3"))
     assert number < second.host_port <= number + 20
 
 
 def test_a_full_range_says_so(ports):
     number = free_port()
-    ports.take([wish(number)], Target("10.0.0.2"))
+    ports.take([options(number)], Target("10.0.0.2"))
     with pytest.raises(PortTaken, match="port is already allocated"):
-        ports.take([wish(number, number)], Target("10.0.0.3"))
+        ports.take([options(number, number)], Target("10.0.0.3"))
 
 
 def test_random_ports_go_on_from_the_last(ports):
-    [first] = ports.take([wish(0)], Target("10.0.0.2"))
+    [first] = ports.take([options(0)], Target("10.0.0.2"))
     ports.give_back([first])
-    [second] = ports.take([wish(0)], Target("10.0.0.2"))
+    [second] = ports.take([options(0)], Target("10.0.0.2"))
     assert second.host_port > first.host_port
 
 
 def test_one_refusal_gives_all_of_them_back(ports):
     one, other = free_port(), free_port()
-    ports.take([wish(other)], Target("10.0.0.2"))
+    ports.take([options(other)], Target("10.0.0.2"))
     with pytest.raises(PortTaken):
-        ports.take([wish(one), wish(other)], Target("10.0.0.3"))
+        ports.take([options(one), options(other)], Target("10.0.0.3"))
     assert len(ports) == 1
 
 
@@ -98,12 +98,12 @@ def test_a_port_of_another_program(ports):
         program.listen()
         number = program.getsockname()[1]
         with pytest.raises(PortTaken, match=f"127.0.0.1:{number}:10.0.0.2:80/tcp: address already in use"):
-            ports.take([wish(number)], Target("10.0.0.2"))
+            ports.take([options(number)], Target("10.0.0.2"))
 
 
 def test_an_address_that_the_host_does_not_have(ports):
     with pytest.raises(PortTaken, match="cannot assign requested address"):
-        ports.take([wish(free_port(), address="192.0.2.7")], Target("10.0.0.2"))
+        ports.take([options(free_port(), address="192.0.2.7")], Target("10.0.0.2"))
 
 
 def test_after_a_restart_ports_are_held_again_and_a_thief_is_only_noted(ports, caplog):
@@ -115,13 +115,13 @@ def test_after_a_restart_ports_are_held_again_and_a_thief_is_only_noted(ports, c
         ports.hold_again([kept, stolen])
     assert "of a running container" in caplog.text
     with pytest.raises(PortTaken, match="already allocated"):
-        ports.take([wish(stolen.host_port)], Target("10.0.0.3"))
+        ports.take([options(stolen.host_port)], Target("10.0.0.3"))
     ports.give_back([kept, stolen])
     assert len(ports) == 0
 
 
 def test_a_routed_container_takes_no_port_of_the_host(ports):
-    wished = PortWish("tcp", 80, "0.0.0.0", 8080, 8080, "::")
+    wished = PortRequest("tcp", 80, "0.0.0.0", 8080, 8080, "::")
     opened = ports.take([wished], Target("10.0.0.2", "fd00::2", routed4=True, routed6=True))
     assert opened == [PublishedPort("tcp", "0.0.0.0", 0, "10.0.0.2", 80), PublishedPort("tcp", "::", 0, "fd00::2", 80)]
     assert len(ports) == 0
@@ -130,7 +130,7 @@ def test_a_routed_container_takes_no_port_of_the_host(ports):
 
 
 def test_a_container_with_ipv6_alone_is_reached_from_ipv4_too(ports):
-    [taken] = ports.take([wish(free_port())], Target(ipv6="fd00::2"))
+    [taken] = ports.take([options(free_port())], Target(ipv6="fd00::2"))
     assert (taken.container_ip, taken.family) == ("fd00::2", "")
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from husk.engine.networks.live import LiveNetwork, Roster
 from husk.network.balance import NOTHING, Balance, BalancedPort, Balancer, VirtualAddress
-from husk.network.ports import EVERYWHERE, Ports, PortTaken, PortWish, PublishedPort, Target
+from husk.network.ports import EVERYWHERE, PortRequest, Ports, PortTaken, PublishedPort, Target
 
 log = logging.getLogger(__name__)
 
@@ -64,8 +64,8 @@ class Balancing:
             if key in self._held:
                 continue
             try:
-                wish = PortWish(port.protocol, port.target_port, EVERYWHERE, port.port, port.port)
-                [self._held[key]] = self._ports.take([wish], Target(EVERYWHERE))
+                request = PortRequest(port.protocol, port.target_port, EVERYWHERE, port.port, port.port)
+                [self._held[key]] = self._ports.take([request], Target(EVERYWHERE))
                 self._refused.discard(key)
             except PortTaken as error:
                 if key not in self._refused:

@@ -40,10 +40,10 @@ from husk.engine.networks.requests import (
 )
 from husk.errors import Conflict, Forbidden, HuskError, InvalidParameter, NotFound, SystemFault
 from husk.network import sandbox
+from husk.network.endpoint import EndpointOptions
 from husk.network.firewall import Firewall
-from husk.network.ports import Ports, PortTaken, PortWish, PublishedPort, Target, retargeted
-from husk.network.sandbox import NOWHERE, Lease, Way
-from husk.network.wish import Wish
+from husk.network.ports import PortRequest, Ports, PortTaken, PublishedPort, Target, retargeted
+from husk.network.sandbox import NO_ROUTE, DefaultRoute, Lease
 
 log = logging.getLogger(__name__)
 
@@ -206,7 +206,7 @@ class Connector:
             if not mac and endpoint.network_name == record.host_config.network_mode:
                 mac = record.config.mac_address
             address6 = wanted_address6(request)
-            wish = Wish(
+            options = EndpointOptions(
                 address=wanted_address(request),
                 address6=str(IPv6Address(address6)) if address6 else "",
                 mac=mac,
@@ -215,7 +215,7 @@ class Connector:
                 sysctls=interface_sysctls(request),
                 ipv6=not without_ipv6(record, request),
             )
-            given = await self._patiently(Forbidden, lambda: self._place(record, live, wish))
+            given = await self._patiently(Forbidden, lambda: self._place(record, live, options))
             record.sandbox_path = given.sandbox_path
             take_over(endpoint, given)
         endpoint.endpoint_id = secrets.token_hex(32)
@@ -226,10 +226,10 @@ class Connector:
         if not record.sandbox_path and not record.config.network_disabled:
             record.sandbox_path = await asyncio.to_thread(sandbox.build_empty, self._netns_dir)
 
-    async def _place(self, record: Container, live: LiveNetwork, wish: Wish) -> Lease:
+    async def _place(self, record: Container, live: LiveNetwork, options: EndpointOptions) -> Lease:
         if record.sandbox_path:
-            return await live.driver.attach(record.sandbox_path, wish)
-        return await live.driver.acquire(wish)
+            return await live.driver.attach(record.sandbox_path, options)
+        return await live.driver.acquire(options)
 
     async def _patiently(self, refusal: type[HuskError], attempt: Callable[[], Awaitable[T]]) -> T:
         """What is refused because another one has it may be on its way back: then it is tried once more."""
@@ -336,9 +336,9 @@ class Connector:
 
     async def _set_default_route(self, record: Container) -> None:
         leading, leading6 = gateway_endpoint(record), gateway6_endpoint(record)
-        way = Way(leading.gateway, leading.interface) if leading else NOWHERE
-        way6 = Way(leading6.gateway6, leading6.interface) if leading6 else NOWHERE
-        await asyncio.to_thread(sandbox.set_default_route, record.sandbox_path, way, way6)
+        route = DefaultRoute(leading.gateway, leading.interface) if leading else NO_ROUTE
+        route6 = DefaultRoute(leading6.gateway6, leading6.interface) if leading6 else NO_ROUTE
+        await asyncio.to_thread(sandbox.set_default_route, record.sandbox_path, route, route6)
 
     async def _try_default_route(self, record: Container) -> None:
         """A container may have changed its own network so that there is no way to the gateway: that is its affair."""
@@ -372,9 +372,9 @@ class Connector:
         if reached is None:
             return
         live, leading = reached
-        wishes = publishing.wishes(record.config, record.host_config, live.record.host_binding)
+        requests = publishing.port_requests(record.config, record.host_config, live.record.host_binding)
         try:
-            record.published = await self._patiently(PortTaken, lambda: self._take(wishes, self._target(record)))
+            record.published = await self._patiently(PortTaken, lambda: self._take(requests, self._target(record)))
         except PortTaken as error:
             raise NoConnectivity(
                 f"driver failed programming external connectivity on endpoint {record.name} ({leading.endpoint_id}): "
@@ -382,8 +382,8 @@ class Connector:
             ) from error
         await asyncio.to_thread(self._firewall.publish, record.published)
 
-    async def _take(self, wishes: Sequence[PortWish], target: Target) -> list[PublishedPort]:
-        return self._ports.take(wishes, target)
+    async def _take(self, requests: Sequence[PortRequest], target: Target) -> list[PublishedPort]:
+        return self._ports.take(requests, target)
 
     async def _move_ports(self, record: Container) -> None:
         """The container's networks have changed: let the ports lead to where it is reached now."""

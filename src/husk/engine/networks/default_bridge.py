@@ -4,8 +4,8 @@ from ipaddress import IPv4Network, IPv6Interface, IPv6Network
 
 from husk.config import Config
 from husk.engine.model.network import BRIDGE_NAME, DEFAULT_BRIDGE, HOST_BINDING, ICC, MASQUERADE, MTU, Network
-from husk.network.ground import BridgeSettings
 from husk.network.ipam import first_host, first_host_6
+from husk.network.settings import BridgeSettings
 
 _STANDARD_MTU = 1500
 # What dockerd calls gateways that containers use instead of the bridge.

@@ -13,7 +13,7 @@ from husk.engine.model.container import Container, Endpoint
 from husk.engine.networks.endpoints import dns_names, leads_out, parse_links
 from husk.engine.networks.live import LiveNetwork, Roster
 from husk.network import dns
-from husk.network.door import Quota
+from husk.network.acceptor import Quota
 from husk.network.resolver import Resolver
 
 log = logging.getLogger(__name__)

@@ -28,9 +28,9 @@ from husk.engine.model.network import (
 )
 from husk.engine.networks import pools
 from husk.errors import Conflict, Forbidden, InvalidParameter, NotFound, NotImplementedYet
-from husk.network.ground import BridgeSettings
 from husk.network.rules import validate_interface
-from husk.network.sandbox import Upper
+from husk.network.sandbox import ParentLink
+from husk.network.settings import BridgeSettings
 
 _NAME_IN_SWARM = re.compile(r"[a-zA-Z0-9](?:[-_]*[a-zA-Z0-9]+)*", re.ASCII)
 _LONGEST_LABEL = 63
@@ -152,7 +152,7 @@ def settings(network: Network, base: BridgeSettings) -> BridgeSettings:
     alone = not options.get(PARENT)
     return behaviour._replace(
         interface=network.parent,
-        upper=_upper(network),
+        parent_link=_parent_link(network),
         alone=alone,
         # Without a parent there is nobody behind the gateway.
         internal=network.internal or alone,
@@ -160,12 +160,12 @@ def settings(network: Network, base: BridgeSettings) -> BridgeSettings:
     )
 
 
-def _upper(network: Network) -> Upper:
+def _parent_link(network: Network) -> ParentLink:
     options = network.options
     if network.driver == "macvlan":
-        return Upper("macvlan", _MACVLAN_MODES[options.get("macvlan_mode", "")])
+        return ParentLink("macvlan", _MACVLAN_MODES[options.get("macvlan_mode", "")])
     mode, flag = _IPVLAN_MODES[options.get("ipvlan_mode", "")], _IPVLAN_FLAGS[options.get("ipvlan_flag", "")]
-    return Upper("ipvlan", mode, flag, network.routes)
+    return ParentLink("ipvlan", mode, flag, network.routes)
 
 
 def _check_upper(request: NetworkRequest, others: Iterable[Network]) -> None:

@@ -5,7 +5,7 @@ import re
 
 from husk.engine.model.container_config import Config, HostConfig, PortBinding
 from husk.errors import InvalidParameter
-from husk.network.ports import EVERYWHERE, EVERYWHERE_6, PortWish
+from husk.network.ports import EVERYWHERE, EVERYWHERE_6, PortRequest
 
 PROTOCOLS = ("tcp", "udp", "sctp")
 _RANGE = re.compile(r"(\d{1,5})(?:-(\d{1,5}))?", re.ASCII)
@@ -30,7 +30,7 @@ def exposed(config: Config, host_config: HostConfig) -> list[str]:
     return [f"{number}/{protocol}" for number, protocol in sorted(found)]
 
 
-def wishes(config: Config, host_config: HostConfig, host_binding: str = EVERYWHERE) -> list[PortWish]:
+def port_requests(config: Config, host_config: HostConfig, host_binding: str = EVERYWHERE) -> list[PortRequest]:
     """What is to be published; `host_binding` stands for a host address that is not given."""
     found = []
     bound: set[tuple[int, str]] = set()
@@ -44,13 +44,13 @@ def wishes(config: Config, host_config: HostConfig, host_binding: str = EVERYWHE
             for number, protocol in parse_port(text):
                 if (number, protocol) not in bound:
                     found.append(_wish(number, protocol, PortBinding(), host_binding))
-    # Fixed ports first: a random one must not take what another wish names.
-    return sorted(found, key=lambda wish: (not wish.first, wish.last - wish.first))
+    # Fixed ports first: a random one must not take what another request names.
+    return sorted(found, key=lambda request: (not request.first, request.last - request.first))
 
 
 def check(config: Config, host_config: HostConfig) -> None:
     """Raise for what is wrong with the ports of a request."""
-    wishes(config, host_config)
+    port_requests(config, host_config)
     mode = host_config.network_mode
     if mode.startswith("container:"):
         if host_config.port_bindings or host_config.publish_all_ports:
@@ -59,7 +59,7 @@ def check(config: Config, host_config: HostConfig) -> None:
             raise InvalidParameter("conflicting options: port exposing and the container type network mode")
 
 
-def _wish(number: int, protocol: str, binding: PortBinding, host_binding: str) -> PortWish:
+def _wish(number: int, protocol: str, binding: PortBinding, host_binding: str) -> PortRequest:
     address = binding.host_ip.strip("[]") or host_binding
     try:
         address = str(ipaddress.ip_address(address))
@@ -68,7 +68,7 @@ def _wish(number: int, protocol: str, binding: PortBinding, host_binding: str) -
     first, last = _parse_range(binding.host_port, binding.host_port) if binding.host_port else (0, 0)
     # Everywhere is on both kinds of addresses, unless the client says which.
     also = EVERYWHERE_6 if address == EVERYWHERE and not binding.host_ip else ""
-    return PortWish(protocol, number, address, first, last, also)
+    return PortRequest(protocol, number, address, first, last, also)
 
 
 def _parse_range(numbers: str, shown: str) -> tuple[int, int]:

@@ -24,14 +24,14 @@ from husk.engine.networks.live import LiveNetwork, Roster
 from husk.engine.networks.names import NameService
 from husk.engine.networks.requests import check_joinable, check_request
 from husk.errors import Conflict, Forbidden, HuskError, InvalidParameter, NotFound
-from husk.network import host, obstacles, sandbox
+from husk.network import drop_policies, host, sandbox
 from husk.network.bridge import BridgeDriver
 from husk.network.firewall import Firewall
-from husk.network.ground import BridgeSettings, Opening
 from husk.network.guardian import Guardian
 from husk.network.ipam import special, unique_local
 from husk.network.ports import Ports
 from husk.network.relay import Relay
+from husk.network.settings import BridgeSettings, Opening
 from husk.storage.state import Change, StateStore
 from husk.tasks import Tasks
 
@@ -118,8 +118,8 @@ class Networks:
     async def warnings(self) -> list[str]:
         """What on this host keeps containers from their networks."""
         interfaces = [live.driver.interface for live in self._roster.by_name.values() if live.bridged]
-        found = await asyncio.to_thread(obstacles.look, interfaces)
-        return [obstacle.warning for obstacle in found]
+        found = await asyncio.to_thread(drop_policies.look, interfaces)
+        return [policy.warning for policy in found]
 
     # --- making and removing
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from husk.config import Config, DefaultBridge
 from husk.engine.model.network import Network
 from husk.engine.networks.default_bridge import settings, settle
-from husk.network.ground import BridgeSettings
+from husk.network.settings import BridgeSettings
 
 BASE = BridgeSettings("husk0", "husk bridge of husk", Path("/run/netns"), pool6="fd11:22::/48")
 PREFIX = "com.docker.network."

@@ -7,8 +7,8 @@ import pytest
 from husk.engine.model.network import ConfigSource, IpamConfig, IpamRequest, Network, NetworkRequest
 from husk.engine.networks.options import check, record, settings, with_defaults
 from husk.errors import Conflict, Forbidden, InvalidParameter, NotFound, NotImplementedYet
-from husk.network.ground import BridgeSettings
-from husk.network.sandbox import Upper
+from husk.network.sandbox import ParentLink
+from husk.network.settings import BridgeSettings
 
 OTHER = Network(id="a" * 64, name="other", driver="bridge", created="", subnet="10.1.0.0/16", gateway="10.1.0.1")
 BASE = BridgeSettings("husk0", "husk bridge of husk", Path("/run/netns"))
@@ -93,7 +93,12 @@ def test_macvlan_is_on_a_parent_or_on_nothing_at_all():
     asked = request(driver="macvlan", options={"parent": "eth7", "macvlan_mode": "vepa"}, ipam=pool())
     check(asked, [OTHER])
     made = settings(record(asked, "b" * 64, "now"), BASE)
-    assert (made.interface, made.upper, made.alone, made.internal) == ("eth7", Upper("macvlan", 2), False, False)
+    assert (made.interface, made.parent_link, made.alone, made.internal) == (
+        "eth7",
+        ParentLink("macvlan", 2),
+        False,
+        False,
+    )
     made = settings(record(request(driver="macvlan"), "b" * 64, "now"), BASE)
     assert (made.interface, made.alone, made.internal) == ("dm-" + "b" * 12, True, True)
 
@@ -201,7 +206,11 @@ def test_ipvlan_that_routes_has_no_gateway(mode, number):
     check(asked, [OTHER])
     network = record(asked, "b" * 64, "now")
     made = settings(network, BASE)
-    assert (made.upper, made.bare, network.gateway) == (Upper("ipvlan", number, 0, True), frozenset({4, 6}), "")
+    assert (made.parent_link, made.bare, network.gateway) == (
+        ParentLink("ipvlan", number, 0, True),
+        frozenset({4, 6}),
+        "",
+    )
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,9 @@
 import pytest
 
 from husk.engine.model.container_config import Config, HostConfig, PortBinding
-from husk.engine.networks.publishing import check, exposed, parse_port, wishes
+from husk.engine.networks.publishing import check, exposed, parse_port, port_requests
 from husk.errors import InvalidParameter
-from husk.network.ports import PortWish
+from husk.network.ports import PortRequest
 
 
 def host(**bindings: list[PortBinding] | None) -> HostConfig:
@@ -38,33 +38,33 @@ def test_nonsense(text):
 
 def test_bindings_become_wishes_fixed_ones_first():
     config = host(p80_tcp=[PortBinding(), PortBinding(host_ip="127.0.0.1", host_port="8080")], p53_udp=None)
-    assert wishes(Config(), config) == [
-        PortWish("tcp", 80, "127.0.0.1", 8080, 8080),
-        PortWish("tcp", 80, "0.0.0.0", 0, 0, "::"),
+    assert port_requests(Config(), config) == [
+        PortRequest("tcp", 80, "127.0.0.1", 8080, 8080),
+        PortRequest("tcp", 80, "0.0.0.0", 0, 0, "::"),
     ]
 
 
 def test_a_range_on_the_host_is_a_choice():
-    assert wishes(Config(), host(p80_tcp=[PortBinding(host_port="8000-8009")])) == [
-        PortWish("tcp", 80, "0.0.0.0", 8000, 8009, "::")
+    assert port_requests(Config(), host(p80_tcp=[PortBinding(host_port="8000-8009")])) == [
+        PortRequest("tcp", 80, "0.0.0.0", 8000, 8009, "::")
     ]
 
 
 @pytest.mark.parametrize(("given", "address"), [("::1", "::1"), ("[::]", "::"), ("0.0.0.0", "0.0.0.0")])
 def test_who_names_an_address_means_no_other(given, address):
-    [wish] = wishes(Config(), host(p80_tcp=[PortBinding(host_ip=given)]))
-    assert (wish.host_ip, wish.also) == (address, "")
+    [request] = port_requests(Config(), host(p80_tcp=[PortBinding(host_ip=given)]))
+    assert (request.host_ip, request.also) == (address, "")
 
 
 def test_publish_all_leaves_out_what_is_bound():
     config = host(p80_tcp=[PortBinding(host_port="8080")])
     config.publish_all_ports = True
-    found = wishes(Config(exposed_ports={"80/tcp": {}, "81-82/tcp": {}}), config)
+    found = port_requests(Config(exposed_ports={"80/tcp": {}, "81-82/tcp": {}}), config)
     assert [(w.container_port, w.first) for w in found] == [(80, 8080), (81, 0), (82, 0)]
 
 
 def test_a_network_may_have_an_address_of_its_own_for_ports():
-    assert wishes(Config(), host(p80_tcp=[PortBinding()]), "127.0.0.1")[0].host_ip == "127.0.0.1"
+    assert port_requests(Config(), host(p80_tcp=[PortBinding()]), "127.0.0.1")[0].host_ip == "127.0.0.1"
 
 
 def test_everything_named_is_exposed():

@@ -1,21 +1,21 @@
-"""Which addresses of a network are free, and whose are the others?"""
+"""The addresses of one network: which are free, and whose are the others."""
 
 import logging
 from collections.abc import Iterable
-from ipaddress import IPv4Interface, IPv6Interface, ip_address, ip_network
+from ipaddress import IPv4Interface, IPv6Interface, ip_address, ip_interface, ip_network
 
-from husk.errors import HuskError
+from husk.errors import HuskError, InvalidParameter
+from husk.network.endpoint import EndpointOptions
 from husk.network.ipam import AddressSpace
 from husk.network.sandbox import Lease
-from husk.network.wish import Wish, allocate
 
 log = logging.getLogger(__name__)
 
 Interface = IPv4Interface | IPv6Interface
 
 
-class Ledger:
-    """The subnets of one network, and who has what of them."""
+class Allocator:
+    """The subnets of one network, and which endpoint has which address."""
 
     def __init__(self, space: AddressSpace | None, space6: AddressSpace | None, reserved: Iterable[str]) -> None:
         self._space = space
@@ -40,11 +40,11 @@ class Ledger:
             found[str(space.subnet)] = space.usage([ip_address(text) for text in texts if text])
         return found
 
-    def take(self, wish: Wish) -> tuple[Interface | None, Interface | None]:
+    def take(self, options: EndpointOptions) -> tuple[Interface | None, Interface | None]:
         """The addresses of an endpoint, of both versions of IP or none."""
-        address = allocate(self._space, wish.address)
+        address = _allocate(self._space, options.address)
         try:
-            return address, allocate(self._space6, wish.address6) if wish.ipv6 else None
+            return address, _allocate(self._space6, options.address6) if options.ipv6 else None
         except HuskError:
             if address is not None:
                 self.give_back(str(address.ip))
@@ -100,3 +100,11 @@ def subnet_of(gateway: Interface | None, ip_range: str, taken: Interface | None)
     if taken is not None:
         space.reserve(taken.ip)
     return space
+
+
+def _allocate(space: AddressSpace | None, wanted: str) -> IPv4Interface | IPv6Interface | None:
+    if space is None:
+        if wanted:
+            raise InvalidParameter(f"no configured subnet contains IP address {wanted}")
+        return None
+    return ip_interface((space.allocate(ip_address(wanted) if wanted else None), space.subnet.prefixlen))

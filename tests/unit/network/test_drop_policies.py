@@ -1,6 +1,6 @@
 """Chains of others that drop what is forwarded are found in what nftables prints."""
 
-from husk.network.obstacles import Obstacle, find
+from husk.network.drop_policies import DropPolicy, find
 
 LISTED = """\
 table ip husk {
@@ -32,9 +32,9 @@ table inet strict {
 
 
 def test_chains_that_drop_what_is_forwarded():
-    assert find(LISTED) == [Obstacle("ip", "filter", "FORWARD"), Obstacle("inet", "strict", "through")]
+    assert find(LISTED) == [DropPolicy("ip", "filter", "FORWARD"), DropPolicy("inet", "strict", "through")]
     assert find("") == []
 
 
 def test_the_warning_names_the_chain():
-    assert "chain FORWARD of the nftables table ip filter drops" in Obstacle("ip", "filter", "FORWARD").warning
+    assert "chain FORWARD of the nftables table ip filter drops" in DropPolicy("ip", "filter", "FORWARD").warning

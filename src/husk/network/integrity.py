@@ -1,4 +1,4 @@
-"""Are tables of rules still as they were written? What the kernel has now is compared with what it had then."""
+"""Whether tables of rules are still as they were written: what the kernel has now is compared with what it had then."""
 
 from collections import Counter
 from collections.abc import Mapping

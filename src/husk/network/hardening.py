@@ -1,8 +1,8 @@
-"""What does the host believe of what containers send? Nothing that would change it.
+"""Settings that keep what containers send from changing the host.
 
 A container with CAP_NET_RAW, which is one of Docker's defaults, sends any frame it likes. So interfaces that lead to
 containers learn no router, prefix or redirect, and which MAC an address has is told to the kernel by the engine, which
-gave both: `facts`. What rules have to keep away, because a program on the host may hear it, is in `firewall`.
+gave both: `static_entries`. What rules have to keep away, because a program on the host may hear it, is in `firewall`.
 """
 
 import errno
@@ -64,7 +64,7 @@ def parent(interface: str) -> None:
     _set(interface, _UNTAUGHT)
 
 
-def facts(bridge: int, port: int, mac: str, addresses: Iterable[Address]) -> list[Message]:
+def static_entries(bridge: int, port: int, mac: str, addresses: Iterable[Address]) -> list[Message]:
     """Where the host and the bridge find an endpoint, whoever claims to be it."""
     if not mac:
         return []

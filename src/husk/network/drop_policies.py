@@ -1,8 +1,8 @@
-"""Do other firewalls of this host keep packets from containers? Somebody's `drop` outvotes our `accept`.
+"""Chains of other firewalls on this host that drop the packets of containers.
 
-In nftables a packet passes only if every table lets it pass. dockerd on the same host, for one, makes `drop` the policy
-of the chain FORWARD and then accepts what is its own. We do not write into the rules of others: we tell what is so.
-Rules of the old kind (`iptables-legacy`) are not seen from here.
+In nftables a packet passes only if every table lets it pass: somebody's `drop` outvotes our `accept`. dockerd on the
+same host, for one, makes `drop` the policy of the chain FORWARD and then accepts what is its own. We do not write into
+the rules of others: we tell what is so. Rules of the old kind (`iptables-legacy`) are not seen from here.
 """
 
 import logging
@@ -22,7 +22,7 @@ _DROPS = re.compile(r"\t\ttype filter hook forward priority [^;]+; policy drop;"
 _FAMILIES = ("ip", "ip6", "inet")
 
 
-class Obstacle(NamedTuple):
+class DropPolicy(NamedTuple):
     """A chain that drops what its rules do not accept."""
 
     family: str
@@ -38,7 +38,7 @@ class Obstacle(NamedTuple):
         )
 
 
-def find(chains: str) -> list[Obstacle]:
+def find(chains: str) -> list[DropPolicy]:
     """Those in what `nft list chains` prints. Pure."""
     found = []
     family = table = chain = ""
@@ -48,20 +48,20 @@ def find(chains: str) -> list[Obstacle]:
         elif match := _CHAIN.fullmatch(line):
             chain = match[1]
         elif _DROPS.fullmatch(line) and family in _FAMILIES:
-            found.append(Obstacle(family, table, chain))
+            found.append(DropPolicy(family, table, chain))
     return found
 
 
-def look(interfaces: Collection[str]) -> list[Obstacle]:
-    """The obstacles of this host. A table with a word about one of our interfaces is none: somebody thought of us.
+def look(interfaces: Collection[str]) -> list[DropPolicy]:
+    """The policies of this host. A table with a word about one of our interfaces is none: somebody thought of us.
 
     Blocks: call from a thread.
     """
     try:
         nftables = Nftables()
-        obstacles = find(nftables.run("list chains\n"))
-        tables = {(o.family, o.table): nftables.run(f"list table {o.family} {o.table}\n") for o in obstacles}
+        policies = find(nftables.run("list chains\n"))
+        tables = {(o.family, o.table): nftables.run(f"list table {o.family} {o.table}\n") for o in policies}
     except SystemFault as error:
         log.debug("the rules of others cannot be looked at: %s", error)
         return []
-    return [o for o in obstacles if not any(f'"{name}"' in tables[o.family, o.table] for name in interfaces)]
+    return [o for o in policies if not any(f'"{name}"' in tables[o.family, o.table] for name in interfaces)]

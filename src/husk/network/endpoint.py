@@ -1,14 +1,11 @@
-"""What is an endpoint to have, and which addresses does it get? Pure."""
+"""What one endpoint is to have. Pure."""
 
-from ipaddress import IPv4Interface, IPv6Interface, ip_address, ip_interface
 from typing import NamedTuple
 
-from husk.errors import InvalidParameter
-from husk.network.ipam import AddressSpace
 from husk.network.sandbox import Lease
 
 
-class Wish(NamedTuple):
+class EndpointOptions(NamedTuple):
     """What an endpoint is to have; empty for whatever comes."""
 
     address: str = ""
@@ -29,12 +26,4 @@ class Wish(NamedTuple):
         )
 
 
-ANYTHING = Wish()
-
-
-def allocate(space: AddressSpace | None, wanted: str) -> IPv4Interface | IPv6Interface | None:
-    if space is None:
-        if wanted:
-            raise InvalidParameter(f"no configured subnet contains IP address {wanted}")
-        return None
-    return ip_interface((space.allocate(ip_address(wanted) if wanted else None), space.subnet.prefixlen))
+DEFAULTS = EndpointOptions()

@@ -1,4 +1,4 @@
-"""How many connections may containers, and those who call them, make the daemon hold? So many each, so many in all.
+"""Limits on the connections that containers, and those who call them, make the daemon hold.
 
 Every connection costs descriptors, and a daemon without any left lets nobody in. So these come from a share of what the
 process may open; and of whatever number is left, the last ones are kept for the operator: the kernel gives the lowest
@@ -59,10 +59,10 @@ def reserved(descriptor: int) -> bool:
     return descriptor >= most - max(_LEAST_RESERVED, most // _RESERVED_PART)
 
 
-class Door:
+class Acceptor:
     """A listening socket whose callers are let in while there is room, and sent away at once when there is none.
 
-    The socket stays the caller's own. What is let in goes on when the door is closed.
+    The socket stays the caller's own. What is let in goes on when the acceptor is closed.
     """
 
     def __init__(

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from husk.kernel import limits
-from husk.network.door import Quota, reserved
+from husk.network.acceptor import Quota, reserved
 
 
 def test_one_cannot_take_what_another_needs():
@@ -18,9 +18,9 @@ def test_one_cannot_take_what_another_needs():
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 3))))
-def test_what_is_given_back_is_there_again(wishes):
+def test_what_is_given_back_is_there_again(requests):
     quota = Quota(each=5, in_all=9)
-    taken = [(who, count) for who, count in wishes if quota.take(who, count)]
+    taken = [(who, count) for who, count in requests if quota.take(who, count)]
     assert sum(count for _, count in taken) <= 9
     for who, count in taken:
         quota.give_back(who, count)

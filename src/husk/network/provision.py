@@ -1,0 +1,111 @@
+"""What a network needs on the host before it has endpoints: a bridge with its rules, or a parent interface.
+
+All functions block, unless they say otherwise: call them from a thread.
+"""
+
+import socket
+from collections.abc import Sequence
+
+from husk.errors import HuskError, SystemFault
+from husk.kernel import rtnetlink
+from husk.kernel.netlink import NetlinkSocket
+from husk.network import host, parent, sandbox
+from husk.network.firewall import Firewall
+from husk.network.rules import BridgedNetwork, validate_interface
+from husk.network.sandbox import Lease
+from husk.network.settings import BridgeSettings, Opening
+
+
+def prepare(openings: Sequence[Opening], firewall: Firewall) -> list[host.BridgeState]:
+    """Create or repair what the networks need, and remove what no lease owns. The host is looked at once for all."""
+    states = []
+    with host.looking() as around:
+        for opening in openings:
+            opening.settings.netns_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+            try:
+                states.append(_prepare(opening, around, firewall))
+            except OSError as error:
+                what = "bridge" if opening.settings.parent_link is None else "parent interface"
+                raise SystemFault(f"{what} {opening.settings.interface} cannot be set up: {error}") from error
+    return states
+
+
+def index_of(interface: str) -> int:
+    """The kernel's number for it now, 0 when it is not there. Does not block."""
+    try:
+        return socket.if_nametoindex(interface)
+    except OSError:
+        return 0
+
+
+def mend(
+    settings: BridgeSettings, state: host.BridgeState, leases: Sequence[Lease], firewall: Firewall
+) -> host.BridgeState:
+    """Make a bridge again that somebody has deleted, as it was, with the interfaces that were on it."""
+    same = settings._replace(
+        bip=str(state.gateway or ""), bip6=str(state.gateway6 or ""), pool6="", mtu=state.mtu, pools=()
+    )
+    [found] = prepare([Opening(same, None, leases)], firewall)
+    if state.mac and found.mac != state.mac:
+        # Somebody else has made one: containers know their gateway by the MAC of ours.
+        with NetlinkSocket() as netlink:
+            netlink.execute(rtnetlink.set_mac(settings.interface, state.mac))
+    return found._replace(mac=state.mac)
+
+
+def host_versions(settings: BridgeSettings, state: host.BridgeState) -> frozenset[int]:
+    """The versions of IP in which the host has an address on the bridge."""
+    present = [gateway.version for gateway in (state.gateway, state.gateway6) if gateway is not None]
+    return frozenset(present) - settings.bare
+
+
+def remove(settings: BridgeSettings, firewall: Firewall) -> None:
+    """Delete the interface if it is there and `prepare` made it, and its rules."""
+    host.remove(settings.interface, settings.owner)
+    if settings.parent_link is None:
+        firewall.remove_network(settings.interface)
+
+
+def _prepare(opening: Opening, around: host.Host, firewall: Firewall) -> host.BridgeState:
+    settings, subnet, leases = opening
+    plan = host.BridgePlan(
+        interface=validate_interface(settings.interface),
+        owner=settings.owner,
+        bip=settings.bip,
+        pools=settings.pools,
+        remembered=subnet,
+        in_use=bool(leases),
+        mtu=settings.mtu,
+        bip6=settings.bip6,
+        pool6=settings.pool6,
+        ipv4=settings.ipv4,
+        bare=settings.bare,
+        forward=settings.forward,
+    )
+    if settings.parent_link is not None:
+        return parent.prepare(settings, settings.parent_link, plan, around)
+    new = settings.interface not in around.by_name
+    state = host.ensure(plan, around)
+    master = state.bridge_index
+    # A bridge that has just been made has no ports, and its number says nothing about those of another.
+    if not new:
+        sandbox.sweep_ports(around.netlink, around.links.values(), master, leases)
+        sandbox.forget_others(around.netlink, master, leases)
+    versions = host_versions(settings, state)
+    sandbox.reattach(around.netlink, around.by_name, master, leases, not settings.icc, versions)
+    network = BridgedNetwork(
+        settings.interface,
+        state.gateway.network if state.gateway else None,
+        internal=settings.internal,
+        icc=settings.icc,
+        masquerade=settings.masquerade,
+        subnet6=state.gateway6.network if state.gateway6 else None,
+        modes=settings.gateway_modes,
+    )
+    try:
+        firewall.add_network(network)
+    except HuskError:
+        if new:
+            host.remove(settings.interface, settings.owner)
+        raise
+    return state
