@@ -32,12 +32,18 @@ class Engine:
         self.directory = directory
         self.socket = directory / "s"
         self.log = (directory / "log").open("wb")
+        self._command = command
+        self._environment = environment
+        self.start()
+
+    def start(self) -> None:
+        """Start the daemon, at first or again."""
         self.process = subprocess.Popen(
-            command,
+            self._command,
             stdin=subprocess.DEVNULL,
             stdout=self.log,
             stderr=self.log,
-            env={**os.environ, **environment},
+            env={**os.environ, **self._environment},
             start_new_session=True,
         )
 

@@ -103,9 +103,9 @@ class Daemon:
                 if address.startswith("tcp://") and not (self._config.tls and self._config.tls.verify):
                     log.warning("listening on %s without --tlsverify: whoever reaches it is root on this host", address)
             loop.add_signal_handler(signal.SIGHUP, self._reload, engine)
-            # What exists now stays: the garbage collector need not look at it again.
-            gc.collect()
+            # What exists now stays: the garbage collector, off until here, need not ever look at it.
             gc.freeze()
+            gc.enable()
             self._announce(addresses)
             await self._ending.wait()
             self._notify("STOPPING=1")

@@ -6,6 +6,7 @@ does none of that: `Reader` first brings a document into the shape that msgspec 
 
 import re
 from collections.abc import Callable
+from functools import cached_property
 from typing import Generic, TypeVar
 
 import msgspec
@@ -57,17 +58,30 @@ _JSON_KINDS = {"list": "array", "str": "string", "bool": "bool", "int": "number"
 
 
 class Reader(Generic[T]):
-    """Converts documents to one type; made once per type, as a constant of the module that reads it."""
+    """Converts documents to one type; made once per type, as a constant of the module that reads it.
 
-    __slots__ = ("_shape", "_type", "fields")
+    The type is looked into with the first document: of the types that a daemon knows most stay unused for long.
+    """
 
     def __init__(self, wanted: type[T]) -> None:
-        self._type = wanted
-        info = inspect.type_info(wanted)
-        if not isinstance(info, inspect.StructType):
+        if not issubclass(wanted, msgspec.Struct):
             raise TypeError(f"{wanted} is not a Struct")
-        self._shape = _shape(info)
-        self.fields = frozenset(field.encode_name.lower() for field in info.fields)
+        self._type = wanted
+
+    @cached_property
+    def _info(self) -> inspect.StructType:
+        info = inspect.type_info(self._type)
+        assert isinstance(info, inspect.StructType)
+        return info
+
+    @cached_property
+    def _shape(self) -> "_Shape":
+        return _shape(self._info)
+
+    @cached_property
+    def fields(self) -> frozenset[str]:
+        """The names of the type's fields, in small letters."""
+        return frozenset(field.encode_name.lower() for field in self._info.fields)
 
     def read(self, document: Document) -> T:
         try:

@@ -3,6 +3,7 @@
 What flags may hold is checked in one place, together with the configuration file: here only their form.
 """
 
+import gc
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -101,6 +102,9 @@ def _tell(context: click.Context, parameter: click.Parameter, wanted: bool) -> N
 
 
 def _run(as_dockerd: bool, flags: dict[str, Any]) -> None:
+    # What is made until the daemon serves is there to stay: looking for garbage in it meanwhile, again and again while
+    # modules are loaded, is a fifth of the start. `Daemon.serve` lets the collector begin.
+    gc.disable()
     from husk.config_load import DOCKERD, Source
     from husk.config_settings import from_flags, truth
     from husk.daemon import check, run

@@ -16,11 +16,10 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
+from urllib.parse import urlsplit
 
-import aiohttp
 import msgspec
-from yarl import URL
 
 from husk.config import NO_PROXIES, Proxies
 from husk.errors import Forbidden, HuskError, InvalidParameter, NotFound, SystemFault, Unauthorized
@@ -30,8 +29,19 @@ from husk.registry.manifest import INDEX_TYPES, MANIFEST_TYPES, SCHEMA1_TYPES, D
 from husk.registry.reference import DOCKER_HUB, Reference, validate_digest, validate_domain
 from husk.registry.search import SearchResult, search
 from husk.registry.session import Refused, Session
-from husk.registry.transport import Interrupted, Transport, Unreachable, describe, read_limited
+from husk.registry.transport import (
+    Interrupted,
+    Transport,
+    Unreachable,
+    broken_connection,
+    describe,
+    is_unknown_name,
+    read_limited,
+)
 from husk.registry.upload import Target
+
+if TYPE_CHECKING:
+    from aiohttp import ClientResponse
 
 T = TypeVar("T")
 # What dockerd passes on of a server's refusal of a file; all else is a fault of its own.
@@ -177,7 +187,7 @@ class RegistryClient:
             raise SystemFault(f"error unmarshalling content: not a list of tags: {error}") from error
         following = response.links.get("next")
         link = following.get("url") if following is not None else None
-        return _Page(listed.tags or [], link.raw_query_string if isinstance(link, URL) else "")
+        return _Page(listed.tags or [], urlsplit(str(link or "")).query)
 
     async def blob_bytes(self, ref: Reference, descriptor: Descriptor, auth: Credentials | None = None) -> bytes:
         """A small blob (an image's configuration) as a whole, verified."""
@@ -254,10 +264,10 @@ class RegistryClient:
                 try:
                     while chunk := await response.content.read(_CHUNK):
                         yield chunk, response.content_length or 0
-                except (aiohttp.ClientError, OSError) as error:
+                except broken_connection() as error:
                     raise Interrupted(f'Get "{url}": {describe(error, url)}') from error
         except Unreachable as error:
-            unknown = isinstance(error.__cause__, aiohttp.ClientConnectorDNSError)
+            unknown = is_unknown_name(error.__cause__)
             why = describe(error.__cause__, url) if error.__cause__ else error.message
             raise (NotFound if unknown else SystemFault)(f'Get "{url}": {why}') from error
 
@@ -293,7 +303,7 @@ class RegistryClient:
     @asynccontextmanager
     async def _open_anywhere(
         self, ref: Reference, target: str, auth: Credentials | None, offset: int
-    ) -> AsyncIterator[aiohttp.ClientResponse]:
+    ) -> AsyncIterator["ClientResponse"]:
         headers = {"Range": f"bytes={offset}-"} if offset else {}
         async with AsyncExitStack() as stack:
             yield await self._anywhere(
@@ -303,7 +313,7 @@ class RegistryClient:
     @asynccontextmanager
     async def _open(
         self, endpoint: _Endpoint, ref: Reference, target: str, auth: Credentials | None, headers: dict[str, str]
-    ) -> AsyncIterator[aiohttp.ClientResponse]:
+    ) -> AsyncIterator["ClientResponse"]:
         """A successful answer for `target` of the repository, authorized if the registry asks for that."""
         base = endpoint.url or await self._transport.locate(endpoint.host)
         # Credentials belong to the registry that the image is named after, not to the mirrors in front of it.
@@ -344,7 +354,7 @@ class RegistryClient:
         await asyncio.sleep(seconds)
 
 
-async def _body_from(response: aiohttp.ClientResponse, offset: int) -> AsyncIterator[bytes]:
+async def _body_from(response: "ClientResponse", offset: int) -> AsyncIterator[bytes]:
     """The body's bytes from `offset` of the blob on, also if the registry ignored the Range and sent all of it."""
     skip = offset
     if response.status == 206:
@@ -358,7 +368,7 @@ async def _body_from(response: aiohttp.ClientResponse, offset: int) -> AsyncIter
             if skip < len(chunk):
                 yield chunk[skip:] if skip else chunk
             skip = max(0, skip - len(chunk))
-    except (aiohttp.ClientError, OSError) as error:
+    except broken_connection() as error:
         raise Interrupted(describe(error, str(response.url))) from error
     if not measured:
         raise Interrupted("unexpected EOF")  # an end that cannot be told from a broken connection

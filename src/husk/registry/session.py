@@ -2,15 +2,17 @@
 
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
-
-import aiohttp
 
 from husk.errors import SystemFault
 from husk.registry.auth import Authorizer, Credentials, TokenRefused
 from husk.registry.challenges import Challenge, parse_challenges
 from husk.registry.failures import Refusal, read_refusal
 from husk.registry.transport import Body, Transport, read_limited
+
+if TYPE_CHECKING:
+    from aiohttp import ClientResponse
 
 _LARGEST_REFUSAL = 64 * 1024
 _MOST_REDIRECTS = 10
@@ -55,7 +57,7 @@ class Session:
         headers: Mapping[str, str] | None = None,
         body: MakeBody | None = None,
         accepted: Collection[int] = (200, 206),
-    ) -> AsyncIterator[aiohttp.ClientResponse]:
+    ) -> AsyncIterator["ClientResponse"]:
         """An answer with one of the `accepted` statuses; Refused with any other."""
         async with AsyncExitStack() as stack:
             for _ in range(_MOST_REDIRECTS):
@@ -81,7 +83,7 @@ class Session:
         headers: Mapping[str, str],
         body: MakeBody | None,
         accepted: Collection[int],
-    ) -> AsyncIterator[aiohttp.ClientResponse]:
+    ) -> AsyncIterator["ClientResponse"]:
         # An upload may continue at another host, which is no business of the registry's credentials.
         ours = urlsplit(url).netloc == urlsplit(base).netloc
         header = self._authorizer.known(base, scope, who) if ours else ""
@@ -117,6 +119,6 @@ class Session:
             return response.status, parse_challenges(response.headers.getall("WWW-Authenticate", []))
 
 
-def _retry_after(response: aiohttp.ClientResponse) -> float:
+def _retry_after(response: "ClientResponse") -> float:
     value = response.headers.get("Retry-After", "")
     return float(value) if value.isascii() and value.isdigit() else 0.0

@@ -2,6 +2,9 @@
 
 HTTPS, verified, always; except for loopback addresses and the registries the administrator called insecure. Those are
 asked once whether they speak HTTPS (with any certificate) or HTTP, and the answer is remembered until it fails.
+
+aiohttp is loaded with the first exchange, in a thread: that takes longer than all else of a daemon's start together,
+and reads the host's certificates.
 """
 
 import asyncio
@@ -11,17 +14,18 @@ import re
 import socket
 import ssl
 import urllib.parse
-import urllib.request
 from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from importlib import import_module
 from pathlib import Path
-
-import aiohttp
-from yarl import URL
+from typing import TYPE_CHECKING
 
 from husk.config import NO_PROXIES, Proxies
 from husk.errors import SystemFault
 from husk.registry.certificates import DIRECTORIES, context_for
+
+if TYPE_CHECKING:
+    from aiohttp import ClientResponse, ClientSession
 
 _LOOPBACK = ("127.0.0.0/8", "::1/128")
 _CONNECT_SECONDS = 15
@@ -55,7 +59,7 @@ class Transport:
         self._proxies = proxies
         self._certificates = tuple(certificates)
         self._contexts: dict[str, ssl.SSLContext | None] = {}
-        self._session: aiohttp.ClientSession | None = None
+        self._session: ClientSession | None = None
         self._unverified: ssl.SSLContext | None = None
         self._bases: dict[str, str] = {}
         self._lenient: set[str] = set()
@@ -117,14 +121,17 @@ class Transport:
         form: Mapping[str, str] | None = None,
         body: Body | None = None,
         follow: bool = True,
-    ) -> AsyncIterator[aiohttp.ClientResponse]:
+    ) -> AsyncIterator["ClientResponse"]:
         """One exchange; redirects are followed (without credentials to another host), no status is an error.
 
         A body that streams can be sent once only: whoever sends one follows by himself, with `may_follow`.
         """
         base = _base_of(url)
+        session = await self._sessions()
+        from yarl import URL
+
         try:
-            response = await self._sessions().request(
+            response = await session.request(
                 method,
                 # Built here once and exactly: neither names nor signed queries may be encoded a second time.
                 URL(url, encoded=True),
@@ -134,7 +141,7 @@ class Transport:
                 ssl=await self._tls(base),
                 allow_redirects=follow,
             )
-        except (aiohttp.ClientError, OSError, ValueError) as error:
+        except broken_connection(ValueError) as error:
             raise Unreachable(f'{method.capitalize()} "{base}/v2/": {describe(error, url)}') from error
         async with response:
             self.may_follow(method, url, str(response.url))
@@ -146,7 +153,11 @@ class Transport:
         if base.startswith("https:") and not target.startswith("https:") and base not in self._lenient:
             raise SystemFault(f'{method.capitalize()} "{url}": refused to follow a redirect from HTTPS to HTTP')
 
-    def _sessions(self) -> aiohttp.ClientSession:
+    async def _sessions(self) -> "ClientSession":
+        if self._session is None:
+            await asyncio.to_thread(import_module, "aiohttp")
+            import aiohttp
+
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0),
@@ -180,7 +191,7 @@ class Transport:
         return self._unverified
 
 
-async def read_limited(response: aiohttp.ClientResponse, limit: int, cut: bool = False) -> bytes:
+async def read_limited(response: "ClientResponse", limit: int, cut: bool = False) -> bytes:
     """The answer's body; of one with more than `limit` bytes the beginning if `cut`, else an error."""
     parts: list[bytes] = []
     size = 0
@@ -192,7 +203,7 @@ async def read_limited(response: aiohttp.ClientResponse, limit: int, cut: bool =
                 raise SystemFault(f'Get "{response.url}": the answer is larger than {limit} bytes')
             if size > limit:
                 break
-    except (aiohttp.ClientError, OSError) as error:
+    except broken_connection() as error:
         raise Interrupted(f'Get "{response.url}": {describe(error, str(response.url))}') from error
     return b"".join(parts)[:limit]
 
@@ -226,6 +237,8 @@ def proxy_for(url: str, settings: Proxies = NO_PROXIES) -> str | None:
 
     (aiohttp's own way would also read ~/.netrc.)
     """
+    import urllib.request
+
     parts = urllib.parse.urlsplit(url)
     name = parts.hostname or ""
     try:
@@ -242,6 +255,8 @@ def proxy_for(url: str, settings: Proxies = NO_PROXIES) -> str | None:
 
 def _bypassed(netloc: str, name: str, without: str) -> bool:
     """Whether `no-proxy` names the host: itself, a domain above it, or a network that its address is in."""
+    import urllib.request
+
     if urllib.request.proxy_bypass_environment(netloc, {"no": without}):  # type: ignore[attr-defined]
         return True
     try:
@@ -262,8 +277,24 @@ def _base_of(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}"
 
 
+def broken_connection(*more: type[Exception]) -> tuple[type[Exception], ...]:
+    """What is raised when a connection breaks, and `more`."""
+    import aiohttp
+
+    return aiohttp.ClientError, OSError, *more
+
+
+def is_unknown_name(error: BaseException | None) -> bool:
+    """Did an exchange fail because nobody knows the host's name?"""
+    import aiohttp
+
+    return isinstance(error, aiohttp.ClientConnectorDNSError)
+
+
 def describe(error: BaseException, url: str) -> str:
     """Why a request failed, in the words of the Go network library, which docker users and their scripts know."""
+    import aiohttp
+
     parts = urllib.parse.urlsplit(url)
     address = parts.netloc
     if not re.search(r":\d+$", address):
