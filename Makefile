@@ -11,7 +11,10 @@ TESTS ?=
 # The tools of .venv first; the system's directories for users without sbin in their PATH.
 export PATH := $(CURDIR)/$(BIN):$(PATH):/usr/local/sbin:/usr/sbin:/sbin
 
-.PHONY: setup setup-test run test check lock clean
+# Independent commands two at a time, each with its output in one piece.
+BOTH := $(MAKE) --no-print-directory --jobs 2 --output-sync=target
+
+.PHONY: setup setup-test run test check lint types imports collect lock clean
 
 setup:
 	@scripts/setup
@@ -23,13 +26,25 @@ run: setup
 	@exec $(BIN)/husk serve $(ARGS)
 
 check: setup-test
+	@$(BOTH) types imports lint
+
+test: setup-test
+	@$(BOTH) types collect imports lint
+	$(BIN)/python scripts/run-tests $(TESTS)
+
+lint:
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+types:
 	$(BIN)/mypy --strict
+
+imports:
 	$(BIN)/lint-imports
 
-test: check
-	$(BIN)/python scripts/run-tests $(TESTS)
+# Python compiles the tests once here, and not once in every worker.
+collect:
+	@$(BIN)/python -m pytest --collect-only -qq $(TESTS) >.venv/collected || { cat .venv/collected; exit 1; }
 
 lock:
 	scripts/lock

@@ -2,15 +2,22 @@
 
 import os
 from collections.abc import Generator, Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 from tests.support.daemon import Daemon
+from tests.support.order import place_of
 
 # How long an example takes says how busy the machine is, and nothing about the code.
 settings.register_profile("husk", deadline=None)
 settings.load_profile("husk")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    place = place_of(Path(__file__).parent)
+    items.sort(key=lambda item: place(item.path))
 
 
 @pytest.fixture(scope="module")

@@ -67,17 +67,26 @@ class Traces:
         """Whatever has the daemon's directory in its command line or stands in one of its cgroups."""
         found = {}
         mark = os.fsencode(self._directory + "/")
-        group = f"{self._config.cgroup_parent}/"
+        inside = self._members()
         for entry in os.listdir("/proc"):
             if not entry.isdecimal():
                 continue
             with contextlib.suppress(OSError):
-                command = Path("/proc", entry, "cmdline").read_bytes()
-                lines = Path("/proc", entry, "cgroup").read_text().splitlines()
-                state = Path("/proc", entry, "stat").read_bytes().rpartition(b")")[2].split()[0]
-                inside = any((line.split(":", 2)[2] + "/").startswith(group) for line in lines)
-                if state != b"Z" and (mark in command or inside):
+                command = _read(f"/proc/{entry}/cmdline")
+                if mark not in command and int(entry) not in inside:
+                    continue
+                state = _read(f"/proc/{entry}/stat").rpartition(b")")[2].split()[0]
+                if state != b"Z":
                     found[int(entry)] = command.replace(b"\0", b" ").decode(errors="replace")[:200]
+        return found
+
+    def _members(self) -> set[int]:
+        """The processes in the daemon's cgroups. Asked of them, not of every process: this runs after every test."""
+        found: set[int] = set()
+        for parent in self._cgroups():
+            for directory, _, _ in os.walk(parent):
+                with contextlib.suppress(OSError):
+                    found.update(map(int, _read(f"{directory}/cgroup.procs").split()))
         return found
 
     def bridges(self) -> set[str]:
@@ -126,3 +135,8 @@ class Traces:
             subprocess.run(["nft", "delete", "table", *table.split()], capture_output=True)
         with contextlib.suppress(Exception):
             cgroups.remove(self._config.cgroup_parent)
+
+
+def _read(path: str) -> bytes:
+    with open(path, "rb", buffering=0) as file:
+        return file.readall()

@@ -4,11 +4,13 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from husk.kernel import cgroups, mount
 from tests.support.daemon import Daemon
+from tests.support.waiting import until
 
 
 @pytest.fixture
@@ -36,6 +38,8 @@ def test_every_kind_of_litter_is_found_and_removed(messy, monkeypatch):
     group = cgroups.hierarchies()[0].path / config.cgroup_parent.lstrip("/")
     group.mkdir()
     sleeper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)", f"{messy.directory}/x"])
+    # A process has no command line in the first moment after its exec.
+    until(Path(f"/proc/{sleeper.pid}/cmdline").read_bytes, "the program runs")
     left = messy._traces.clean()
     assert sorted(line.split()[0] for line in left) == ["cgroup", "interface", "mount", "nftables", "process"]
     assert sleeper.wait(10) == -9

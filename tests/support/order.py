@@ -1,0 +1,28 @@
+"""In which order do files run? The longest first, so that no worker is left alone with one at the end.
+
+All tests of a file run on one worker, because most files share a daemon. xdist would begin with the files that have the
+most tests: those are unit tests of milliseconds, which make the best ends.
+"""
+
+from collections.abc import Callable
+from pathlib import PurePath
+
+# Files that take longest, as `scripts/run-tests --durations=0` has shown them. A file that is not here is no mistake.
+LONGEST = (
+    "integration/services/test_chaos.py",
+    "integration/test_power_cut.py",
+    "integration/test_full_disk.py",
+    "integration/test_crash.py",
+)
+
+
+def place_of(root: PurePath) -> Callable[[PurePath], tuple[int, int]]:
+    """For a file below `root`, the folder of all tests: where it stands in the order."""
+
+    def place(path: PurePath) -> tuple[int, int]:
+        name = path.relative_to(root).as_posix() if path.is_relative_to(root) else ""
+        if name in LONGEST:
+            return 0, LONGEST.index(name)
+        return (2 if name.startswith("unit/") else 1), 0
+
+    return place
