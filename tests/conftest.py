@@ -1,6 +1,7 @@
 """Fixtures for all tests: daemons, images and registries in one word. Tests that need root are skipped without it."""
 
 import os
+import random
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
@@ -13,6 +14,18 @@ from tests.support.order import place_of
 # How long an example takes says how busy the machine is, and nothing about the code.
 settings.register_profile("husk", deadline=None)
 settings.load_profile("husk")
+
+# What every random moment of a run comes from; set it to have the same ones again.
+SEED = "HUSK_TEST_SEED"
+
+
+def pytest_configure() -> None:
+    # Workers inherit it.
+    os.environ.setdefault(SEED, str(random.randrange(10**6)))
+
+
+def pytest_report_header() -> str:
+    return f"random moments: {SEED}={os.environ[SEED]} repeats them"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -49,6 +62,12 @@ def fresh_daemon(request: pytest.FixtureRequest) -> Iterator[Daemon]:
 
 
 @pytest.fixture
+def chance(request: pytest.FixtureRequest) -> random.Random:
+    """Where a test takes its random moments from: the seed of the run and the test's name give the same ones again."""
+    return random.Random(f"{os.environ[SEED]} {request.node.nodeid}")
+
+
+@pytest.fixture
 def image() -> str:
     """The image every daemon has from its first start, made from the host's busybox."""
     return "busybox:latest"
@@ -59,8 +78,10 @@ _DAEMON = pytest.StashKey[Daemon]()
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Show what the daemon logged below a failure."""
+    """Show what the daemon logged, and which seed there was, below a failure."""
     report = yield
+    if report.failed and "chance" in getattr(item, "fixturenames", ()):
+        report.sections.append(("random moments", f"{SEED}={os.environ[SEED]}"))
     daemon = item.stash.get(_DAEMON, None)
     if report.failed and daemon is not None:
         report.sections.append(("daemon log", daemon.log()))

@@ -59,9 +59,7 @@ def test_running_containers_run_on_with_their_logs(fresh_daemon: Daemon) -> None
     with daemon.docker_process("logs", "-f", "counter") as follower, daemon.docker_process("wait", "counter") as waiter:
         assert follower.stdout is not None and waiter.stdout is not None
         assert follower.stdout.readline() == b"1\n"
-        started = time.monotonic()
         daemon.docker("stop", "-t", "0", "counter")
-        assert time.monotonic() - started < 20
         rest = follower.stdout.read().split()
         assert waiter.stdout.read() == b"137\n"
     assert [int(line) for line in rest] == list(range(2, len(rest) + 2)), "no line is lost, none twice"
@@ -205,7 +203,7 @@ async def test_in_the_middle_of_a_pull(fresh_daemon: Daemon) -> None:
         assert "Status: Downloaded newer image" in done.stdout
 
 
-def at_random(daemon: Daemon, work: Callable[[int], object], threads: int = 4) -> None:
+def at_random(daemon: Daemon, chance: random.Random, work: Callable[[int], object], threads: int = 4) -> None:
     """Do `work` over and over in threads, and kill the daemon in the middle of it."""
     over = threading.Event()
     rounds = [0]
@@ -221,7 +219,7 @@ def at_random(daemon: Daemon, work: Callable[[int], object], threads: int = 4) -
         worker.start()
     try:
         until(lambda: rounds[0] >= threads, "the work is under way")
-        threading.Event().wait(random.uniform(0, 0.2))
+        threading.Event().wait(chance.uniform(0, 0.2))
         daemon.kill9()
     finally:
         over.set()
@@ -261,7 +259,7 @@ def commands() -> list[bytes]:
 
 
 @pytest.mark.parametrize("attempt", range(3))
-def test_in_the_middle_of_many_starts(fresh_daemon: Daemon, attempt: int) -> None:
+def test_in_the_middle_of_many_starts(fresh_daemon: Daemon, chance: random.Random, attempt: int) -> None:
     daemon = fresh_daemon
     acknowledged: set[str] = set()
 
@@ -271,7 +269,7 @@ def test_in_the_middle_of_many_starts(fresh_daemon: Daemon, attempt: int) -> Non
         if daemon.http("POST", f"/containers/{name}/start").status == 204:
             acknowledged.add(name)
 
-    at_random(daemon, run)
+    at_random(daemon, chance, run)
     daemon.start()
     status = {container["Id"]: container["State"] for container in containers(daemon)}
     for name in acknowledged:
@@ -283,7 +281,7 @@ def test_in_the_middle_of_many_starts(fresh_daemon: Daemon, attempt: int) -> Non
 
 
 @pytest.mark.parametrize("attempt", range(2))
-def test_in_the_middle_of_removals(fresh_daemon: Daemon, attempt: int) -> None:
+def test_in_the_middle_of_removals(fresh_daemon: Daemon, chance: random.Random, attempt: int) -> None:
     daemon = fresh_daemon
     removed: set[str] = set()
 
@@ -294,14 +292,14 @@ def test_in_the_middle_of_removals(fresh_daemon: Daemon, attempt: int) -> None:
         if daemon.http("DELETE", f"/containers/{name}?force=1").status == 204:
             removed.add(name)
 
-    at_random(daemon, come_and_go)
+    at_random(daemon, chance, come_and_go)
     daemon.start()
     assert not removed & {container["Id"] for container in containers(daemon)}
     nothing_without_an_owner(daemon)
 
 
 @pytest.mark.parametrize("attempt", range(2))
-def test_in_the_middle_of_commits(fresh_daemon: Daemon, attempt: int) -> None:
+def test_in_the_middle_of_commits(fresh_daemon: Daemon, chance: random.Random, attempt: int) -> None:
     daemon = fresh_daemon
     before = stored(daemon)
     script = "head -c 3000000 /dev/urandom > /noise; echo done; sleep 600"
@@ -314,7 +312,7 @@ def test_in_the_middle_of_commits(fresh_daemon: Daemon, attempt: int) -> None:
         if answer.status == 201:
             made.add(answer.json()["Id"])
 
-    at_random(daemon, commit, threads=2)
+    at_random(daemon, chance, commit, threads=2)
     daemon.start()
     # The daemon was killed while it kept the container paused, perhaps.
     assert state(daemon, container)["Status"] == "running"

@@ -1,8 +1,10 @@
 """How tests see what really travels: raw requests on the socket, and the frames of logs and attach taken apart."""
 
+import fcntl
 import json
 import socket
 import struct
+import termios
 from typing import NamedTuple, Self
 
 STDIN, STDOUT, STDERR = 0, 1, 2
@@ -95,6 +97,11 @@ class RawClient:
         text = self.read_until(b"0\r\n\r\n")
         chunks = text.split(b"\r\n")
         return json.loads(b"".join(chunks[1::2]))
+
+    def unread(self) -> int:
+        """How many bytes were sent that the other side has not taken yet."""
+        (left,) = struct.unpack("i", fcntl.ioctl(self.socket, termios.TIOCOUTQ, struct.pack("i", 0)))
+        return int(left)
 
     def half_close(self) -> None:
         self.socket.shutdown(socket.SHUT_WR)

@@ -2,13 +2,16 @@
 
 import bz2
 import contextlib
+import fcntl
 import gzip
 import lzma
 import os
+import socket
 import stat
+import struct
 import subprocess
 import tarfile
-import time
+import termios
 from pathlib import Path
 
 import pytest
@@ -16,6 +19,7 @@ import pytest
 from tests.support.copying import FILES, get, make, put, status, where
 from tests.support.daemon import Daemon
 from tests.support.tars import content, entries, file, special, tar
+from tests.support.waiting import until
 
 # --- with the docker command
 
@@ -247,6 +251,12 @@ def test_a_large_file_both_ways_with_constant_memory(daemon: Daemon, tmp_path: P
     assert subprocess.run(["cmp", tmp_path / "big", tmp_path / "back"]).returncode == 0
 
 
+def waiting_in(channel: socket.socket) -> int:
+    """How many bytes have come that nobody has read."""
+    (size,) = struct.unpack("i", fcntl.ioctl(channel, termios.FIONREAD, struct.pack("i", 0)))
+    return int(size)
+
+
 def test_a_client_that_does_not_read_holds_up_nobody_and_costs_nothing(daemon: Daemon):
     make(daemon, "dd if=/dev/zero of=/big bs=1M count=200 2>/dev/null")
     before = resident(daemon.pid)
@@ -254,9 +264,9 @@ def test_a_client_that_does_not_read_holds_up_nobody_and_costs_nothing(daemon: D
     connection.request("GET", where("box", "/big"))
     response = connection.getresponse()
     response.read(1000)
-    time.sleep(0.5)
-    assert resident(daemon.pid) - before < 20 << 20
+    until(lambda: waiting_in(connection.sock) > 100_000, "the connection is full")
     assert daemon.docker("start", "box").returncode == 0
+    assert resident(daemon.pid) - before < 20 << 20
     connection.close()
     response.close()
 

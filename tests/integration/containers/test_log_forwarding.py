@@ -208,7 +208,8 @@ def test_lines_wait_for_a_receiver_that_is_away(daemon: Daemon) -> None:
         daemon.docker("run", "-d", "--name", "box", *given, "busybox", "sh", "-c", script)
         until(lambda: events(receiver.stream), "the first line arrives")
         seen = receiver.stream
-    time.sleep(0.3)  # lines are written meanwhile: that is what this test is about
+    written = int(daemon.docker("logs", "--tail", "1", "box").stdout)
+    until(lambda: int(daemon.docker("logs", "--tail", "1", "box").stdout) > written + 10, "nobody listens")
     with listening(socket.SOCK_STREAM, port) as receiver:
         until(lambda: len(events(receiver.stream)) > 20, "lines arrive again")
         daemon.docker("stop", "-t", "0", "box")
@@ -224,10 +225,13 @@ def test_a_killed_daemon_goes_on_where_it_was(fresh_daemon: Daemon) -> None:
     with listening(socket.SOCK_STREAM) as receiver:
         given = options("fluentd", fluentd_address=f"127.0.0.1:{receiver.port}")
         script = "i=0; while [ $i -lt 200 ]; do i=$((i+1)); echo $i; sleep 0.01; done"
-        daemon.docker("run", "-d", "--name", "box", *given, "busybox", "sh", "-c", script)
+        started = daemon.docker("run", "-d", "--name", "box", *given, "busybox", "sh", "-c", script)
+        container = started.stdout.strip()
         until(lambda: len(events(receiver.stream)) > 10, "some lines arrive")
+        log = daemon.config.data_root / "containers" / container / "container.log"
         daemon.kill9()
-        time.sleep(0.5)
+        size = log.stat().st_size
+        until(lambda: log.stat().st_size > size + 1000, "it writes on")
         daemon.start()
         until(lambda: events(receiver.stream)[-1]["log"] == "200", "the last line arrives")
         numbers = [int(event["log"]) for event in events(receiver.stream)]

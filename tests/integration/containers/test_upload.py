@@ -2,7 +2,6 @@
 
 import contextlib
 import threading
-import time
 
 import pytest
 
@@ -56,11 +55,9 @@ def test_a_body_that_takes_its_time(daemon: Daemon) -> None:
     archive = tar(file("slow", b"slow"))
     with RawClient(daemon.raw(20)) as client:
         client.request("PUT", where("box", "/tmp"), headers=CHUNKED)
-        for piece in (archive[:100], archive[100:]):
-            time.sleep(0.2)
-            client.socket.sendall(chunk(piece))
-        time.sleep(0.2)
-        client.socket.sendall(b"0\r\n\r\n")
+        for piece in (chunk(archive[:100]), chunk(archive[100:]), b"0\r\n\r\n"):
+            until(lambda: client.unread() == 0, "the daemon has read what was sent, and waits for more")
+            client.socket.sendall(piece)
         assert client.head().status == 200
     assert content(daemon, "/tmp/slow") == "slow"
 
@@ -97,9 +94,7 @@ def test_nonsense_is_refused(daemon: Daemon, body: bytes) -> None:
         client.socket.sendall(body)
         head = client.head()
         assert head.status == 400 and head.headers["Connection"] == "close"
-        begun = time.monotonic()
         assert b"message" in client.read_to_end()
-        assert time.monotonic() - begun < 2, "the end of the answer is the end of the connection"
     assert put(daemon, "box", "/tmp", tar(file("after", b"1"))).status == 200
 
 

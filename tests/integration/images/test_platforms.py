@@ -227,7 +227,7 @@ def test_the_store_is_sound_with_several_platforms(fresh_daemon: Daemon) -> None
     assert inspect(fresh_daemon, both.arm.config_digest)["Architecture"] == "arm64"
 
 
-def test_a_crash_leaves_all_platforms_or_none(fresh_daemon: Daemon) -> None:
+def test_a_crash_leaves_all_platforms_or_none(fresh_daemon: Daemon, chance: random.Random) -> None:
     both = Platforms(attested=True)
     archive = both.layout("docker.io/library/crash:1")
     for _ in range(3):
@@ -236,7 +236,7 @@ def test_a_crash_leaves_all_platforms_or_none(fresh_daemon: Daemon) -> None:
             loading.stdin.write(archive)
             loading.stdin.close()
             with contextlib.suppress(subprocess.TimeoutExpired):
-                loading.wait(random.uniform(0, 0.3))
+                loading.wait(chance.uniform(0, 0.3))
             fresh_daemon.kill9()
         fresh_daemon.start()
         fresh_daemon.stop()

@@ -35,7 +35,7 @@ def noise(number: int) -> bytes:
     return tar_of({**files, f"mark{number}": b"marked\n", f"noise/{number}/big": os.urandom(1_500_000)})
 
 
-def crash_during(daemon: Daemon, work: Callable[[], object], longest: float = LONGEST) -> bool:
+def crash_during(daemon: Daemon, chance: random.Random, work: Callable[[], object], longest: float = LONGEST) -> bool:
     """Do `work` in a thread and kill the daemon at some moment of it; whether the work was acknowledged before."""
     acknowledged = []
 
@@ -46,7 +46,7 @@ def crash_during(daemon: Daemon, work: Callable[[], object], longest: float = LO
 
     worker = threading.Thread(daemon=True, target=attempt)
     worker.start()
-    threading.Event().wait(random.uniform(0, longest))
+    threading.Event().wait(chance.uniform(0, longest))
     done = bool(acknowledged)
     daemon.kill9()
     worker.join()
@@ -88,7 +88,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return subprocess.run(["tar", "-C", str(directory), "-c", "."], capture_output=True, check=True).stdout
 
 
-def test_pulls(fresh_daemon: Daemon) -> None:
+def test_pulls(fresh_daemon: Daemon, chance: random.Random) -> None:
     daemon = fresh_daemon
     with Registry() as registry:
         kept = []
@@ -96,7 +96,7 @@ def test_pulls(fresh_daemon: Daemon) -> None:
             name = f"{registry.host}/app{number}:1"
             push_image(registry, f"app{number}", "1", [busybox_layer(), noise(number), noise(number + 10)])
             pull = f"/images/create?fromImage={registry.host}/app{number}&tag=1"
-            if crash_during(daemon, lambda path=pull: post(daemon, path)):  # type: ignore[misc]
+            if crash_during(daemon, chance, lambda path=pull: post(daemon, path)):  # type: ignore[misc]
                 kept.append(name)
             recover(daemon, "busybox", *kept)
         for number in range(ROUNDS):
@@ -104,32 +104,32 @@ def test_pulls(fresh_daemon: Daemon) -> None:
             assert daemon.docker("run", "--rm", f"{registry.host}/app{number}:1", "cat", f"/mark{number}").stdout
 
 
-def test_loads(fresh_daemon: Daemon, saved: bytes) -> None:
+def test_loads(fresh_daemon: Daemon, saved: bytes, chance: random.Random) -> None:
     daemon = fresh_daemon
     for _ in range(ROUNDS):
-        loaded = crash_during(daemon, lambda: post(daemon, "/images/load", saved))
+        loaded = crash_during(daemon, chance, lambda: post(daemon, "/images/load", saved))
         recover(daemon, "busybox", *(["saved:1"] if loaded else []))
         daemon.docker("rmi", "saved:1", check=False)
     post(daemon, "/images/load", saved)
     assert daemon.docker("run", "--rm", "saved:1", "cat", "/mark2").stdout == "marked\n"
 
 
-def test_commits(fresh_daemon: Daemon) -> None:
+def test_commits(fresh_daemon: Daemon, chance: random.Random) -> None:
     daemon = fresh_daemon
     script = "for n in $(seq 200); do head -c 9000 /dev/urandom > /f$n; done; rm /bin/ls; ln /f1 /same"
     daemon.docker("run", "--name", "source", "busybox", "sh", "-c", script)
     made = []
     for number in range(ROUNDS):
-        if crash_during(daemon, lambda n=number: post(daemon, f"/commit?container=source&repo=made{n}")):  # type: ignore[misc]
+        if crash_during(daemon, chance, lambda n=number: post(daemon, f"/commit?container=source&repo=made{n}")):  # type: ignore[misc]
             made.append(f"made{number}")
         recover(daemon, "busybox", *made)
 
 
-def test_removals(fresh_daemon: Daemon, saved: bytes) -> None:
+def test_removals(fresh_daemon: Daemon, saved: bytes, chance: random.Random) -> None:
     daemon = fresh_daemon
     for _ in range(ROUNDS):
         post(daemon, "/images/load", saved)
-        removed = crash_during(daemon, lambda: daemon.http("DELETE", "/images/saved:1"), 0.1)
+        removed = crash_during(daemon, chance, lambda: daemon.http("DELETE", "/images/saved:1"), 0.1)
         recover(daemon, "busybox")
         left = daemon.docker("images", "-q", "saved").stdout
         assert not (removed and left)
@@ -143,7 +143,7 @@ def kill(daemon: Daemon) -> None:
         daemon.process.kill()
 
 
-async def test_garbage_collection_at_start(fresh_daemon: Daemon, tmp_path: Path) -> None:
+async def test_garbage_collection_at_start(fresh_daemon: Daemon, tmp_path: Path, chance: random.Random) -> None:
     """Layers without an image, directories and blobs without a record: what crashes leave, and more of it."""
     daemon = fresh_daemon
     image = make_image([busybox_layer(), *(noise(n) for n in range(4)), tar_of({"last": os.urandom(100_000)})])
@@ -166,7 +166,7 @@ async def test_garbage_collection_at_start(fresh_daemon: Daemon, tmp_path: Path)
             subprocess.run(["cp", "-a", kept / "layers/l", layers / f"z{number}"], check=True)
             (daemon.config.data_root / "blobs/sha256" / f"{number:064x}").write_bytes(b"garbage")
         with contextlib.suppress(AssertionError):
-            killer = threading.Timer(random.uniform(0.25, 0.8), kill, [daemon])
+            killer = threading.Timer(chance.uniform(0.25, 0.8), kill, [daemon])
             killer.start()
             await asyncio.to_thread(daemon.start)
         await asyncio.to_thread(killer.join)

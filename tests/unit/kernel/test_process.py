@@ -107,10 +107,9 @@ async def test_a_missing_program_is_named() -> None:
 
 
 async def test_a_grandchild_that_keeps_the_output_open_does_not_keep_us_waiting() -> None:
-    before = time.monotonic()
-    result = await process.run(["/bin/sh", "-c", "sleep 60 & echo $!"])
+    async with asyncio.timeout(30):
+        result = await process.run(["/bin/sh", "-c", "sleep 600 & echo $!"])
     os.kill(int(result.stdout), signal.SIGKILL)
-    assert time.monotonic() - before < 30
 
 
 async def test_everybody_who_waits_for_an_exit_is_told() -> None:

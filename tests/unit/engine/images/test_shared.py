@@ -31,7 +31,8 @@ async def test_one_start_for_all_and_all_hear() -> None:
     async with asyncio.TaskGroup() as group:
         for own in heard:
             group.create_task(shared.join("key", work, lambda progress, own=own: own.append(progress.status)))  # type: ignore[misc]
-            await asyncio.sleep(0.01)
+            while own != ["half"]:
+                await asyncio.sleep(0)
         assert shared.task("key") is not None
         work.go_on.set()
     assert heard == [["half", "whole"], ["half", "whole"]]
@@ -41,7 +42,8 @@ async def test_one_start_for_all_and_all_hear() -> None:
 async def test_only_the_last_who_leaves_ends_it() -> None:
     shared, work = SharedWork(), Work()
     one, two = (asyncio.get_running_loop().create_task(shared.join("key", work, lambda p: None)) for _ in range(2))
-    await asyncio.sleep(0.01)
+    while not work.starts:
+        await asyncio.sleep(0)
     one.cancel()
     await asyncio.wait({one})
     assert (work.cancelled, two.done()) == (0, False)
