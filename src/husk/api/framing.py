@@ -7,7 +7,7 @@ three zero bytes, the length in four bytes (big endian), then the data.
 from collections.abc import Iterable
 from struct import Struct
 
-from husk.engine.containers.logs import LogRecord
+from husk.engine.logs.read import LogRecord
 
 RAW_STREAM = "application/vnd.docker.raw-stream"
 MULTIPLEXED_STREAM = "application/vnd.docker.multiplexed-stream"

@@ -15,6 +15,7 @@ from husk import __version__
 from husk.claims import claimed_roots
 from husk.config import Config, RuntimeConfig
 from husk.engine.containers.changes import Differ
+from husk.engine.containers.commit import Committer
 from husk.engine.containers.connections import Connections
 from husk.engine.containers.copy import Copier
 from husk.engine.containers.exec import Execs
@@ -34,7 +35,6 @@ from husk.engine.containers.top import Top
 from husk.engine.containers.update import Updater
 from husk.engine.host import Host
 from husk.engine.images.bootstrap import make_busybox
-from husk.engine.images.commit import Committer
 from husk.engine.images.index import ImageIndex
 from husk.engine.images.push import Pusher
 from husk.engine.images.service import Images
@@ -236,8 +236,8 @@ async def _open(config: Config, stack: AsyncExitStack, open_files: int) -> Engin
     )
     memory_watch = MemoryWatch(index, places, monitor, lifecycle.publish, tasks)
     stack.callback(memory_watch.close)
-    rotator = Rotator(places, monitor, tasks)
-    forwarder = Forwarder(index, places, tasks)
+    rotator = Rotator(places.log, lambda record: monitor.reopen_log(places.bundle(record)), tasks)
+    forwarder = Forwarder(places.log, index.knows, tasks)
     stack.callback(rotator.close)
     lifecycle.accompany(execs, Prober(execs, lifecycle.publish, tasks), memory_watch, rotator, forwarder)
     stack.push_async_callback(tasks.cancel_all)

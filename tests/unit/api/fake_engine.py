@@ -10,8 +10,8 @@ from husk.config import Config as Settings
 from husk.config import RuntimeConfig
 from husk.engine.containers.exec import ExecRecord
 from husk.engine.containers.index import Exit
-from husk.engine.containers.logs import LogQuery, LogRecord
 from husk.engine.images.index import Found
+from husk.engine.logs.read import LogQuery, LogRecord
 from husk.engine.model.container import Container, State
 from husk.engine.model.container_config import Config, EndpointRequest, ExecConfig, HostConfig
 from husk.engine.model.events import Events

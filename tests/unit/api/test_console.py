@@ -14,7 +14,7 @@ from aiohttp.test_utils import TestClient
 
 from husk.api.framing import MULTIPLEXED_STREAM, RAW_STREAM, frame
 from husk.api.server import build_app, serve
-from husk.engine.containers.logs import LogQuery, LogRecord
+from husk.engine.logs.read import LogQuery, LogRecord
 from husk.engine.model.container_config import Config
 from tests.unit.api.fake_engine import FakeAttachment, FakeEngine, container
 from tests.unit.api.loops import on_both_loops, until

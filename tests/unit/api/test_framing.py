@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from husk.api.framing import LogEncoder, frame
-from husk.engine.containers.logs import LogRecord
+from husk.engine.logs.read import LogRecord
 
 T = b"2026-01-02T03:04:05.000000006Z"
 

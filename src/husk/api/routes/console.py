@@ -12,8 +12,8 @@ from husk.api.framing import MULTIPLEXED_STREAM, RAW_STREAM, LogEncoder, frame
 from husk.api.router import stream
 from husk.api.streams import Connection, Unanswered, closing, hijack
 from husk.api.versioning import Version
-from husk.engine.containers.logs import LogQuery
 from husk.engine.logs.attributes import details
+from husk.engine.logs.read import LogQuery
 from husk.errors import HuskError, InvalidParameter
 from husk.tasks import Tasks
 

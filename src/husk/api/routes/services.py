@@ -14,7 +14,7 @@ from husk.api.routes.transfer import credentials_of
 from husk.api.streams import closing
 from husk.api.types.services import ServiceCreated, Warnings
 from husk.api.views import services as views
-from husk.engine.containers.logs import LogRecord
+from husk.engine.logs.read import LogRecord
 from husk.engine.model.filters import Filters
 from husk.engine.services.model import ServiceSpec, Task
 from husk.engine.services.service import SERVICE_FILTERS, TASK_FILTERS

@@ -108,6 +108,9 @@ class Index:
     def __iter__(self) -> Iterator[Instance]:
         return iter(list(self._by_id.values()))
 
+    def knows(self, container_id: str) -> bool:
+        return container_id in self._by_id
+
     def __len__(self) -> int:
         return len(self._by_id)
 

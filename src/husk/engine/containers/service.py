@@ -15,7 +15,6 @@ from husk.engine.containers.attach import Attachment
 from husk.engine.containers.ends import conflict_if_ended
 from husk.engine.containers.index import Exit, Index, Instance
 from husk.engine.containers.lifecycle import Lifecycle
-from husk.engine.containers.logs import STDERR, STDOUT, LogQuery, LogRecord, read_log
 from husk.engine.containers.places import Places
 from husk.engine.containers.plan import Extras, block_paths, plan
 from husk.engine.containers.storing import Storing
@@ -24,6 +23,7 @@ from husk.engine.images.service import Images
 from husk.engine.images.store import Pins
 from husk.engine.logs import drivers as log_drivers
 from husk.engine.logs import options as log_options
+from husk.engine.logs.read import STDERR, STDOUT, LogQuery, LogRecord, read_log
 from husk.engine.logs.readers import Readers
 from husk.engine.model.clock import now_ns, rfc3339
 from husk.engine.model.container import Container

@@ -6,10 +6,10 @@ from contextlib import aclosing
 from urllib.parse import urlsplit
 
 from husk.engine.images.changes import apply_changes
-from husk.engine.images.commit import parse_target
 from husk.engine.images.make import make_image
 from husk.engine.images.shared import Report
 from husk.engine.images.store import ImageStore
+from husk.engine.images.tag import parse_target
 from husk.engine.model.clock import now_ns, rfc3339
 from husk.engine.model.container_config import Config
 from husk.engine.model.image import History, ImageDocument, ImportOptions, Progress, RootFS

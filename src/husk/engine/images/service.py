@@ -3,7 +3,6 @@
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterable, Sequence
 
 from husk.engine.images.attestations import Attestation, attestations_of
-from husk.engine.images.commit import refuse_ambiguous
 from husk.engine.images.family import choose_image, platform_of
 from husk.engine.images.history import history_of
 from husk.engine.images.importer import Importer
@@ -20,6 +19,7 @@ from husk.engine.images.save import Saver
 from husk.engine.images.shared import Report
 from husk.engine.images.slots import Slots
 from husk.engine.images.store import ImageStore
+from husk.engine.images.tag import refuse_ambiguous
 from husk.engine.model.clock import now_ns, parse_rfc3339, rfc3339
 from husk.engine.model.filters import Filters
 from husk.engine.model.image import HistoryStep, Image, ImportOptions, Removal

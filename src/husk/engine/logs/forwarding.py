@@ -10,18 +10,17 @@ import contextlib
 import logging
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from husk.engine.containers.companions import Companion
-from husk.engine.containers.index import Index, Instance
-from husk.engine.containers.logs import resume_log
-from husk.engine.containers.places import Places
 from husk.engine.logs import drivers, journald
+from husk.engine.logs.container import LoggedContainer
 from husk.engine.logs.files import LogFiles, OpenFile
 from husk.engine.logs.messages import Assembler, Message
+from husk.engine.logs.read import resume_log
 from husk.engine.logs.receivers import Receiver
 from husk.engine.logs.transport import Connection, connect
+from husk.engine.model.companion import Companion
 from husk.errors import SystemFault
 from husk.tasks import Tasks
 
@@ -31,16 +30,17 @@ _REMEMBER_EVERY = 0.5
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
 
 
-class Forwarder(Companion):
-    def __init__(self, index: Index, places: Places, tasks: Tasks) -> None:
-        self._index = index
-        self._places = places
+class Forwarder(Companion[LoggedContainer]):
+    def __init__(self, path: Callable[[str], Path], exists: Callable[[str], bool], tasks: Tasks) -> None:
+        """`path` is that of the log of a container, `exists` tells whether there still is a container of that id."""
+        self._path = path
+        self._exists = exists
         self._tasks = tasks
         self._working: dict[str, asyncio.Task[None]] = {}
 
-    async def starting(self, instance: Instance) -> None:
+    async def starting(self, container: LoggedContainer, /) -> None:
         """A container whose receiver is not there does not start, as with dockerd."""
-        receiver = drivers.receiver(instance.record)
+        receiver = drivers.receiver(container.record)
         if receiver is None or not receiver.waits:
             return
         try:
@@ -48,55 +48,57 @@ class Forwarder(Companion):
         except (OSError, TimeoutError) as error:
             raise SystemFault(f"failed to initialize logging driver: {_reason(receiver, error)}") from error
 
-    def running(self, instance: Instance) -> None:
-        self._begin(instance)
+    def running(self, container: LoggedContainer, /) -> None:
+        self._begin(container)
 
-    def ended(self, instance: Instance) -> None:
-        self._begin(instance)  # what it wrote while no daemon ran
+    def ended(self, container: LoggedContainer, /) -> None:
+        self._begin(container)  # what it wrote while no daemon ran
 
-    def resume(self, instances: Iterable[Instance]) -> None:
+    def resume(self, containers: Iterable[LoggedContainer]) -> None:
         """Send what ended containers still have; called once, when a daemon starts."""
-        for instance in instances:
-            if not instance.record.state.running:
-                self._begin(instance)
+        for container in containers:
+            if not container.record.state.running:
+                self._begin(container)
 
-    def _begin(self, instance: Instance) -> None:
-        if instance.id in self._working or (receiver := drivers.receiver(instance.record)) is None:
+    def _begin(self, container: LoggedContainer, /) -> None:
+        if container.id in self._working or (receiver := drivers.receiver(container.record)) is None:
             return
         # Now: an ended container may be gone when the task has its first turn.
-        files = LogFiles(self._places.log(instance.id))
+        files = LogFiles(self._path(container.id))
         opened = files.open_all()
         if not opened:
             return
-        work = self._work(instance, files, opened, receiver)
-        self._working[instance.id] = self._tasks.spawn(work, f"forward {instance.id[:12]}")
+        work = self._work(container, files, opened, receiver)
+        self._working[container.id] = self._tasks.spawn(work, f"forward {container.id[:12]}")
 
-    async def _work(self, instance: Instance, files: LogFiles, opened: list[OpenFile], receiver: Receiver) -> None:
-        place = _Place(self._places.directory(instance.id) / "forwarded")
-        line = _Line(receiver, instance, self._index)
+    async def _work(
+        self, container: LoggedContainer, files: LogFiles, opened: list[OpenFile], receiver: Receiver
+    ) -> None:
+        place = _Place(self._path(container.id).with_name("forwarded"))
+        line = _Line(receiver, container.id, self._exists)
         try:
             while True:
-                await self._send_all(instance, files, opened, place, line)
-                if instance.record.state.status not in ("running", "paused"):
+                await self._send_all(container, files, opened, place, line)
+                if container.record.state.status not in ("running", "paused"):
                     return
                 opened = files.open_all()  # started again while the last lines were under way
         except _Gone:
-            log.warning("container %s is gone, and so are lines its receiver never got", instance.id[:12])
+            log.warning("container %s is gone, and so are lines its receiver never got", container.id[:12])
         finally:
             # Also when the daemon ends: the next one need not send anything again.
             place.write()
-            self._working.pop(instance.id, None)
+            self._working.pop(container.id, None)
             await line.close()
 
     async def _send_all(
-        self, instance: Instance, files: LogFiles, opened: list[OpenFile], place: "_Place", line: "_Line"
+        self, container: LoggedContainer, files: LogFiles, opened: list[OpenFile], place: "_Place", line: "_Line"
     ) -> None:
         assembler = Assembler()
 
         def ended() -> bool:
-            return instance.record.state.status not in ("running", "paused")
+            return container.record.state.status not in ("running", "paused")
 
-        parts = resume_log(files, opened, *place.known, ended, instance.next_exit())
+        parts = resume_log(files, opened, *place.known, ended, container.next_exit())
         async with contextlib.aclosing(parts):
             async for part in parts:
                 if messages := assembler.add(part.records):
@@ -114,10 +116,10 @@ class _Gone(Exception):
 class _Line:
     """The connection to a receiver, made anew as often as it breaks."""
 
-    def __init__(self, receiver: Receiver, instance: Instance, index: Index) -> None:
+    def __init__(self, receiver: Receiver, container_id: str, exists: Callable[[str], bool]) -> None:
         self._receiver = receiver
-        self._instance = instance
-        self._index = index
+        self._container_id = container_id
+        self._exists = exists
         self._connection: Connection | None = None
 
     async def send(self, messages: list[Message]) -> None:
@@ -134,11 +136,11 @@ class _Line:
                 pause = _FIRST_PAUSE
             except (OSError, TimeoutError) as error:
                 await self.close()
-                if not self._index.present(self._instance):
+                if not self._exists(self._container_id):
                     raise _Gone from error
                 if not told:
                     reason = _reason(self._receiver, error)
-                    log.warning("the log of container %s waits: %s", self._instance.id[:12], reason)
+                    log.warning("the log of container %s waits: %s", self._container_id[:12], reason)
                     told = True
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, _LONGEST_PAUSE)

@@ -8,16 +8,17 @@ import asyncio
 import contextlib
 import logging
 import time
+from collections.abc import Callable
+from pathlib import Path
 
 from husk import threads
-from husk.engine.containers.companions import Companion
-from husk.engine.containers.index import Instance
-from husk.engine.containers.places import Places
+from husk.engine.logs.container import LoggedContainer
 from husk.engine.logs.files import LogFiles
 from husk.engine.logs.options import Keeping, keeping
+from husk.engine.model.companion import Companion
+from husk.engine.model.container import Container
 from husk.errors import SystemFault
 from husk.kernel.inotify import IN_MODIFY, Watches
-from husk.runtime.conmon import Bundle, Monitor
 from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
@@ -26,31 +27,34 @@ _SHORTEST, _LONGEST = 0.01, 0.1
 _REOPEN_PATIENCE = 10.0
 
 
-class Rotator(Companion):
-    def __init__(self, places: Places, monitor: Monitor, tasks: Tasks) -> None:
-        self._places = places
-        self._monitor = monitor
+class Rotator(Companion[LoggedContainer]):
+    def __init__(self, path: Callable[[str], Path], reopen: Callable[[Container], None], tasks: Tasks) -> None:
+        """`path` is that of the log of a container; `reopen` tells its monitor to begin a new file.
+
+        `reopen` raises SystemFault when the monitor is gone.
+        """
+        self._path = path
+        self._reopen_log = reopen
         self._tasks = tasks
         self._watches = Watches()
         self._running: dict[str, asyncio.Task[None]] = {}
 
-    def running(self, instance: Instance) -> None:
-        config = instance.record.host_config.log_config
+    def running(self, container: LoggedContainer, /) -> None:
+        config = container.record.host_config.log_config
         wanted = keeping(config.type, config.config).in_parts()
-        if config.type == "none" or not wanted.max_size or instance.id in self._running:
+        if config.type == "none" or not wanted.max_size or container.id in self._running:
             return
-        bundle = self._places.bundle(instance.record)
-        work = self._keep_small(LogFiles(self._places.log(instance.id)), bundle, wanted)
-        self._running[instance.id] = self._tasks.spawn(work, f"log of {instance.id[:12]}")
+        work = self._keep_small(LogFiles(self._path(container.id)), container.record, wanted)
+        self._running[container.id] = self._tasks.spawn(work, f"log of {container.id[:12]}")
 
-    def ended(self, instance: Instance) -> None:
-        if (task := self._running.pop(instance.id, None)) is not None:
+    def ended(self, container: LoggedContainer, /) -> None:
+        if (task := self._running.pop(container.id, None)) is not None:
             task.cancel()
 
     def close(self) -> None:
         self._watches.close()
 
-    async def _keep_small(self, files: LogFiles, bundle: Bundle, wanted: Keeping) -> None:
+    async def _keep_small(self, files: LogFiles, record: Container, wanted: Keeping) -> None:
         while True:
             try:
                 await self._until_full(files, wanted.max_size)
@@ -58,15 +62,15 @@ class Rotator(Companion):
             except FileNotFoundError:
                 pass  # put aside by a daemon that came no further
             except OSError as error:
-                log.warning("the log of container %s cannot be kept small: %s", bundle.container_id[:12], error)
+                log.warning("the log of container %s cannot be kept small: %s", record.id[:12], error)
                 return
-            if not await self._reopen(files, bundle):
+            if not await self._reopen(files, record):
                 return
             try:
                 await threads.trees(files.tidy, wanted.max_files, wanted.compress)
             except OSError as error:
                 # The next time it is full, if there is room then.
-                log.warning("old logs of container %s are not packed: %s", bundle.container_id[:12], error)
+                log.warning("old logs of container %s are not packed: %s", record.id[:12], error)
 
     async def _until_full(self, files: LogFiles, limit: int) -> None:
         grown = asyncio.Event()
@@ -85,12 +89,12 @@ class Rotator(Companion):
         finally:
             self._watches.remove(number)
 
-    async def _reopen(self, files: LogFiles, bundle: Bundle) -> bool:
+    async def _reopen(self, files: LogFiles, record: Container) -> bool:
         """Have the monitor begin a new file; False when it is gone."""
         deadline = time.monotonic() + _REOPEN_PATIENCE
         with contextlib.suppress(SystemFault):
             while time.monotonic() < deadline:
-                self._monitor.reopen_log(bundle)
+                self._reopen_log(record)
                 for _ in range(50):
                     if files.path.exists():
                         return True

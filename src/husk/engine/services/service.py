@@ -6,9 +6,9 @@ from typing import get_args
 
 import msgspec
 
-from husk.engine.containers.logs import LogQuery, LogRecord
 from husk.engine.containers.names import random_name
 from husk.engine.containers.service import Containers
+from husk.engine.logs.read import LogQuery, LogRecord
 from husk.engine.model.clock import now_ns, rfc3339
 from husk.engine.model.events import Events
 from husk.engine.model.filters import Filters

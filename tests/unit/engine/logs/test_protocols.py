@@ -8,9 +8,9 @@ import zlib
 import msgspec
 import pytest
 
-from husk.engine.containers.logs import STDERR, STDOUT, LogRecord
 from husk.engine.logs import attributes, fluentd, gelf, journald, syslog
 from husk.engine.logs.messages import LONGEST, Assembler, Message
+from husk.engine.logs.read import STDERR, STDOUT, LogRecord
 from husk.engine.model.container import Container
 from husk.engine.model.container_config import Config, HostConfig, LogConfig
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from husk.engine.containers.logs import LogQuery, read_log
 from husk.engine.logs import readers
+from husk.engine.logs.read import LogQuery, read_log
 from husk.engine.logs.readers import Readers
 
 

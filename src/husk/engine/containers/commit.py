@@ -1,4 +1,4 @@
-"""How does a container become an image? Its writable layer becomes one more layer, its configuration the image's."""
+"""`docker commit`: a container's writable layer becomes one more layer of its image, its configuration the image's."""
 
 import asyncio
 import contextlib
@@ -12,12 +12,12 @@ from husk.engine.images.changes import apply_changes
 from husk.engine.images.family import platform_of
 from husk.engine.images.make import make_image
 from husk.engine.images.store import ImageStore
+from husk.engine.images.tag import parse_target
 from husk.engine.model.clock import now_ns, rfc3339
 from husk.engine.model.container import Container
 from husk.engine.model.container_config import Config
 from husk.engine.model.image import CommitOptions, History, Image, ImageDocument, RootFS
-from husk.errors import Conflict, HuskError, InvalidParameter, NotFound
-from husk.registry import reference as references
+from husk.errors import Conflict, HuskError, NotFound
 from husk.registry.manifest import host_platform
 from husk.registry.reference import Reference
 from husk.storage.archive import chain_id
@@ -138,22 +138,3 @@ class Committer:
             history=[*(base.history if base else []), step],
         )
         return await make_image(self._store.blobs, document, layers, parent=record.image_id if base else "")
-
-
-def parse_target(repo: str, tag: str) -> Reference | None:
-    """The name that the client wants, if any."""
-    if not repo:
-        return None
-    reference = references.parse(repo)
-    if reference.digest:
-        raise InvalidParameter("cannot import digest reference")
-    refuse_ambiguous(reference)
-    if tag:
-        reference = reference.with_tag(tag)
-    return reference.tagged()
-
-
-def refuse_ambiguous(reference: Reference) -> None:
-    """Of a repository `sha256` nobody could tell a tag from an image's id."""
-    if reference.familiar_name == "sha256":
-        raise InvalidParameter("refusing to create an ambiguous tag using digest algorithm as name")

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from husk.engine.containers import logs
-from husk.engine.containers.logs import STDERR, STDOUT, LogQuery, LogRecord, parse, read_log
+from husk.engine.logs import read as logs
+from husk.engine.logs.read import STDERR, STDOUT, LogQuery, LogRecord, parse, read_log
 from husk.engine.model.clock import rfc3339
 
 # What conmon reads from a pipe at once: a longer line becomes several records.
