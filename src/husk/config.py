@@ -6,32 +6,30 @@ its directories (bridge, nftables table, cgroup parent) carries a name derived h
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+
+import msgspec
 
 DEFAULT_HOST = "unix:///run/husk.sock"
 DEFAULT_DATA_ROOT = Path("/var/lib/husk")
 DEFAULT_EXEC_ROOT = Path("/run/husk")
 
 
-@dataclass(frozen=True, slots=True)
-class RuntimeConfig:
+class RuntimeConfig(msgspec.Struct, frozen=True):
     """An OCI runtime that containers may name: its program and extra arguments."""
 
     path: str
     args: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class AddressPool:
+class AddressPool(msgspec.Struct, frozen=True):
     """Networks without a subnet of their own get one of `size` bits out of `base`."""
 
     base: str
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class TlsConfig:
+class TlsConfig(msgspec.Struct, frozen=True):
     """What a listener on TCP shows and asks for; None for a file that is not there and was not named."""
 
     verify: bool
@@ -40,15 +38,13 @@ class TlsConfig:
     key: Path | None
 
 
-@dataclass(frozen=True, slots=True)
-class Ulimit:
+class Ulimit(msgspec.Struct, frozen=True):
     name: str
     soft: int
     hard: int
 
 
-@dataclass(frozen=True, slots=True)
-class Proxies:
+class Proxies(msgspec.Struct, frozen=True):
     """What lies between the daemon and registries."""
 
     http_proxy: str = ""
@@ -59,8 +55,7 @@ class Proxies:
 NO_PROXIES = Proxies()
 
 
-@dataclass(frozen=True, slots=True)
-class DefaultBridge:
+class DefaultBridge(msgspec.Struct, frozen=True):
     """How the default network differs from one that nobody said anything about."""
 
     ipv6: bool = False
@@ -76,8 +71,7 @@ class DefaultBridge:
     ip: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerDefaults:
+class ContainerDefaults(msgspec.Struct, frozen=True):
     """What containers get that do not say otherwise; empty and 0 for what Husk and the host decide."""
 
     default_ipc_mode: str = "private"
@@ -94,8 +88,7 @@ class ContainerDefaults:
     dns_search: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Config:
+class Config(msgspec.Struct, frozen=True):
     """Settings of one daemon, complete and validated."""
 
     hosts: tuple[str, ...] = (DEFAULT_HOST,)
@@ -107,23 +100,23 @@ class Config:
     insecure_registries: tuple[str, ...] = ()
     registry_mirrors: tuple[str, ...] = ()
     default_runtime: str = ""
-    runtimes: Mapping[str, RuntimeConfig] = field(default_factory=dict)
+    runtimes: Mapping[str, RuntimeConfig] = msgspec.field(default_factory=dict)
     # A reload takes over the runtimes of a file that names some, or none with an empty object.
-    runtimes_in_file: bool = field(default=False, compare=False)
+    runtimes_in_file: bool = False
     bridge: str = ""
     bip: str = ""
     default_address_pools: tuple[AddressPool, ...] = ()
     labels: tuple[str, ...] = ()
     log_driver: str = "json-file"
-    log_opts: Mapping[str, str] = field(default_factory=dict)
+    log_opts: Mapping[str, str] = msgspec.field(default_factory=dict)
     group: str = "docker"
     tls: TlsConfig | None = None
     # Nobody said whether TCP is to be guarded by TLS: only this machine may reach it.
-    loopback_only: bool = field(default=True, compare=False)
+    loopback_only: bool = True
     containers: ContainerDefaults = ContainerDefaults()
     init_path: str = ""
     default_bridge: DefaultBridge = DefaultBridge()
-    default_network_opts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    default_network_opts: Mapping[str, Mapping[str, str]] = msgspec.field(default_factory=dict)
     ip_forward: bool = True
     host_gateway_ips: tuple[str, ...] = ()
     proxies: Proxies = Proxies()
@@ -132,11 +125,11 @@ class Config:
     max_download_attempts: int = 5
     # Seconds that the daemon's end waits for what is under way; None for as long as it takes.
     shutdown_timeout: float | None = 15.0
-    features: Mapping[str, bool] = field(default_factory=dict)
+    features: Mapping[str, bool] = msgspec.field(default_factory=dict)
     # Husk's own: the most bytes that one layer may unpack to; 0 is no limit.
     max_layer_size: int = 0
     # What was asked for and means something else here, or nothing: one line each for the log.
-    remarks: tuple[str, ...] = field(default=(), compare=False)
+    remarks: tuple[str, ...] = ()
 
     @property
     def instance(self) -> str:

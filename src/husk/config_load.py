@@ -7,12 +7,12 @@ places is an error, as it is for dockerd: silently preferring one of them hides 
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
+from msgspec.structs import replace
 
 from husk import config_networks as networks
 from husk import config_values as values
@@ -33,9 +33,11 @@ DEFAULT_CONFIG_FILE = Path("/etc/husk/daemon.json")
 T = TypeVar("T")
 U = TypeVar("U")
 
+# What a configuration notes about itself: a change of these alone changes nothing.
+_NOTES = frozenset({"runtimes_in_file", "loopback_only", "remarks"})
 
-@dataclass(frozen=True, slots=True)
-class Names:
+
+class Names(msgspec.Struct, frozen=True):
     """Where things are when nobody says otherwise."""
 
     config_file: Path
@@ -47,8 +49,7 @@ class Names:
 DOCKERD = Names(Path("/etc/docker/daemon.json"), "unix:///var/run/docker.sock", Path("/var/run/docker.pid"))
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(msgspec.Struct, frozen=True):
     """Where a daemon's settings come from; kept so that SIGHUP can read the file again."""
 
     flags: Settings
@@ -98,16 +99,16 @@ def reloadable(running: Config, wanted: Config) -> tuple[Config, tuple[str, ...]
 
 def _differences(one: Any, other: Any) -> Iterator[str]:
     """The names of the fields in which two of the same kind differ, also inside those that have fields themselves."""
-    for field in fields(one):
-        mine, its = getattr(one, field.name), getattr(other, field.name)
-        if mine == its or not field.compare:
+    for name in one.__struct_fields__:
+        mine, its = getattr(one, name), getattr(other, name)
+        if mine == its or name in _NOTES:
             continue
-        if field.name == "tls":
+        if name == "tls":
             yield "tls"
-        elif is_dataclass(mine):
+        elif isinstance(mine, msgspec.Struct):
             yield from _differences(mine, its)
         else:
-            yield field.name
+            yield name
 
 
 def merge(flags: Settings, file: Settings) -> Settings:

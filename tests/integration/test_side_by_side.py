@@ -3,10 +3,10 @@
 import json
 import shutil
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from husk import Engine
 from husk.errors import Conflict

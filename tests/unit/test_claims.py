@@ -1,10 +1,10 @@
 """A daemon claims its directories and its pid file, and lets go of them however it ends."""
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from husk.claims import claimed_pidfile, claimed_roots, pidfile_of
 from husk.config import Config

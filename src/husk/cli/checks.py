@@ -6,9 +6,10 @@ import platform
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+import msgspec
 
 from husk.errors import HuskError
 from husk.kernel import cgroups, mount, namespaces, rtnetlink
@@ -27,16 +28,14 @@ _NEEDED_RIGHTS = {"CAP_SYS_ADMIN": 21, "CAP_NET_ADMIN": 12, "CAP_MKNOD": 27, "CA
 _CAP_SYS_RESOURCE = 24
 
 
-@dataclass(frozen=True, slots=True)
-class Fix:
+class Fix(msgspec.Struct, frozen=True):
     """A cure that `--fix` can apply: a package to install, or a cgroup controller to mount as v1."""
 
     kind: Literal["package", "controller"]
     value: str
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(msgspec.Struct, frozen=True):
     """One line of the report. `poor` costs something, `bad` means that containers cannot run."""
 
     name: str

@@ -6,7 +6,6 @@
 import asyncio
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
@@ -53,12 +52,11 @@ _DISPOSABLE = (IMAGE, FAMILY, PACKED)
 """Kinds whose records `repair` drops when they cannot be read: nothing but an image is lost with them."""
 
 
-@dataclass(slots=True)
-class Examination:
-    problems: list[Problem] = field(default_factory=list)
-    verdict: Verdict = field(default_factory=Verdict)
-    unreadable: list[tuple[str, str]] = field(default_factory=list)
-    scratch: list[str] = field(default_factory=list)
+class Examination(msgspec.Struct):
+    problems: list[Problem] = msgspec.field(default_factory=list)
+    verdict: Verdict = msgspec.field(default_factory=Verdict)
+    unreadable: list[tuple[str, str]] = msgspec.field(default_factory=list)
+    scratch: list[str] = msgspec.field(default_factory=list)
     looked_at: str = ""
 
     @property

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -15,8 +14,7 @@ from husk.runtime.limits import HostFacts, read_host_facts
 _INITS = ("docker-init", "tini-static", "tini")
 
 
-@dataclass(frozen=True, slots=True)
-class Host:
+class Host(msgspec.Struct, frozen=True):
     limits: HostFacts
     machine: str
     default_runtime: str

@@ -7,8 +7,10 @@ import platform
 import re
 import socket
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
 
 from husk import __version__
 from husk.config import Config, RuntimeConfig
@@ -34,8 +36,7 @@ _VERSION = re.compile(r"\d+\.\d+\S*")
 _COMMIT = re.compile(r"^commit: (\S+)", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class HostFacts:
+class HostFacts(msgspec.Struct, frozen=True):
     """The host and this daemon's place on it, as they are while the daemon runs."""
 
     engine_id: str
@@ -61,8 +62,7 @@ class HostFacts:
     warnings: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Component:
+class Component(msgspec.Struct, frozen=True):
     """A program that the engine works with, in the version found on this host."""
 
     name: str

@@ -6,8 +6,9 @@ in memory, quick but not for the event loop: callers run them in a thread.
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+
+import msgspec
 
 from husk.kernel import cgroups
 
@@ -25,8 +26,7 @@ _BLOCK_V1 = {
 _V2_OPERATIONS = (("rbytes", "read"), ("wbytes", "write"))
 
 
-@dataclass(frozen=True, slots=True)
-class CPU:
+class CPU(msgspec.Struct, frozen=True):
     """Nanoseconds; `host` is what all processors of the host have spent since boot, idle or not."""
 
     total: int = 0
@@ -40,25 +40,22 @@ class CPU:
     online: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Memory:
+class Memory(msgspec.Struct, frozen=True):
     usage: int = 0
     peak: int = 0
     failures: int = 0
     limit: int = 0
-    stats: Mapping[str, int] = field(default_factory=dict)
+    stats: Mapping[str, int] = msgspec.field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class BlockOperation:
+class BlockOperation(msgspec.Struct, frozen=True):
     major: int
     minor: int
     operation: str
     value: int
 
 
-@dataclass(frozen=True, slots=True)
-class Interface:
+class Interface(msgspec.Struct, frozen=True):
     rx_bytes: int
     rx_packets: int
     rx_errors: int
@@ -69,8 +66,7 @@ class Interface:
     tx_dropped: int
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(msgspec.Struct, frozen=True):
     """`block` has the API's own names for its counters; those that the kernel does not keep are absent."""
 
     cpu: CPU

@@ -13,9 +13,10 @@ import os
 import signal
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+import msgspec
 
 from husk.errors import SystemFault
 from husk.kernel.ladder import DIRECTORY, Ladder
@@ -29,8 +30,7 @@ ROOT = Path("/sys/fs/cgroup")
 _V1_OPTIONS = frozenset({"rw", "ro", "nosuid", "nodev", "noexec", "relatime", "noatime", "xattr", "clone_children"})
 
 
-@dataclass(frozen=True, slots=True)
-class Hierarchy:
+class Hierarchy(msgspec.Struct, frozen=True):
     """One mounted tree: its mount point, and the controllers it holds (v2: those that its root offers)."""
 
     path: Path

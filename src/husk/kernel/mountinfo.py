@@ -2,11 +2,11 @@
 
 import os
 import re
-from dataclasses import dataclass
+
+import msgspec
 
 
-@dataclass(frozen=True, slots=True)
-class Mounted:
+class Mounted(msgspec.Struct, frozen=True):
     """One line: where it is in the view of the process, and what."""
 
     point: str

@@ -14,9 +14,10 @@ import subprocess
 import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
+
+import msgspec
 
 from husk.errors import SystemFault
 
@@ -33,8 +34,7 @@ class Completed(NamedTuple):
     stderr: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Child:
+class Child(msgspec.Struct, frozen=True):
     """A process started by this daemon. The owner reaps it with `wait` or `wait_exit` and closes the pidfd."""
 
     pid: int

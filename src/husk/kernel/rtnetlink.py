@@ -5,7 +5,6 @@ The functions build or parse bytes and do no I/O.
 
 import socket
 import struct
-from dataclasses import dataclass
 from ipaddress import (
     IPv4Address,
     IPv4Interface,
@@ -17,6 +16,8 @@ from ipaddress import (
     ip_interface,
     ip_network,
 )
+
+import msgspec
 
 from husk.kernel.netlink import (
     CREATE,
@@ -92,8 +93,7 @@ _RTMSG = struct.Struct("=BBBBBBBBI")
 _NDMSG = struct.Struct("=BxxxiHBB")
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(msgspec.Struct, frozen=True):
     """A network interface; `kind` is "" for hardware, `master` the index of its bridge or 0."""
 
     index: int
@@ -106,16 +106,14 @@ class Link:
     mac: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(msgspec.Struct, frozen=True):
     """An address of an interface."""
 
     index: int
     interface: AnyInterface
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(msgspec.Struct, frozen=True):
     """A unicast route; `index` is the interface it leaves by, 0 when it names several or none."""
 
     destination: AnyNetwork
@@ -124,8 +122,7 @@ class Route:
     learned: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Neighbour:
+class Neighbour(msgspec.Struct, frozen=True):
     """What the host takes for the MAC of an address; a `permanent` one is changed by no packet."""
 
     index: int

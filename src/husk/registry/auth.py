@@ -13,7 +13,6 @@ import json
 import time
 import urllib.parse
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 import msgspec
 
@@ -28,15 +27,17 @@ _SHORTEST_LIFE = 60
 _LONGEST_LIFE = 3600
 
 
-@dataclass(frozen=True, slots=True)
-class Credentials:
+class Credentials(msgspec.Struct, frozen=True):
     """Who the client says it is at one registry; kept out of logs and tracebacks."""
 
     username: str = ""
-    password: str = field(default="", repr=False)
-    identity_token: str = field(default="", repr=False)
-    registry_token: str = field(default="", repr=False)
+    password: str = ""
+    identity_token: str = ""
+    registry_token: str = ""
     server_address: str = ""
+
+    def __repr__(self) -> str:
+        return f"Credentials(username={self.username!r}, server_address={self.server_address!r})"
 
     def __bool__(self) -> bool:
         return bool(self.username or self.password or self.identity_token or self.registry_token)
@@ -94,11 +95,10 @@ class _TokenAnswer(msgspec.Struct):
     expires_in: float = 0
 
 
-@dataclass(slots=True)
-class _Entry:
+class _Entry(msgspec.Struct):
     header: str = ""
     expires: float = 0.0
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    lock: asyncio.Lock = msgspec.field(default_factory=asyncio.Lock)
 
 
 _Key = tuple[str, str, Credentials]

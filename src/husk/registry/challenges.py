@@ -5,7 +5,8 @@ Pure. One header may hold several challenges, and quoted values may hold commas,
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 _TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _PARAMETER = re.compile(rf'({_TOKEN})\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]*))')
@@ -13,8 +14,7 @@ _SCHEME = re.compile(rf"({_TOKEN})(?=\s|,|$)")
 _ESCAPE = re.compile(r"\\(.)")
 
 
-@dataclass(frozen=True, slots=True)
-class Challenge:
+class Challenge(msgspec.Struct, frozen=True):
     """One way to authenticate: the scheme (`basic`, `bearer`) and its parameters, names in lower case."""
 
     scheme: str

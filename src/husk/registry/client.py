@@ -14,7 +14,6 @@ import logging
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
-from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 from urllib.parse import urlsplit
@@ -67,16 +66,14 @@ _ACCEPT = ", ".join((*MANIFEST_TYPES, *INDEX_TYPES))
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class FetchedManifest:
+class FetchedManifest(msgspec.Struct, frozen=True):
     """A manifest exactly as the registry keeps it, with the digest that was computed from it."""
 
     descriptor: Descriptor
     body: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class _Endpoint:
+class _Endpoint(msgspec.Struct, frozen=True):
     """One place that may have the content: a registry's address, or a mirror's whole URL."""
 
     host: str
@@ -87,8 +84,7 @@ class _Tags(msgspec.Struct):
     tags: list[str] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Page:
+class _Page(msgspec.Struct, frozen=True):
     """A part of a repository's tags, and the query for the part after it."""
 
     tags: list[str]

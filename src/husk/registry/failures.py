@@ -5,7 +5,6 @@ list of `{code, message}`. Which wins, and the sentence that comes of it, are do
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from http import HTTPStatus
 
 import msgspec
@@ -27,8 +26,7 @@ _MESSAGES = {
 _TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(msgspec.Struct, frozen=True):
     """A registry's answer that is not what was asked for; `code` is empty if it gave no reason that can be read."""
 
     status: int

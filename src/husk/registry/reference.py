@@ -7,8 +7,10 @@ with a dot, a colon or an upper case letter (or `localhost`) is a registry, ever
 import hashlib
 import ipaddress
 import re
-from dataclasses import dataclass, replace
 from typing import Self
+
+import msgspec
+from msgspec.structs import replace
 
 from husk.errors import InvalidParameter
 
@@ -32,8 +34,7 @@ _SHA256 = re.compile(r"sha256:[0-9a-f]{64}")
 _IMAGE_ID = re.compile(r"[0-9a-f]{64}")
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
+class Reference(msgspec.Struct, frozen=True):
     """A normalised image name; `tag` and `digest` are empty where the name has none."""
 
     domain: str

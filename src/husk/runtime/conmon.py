@@ -23,7 +23,6 @@ import os
 import select
 import socket
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -43,8 +42,7 @@ _SOCKET_PATH_MAX = 106
 _ACCEPT_SECONDS = 2.0
 
 
-@dataclass(frozen=True, slots=True)
-class Bundle:
+class Bundle(msgspec.Struct, frozen=True):
     """The directory of one container that its runtime and monitor work in, and how its streams are set up."""
 
     container_id: str

@@ -6,8 +6,10 @@ runtimes would refuse such a container; for the user a container with a smaller 
 
 import resource
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
 
 from husk.kernel import cgroups
 from husk.runtime import capabilities
@@ -17,12 +19,11 @@ _UNLIMITED = 2**64 - 1
 _UNSET = Resources()
 
 
-@dataclass(frozen=True, slots=True)
-class HostFacts:
+class HostFacts(msgspec.Struct, frozen=True):
     """What containers can get here. `hard_limits` maps RLIMIT_x to the daemon's own hard limit (-1: none)."""
 
     capabilities: frozenset[str] = frozenset(capabilities.ALL)
-    hard_limits: Mapping[str, int] = field(default_factory=dict)
+    hard_limits: Mapping[str, int] = msgspec.field(default_factory=dict)
     oom_score_adj: int = 0
     cgroup_mode: cgroups.Mode = "v2"
     controllers: frozenset[str] = frozenset({"cpu", "cpuset", "io", "memory", "pids"})

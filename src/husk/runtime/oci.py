@@ -12,10 +12,10 @@ import os
 import re
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from husk.config import Config
 from husk.errors import HuskError, InvalidParameter, SystemFault, Unavailable
@@ -55,8 +55,7 @@ class _CrunStatus(msgspec.Struct, rename="kebab"):
     systemd_cgroup: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class OCIRuntime:
+class OCIRuntime(msgspec.Struct, frozen=True):
     """One runtime with one root directory. All methods raise SystemFault with the runtime's own message."""
 
     name: str

@@ -5,7 +5,8 @@ Docker's defaults and the OCI vocabulary. The defaults themselves are in `husk.r
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from husk.runtime import defaults
 from husk.runtime.users import User, resolve_user
@@ -30,16 +31,14 @@ OCI_VERSION = "1.0.2"
 Json = dict[str, object]
 
 
-@dataclass(frozen=True, slots=True)
-class Mount:
+class Mount(msgspec.Struct, frozen=True):
     destination: str
     type: str = "bind"
     source: str = ""
     options: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Device:
+class Device(msgspec.Struct, frozen=True):
     """A device node to make in the container."""
 
     path: str
@@ -51,8 +50,7 @@ class Device:
     gid: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceRule:
+class DeviceRule(msgspec.Struct, frozen=True):
     """A line of the device whitelist; `None` numbers mean all."""
 
     allow: bool
@@ -62,8 +60,7 @@ class DeviceRule:
     access: str = "rwm"
 
 
-@dataclass(frozen=True, slots=True)
-class Rlimit:
+class Rlimit(msgspec.Struct, frozen=True):
     """`type` is the kernel's name (RLIMIT_NOFILE); -1 is unlimited."""
 
     type: str
@@ -71,8 +68,7 @@ class Rlimit:
     hard: int
 
 
-@dataclass(frozen=True, slots=True)
-class Throttle:
+class Throttle(msgspec.Struct, frozen=True):
     """A limit (or weight) of block I/O for one device."""
 
     major: int
@@ -80,8 +76,7 @@ class Throttle:
     value: int
 
 
-@dataclass(frozen=True, slots=True)
-class Resources:
+class Resources(msgspec.Struct, frozen=True):
     """Limits in the kernel's units; None is unset. `memory_swap` is memory plus swap, -1 unlimited."""
 
     memory: int | None = None
@@ -105,8 +100,7 @@ class Resources:
     blkio_write_iops: tuple[Throttle, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContainerSpec:
+class ContainerSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Everything about a container that its runtime needs. None for paths lists means Docker's default.
 
     `namespaces` maps an OCI type (pid, network, ipc, uts, mount, cgroup, user) to the path of a namespace to join, or
@@ -118,7 +112,7 @@ class ContainerSpec:
     args: tuple[str, ...]
     env: tuple[str, ...] = ()
     cwd: str = "/"
-    user: User = field(default_factory=User)
+    user: User = msgspec.field(default_factory=User)
     terminal: bool = False
     hostname: str = ""
     domainname: str = ""
@@ -128,20 +122,20 @@ class ContainerSpec:
     apparmor_profile: str = ""
     writable_cgroups: bool = False
     privileged: bool = False
-    namespaces: Mapping[str, str] = field(default_factory=lambda: dict(defaults.NAMESPACES))
+    namespaces: Mapping[str, str] = msgspec.field(default_factory=lambda: dict(defaults.NAMESPACES))
     mounts: tuple[Mount, ...] = ()
     shm_size: int = defaults.SHM_SIZE  # 0: no /dev/shm
-    resources: Resources = field(default_factory=Resources)
+    resources: Resources = msgspec.field(default_factory=Resources)
     cgroup_path: str = ""
     devices: tuple[Device, ...] = ()
     device_rules: tuple[DeviceRule, ...] = ()
     masked_paths: tuple[str, ...] | None = None
     readonly_paths: tuple[str, ...] | None = None
-    sysctls: Mapping[str, str] = field(default_factory=dict)
+    sysctls: Mapping[str, str] = msgspec.field(default_factory=dict)
     rlimits: tuple[Rlimit, ...] = ()
     oom_score_adj: int | None = None
     seccomp: Mapping[str, object] | None = None
-    annotations: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = msgspec.field(default_factory=dict)
     init_path: str = ""
     console_size: tuple[int, int] | None = None
     rootfs_propagation: str = ""

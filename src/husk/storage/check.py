@@ -10,7 +10,6 @@ import contextlib
 import os
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
@@ -33,8 +32,7 @@ _AT_ONCE = max(1, min(4, len(os.sched_getaffinity(0))))
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(msgspec.Struct, frozen=True):
     """One line of the report. What is no damage is a leftover, which costs space and nothing else."""
 
     subject: str
@@ -44,24 +42,22 @@ class Problem:
     fixable: bool = False
 
 
-@dataclass(slots=True)
-class BlobFacts:
+class BlobFacts(msgspec.Struct):
     """The blobs that are there and whole, with their sizes; those that are damaged, and how; files that are none."""
 
-    whole: dict[str, int] = field(default_factory=dict)
-    damaged: dict[str, str] = field(default_factory=dict)
-    strays: list[str] = field(default_factory=list)
+    whole: dict[str, int] = msgspec.field(default_factory=dict)
+    damaged: dict[str, str] = msgspec.field(default_factory=dict)
+    strays: list[str] = msgspec.field(default_factory=list)
 
 
-@dataclass(slots=True)
-class LayerFacts:
+class LayerFacts(msgspec.Struct):
     """The layers on record; what is wrong with records (by key) and with directories (by chain id)."""
 
-    layers: dict[str, Layer] = field(default_factory=dict)
-    wrong_records: dict[str, str] = field(default_factory=dict)
-    unreadable: list[str] = field(default_factory=list)
-    damaged: dict[str, str] = field(default_factory=dict)
-    strays: list[str] = field(default_factory=list)
+    layers: dict[str, Layer] = msgspec.field(default_factory=dict)
+    wrong_records: dict[str, str] = msgspec.field(default_factory=dict)
+    unreadable: list[str] = msgspec.field(default_factory=list)
+    damaged: dict[str, str] = msgspec.field(default_factory=dict)
+    strays: list[str] = msgspec.field(default_factory=list)
 
 
 async def look_at_blobs(root: Path) -> BlobFacts:

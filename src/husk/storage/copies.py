@@ -8,7 +8,8 @@ import contextlib
 import errno
 import os
 import stat
-from dataclasses import dataclass
+
+import msgspec
 
 from husk.kernel.ladder import Ladder
 from husk.kernel.rooted import open_beneath
@@ -53,8 +54,7 @@ class _Copy:
         return inside
 
 
-@dataclass(frozen=True, slots=True)
-class _Pair:
+class _Pair(msgspec.Struct, frozen=True):
     source: int
     destination: int
 

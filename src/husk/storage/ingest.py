@@ -1,15 +1,15 @@
 """How does a layer come in? In pieces, through a worker that unpacks it; `LayerStore.ingest` makes such a way in."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
+
+import msgspec
 
 from husk.errors import InvalidParameter, SystemFault
 from husk.storage.workers import Worker, WorkerDied
 
 
-@dataclass(frozen=True, slots=True)
-class Unpacked:
+class Unpacked(msgspec.Struct, frozen=True):
     """A layer that is complete on disk and not yet part of any chain; commit or discard it."""
 
     blob: str

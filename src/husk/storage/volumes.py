@@ -16,9 +16,10 @@ import secrets
 import stat
 import threading
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
+
+import msgspec
 
 from husk.errors import SystemFault
 from husk.kernel.disk import sync_directory, sync_file_system
@@ -31,8 +32,7 @@ log = logging.getLogger(__name__)
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-@dataclass(frozen=True, slots=True)
-class MountCall:
+class MountCall(msgspec.Struct, frozen=True):
     """What mount(2) is told: the words of mount(8), taken apart. `propagation` is a call of its own."""
 
     source: str

@@ -6,10 +6,11 @@ import os
 import shutil
 import signal
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from husk.kernel import cgroups, process
 from husk.runtime import capabilities
@@ -74,7 +75,7 @@ class Workshop:
             cgroup_path=f"{self.cgroup}/{self.count}",
             namespaces={"mount": "", "pid": "", "ipc": "", "uts": ""},
         )
-        return replace(spec, **changes)  # type: ignore[arg-type]
+        return replace(spec, **changes)
 
     def bundle(
         self, spec: ContainerSpec, directory: Path | None = None, stdin_open: bool = False, stdin_once: bool = False

@@ -3,10 +3,10 @@
 import asyncio
 import os
 import signal
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from husk.errors import SystemFault
 from husk.kernel import cgroups, process

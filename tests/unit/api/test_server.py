@@ -3,13 +3,13 @@
 import asyncio
 import socket
 import stat
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import aiohttp
 import pytest
 from aiohttp.test_utils import TestClient
+from msgspec.structs import replace
 
 from husk import errors
 from husk.api.server import build_app, serve

@@ -1,8 +1,9 @@
 """Facts about the daemon and its host."""
 
 import asyncio
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from husk.config import Config, RuntimeConfig
 from husk.engine.host import Host

@@ -1,7 +1,7 @@
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from husk.errors import SystemFault
 from husk.runtime.conmon import Bundle, Monitor

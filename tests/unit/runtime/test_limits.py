@@ -1,8 +1,7 @@
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from husk.runtime import capabilities
 from husk.runtime.limits import HostFacts, clamp

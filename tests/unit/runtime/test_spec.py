@@ -1,10 +1,10 @@
-from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from husk.runtime.spec import (
     ContainerSpec,

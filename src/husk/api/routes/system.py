@@ -1,9 +1,9 @@
 """The daemon itself: is it there, what is it, what happens in it."""
 
 import asyncio
-from dataclasses import replace
 
 from aiohttp import web
+from msgspec.structs import replace
 
 from husk.api.call import Call
 from husk.api.router import read, stream

@@ -11,9 +11,10 @@ import functools
 import json
 import posixpath
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, NoReturn, TypeVar
+
+import msgspec
 
 from husk.engine.containers.index import Index, Instance
 from husk.engine.containers.mounts import needs_staging
@@ -43,8 +44,7 @@ Ask = Callable[[Path, list[str], str], T | None]
 _MOST_IN_THREADS = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Archive:
+class Archive(msgspec.Struct, frozen=True):
     """A tar on its way out. `status` is what the path names; none for a whole root.
 
     If it was asked for with an outlet, the socket of a client, `send` sends it there as the chunks of an answer; else

@@ -5,8 +5,9 @@ see `storage/bound.py`. All functions block: callers on the event loop use a thr
 """
 
 import logging
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from husk.engine.containers import files
 from husk.engine.containers.places import Places

@@ -2,8 +2,9 @@
 
 import posixpath
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+
+import msgspec
 
 from husk.engine.containers import security
 from husk.engine.containers.mounts import needs_staging
@@ -18,8 +19,7 @@ DEFAULT_PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bi
 CPU_PERIOD = 100_000
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """Where the container's things lie on the host."""
 
     rootfs: Path
@@ -30,18 +30,17 @@ class Place:
     staging: Path = Path()
 
 
-@dataclass(frozen=True, slots=True)
-class Extras:
+class Extras(msgspec.Struct, frozen=True):
     """What only the host can tell, looked up before planning."""
 
     devices: tuple[Device, ...] = ()
-    annotations: Mapping[str, str] = field(default_factory=dict)
-    source_flags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    annotations: Mapping[str, str] = msgspec.field(default_factory=dict)
+    source_flags: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     """What sources of mounts are mounted with on the host (`noexec`, `ro`) and `file` for one, by destination."""
     device_rules: tuple[DeviceRule, ...] = ()
-    block_devices: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    block_devices: Mapping[str, tuple[int, int]] = msgspec.field(default_factory=dict)
     """Numbers of the devices that block I/O limits name, by path."""
-    joined: Mapping[str, str] = field(default_factory=dict)
+    joined: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Paths of the namespaces of other containers that it joins, by OCI type."""
     shm: str = ""
     """A directory of the host that is its /dev/shm, where it shares that."""

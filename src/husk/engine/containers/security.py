@@ -4,9 +4,9 @@ AppArmor and SELinux words are taken everywhere, as by dockerd: on a host withou
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 import msgspec
+from msgspec.structs import replace
 
 from husk.errors import InvalidParameter
 from husk.runtime import seccomp_custom
@@ -14,8 +14,7 @@ from husk.runtime import seccomp_custom
 _TRUE, _FALSE = ("1", "t", "T", "TRUE", "true", "True"), ("0", "f", "F", "FALSE", "false", "False")
 
 
-@dataclass(frozen=True, slots=True)
-class SecurityOptions:
+class SecurityOptions(msgspec.Struct, frozen=True):
     """`seccomp` is the text of a profile, "unconfined", or "" for Husk's own."""
 
     no_new_privileges: bool = False

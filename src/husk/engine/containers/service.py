@@ -5,8 +5,9 @@ import contextlib
 import logging
 import socket
 from collections.abc import AsyncIterator, Awaitable
-from dataclasses import replace
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from husk import threads
 from husk.config import ContainerDefaults

@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from husk.engine.containers.index import Index, Instance
 from husk.engine.containers.places import Places
@@ -16,15 +17,13 @@ PERIOD = 1.0
 Mode = Literal["stream", "once", "one-shot"]
 
 
-@dataclass(frozen=True, slots=True)
-class Measurement:
+class Measurement(msgspec.Struct, frozen=True):
     time_ns: int
     usage: Usage
     interfaces: dict[str, Interface] | None
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(msgspec.Struct, frozen=True):
     """One line for the client: what is used now (nothing while it does not run) and what the processors did before."""
 
     container: Container

@@ -6,7 +6,6 @@ both: then Docker's part tells the names, and the layout gives the manifests, wh
 
 import posixpath
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 import msgspec
 
@@ -33,27 +32,25 @@ LEGACY_LIST = "repositories"
 _BLOBS = "blobs/sha256/"
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(msgspec.Struct, frozen=True):
     """One image of an archive: the files of its configuration and layers, its names, its manifest if it has one."""
 
     config: str
     layers: list[str]
-    names: list[Reference] = field(default_factory=list)
+    names: list[Reference] = msgspec.field(default_factory=list)
     manifest: tuple[bytes, str] | None = None
     # The id of the image that it was made from, if that is in the archive too.
     parent: str = ""
 
 
-@dataclass(slots=True)
-class Group:
+class Group(msgspec.Struct):
     """An image for several platforms: its index, and by their digests the manifests of which all is in the archive."""
 
     index: bytes
     family: Family
-    members: dict[str, Member] = field(default_factory=dict)
-    attached: dict[str, dict[str, bytes]] = field(default_factory=dict)
-    names: list[Reference] = field(default_factory=list)
+    members: dict[str, Member] = msgspec.field(default_factory=dict)
+    attached: dict[str, dict[str, bytes]] = msgspec.field(default_factory=dict)
+    names: list[Reference] = msgspec.field(default_factory=list)
 
     @property
     def content(self) -> list[str]:

@@ -1,7 +1,6 @@
 """What do others state about an image? In-toto statements, which its index names beside the platforms that it has."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
 import msgspec
 
@@ -15,8 +14,7 @@ IN_TOTO = "application/vnd.in-toto+json"
 _PREDICATE = "in-toto.io/predicate-type"
 
 
-@dataclass(frozen=True, slots=True)
-class Attestation:
+class Attestation(msgspec.Struct, frozen=True):
     """One statement: where it is, of which type, and (if it was asked for) what it says."""
 
     descriptor: Descriptor

@@ -12,7 +12,8 @@ All of it is pure: `judge` takes records and facts and returns a verdict, which 
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from husk.engine.images.family import Family
 from husk.engine.images.make import chain_ids
@@ -26,35 +27,33 @@ from husk.storage.layers import Layer
 BY_FIX = "husk doctor --check-store --fix"
 
 
-@dataclass(slots=True)
-class Records:
+class Records(msgspec.Struct):
     """The records that could be read."""
 
     images: Mapping[str, Image]
     names: Mapping[str, str]
     containers: Sequence[Container]
-    families: Mapping[str, Family] = field(default_factory=dict)
+    families: Mapping[str, Family] = msgspec.field(default_factory=dict)
 
     def targets(self, image: Image) -> set[str]:
         """What a name can point to that is this image, or one for several platforms that it is among."""
         return {image.id, *(family.digest for family in self.families.values() if image.id in family.images)}
 
 
-@dataclass(slots=True)
-class Verdict:
+class Verdict(msgspec.Struct):
     """What is wrong, and the lists that `repair` works through; leftovers need no list."""
 
-    problems: list[Problem] = field(default_factory=list)
-    wrong_layers: list[str] = field(default_factory=list)
-    loose_names: list[str] = field(default_factory=list)
-    damaged_blobs: list[str] = field(default_factory=list)
-    unpack: list[str] = field(default_factory=list)
-    pack: list[str] = field(default_factory=list)
-    recompose: list[str] = field(default_factory=list)
-    dissolve: list[str] = field(default_factory=list)
-    lost_members: list[str] = field(default_factory=list)
-    broken_images: dict[str, str] = field(default_factory=dict)
-    broken_layers: set[str] = field(default_factory=set)
+    problems: list[Problem] = msgspec.field(default_factory=list)
+    wrong_layers: list[str] = msgspec.field(default_factory=list)
+    loose_names: list[str] = msgspec.field(default_factory=list)
+    damaged_blobs: list[str] = msgspec.field(default_factory=list)
+    unpack: list[str] = msgspec.field(default_factory=list)
+    pack: list[str] = msgspec.field(default_factory=list)
+    recompose: list[str] = msgspec.field(default_factory=list)
+    dissolve: list[str] = msgspec.field(default_factory=list)
+    lost_members: list[str] = msgspec.field(default_factory=list)
+    broken_images: dict[str, str] = msgspec.field(default_factory=dict)
+    broken_layers: set[str] = msgspec.field(default_factory=set)
 
 
 def judge(records: Records, blobs: BlobFacts, layers: LayerFacts, busy: Callable[[Container], bool]) -> Verdict:

@@ -4,7 +4,7 @@ A registry's manifest is kept byte for byte. It may name blobs that are not here
 came earlier in another compression; then an equal manifest is made over the blobs that are here.
 """
 
-from dataclasses import dataclass
+import msgspec
 
 from husk.engine.images.family import Family, Member
 from husk.engine.images.make import compose_manifest
@@ -15,8 +15,7 @@ from husk.registry.manifest import Descriptor, ImageManifest, parse_manifest
 from husk.storage.layers import Layer
 
 
-@dataclass(frozen=True, slots=True)
-class Content:
+class Content(msgspec.Struct, frozen=True):
     """An image's documents and layers, base first."""
 
     image: Image
@@ -28,8 +27,7 @@ class Content:
     """Whether the manifest is one that Husk made, so that nobody is bound to its digest."""
 
 
-@dataclass(frozen=True, slots=True)
-class Attached:
+class Attached(msgspec.Struct, frozen=True):
     """A member of a family that is no image: its manifest and what that names, by digest."""
 
     member: Member
@@ -37,8 +35,7 @@ class Attached:
     blobs: dict[str, bytes]
 
 
-@dataclass(frozen=True, slots=True)
-class FamilyContent:
+class FamilyContent(msgspec.Struct, frozen=True):
     """An image index and what is here of it, all as it came."""
 
     family: Family

@@ -9,7 +9,8 @@ import asyncio
 import hashlib
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
-from dataclasses import dataclass
+
+import msgspec
 
 from husk.engine.images.archive import Group, Member, digest_at, link_target, read_archive
 from husk.engine.images.family import Family, suits
@@ -199,8 +200,7 @@ class Loader:
             return await ingest.finish()
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
+class _Read(msgspec.Struct, frozen=True):
     """An image of the archive whose configuration was read."""
 
     member: Member

@@ -1,6 +1,6 @@
 """Which manifests does an image have, and what of them is here? One line for each, as `docker images --tree` shows."""
 
-from dataclasses import dataclass, field
+import msgspec
 
 from husk.engine.images.family import IMAGE_KIND, Family, Member, platform_of
 from husk.engine.images.store import ImageStore
@@ -11,8 +11,7 @@ from husk.registry.manifest import Descriptor, Platform
 NOWHERE = Platform()
 
 
-@dataclass(frozen=True, slots=True)
-class ManifestFacts:
+class ManifestFacts(msgspec.Struct, frozen=True):
     """One manifest: what it is, and how much of it is here."""
 
     descriptor: Descriptor
@@ -21,7 +20,7 @@ class ManifestFacts:
     content: int = 0
     unpacked: int = 0
     platform: Platform = NOWHERE
-    containers: list[str] = field(default_factory=list)
+    containers: list[str] = msgspec.field(default_factory=list)
     about: str = ""
 
 

@@ -2,8 +2,9 @@
 
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from functools import partial
+
+import msgspec
 
 from husk.engine.images.listing import created_ns
 from husk.engine.images.remove import Remover
@@ -17,9 +18,8 @@ FILTERS = ("dangling", "label", "label!", "until")
 log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
-class Pruned:
-    removals: list[Removal] = field(default_factory=list)
+class Pruned(msgspec.Struct):
+    removals: list[Removal] = msgspec.field(default_factory=list)
     reclaimed: int = 0
 
 

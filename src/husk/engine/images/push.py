@@ -7,7 +7,6 @@ next push can ask for them first.
 
 import asyncio
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import msgspec
 
@@ -49,8 +48,7 @@ class Packed(msgspec.Struct, frozen=True):
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Push:
+class _Push(msgspec.Struct, frozen=True):
     """One push under way: where to, and who wants to know."""
 
     reference: Reference

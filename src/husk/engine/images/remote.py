@@ -1,7 +1,5 @@
 """What does a registry know about an image that is not here? Its search, and a manifest with its platforms."""
 
-from dataclasses import dataclass
-
 import msgspec
 
 from husk.engine.images.make import read_document
@@ -17,8 +15,7 @@ SEARCH_FILTERS = ("is-automated", "is-official", "stars")
 DEFAULT_RESULTS = 25
 
 
-@dataclass(frozen=True, slots=True)
-class Distribution:
+class Distribution(msgspec.Struct, frozen=True):
     """What a registry has under a name, and what it runs on."""
 
     descriptor: Descriptor

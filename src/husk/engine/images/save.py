@@ -12,7 +12,8 @@ import asyncio
 import tarfile
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+
+import msgspec
 
 from husk.engine.images.content import Content, FamilyContent, content_of, family_content, held_by, member_content
 from husk.engine.images.family import Family, choose_image
@@ -32,14 +33,13 @@ _BLOBS = "blobs/sha256/"
 _END = bytes(1024)
 
 
-@dataclass(slots=True)
-class _Wanted:
+class _Wanted(msgspec.Struct):
     """One image or family, the names under which it is to be saved, and for which platforms."""
 
     image: Image
     family: Family | None
-    names: list[Reference] = field(default_factory=list)
-    images: list[Image] = field(default_factory=list)
+    names: list[Reference] = msgspec.field(default_factory=list)
+    images: list[Image] = msgspec.field(default_factory=list)
 
 
 class Saver:

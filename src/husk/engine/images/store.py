@@ -8,7 +8,8 @@ import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+
+import msgspec
 
 from husk.engine.images.index import FAMILY, IMAGE, ImageIndex
 from husk.engine.model.container import KIND as CONTAINER
@@ -49,8 +50,7 @@ def _nobody() -> frozenset[str]:
     return frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class ImageStore:
+class ImageStore(msgspec.Struct, frozen=True):
     """Everything that images consist of, and who uses it."""
 
     index: ImageIndex
@@ -60,7 +60,7 @@ class ImageStore:
     events: Events
     unreadable: Callable[[], Collection[str]] = _nobody
     """Records that may need layers and blobs, though nobody can tell which: while there are such, all stay."""
-    pins: Pins = field(default_factory=Pins)
+    pins: Pins = msgspec.field(default_factory=Pins)
 
     async def release(self, chain: Iterable[str], content: Iterable[str] = ()) -> list[str]:
         """Remove those of these layers and blobs that nothing uses; the chain ids of the layers that went."""

@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from husk.engine.logs import attributes
 from husk.errors import InvalidParameter, NotImplementedYet
@@ -63,8 +64,7 @@ _KNOWN: dict[str, frozenset[str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Keeping:
+class Keeping(msgspec.Struct, frozen=True):
     """How much of a log stays on this host; `max_size` 0 is everything."""
 
     max_size: int = 0

@@ -2,23 +2,22 @@
 
 import socket
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from urllib.parse import urlsplit
+
+import msgspec
 
 from husk.engine.logs.messages import Message
 from husk.errors import InvalidParameter
 
 
-@dataclass(frozen=True, slots=True)
-class Tls:
+class Tls(msgspec.Struct, frozen=True):
     ca: str = ""
     certificate: str = ""
     key: str = ""
     verify: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(msgspec.Struct, frozen=True):
     """`protocol` is udp, tcp, unix (a stream) or unixgram; the path of the latter two is `host`."""
 
     protocol: str
@@ -30,8 +29,7 @@ class Address:
         return self.host if self.protocol.startswith("unix") else f"{self.host}:{self.port}"
 
 
-@dataclass(frozen=True, slots=True)
-class Receiver:
+class Receiver(msgspec.Struct, frozen=True):
     """`encode` makes what is sent at once of some messages; `acknowledges` reads the receiver's word for a packet."""
 
     address: Address

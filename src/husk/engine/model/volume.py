@@ -1,8 +1,8 @@
 """What is a volume? Its record in the store."""
 
 import re
-from dataclasses import dataclass
 
+import msgspec
 from msgspec import Struct
 
 from husk.errors import InvalidParameter
@@ -25,8 +25,7 @@ class Volume(Struct, kw_only=True):
         return self.labels is not None and ANONYMOUS_LABEL in self.labels
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(msgspec.Struct, frozen=True):
     """What a volume takes on disk, and how many containers have it."""
 
     volume: Volume

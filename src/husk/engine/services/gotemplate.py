@@ -9,7 +9,8 @@ import ast
 import re
 from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from husk.engine.services.gofunctions import BUILTINS, is_true, printed
 from husk.errors import InvalidParameter
@@ -38,16 +39,14 @@ def wrong(reason: str) -> InvalidParameter:
     return InvalidParameter(f"template: expansion: {reason}")
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(msgspec.Struct, frozen=True):
     kind: str
     text: str
     # Is there nothing between it and the one before?
     adjacent: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Operand:
+class Operand(msgspec.Struct, frozen=True):
     """A value: what it begins with, and the fields that are taken of it."""
 
     kind: str
@@ -55,21 +54,19 @@ class Operand:
     fields: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Pipeline:
+class Pipeline(msgspec.Struct, frozen=True):
     commands: tuple[tuple[Operand, ...], ...]
     variables: tuple[str, ...] = ()
     declares: bool = False
 
 
-@dataclass(slots=True)
-class Branch:
+class Branch(msgspec.Struct):
     """`if`, `with` and `range`."""
 
     word: str
     pipeline: Pipeline
-    body: "list[Node]" = field(default_factory=list)
-    otherwise: "list[Node]" = field(default_factory=list)
+    body: "list[Node]" = msgspec.field(default_factory=list)
+    otherwise: "list[Node]" = msgspec.field(default_factory=list)
 
 
 Node = str | Pipeline | Branch

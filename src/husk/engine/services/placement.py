@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from husk.engine.services.model import Amount, Placement, Platform, TaskSpec
 from husk.errors import InvalidParameter
@@ -18,8 +19,7 @@ _ARCHITECTURES = {"amd64": "x86_64", "arm64": "aarch64", "386": "i386"}
 Port = tuple[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class NodeFacts:
+class NodeFacts(msgspec.Struct, frozen=True):
     """The node as placement sees it."""
 
     id: str
@@ -29,14 +29,13 @@ class NodeFacts:
     os: str = "linux"
     architecture: str = "x86_64"
     address: str = ""
-    labels: Mapping[str, str] = field(default_factory=dict)
-    engine_labels: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = msgspec.field(default_factory=dict)
+    engine_labels: Mapping[str, str] = msgspec.field(default_factory=dict)
     nano_cpus: int = 0
     memory: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Constraint:
+class Constraint(msgspec.Struct, frozen=True):
     key: str
     equal: bool
     value: str

@@ -11,7 +11,8 @@ a few at a time, and the next ones when those run.
 import itertools
 from collections import defaultdict
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from husk.engine.services.model import SECOND, Service, Task, TaskRestartPolicy
 from husk.engine.services.updates import Verdict, judge, replaceable
@@ -24,24 +25,21 @@ WINDOW = 100
 PIECE = 500
 
 
-@dataclass(frozen=True, slots=True)
-class Create:
+class Create(msgspec.Struct, frozen=True):
     """A new task in a slot, with the service's present template."""
 
     slot: int
     restarts: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Stop:
+class Stop(msgspec.Struct, frozen=True):
     """End a task: it was replaced (`shutdown`) or its slot is gone (`remove`)."""
 
     task_id: str
     remove: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Forget:
+class Forget(msgspec.Struct, frozen=True):
     """Drop a task that is only history, with its container."""
 
     task_id: str
@@ -50,9 +48,8 @@ class Forget:
 Action = Create | Stop | Forget
 
 
-@dataclass(slots=True)
-class Plan:
-    actions: list[Action] = field(default_factory=list)
+class Plan(msgspec.Struct):
+    actions: list[Action] = msgspec.field(default_factory=list)
     verdict: Verdict | None = None
     wake_at: int | None = None
 

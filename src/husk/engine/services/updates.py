@@ -6,7 +6,8 @@ counts as done when its new task has run for `delay`. New tasks that never run, 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from husk.engine.model.clock import parse_rfc3339
 from husk.engine.services.model import SECOND, Service, Task, UpdateConfig, UpdateStatus
@@ -17,8 +18,7 @@ UPDATING = ("updating", "rollback_started")
 PAUSED = ("paused", "rollback_paused")
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(msgspec.Struct, frozen=True):
     """What the update has come to: completed, paused, or to be rolled back."""
 
     state: str

@@ -1,8 +1,7 @@
 """A request is completed from its image and its host by Docker's rules."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from husk.config import ContainerDefaults
 from husk.config import Ulimit as DaemonUlimit

@@ -1,9 +1,9 @@
 """A record becomes what the runtime is told."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from husk.engine.containers.plan import DEFAULT_PATH, Place, environment, mounts, namespaces, plan, resources, tmpfs
 from husk.engine.host import Host
