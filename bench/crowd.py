@@ -1,0 +1,117 @@
+"""What does one more container cost beside many on one bridge, and how long do many take to go?
+
+    .venv/bin/python bench/crowd.py [--engines husk,dockerd-new] [--few 10] [--many 1000] [--rounds 15]
+
+Runs `--few` containers of `sleep` on the default bridge and measures create, start, kill and remove of one more, then
+the same beside `--many`. Prints medians in milliseconds of wall time, the best start, the memory (PSS of the daemon and of
+all its processes for containers) that each container costs, and how long it takes until all are removed: by 16 API clients
+at once (DELETE with force), or by one `docker rm -f` with all ids (`--by docker`). Needs root; a Linux bridge takes 1,023
+containers at most.
+"""
+
+import argparse
+import statistics
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+from engines import IMAGE, Engine, UnixConnection, engines
+
+API = "/v1.40"
+CLIENTS = 16
+
+
+def create(connection: UnixConnection) -> str:
+    # A signal ends it at once, as a program does that handles its own end.
+    body = {"Image": IMAGE, "Cmd": ["sleep", "86400"], "HostConfig": {"NetworkMode": "bridge", "Init": False}}
+    return str(connection.call("POST", f"{API}/containers/create", body)[1]["Id"])
+
+
+def fill(engine: Engine, count: int) -> float:
+    """Let `count` containers run; the seconds that the missing ones took."""
+
+    def one(_: int) -> None:
+        connection = engine.connection()
+        connection.call("POST", f"{API}/containers/{create(connection)}/start")
+        connection.close()
+
+    running = len(engine.connection().call("GET", f"{API}/containers/json")[1])
+    begin = time.perf_counter()
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(one, range(running, count)))
+    return time.perf_counter() - begin
+
+
+def one_more(engine: Engine, rounds: int) -> list[list[float]]:
+    """Milliseconds of create, start, and forced removal of one more, per round; and of processor time for all three."""
+    found = []
+    connection = engine.connection()
+    for number in range(rounds + 2):
+        before = engine.cpu()
+        marks = [time.perf_counter()]
+        container = create(connection)
+        marks.append(time.perf_counter())
+        connection.call("POST", f"{API}/containers/{container}/start")
+        marks.append(time.perf_counter())
+        connection.call("DELETE", f"{API}/containers/{container}?force=1")
+        marks.append(time.perf_counter())
+        steps = [(after - begin) * 1e3 for begin, after in zip(marks, marks[1:], strict=False)]
+        if number >= 2:
+            found.append([*steps, (engine.cpu() - before) * 1e3])
+        time.sleep(0.1)  # what goes on in the background after a removal is not part of the next
+    return found
+
+
+def remove_all(engine: Engine, by: str) -> float:
+    """Seconds until none is left."""
+    ids = [container["Id"] for container in engine.connection().call("GET", f"{API}/containers/json?all=1")[1]]
+    begin = time.perf_counter()
+    if by == "docker":
+        engine.docker("rm", "-f", *ids)
+    else:
+
+        def remove(share: list[str]) -> None:
+            connection = engine.connection()
+            for container in share:
+                connection.call("DELETE", f"{API}/containers/{container}?force=1")
+
+        with ThreadPoolExecutor(CLIENTS) as pool:
+            list(pool.map(remove, [ids[number::CLIENTS] for number in range(CLIENTS)]))
+    return time.perf_counter() - begin
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--engines", default="husk,dockerd-new")
+    parser.add_argument("--few", type=int, default=10)
+    parser.add_argument("--many", type=int, default=1000)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--by", choices=("api", "docker"), default="api")
+    options = parser.parse_args()
+    for name in options.engines.split(","):
+        with engines([name]) as running:
+            for engine in running:
+                title = engine.title()
+                medians = {}
+                memory = {}
+                for count in (options.few, options.many):
+                    seconds = fill(engine, count)
+                    memory[count] = engine.pss()
+                    rounds = one_more(engine, options.rounds)
+                    made, started, removed, cpu = medians[count] = [statistics.median(c) for c in zip(*rounds)]
+                    best = min(row[1] for row in rounds)
+                    print(
+                        f"{title}, beside {count} (filled in {seconds:.1f} s): create {made:.1f} ms, start {started:.1f} ms "
+                        f"(best {best:.1f}), remove {removed:.1f} ms; processor time of the three {cpu:.0f} ms; "
+                        f"memory {memory[count]:.0f} MiB",
+                        flush=True,
+                    )
+                ratio = medians[options.many][1] / medians[options.few][1]
+                each = (memory[options.many] - memory[options.few]) / (options.many - options.few)
+                print(f"{title}: start {ratio:.2f}x, {each:.3f} MiB per container", flush=True)
+                seconds = remove_all(engine, options.by)
+                way = f"{CLIENTS} API clients" if options.by == "api" else "one docker rm -f"
+                print(f"{title}: {options.many} removed by {way} in {seconds:.1f} s", flush=True)
+
+
+if __name__ == "__main__":
+    main()
