@@ -2,14 +2,15 @@
 
     .venv/bin/python bench/crowd.py [--engines husk,dockerd-new] [--few 10] [--many 1000] [--rounds 15]
 
-Runs `--few` containers of `sleep` on the default bridge and measures create, start, kill and remove of one more, then
-the same beside `--many`. Prints medians in milliseconds of wall time, the best start, the memory (PSS of the daemon and of
-all its processes for containers) that each container costs, and how long it takes until all are removed: by 16 API clients
-at once (DELETE with force), or by one `docker rm -f` with all ids (`--by docker`). Needs root; a Linux bridge takes 1,023
+Runs `--few` containers of `sleep` on the default bridge and measures create, start and forced removal of one more, then
+the same beside `--many`. Prints medians of wall time and the best start, the memory (PSS of the daemon and of all its
+processes for containers) that each container costs, and how long it takes until all are removed: by 16 API clients at
+once (DELETE with force), or by one `docker rm -f` with all ids (`--by docker`). Needs root; a Linux bridge takes 1,023
 containers at most.
 """
 
 import argparse
+import itertools
 import statistics
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +22,6 @@ CLIENTS = 16
 
 
 def create(connection: UnixConnection) -> str:
-    # A signal ends it at once, as a program does that handles its own end.
     body = {"Image": IMAGE, "Cmd": ["sleep", "86400"], "HostConfig": {"NetworkMode": "bridge", "Init": False}}
     return str(connection.call("POST", f"{API}/containers/create", body)[1]["Id"])
 
@@ -54,7 +54,7 @@ def one_more(engine: Engine, rounds: int) -> list[list[float]]:
         marks.append(time.perf_counter())
         connection.call("DELETE", f"{API}/containers/{container}?force=1")
         marks.append(time.perf_counter())
-        steps = [(after - begin) * 1e3 for begin, after in zip(marks, marks[1:], strict=False)]
+        steps = [(after - begin) * 1e3 for begin, after in itertools.pairwise(marks)]
         if number >= 2:
             found.append([*steps, (engine.cpu() - before) * 1e3])
         time.sleep(0.1)  # what goes on in the background after a removal is not part of the next
@@ -97,12 +97,13 @@ def main() -> None:
                     seconds = fill(engine, count)
                     memory[count] = engine.pss()
                     rounds = one_more(engine, options.rounds)
-                    made, started, removed, cpu = medians[count] = [statistics.median(c) for c in zip(*rounds)]
+                    medians[count] = [statistics.median(column) for column in zip(*rounds, strict=True)]
+                    made, started, removed, cpu = medians[count]
                     best = min(row[1] for row in rounds)
                     print(
-                        f"{title}, beside {count} (filled in {seconds:.1f} s): create {made:.1f} ms, start {started:.1f} ms "
-                        f"(best {best:.1f}), remove {removed:.1f} ms; processor time of the three {cpu:.0f} ms; "
-                        f"memory {memory[count]:.0f} MiB",
+                        f"{title}, beside {count} (filled in {seconds:.1f} s): create {made:.1f} ms, "
+                        f"start {started:.1f} ms (best {best:.1f}), remove {removed:.1f} ms; "
+                        f"processor time of the three {cpu:.0f} ms; memory {memory[count]:.0f} MiB",
                         flush=True,
                     )
                 ratio = medians[options.many][1] / medians[options.few][1]
