@@ -11,9 +11,9 @@ from typing import TypeVar
 
 import msgspec
 
+from husk.engine.images.catalog import IMAGE, INDEX, NAME
 from husk.engine.images.check import BY_FIX, Records, Verdict, judge
-from husk.engine.images.family import Family
-from husk.engine.images.index import FAMILY, IMAGE, NAME
+from husk.engine.images.index import ImageIndex
 from husk.engine.images.push import PACKED, Packed
 from husk.engine.migrations import STEPS
 from husk.engine.model.container import KIND as CONTAINER
@@ -38,7 +38,7 @@ T = TypeVar("T")
 _TYPES: dict[str, type[msgspec.Struct]] = {
     CONTAINER: Container,
     IMAGE: Image,
-    FAMILY: Family,
+    INDEX: ImageIndex,
     NETWORK: Network,
     VOLUME: Volume,
     PACKED: Packed,
@@ -48,7 +48,7 @@ _TYPES: dict[str, type[msgspec.Struct]] = {
     "secret": ClusterObject,
     "config": ClusterObject,
 }
-_DISPOSABLE = (IMAGE, FAMILY, PACKED)
+_DISPOSABLE = (IMAGE, INDEX, PACKED)
 """Kinds whose records `repair` drops when they cannot be read: nothing but an image is lost with them."""
 
 
@@ -154,7 +154,7 @@ def _read(
         images=_of(readable[IMAGE], Image),
         names={key: body.decode(errors="replace") for key, body in documents.get(NAME, {}).items()},
         containers=list(_of(readable[CONTAINER], Container).values()),
-        families=_of(readable[FAMILY], Family),
+        indexes=_of(readable[INDEX], ImageIndex),
     )
 
 

@@ -35,10 +35,10 @@ from husk.engine.containers.top import Top
 from husk.engine.containers.update import Updater
 from husk.engine.host import Host
 from husk.engine.images.bootstrap import make_busybox
-from husk.engine.images.index import ImageIndex
+from husk.engine.images.catalog import ImageCatalog
+from husk.engine.images.limiter import Limiter
 from husk.engine.images.push import Pusher
 from husk.engine.images.service import Images
-from husk.engine.images.slots import Slots
 from husk.engine.images.store import IMAGE_USERS, ImageStore
 from husk.engine.logs import options as log_options
 from husk.engine.logs.forwarding import Forwarder
@@ -103,8 +103,8 @@ class Engine:
         committer: Committer,
         registry: RegistryClient,
         runtimes: Runtimes,
-        downloads: Slots,
-        uploads: Slots,
+        downloads: Limiter,
+        uploads: Limiter,
     ) -> None:
         self.config = config
         self._runtimes = runtimes
@@ -206,9 +206,9 @@ async def _open(config: Config, stack: AsyncExitStack, open_files: int) -> Engin
     moves = Moves()
     monitor = Monitor(host.conmon_path, moves)
     image_store = ImageStore(
-        ImageIndex(state, blobs.settle), blobs, layers, records, events, lambda: state.aside(*IMAGE_USERS)
+        ImageCatalog(state, blobs.settle), blobs, layers, records, events, lambda: state.aside(*IMAGE_USERS)
     )
-    downloads, uploads = Slots(config.max_concurrent_downloads), Slots(config.max_concurrent_uploads)
+    downloads, uploads = Limiter(config.max_concurrent_downloads), Limiter(config.max_concurrent_uploads)
     pusher = Pusher(image_store, registry, state, uploads)
     images = Images(image_store, registry, pusher, downloads)
     lifecycle = Lifecycle(

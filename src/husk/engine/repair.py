@@ -13,8 +13,8 @@ from pathlib import Path
 import msgspec
 
 from husk.engine.checkup import Examination
+from husk.engine.images.catalog import IMAGE, INDEX, NAME, ImageCatalog
 from husk.engine.images.check import pulled_names, users_of
-from husk.engine.images.index import FAMILY, IMAGE, NAME, ImageIndex
 from husk.engine.images.make import compose_manifest
 from husk.engine.images.push import PACKED
 from husk.engine.images.store import ImageStore
@@ -64,7 +64,7 @@ async def _mend_records(data_root: Path, state: StateStore, found: Examination) 
     """Drop or put aside what would keep the stores from opening."""
     told, changes = [], []
     for kind, key in found.unreadable:
-        if kind in (IMAGE, FAMILY, PACKED):
+        if kind in (IMAGE, INDEX, PACKED):
             changes.append(Change(kind, key, None))
             told.append(f"forgot the {kind} {key}")
             continue
@@ -103,7 +103,7 @@ class _Mender:
         self._state = state
         self._blobs = blobs
         self._layers = layers
-        self._index = ImageIndex(state, blobs.settle)
+        self._catalog = ImageCatalog(state, blobs.settle)
         self._names = {key: body.decode(errors="replace") for key, body in state.load(NAME).items()}
         self._containers = list(state.records(CONTAINER, Container).values())
 
@@ -115,20 +115,20 @@ class _Mender:
         for layer in self._from_the_base(verdict.pack):
             told += await self._pack(layer)
         if verdict.lost_members:
-            await self._index.delete_all(verdict.lost_members)
+            await self._catalog.delete_all(verdict.lost_members)
             told += [f"forgot {image_id}, the image of one platform" for image_id in verdict.lost_members]
         for digest in verdict.dissolve:
-            if (family := self._index.family(digest)) is not None:
-                await self._index.dissolve(family)
+            if (index := self._catalog.index(digest)) is not None:
+                await self._catalog.dissolve(index)
                 told.append(f"made single images of the image index {digest}")
         for image_id in dict.fromkeys(verdict.recompose):
-            if (image := self._index.get(image_id)) is not None:
+            if (image := self._catalog.get(image_id)) is not None:
                 told.append(await self._recompose(image, verdict.damaged_blobs))
         for image_id, why in verdict.broken_images.items():
-            if (image := self._index.get(image_id)) is not None:
+            if (image := self._catalog.get(image_id)) is not None:
                 told.append(await self._remove(image, why))
         leftovers = [problem for problem in found.problems if not problem.damage and problem.fixable]
-        store = ImageStore(self._index, self._blobs, self._layers, lambda: self._containers, Events())
+        store = ImageStore(self._catalog, self._blobs, self._layers, lambda: self._containers, Events())
         await store.collect()
         return told + ([f"removed {len(leftovers)} things that nothing uses"] if leftovers else [])
 
@@ -166,7 +166,7 @@ class _Mender:
         except (HuskError, OSError) as error:
             return [f"could not pack layer {layer.chain_id} again: {error}"]
         told = []
-        for image in users_of(layer, self._index):
+        for image in users_of(layer, self._catalog):
             used = any(layer.chain_id in container.used_layers for container in self._containers)
             if self._pulled(image) and not used:
                 told.append(await self._remove(image, f"the blob of its layer {layer.chain_id} is damaged"))
@@ -190,16 +190,16 @@ class _Mender:
                 image.manifest, image.manifest_size = await self._blobs.put(body), len(body)
         except HuskError as error:
             return f"could not compose the manifest of image {image.id} again: {error.message}"
-        await self._index.add(image)
+        await self._catalog.add(image)
         return f"composed the manifest of image {image.id} again"
 
     def _pulled(self, image: Image) -> list[str]:
-        return pulled_names(image, self._names, [family.digest for family in self._index.families_of(image)])
+        return pulled_names(image, self._names, [index.digest for index in self._catalog.indexes_of(image)])
 
     async def _remove(self, image: Image, why: str) -> str:
         """Its layers and blobs go with the garbage, unless somebody else needs them."""
         names = sorted(name for name, owner in self._names.items() if owner == image.id)
         pulled = self._pulled(image)
-        await self._index.delete(image)
+        await self._catalog.delete(image)
         bring = f"docker pull {pulled[0]} brings it back" if pulled else "load, import or commit it again"
         return f"removed the broken image {image.id} ({', '.join(names) or 'without a name'}), for {why}: {bring}"

@@ -10,7 +10,7 @@ from husk.config import Config as Settings
 from husk.config import RuntimeConfig
 from husk.engine.containers.exec import ExecRecord
 from husk.engine.containers.index import Exit
-from husk.engine.images.index import Found
+from husk.engine.images.catalog import Found
 from husk.engine.logs.read import LogQuery, LogRecord
 from husk.engine.model.container import Container, State
 from husk.engine.model.container_config import Config, EndpointRequest, ExecConfig, HostConfig

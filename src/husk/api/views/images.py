@@ -21,7 +21,7 @@ from husk.api.types.images import (
 from husk.api.versioning import Version
 from husk.api.views.containers import without_empty
 from husk.engine.images.attestations import Attestation
-from husk.engine.images.family import ATTESTATION, IMAGE_KIND
+from husk.engine.images.index import ATTESTATION, IMAGE_KIND
 from husk.engine.images.manifests import ManifestFacts
 from husk.engine.model.clock import parse_rfc3339
 from husk.engine.model.container import ZERO_TIME

@@ -9,14 +9,14 @@ from husk.engine.containers.index import Index, Instance
 from husk.engine.containers.lifecycle import Lifecycle
 from husk.engine.containers.places import Places
 from husk.engine.images.changes import apply_changes
-from husk.engine.images.family import platform_of
+from husk.engine.images.index import platform_of
 from husk.engine.images.make import make_image
 from husk.engine.images.store import ImageStore
 from husk.engine.images.tag import parse_target
 from husk.engine.model.clock import now_ns, rfc3339
 from husk.engine.model.container import Container
 from husk.engine.model.container_config import Config
-from husk.engine.model.image import CommitOptions, History, Image, ImageDocument, RootFS
+from husk.engine.model.image import CommitOptions, History, Image, ImageConfig, RootFS
 from husk.errors import Conflict, HuskError, NotFound
 from husk.registry.manifest import host_platform
 from husk.registry.reference import Reference
@@ -80,7 +80,7 @@ class Committer:
                     content = [image.id, image.manifest]
                     if name is not None:
                         image.last_tagged = image.created
-                    await self._store.index.add(image, *([name] if name else []))
+                    await self._store.catalog.add(image, *([name] if name else []))
             except BaseException:
                 await asyncio.shield(self._store.release(added, content))
                 raise
@@ -116,7 +116,7 @@ class Committer:
         self, record: Container, config: Config, layers: list[Layer], empty: bool, options: CommitOptions
     ) -> Image:
         """The image of these layers, of which the last is new unless the commit is empty."""
-        base = self._store.index.get(record.image_id)
+        base = self._store.catalog.get(record.image_id)
         platform = platform_of(base) if base else host_platform()
         created = rfc3339(now_ns())
         step = History(
@@ -126,7 +126,7 @@ class Committer:
             comment=options.comment,
             empty_layer=empty,
         )
-        document = ImageDocument(
+        document = ImageConfig(
             architecture=platform.architecture,
             os=platform.os,
             variant=platform.variant,

@@ -9,9 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-from husk.engine.images.family import IMAGE_KIND, Family, family_of, suits
-from husk.engine.images.family import Member as FamilyMember
-from husk.engine.images.make import read_document
+from husk.engine.images.index import IMAGE_KIND, ImageIndex, IndexEntry, index_record, suits
+from husk.engine.images.make import read_config
 from husk.errors import HuskError, InvalidParameter, NotFound
 from husk.registry import reference as references
 from husk.registry.manifest import (
@@ -32,7 +31,7 @@ LEGACY_LIST = "repositories"
 _BLOBS = "blobs/sha256/"
 
 
-class Member(msgspec.Struct, frozen=True):
+class ArchivedImage(msgspec.Struct, frozen=True):
     """One image of an archive: the files of its configuration and layers, its names, its manifest if it has one."""
 
     config: str
@@ -43,23 +42,23 @@ class Member(msgspec.Struct, frozen=True):
     parent: str = ""
 
 
-class Group(msgspec.Struct):
+class ArchivedIndex(msgspec.Struct):
     """An image for several platforms: its index, and by their digests the manifests of which all is in the archive."""
 
-    index: bytes
-    family: Family
-    members: dict[str, Member] = msgspec.field(default_factory=dict)
+    document: bytes
+    index: ImageIndex
+    images: dict[str, ArchivedImage] = msgspec.field(default_factory=dict)
     attached: dict[str, dict[str, bytes]] = msgspec.field(default_factory=dict)
     names: list[Reference] = msgspec.field(default_factory=list)
 
     @property
     def content(self) -> list[str]:
         """The digests of all documents that are to be kept, but for the images' configurations."""
-        return [self.family.digest, *self.members, *(digest for blobs in self.attached.values() for digest in blobs)]
+        return [self.index.digest, *self.images, *(digest for blobs in self.attached.values() for digest in blobs)]
 
     @property
     def configs(self) -> set[str]:
-        return {member.config for member in self.members.values()}
+        return {member.config for member in self.images.values()}
 
 
 class _DockerEntry(msgspec.Struct, rename="pascal"):
@@ -83,7 +82,7 @@ class _OCIList(msgspec.Struct):
 
 def read_archive(
     documents: Mapping[str, bytes], has: Callable[[str], bool], platforms: Sequence[Platform] = ()
-) -> list[Member | Group]:
+) -> list[ArchivedImage | ArchivedIndex]:
     """The images that these files (by their names in the archive) describe; `has` tells which others came.
 
     With `platforms`, only those of an index are meant.
@@ -119,22 +118,22 @@ def link_target(path: str, link: str, hard: bool) -> str:
 
 def _docker_members(
     documents: Mapping[str, bytes], has: Callable[[str], bool], platforms: Sequence[Platform]
-) -> list[Member | Group]:
+) -> list[ArchivedImage | ArchivedIndex]:
     try:
         entries = msgspec.json.decode(documents[DOCKER_LIST], type=list[_DockerEntry])
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InvalidParameter(f"invalid {DOCKER_LIST}: {error}") from error
     described = _layout_beside(documents, has, platforms)
-    manifests = {each.config: each.manifest for each in described if isinstance(each, Member)}
-    groups = [each for each in described if isinstance(each, Group)]
-    members: list[Member | Group] = []
+    manifests = {each.config: each.manifest for each in described if isinstance(each, ArchivedImage)}
+    groups = [each for each in described if isinstance(each, ArchivedIndex)]
+    members: list[ArchivedImage | ArchivedIndex] = []
     for entry in entries:
         config, names = posixpath.normpath(entry.config), [_tagged(text) for text in entry.repo_tags or []]
         # Docker's part tells of one platform of an index; the layout has them all.
         whole = next((g for g in groups if config in g.configs and (not g.names or {*names} & {*g.names})), None)
         if whole is None:
             layers = [posixpath.normpath(layer) for layer in entry.layers or []]
-            members.append(Member(config, layers, names, manifests.get(config), entry.parent))
+            members.append(ArchivedImage(config, layers, names, manifests.get(config), entry.parent))
         else:
             whole.names.extend(name for name in names if name not in whole.names)
     return members + groups
@@ -142,7 +141,7 @@ def _docker_members(
 
 def _layout_beside(
     documents: Mapping[str, bytes], has: Callable[[str], bool], platforms: Sequence[Platform]
-) -> list[Member | Group]:
+) -> list[ArchivedImage | ArchivedIndex]:
     """What the layout that is in a Docker archive too says; Docker's part alone is enough."""
     try:
         return _oci_members(documents, has, platforms) if OCI_LIST in documents else []
@@ -163,14 +162,14 @@ def _tagged(text: str) -> Reference:
 
 def _oci_members(
     documents: Mapping[str, bytes], has: Callable[[str], bool], platforms: Sequence[Platform]
-) -> list[Member | Group]:
+) -> list[ArchivedImage | ArchivedIndex]:
     try:
         entries = msgspec.json.decode(documents[OCI_LIST], type=_OCIList).manifests
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InvalidParameter(f"invalid {OCI_LIST}: {error}") from error
     if not entries:
         raise InvalidParameter(f"there is no image in this archive: its {OCI_LIST} is empty")
-    members: dict[str, Member | Group] = {}
+    members: dict[str, ArchivedImage | ArchivedIndex] = {}
     for entry in entries:
         if entry.digest not in members:
             body = documents.get(path_of(entry.digest))
@@ -188,18 +187,22 @@ def _oci_members(
     return list(members.values())
 
 
-def _member(body: bytes, manifest: ImageManifest) -> Member:
+def _member(body: bytes, manifest: ImageManifest) -> ArchivedImage:
     layers = [path_of(layer.digest) for layer in manifest.layers]
-    return Member(path_of(manifest.config.digest), layers, manifest=(body, manifest.media_type))
+    return ArchivedImage(path_of(manifest.config.digest), layers, manifest=(body, manifest.media_type))
 
 
 def _group(
-    documents: Mapping[str, bytes], has: Callable[[str], bool], body: bytes, index: Index, platforms: Sequence[Platform]
-) -> Group:
+    documents: Mapping[str, bytes],
+    has: Callable[[str], bool],
+    body: bytes,
+    document: Index,
+    platforms: Sequence[Platform],
+) -> ArchivedIndex:
     """An index with all that is in the archive of what it names, or with what is for some platforms."""
-    descriptor = Descriptor(media_type=index.media_type, digest=references.digest_of(body), size=len(body))
-    group = Group(body, family_of(descriptor, index))
-    for entry in group.family.members:
+    descriptor = Descriptor(media_type=document.media_type, digest=references.digest_of(body), size=len(body))
+    group = ArchivedIndex(body, index_record(descriptor, document))
+    for entry in group.index.manifests:
         manifest = documents.get(path_of(entry.digest))
         if manifest is None or entry.media_type in INDEX_TYPES:
             continue
@@ -214,8 +217,8 @@ def _group(
         if member is None or not all(has(path) for path in (member.config, *member.layers)):
             continue
         if _is_meant(documents, entry, member, platforms):
-            group.members[entry.digest] = member
-    if not group.members:
+            group.images[entry.digest] = member
+    if not group.images:
         wanted = ", ".join(str(normalize(platform)) for platform in platforms)
         raise NotFound(
             f"requested platform ({wanted}) not found" if platforms
@@ -225,11 +228,11 @@ def _group(
 
 
 def _is_meant(
-    documents: Mapping[str, bytes], entry: FamilyMember, member: Member, platforms: Sequence[Platform]
+    documents: Mapping[str, bytes], entry: IndexEntry, member: ArchivedImage, platforms: Sequence[Platform]
 ) -> bool:
     if not platforms:
         return True
-    document = read_document(documents[member.config]) if entry.platform is None else None
+    document = read_config(documents[member.config]) if entry.platform is None else None
     own = Platform(document.architecture, document.os, document.variant) if document else entry.platform
     return any(suits(own, wanted) for wanted in platforms if own is not None)
 

@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 import msgspec
 
-from husk.engine.images.family import ATTESTATION, Family
+from husk.engine.images.index import ATTESTATION, ImageIndex
 from husk.engine.images.store import ImageStore
 from husk.engine.model.image import Image
 from husk.errors import SystemFault
@@ -23,14 +23,14 @@ class Attestation(msgspec.Struct, frozen=True):
 
 
 async def attestations_of(
-    image: Image, family: Family | None, types: Collection[str], with_statements: bool, store: ImageStore
+    image: Image, index: ImageIndex | None, types: Collection[str], with_statements: bool, store: ImageStore
 ) -> list[Attestation]:
     """The statements about one platform that are here; with `types` only those."""
-    if family is None:
+    if index is None:
         return []
-    manifests = {member.digest for member in family.members if member.image == image.id}
+    manifests = {member.digest for member in index.manifests if member.image == image.id}
     found = []
-    for member in family.members:
+    for member in index.manifests:
         if member.kind != ATTESTATION or member.about not in manifests or not member.here:
             continue
         for descriptor in referenced(await store.blobs.read(member.digest)):

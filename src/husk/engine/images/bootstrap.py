@@ -10,7 +10,7 @@ from husk.engine.images.make import make_image
 from husk.engine.images.store import ImageStore
 from husk.engine.model.clock import now_ns, rfc3339
 from husk.engine.model.container_config import Config
-from husk.engine.model.image import History, ImageDocument, RootFS
+from husk.engine.model.image import History, ImageConfig, RootFS
 from husk.kernel import process
 from husk.registry import reference as references
 from husk.registry.manifest import host_platform
@@ -40,7 +40,7 @@ async def make_busybox(store: ImageStore) -> bool:
         await ingest.write(archive(program, applets))
         layer = await store.layers.commit(await ingest.finish(), "")
     platform = host_platform()
-    document = ImageDocument(
+    document = ImageConfig(
         architecture=platform.architecture,
         os=platform.os,
         created=rfc3339(created),
@@ -50,7 +50,7 @@ async def make_busybox(store: ImageStore) -> bool:
     )
     image = await make_image(store.blobs, document, [layer])
     image.last_tagged = rfc3339(created)
-    await store.index.add(image, references.parse(NAME))
+    await store.catalog.add(image, references.parse(NAME))
     log.info("made the image %s from this host's busybox", NAME)
     return True
 

@@ -1,4 +1,4 @@
-"""What do Dockerfile instructions do to a configuration? For `commit` and import with `changes`. Pure."""
+"""Dockerfile instructions that change a configuration, for `commit` and `import` with `changes`. Pure."""
 
 import posixpath
 import re

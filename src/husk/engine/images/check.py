@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
-from husk.engine.images.family import Family
+from husk.engine.images.index import ImageIndex
 from husk.engine.images.make import chain_ids
 from husk.engine.model.container import Container
 from husk.engine.model.image import Image
@@ -33,11 +33,11 @@ class Records(msgspec.Struct):
     images: Mapping[str, Image]
     names: Mapping[str, str]
     containers: Sequence[Container]
-    families: Mapping[str, Family] = msgspec.field(default_factory=dict)
+    indexes: Mapping[str, ImageIndex] = msgspec.field(default_factory=dict)
 
     def targets(self, image: Image) -> set[str]:
         """What a name can point to that is this image, or one for several platforms that it is among."""
-        return {image.id, *(family.digest for family in self.families.values() if image.id in family.images)}
+        return {image.id, *(index.digest for index in self.indexes.values() if image.id in index.images)}
 
 
 class Verdict(msgspec.Struct):
@@ -62,8 +62,8 @@ def judge(records: Records, blobs: BlobFacts, layers: LayerFacts, busy: Callable
     _judge_layers(verdict, records, blobs, layers, busy)
     for image in records.images.values():
         _judge_image(verdict, records, blobs, layers, image)
-    for family in records.families.values():
-        _judge_family(verdict, records, blobs, family)
+    for index in records.indexes.values():
+        _judge_index(verdict, records, blobs, index)
     _judge_names(verdict, records)
     _judge_containers(verdict, records, layers)
     _find_leftovers(verdict, records, blobs, layers)
@@ -124,23 +124,23 @@ def _judge_image(verdict: Verdict, records: Records, blobs: BlobFacts, layers: L
         verdict.problems.append(Problem(subject, f"its manifest {fault}", cure, fixable=True))
 
 
-def _judge_family(verdict: Verdict, records: Records, blobs: BlobFacts, family: Family) -> None:
-    tags = sorted(name for name, target in records.names.items() if target == family.digest and "@" not in name)
-    subject = f"image index {family.digest}" + (f" ({', '.join(tags)})" if tags else "")
-    for image_id in family.images:
+def _judge_index(verdict: Verdict, records: Records, blobs: BlobFacts, index: ImageIndex) -> None:
+    tags = sorted(name for name, target in records.names.items() if target == index.digest and "@" not in name)
+    subject = f"image index {index.digest}" + (f" ({', '.join(tags)})" if tags else "")
+    for image_id in index.images:
         if image_id not in records.images:
             verdict.lost_members.append(image_id)
             cure = f"{BY_FIX} forgets it; docker pull --platform brings it back"
             verdict.problems.append(Problem(subject, f"there is no image {image_id}", cure, fixable=True))
-    if fault := next((fault for digest in family.content if (fault := _blob_fault(digest, blobs))), ""):
-        verdict.dissolve.append(family.digest)
+    if fault := next((fault for digest in index.content if (fault := _blob_fault(digest, blobs))), ""):
+        verdict.dissolve.append(index.digest)
         cure = f"{BY_FIX} makes single images of it; docker pull brings it back"
         verdict.problems.append(Problem(subject, f"its document {fault}", cure, fixable=True))
 
 
 def _judge_names(verdict: Verdict, records: Records) -> None:
     for name, owner in records.names.items():
-        known = owner in records.images or owner in records.families
+        known = owner in records.images or owner in records.indexes
         why = "" if known else f"there is no image {owner}"
         try:
             references.parse(name)
@@ -166,7 +166,7 @@ def _find_leftovers(verdict: Verdict, records: Records, blobs: BlobFacts, layers
     used = {key for image in records.images.values() for key in image.chain_ids}
     used |= {key for container in records.containers for key in container.used_layers}
     named = {digest for image in records.images.values() for digest in (image.id, image.manifest)}
-    named |= {digest for family in records.families.values() for digest in family.content}
+    named |= {digest for index in records.indexes.values() for digest in index.content}
     named |= {layer.blob for layer in layers.layers.values()}
     found = [f"layer {key}" for key in layers.layers if key not in used]
     found += [f"blob {digest}" for digest in sorted((blobs.whole.keys() | blobs.damaged.keys()) - named)]
@@ -187,7 +187,7 @@ def _blob_fault(digest: str, blobs: BlobFacts, size: int | None = None) -> str:
 def pulled_names(image: Image, names: Mapping[str, str], targets: Collection[str] = ()) -> list[str]:
     """The names under which a registry should have the image: it was pulled or pushed there. Tags come first.
 
-    `targets` are the families that it is in.
+    `targets` are the indexes that it is in.
     """
     own = sorted(name for name, owner in names.items() if owner == image.id or owner in targets)
     repositories = {name.partition("@")[0] for name in own if "@" in name}

@@ -6,7 +6,7 @@ came earlier in another compression; then an equal manifest is made over the blo
 
 import msgspec
 
-from husk.engine.images.family import Family, Member
+from husk.engine.images.index import ImageIndex, IndexEntry
 from husk.engine.images.make import compose_manifest
 from husk.engine.images.store import ImageStore
 from husk.engine.model.image import Image
@@ -15,7 +15,7 @@ from husk.registry.manifest import Descriptor, ImageManifest, parse_manifest
 from husk.storage.layers import Layer
 
 
-class Content(msgspec.Struct, frozen=True):
+class ImageContent(msgspec.Struct, frozen=True):
     """An image's documents and layers, base first."""
 
     image: Image
@@ -28,23 +28,23 @@ class Content(msgspec.Struct, frozen=True):
 
 
 class Attached(msgspec.Struct, frozen=True):
-    """A member of a family that is no image: its manifest and what that names, by digest."""
+    """A member of an index that is no image: its manifest and what that names, by digest."""
 
-    member: Member
+    member: IndexEntry
     manifest: bytes
     blobs: dict[str, bytes]
 
 
-class FamilyContent(msgspec.Struct, frozen=True):
+class IndexContent(msgspec.Struct, frozen=True):
     """An image index and what is here of it, all as it came."""
 
-    family: Family
-    index: bytes
-    images: list[tuple[Member, Content]]
+    index: ImageIndex
+    document: bytes
+    images: list[tuple[IndexEntry, ImageContent]]
     attached: list[Attached]
 
 
-async def content_of(image: Image, store: ImageStore) -> Content:
+async def content_of(image: Image, store: ImageStore) -> ImageContent:
     """The content of one image; the manifest is its own, or composed if that is not here."""
     layers = _layers(image, store)
     config = await store.blobs.read(image.id)
@@ -53,14 +53,14 @@ async def content_of(image: Image, store: ImageStore) -> Content:
         stored = await store.blobs.read(image.manifest)
         whole = _type_if_whole(stored, image.manifest_media_type, layers)
     except HuskError:
-        return Content(image, config, composed, media_type, layers, own=True)
+        return ImageContent(image, config, composed, media_type, layers, own=True)
     in_oci = compose_manifest(image.id, len(config), layers, oci=True)[0]  # as `save` writes it
     if not whole or stored in (composed, in_oci):
-        return Content(image, config, composed, media_type, layers, own=True)
-    return Content(image, config, stored, image.manifest_media_type, layers, own=False)
+        return ImageContent(image, config, composed, media_type, layers, own=True)
+    return ImageContent(image, config, stored, image.manifest_media_type, layers, own=False)
 
 
-async def member_content(image: Image, member: Member, store: ImageStore) -> Content | None:
+async def member_content(image: Image, member: IndexEntry, store: ImageStore) -> ImageContent | None:
     """The content of one image exactly as its index names it; None if it is here in another form only."""
     try:
         layers = _layers(image, store)
@@ -68,14 +68,14 @@ async def member_content(image: Image, member: Member, store: ImageStore) -> Con
         media_type = _type_if_whole(stored, member.media_type, layers)
     except HuskError:
         return None
-    return Content(image, config, stored, media_type, layers, own=False) if media_type else None
+    return ImageContent(image, config, stored, media_type, layers, own=False) if media_type else None
 
 
-async def family_content(family: Family, store: ImageStore) -> FamilyContent | None:
-    """All that is here of a family; None if some of it is not here as its index names it."""
+async def index_content(index: ImageIndex, store: ImageStore) -> IndexContent | None:
+    """All that is here of an index; None if some of it is not here as its index names it."""
     images, attached = [], []
-    for member in family.members:
-        if (image := store.index.get(member.image)) is not None:
+    for member in index.manifests:
+        if (image := store.catalog.get(member.image)) is not None:
             content = await member_content(image, member, store)
             if content is None:
                 return None
@@ -83,21 +83,21 @@ async def family_content(family: Family, store: ImageStore) -> FamilyContent | N
         elif member.blobs:
             blobs = {digest: await store.blobs.read(digest) for digest in member.blobs}
             attached.append(Attached(member, await store.blobs.read(member.digest), blobs))
-    return FamilyContent(family, await store.blobs.read(family.digest), images, attached)
+    return IndexContent(index, await store.blobs.read(index.digest), images, attached)
 
 
-def descriptors_of(content: Content) -> list[Descriptor]:
+def descriptors_of(content: ImageContent) -> list[Descriptor]:
     """What the manifest says of its layers."""
     manifest = parse_manifest(content.manifest, content.media_type)
     assert isinstance(manifest, ImageManifest)
     return manifest.layers
 
 
-def held_by(image: Image, family: Family | None, store: ImageStore) -> tuple[list[str], list[str]]:
-    """The chain ids and the blobs that must stay while somebody reads an image or all of its family."""
-    images = [image, *(store.index.members(family) if family is not None else [])]
+def held_by(image: Image, index: ImageIndex | None, store: ImageStore) -> tuple[list[str], list[str]]:
+    """The chain ids and the blobs that must stay while somebody reads an image or all of its index."""
+    images = [image, *(store.catalog.images_of(index) if index is not None else [])]
     content = [digest for each in images for digest in (each.id, each.manifest)]
-    return [chain_id for each in images for chain_id in each.chain_ids], content + (family.content if family else [])
+    return [chain_id for each in images for chain_id in each.chain_ids], content + (index.content if index else [])
 
 
 def _layers(image: Image, store: ImageStore) -> list[Layer]:

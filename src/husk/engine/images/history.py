@@ -2,14 +2,14 @@
 
 from collections.abc import Callable
 
-from husk.engine.images.index import ImageIndex
+from husk.engine.images.catalog import ImageCatalog
 from husk.engine.model.image import HistoryStep, Image
 from husk.storage.layers import Layer
 
 UNKNOWN = "<missing>"
 
 
-def history_of(image: Image, index: ImageIndex, layer: Callable[[str], Layer | None]) -> list[HistoryStep]:
+def history_of(image: Image, catalog: ImageCatalog, layer: Callable[[str], Layer | None]) -> list[HistoryStep]:
     steps: list[HistoryStep] = []
     chain = iter(image.chain_ids)
     for step in image.history:
@@ -31,6 +31,6 @@ def history_of(image: Image, index: ImageIndex, layer: Callable[[str], Layer | N
         if ancestor is None:
             break
         shown.id = ancestor.id
-        shown.tags = [name.familiar for name in index.names(ancestor) if not name.digest]
-        ancestor = index.get(ancestor.parent) if ancestor.parent else None
+        shown.tags = [name.familiar for name in catalog.names(ancestor) if not name.digest]
+        ancestor = catalog.get(ancestor.parent) if ancestor.parent else None
     return steps

@@ -7,12 +7,12 @@ from urllib.parse import urlsplit
 
 from husk.engine.images.changes import apply_changes
 from husk.engine.images.make import make_image
-from husk.engine.images.shared import Report
+from husk.engine.images.singleflight import Report
 from husk.engine.images.store import ImageStore
 from husk.engine.images.tag import parse_target
 from husk.engine.model.clock import now_ns, rfc3339
 from husk.engine.model.container_config import Config
-from husk.engine.model.image import History, ImageDocument, ImportOptions, Progress, RootFS
+from husk.engine.model.image import History, ImageConfig, ImportOptions, Progress, RootFS
 from husk.errors import InvalidParameter
 from husk.registry.client import RegistryClient
 from husk.registry.manifest import DOCKER_LAYER, parse_platform
@@ -60,7 +60,7 @@ class Importer:
                 layer = await self._store.layers.commit(unpacked, "")
                 created = rfc3339(now_ns())
                 comment = options.message or f"Imported from {source}"
-                document = ImageDocument(
+                document = ImageConfig(
                     architecture=platform.architecture,
                     os=platform.os,
                     variant=platform.variant,
@@ -73,7 +73,7 @@ class Importer:
                 image = await make_image(self._store.blobs, document, [layer])
                 if name is not None:
                     image.last_tagged = created
-                await self._store.index.add(image, *([name] if name else []))
+                await self._store.catalog.add(image, *([name] if name else []))
         except BaseException:
             await asyncio.shield(self._store.release(chain, []))
             raise

@@ -2,7 +2,7 @@
 
 import fnmatch
 
-from husk.engine.images.index import ImageIndex
+from husk.engine.images.catalog import ImageCatalog
 from husk.engine.model.clock import parse_rfc3339
 from husk.engine.model.filters import Filters
 from husk.engine.model.image import Image
@@ -11,16 +11,16 @@ from husk.registry.reference import Reference
 FILTERS = ("before", "dangling", "label", "label!", "reference", "since", "until")
 
 
-def select(index: ImageIndex, all: bool, filters: Filters) -> list[Image]:
-    chosen = sorted(index.shown(), key=created_ns, reverse=True)
-    befores = [created_ns(index.find(text)) for text in filters.get("before")]
-    sinces = [created_ns(index.find(text)) for text in filters.get("since")]
+def select(catalog: ImageCatalog, all: bool, filters: Filters) -> list[Image]:
+    chosen = sorted(catalog.shown(), key=created_ns, reverse=True)
+    befores = [created_ns(catalog.find(text)) for text in filters.get("before")]
+    sinces = [created_ns(catalog.find(text)) for text in filters.get("since")]
     untils = filters.moments("until")
     patterns = filters.get("reference")
     dangling = filters.boolean("dangling", False) if "dangling" in filters else None
 
     def wanted(image: Image) -> bool:
-        names, children = index.names(image), index.children(image)
+        names, children = catalog.names(image), catalog.children(image)
         if dangling is True and (children or any(not name.digest for name in names)):
             return False
         if not names and (dangling is False or (children and not all)):

@@ -12,12 +12,12 @@ from contextlib import AsyncExitStack, aclosing
 
 import msgspec
 
-from husk.engine.images.archive import Group, Member, digest_at, link_target, read_archive
-from husk.engine.images.family import Family, suits
-from husk.engine.images.make import chain_ids, compose_manifest, image_over, read_document
-from husk.engine.images.shared import Report
+from husk.engine.images.archive import ArchivedImage, ArchivedIndex, digest_at, link_target, read_archive
+from husk.engine.images.index import ImageIndex, suits
+from husk.engine.images.make import chain_ids, compose_manifest, image_over, read_config
+from husk.engine.images.singleflight import Report
 from husk.engine.images.store import ImageStore
-from husk.engine.model.image import Image, ImageDocument, Progress
+from husk.engine.model.image import Image, ImageConfig, Progress
 from husk.errors import InvalidParameter, NotFound
 from husk.registry.manifest import DOCKER_LAYER, OCI_LAYER, Platform, normalize
 from husk.registry.reference import Reference, digest_of
@@ -56,7 +56,7 @@ class Loader:
             for described in read_archive(reading.documents, reading.has, platforms):
                 images = await self._add(described, platforms, reading, report)
                 parents |= {image.id: "" for image in images}
-                if isinstance(described, Member):
+                if isinstance(described, ArchivedImage):
                     parents[images[0].id] = described.parent
             await self._link(parents)
         finally:
@@ -64,11 +64,15 @@ class Loader:
             await asyncio.shield(self._store.release(reading.relied_on, []))
 
     async def _add(
-        self, described: Member | Group, platforms: Sequence[Platform], reading: "_Reading", report: Report
+        self,
+        described: ArchivedImage | ArchivedIndex,
+        platforms: Sequence[Platform],
+        reading: "_Reading",
+        report: Report,
     ) -> list[Image]:
         """Add one image, or all platforms of one, and name it."""
-        group = described if isinstance(described, Group) else None
-        members = [described] if isinstance(described, Member) else list(described.members.values())
+        group = described if isinstance(described, ArchivedIndex) else None
+        members = [described] if isinstance(described, ArchivedImage) else list(described.images.values())
         names = described.names
         # Of an index, what is not for these platforms was left out before.
         read = [self._read(member, platforms if group is None else (), reading) for member in members]
@@ -79,13 +83,13 @@ class Loader:
         try:
             async with self._store.pins.hold([*chain, *content]):
                 images = [await self._make(each, reading) for each in read]
-                family = await self._family(group, members, images) if group is not None else None
-                self._tell_of_former(family.digest if family is not None else images[0].id, names, report)
-                await self._store.index.add_all(images, names, family)
+                index = await self._record_index(group, members, images) if group is not None else None
+                self._tell_of_former(index.digest if index is not None else images[0].id, names, report)
+                await self._store.catalog.add_all(images, names, index)
         except BaseException:
             await asyncio.shield(self._store.release(chain, content))
             raise
-        shown = (self._store.index.face(family) if family is not None else None) or images[0]
+        shown = (self._store.catalog.default_of(index) if index is not None else None) or images[0]
         for name in names:
             report(Progress(stream=f"Loaded image: {name.familiar}\n"))
         if not names:
@@ -96,18 +100,18 @@ class Loader:
     async def _link(self, parents: Mapping[str, str]) -> None:
         """Note which image of an archive was made from which, as far as their histories agree with what it says."""
         for image_id, parent_id in parents.items():
-            image, parent = self._store.index.get(image_id), self._store.index.get(parent_id)
+            image, parent = self._store.catalog.get(image_id), self._store.catalog.get(parent_id)
             if image is None or parent is None or parent_id not in parents or image.parent:
                 continue
             if len(image.history) > 0 and image.history[:-1] == parent.history:
                 image.parent = parent_id
-                await self._store.index.add(image)
+                await self._store.catalog.add(image)
 
-    def _read(self, member: Member, platforms: Sequence[Platform], reading: "_Reading") -> "_Read":
+    def _read(self, member: ArchivedImage, platforms: Sequence[Platform], reading: "_Reading") -> "_Read":
         config = reading.documents.get(reading.resolve(member.config))
         if config is None:
             raise NotFound(f"the archive does not have the configuration {member.config}")
-        document = read_document(config)
+        document = read_config(config)
         own = Platform(document.architecture, document.os, document.variant)
         if platforms and not any(suits(own, wanted) for wanted in platforms):
             wanted = ", ".join(str(normalize(platform)) for platform in platforms)
@@ -125,7 +129,7 @@ class Loader:
             known = self._store.layers.get(chain_id) if await self._store.layers.sound(chain_id) else None
             layers.append(known or await self._put(reading, path, diff_id, parent))
         # An image that is here already stays as it is: a registry may know it by its present manifest.
-        here = self._store.index.get(digest_of(read.config))
+        here = self._store.catalog.get(digest_of(read.config))
         if here is not None and await self._has_documents(here, read, layers):
             return here
         blobs, manifest = self._store.blobs, read.member.manifest
@@ -149,12 +153,14 @@ class Loader:
         except NotFound:
             return False
 
-    async def _family(self, group: Group, members: Sequence[Member], images: Sequence[Image]) -> Family:
+    async def _record_index(
+        self, group: ArchivedIndex, members: Sequence[ArchivedImage], images: Sequence[Image]
+    ) -> ImageIndex:
         """Keep the documents of an index; its record, with all images and attachments that came."""
         ids = {member.config: image.id for member, image in zip(members, images, strict=True)}
-        await self._store.blobs.put(group.index)
-        for entry in group.family.members:
-            if (member := group.members.get(entry.digest)) is not None:
+        await self._store.blobs.put(group.document)
+        for entry in group.index.manifests:
+            if (member := group.images.get(entry.digest)) is not None:
                 entry.image = ids[member.config]
                 if member.manifest is not None:
                     await self._store.blobs.put(member.manifest[0])
@@ -162,12 +168,12 @@ class Loader:
                 for body in attached.values():
                     await self._store.blobs.put(body)
                 entry.blobs = [digest for digest in attached if digest != entry.digest]
-        return group.family
+        return group.index
 
     def _tell_of_former(self, target: str, names: list[Reference], report: Report) -> None:
         for name in names:
-            former = self._store.index.by_name(name)
-            if former is not None and self._store.index.target(name) != target:
+            former = self._store.catalog.by_name(name)
+            if former is not None and self._store.catalog.target(name) != target:
                 report(
                     Progress(
                         stream=f"The image {name.familiar} already exists, renaming the old one with ID {former.id} "
@@ -203,9 +209,9 @@ class Loader:
 class _Read(msgspec.Struct, frozen=True):
     """An image of the archive whose configuration was read."""
 
-    member: Member
+    member: ArchivedImage
     config: bytes
-    document: ImageDocument
+    document: ImageConfig
 
 
 class _Reading:

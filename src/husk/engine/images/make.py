@@ -1,4 +1,4 @@
-"""How do a configuration and layers become an image? One way for all: pull, commit and the first busybox end here."""
+"""How a configuration and layers become an image. Pull, load, commit and the first busybox all end here."""
 
 from collections.abc import Iterable
 
@@ -6,7 +6,7 @@ import msgspec
 
 from husk.engine.model.clock import parse_rfc3339
 from husk.engine.model.container_config import Config
-from husk.engine.model.image import Image, ImageDocument
+from husk.engine.model.image import Image, ImageConfig
 from husk.errors import InvalidParameter
 from husk.gojson import Reader, parse_document
 from husk.registry.manifest import (
@@ -22,10 +22,10 @@ from husk.storage.archive import chain_id
 from husk.storage.blobs import BlobStore
 from husk.storage.layers import Layer
 
-_READER = Reader(ImageDocument)
+_READER = Reader(ImageConfig)
 
 
-def read_document(body: bytes) -> ImageDocument:
+def read_config(body: bytes) -> ImageConfig:
     """An image's configuration blob, read as Go reads it."""
     return _READER.read(parse_document(body))
 
@@ -39,7 +39,7 @@ def chain_ids(diff_ids: list[str]) -> list[str]:
 
 
 def image_record(
-    image_id: str, document: ImageDocument, *, size: int, parent: str = "", manifest: Descriptor | None
+    image_id: str, document: ImageConfig, *, size: int, parent: str = "", manifest: Descriptor | None
 ) -> Image:
     if document.created:
         parse_rfc3339(document.created)  # refused here, not in every listing from then on
@@ -66,7 +66,7 @@ def image_record(
     )
 
 
-async def make_image(blobs: BlobStore, document: ImageDocument, layers: list[Layer], parent: str = "") -> Image:
+async def make_image(blobs: BlobStore, document: ImageConfig, layers: list[Layer], parent: str = "") -> Image:
     """Write the configuration and a manifest over layers that the store has, and return the record (not yet stored)."""
     return await image_over(blobs, msgspec.json.encode(document), document, layers, parent)
 
@@ -74,7 +74,7 @@ async def make_image(blobs: BlobStore, document: ImageDocument, layers: list[Lay
 async def image_over(
     blobs: BlobStore,
     config: bytes,
-    document: ImageDocument,
+    document: ImageConfig,
     layers: list[Layer],
     parent: str = "",
     manifest: tuple[bytes, str] | None = None,

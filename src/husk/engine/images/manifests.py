@@ -1,8 +1,8 @@
-"""Which manifests does an image have, and what of them is here? One line for each, as `docker images --tree` shows."""
+"""The manifests of an image, and what of them is here: one line for each, as `docker images --tree` shows."""
 
 import msgspec
 
-from husk.engine.images.family import IMAGE_KIND, Family, Member, platform_of
+from husk.engine.images.index import IMAGE_KIND, ImageIndex, IndexEntry, platform_of
 from husk.engine.images.store import ImageStore
 from husk.engine.model.image import Image
 from husk.errors import HuskError
@@ -24,17 +24,17 @@ class ManifestFacts(msgspec.Struct, frozen=True):
     about: str = ""
 
 
-def target_of(image: Image, family: Family | None) -> Descriptor:
+def target_of(image: Image, index: ImageIndex | None) -> Descriptor:
     """What the image's name points to: the index of its platforms, or its only manifest."""
-    if family is not None:
-        return Descriptor(media_type=family.media_type, digest=family.digest, size=family.size)
+    if index is not None:
+        return Descriptor(media_type=index.media_type, digest=index.digest, size=index.size)
     return _own_descriptor(image)
 
 
-def manifests_of(image: Image, families: list[Family], store: ImageStore) -> list[ManifestFacts]:
+def manifests_of(image: Image, indexes: list[ImageIndex], store: ImageStore) -> list[ManifestFacts]:
     """All manifests of the indexes that an image stands for, or its own."""
-    members = {member.digest: member for family in families for member in family.members}
-    if not members or store.index.is_named(image):
+    members = {member.digest: member for index in indexes for member in index.manifests}
+    if not members or store.catalog.is_named(image):
         listed = [_image_facts(_own_descriptor(image), image, store)]
         return listed + [_facts(m, store) for m in members.values() if m.digest != image.manifest]
     return [_facts(member, store) for member in members.values()]
@@ -49,11 +49,11 @@ def _own_descriptor(image: Image) -> Descriptor:
     )
 
 
-def _facts(member: Member, store: ImageStore) -> ManifestFacts:
+def _facts(member: IndexEntry, store: ImageStore) -> ManifestFacts:
     descriptor = Descriptor(
         media_type=member.media_type, digest=member.digest, size=member.size, platform=member.platform
     )
-    if (image := store.index.get(member.image)) is not None:
+    if (image := store.catalog.get(member.image)) is not None:
         return _image_facts(descriptor, image, store)
     content = sum(_size(digest, store) for digest in (member.digest, *member.blobs)) if member.blobs else 0
     platform = member.platform or NOWHERE

@@ -38,24 +38,28 @@ class Pruner:
             old = until is None or created_ns(image) <= until
             return old and filters.matches_labels(image.config.labels)
 
-        for image in self._store.index.shown():
-            if self._store.index.get(image.id) is not None and self._is_unused(image, dangling) and meant(image):
+        for image in self._store.catalog.shown():
+            if self._store.catalog.get(image.id) is not None and self._is_unused(image, dangling) and meant(image):
                 # By its id and with force: an image that is not used goes with all its names.
                 await self._remove(partial(self._remover.remove, image.id, force=True, noprune=False), result)
-        for family in self._store.index.nameless():
-            if (face := self._store.index.face(family)) is not None and self._store.index.names(face) and meant(face):
-                # Its face has other names; what only the family needs can go.
-                await self._remove(partial(self._remover.remove_family, family), result)
+        for index in self._store.catalog.nameless():
+            if (
+                (default := self._store.catalog.default_of(index)) is not None
+                and self._store.catalog.names(default)
+                and meant(default)
+            ):
+                # The image that stands for it has other names; what only the index needs can go.
+                await self._remove(partial(self._remover.remove_index, index), result)
         self._store.events.publish("image", "prune", "", {"reclaimed": str(result.reclaimed)})
         return result
 
     def _is_unused(self, image: Image, dangling: bool) -> bool:
-        together = {each.id for each in self._store.index.together(image)}
-        if any(other.parent in together for other in self._store.index):
+        together = {each.id for each in self._store.catalog.together(image)}
+        if any(other.parent in together for other in self._store.catalog):
             return False
         if any(container.image_id in together for container in self._store.containers()):
             return False
-        return not dangling or all(name.digest for name in self._store.index.names(image))
+        return not dangling or all(name.digest for name in self._store.catalog.names(image))
 
     async def _remove(self, work: Callable[[], Awaitable[list[Removal]]], result: Pruned) -> None:
         sizes = {layer.chain_id: layer.size for layer in self._store.layers.all()}

@@ -11,12 +11,12 @@ from contextlib import aclosing
 
 from msgspec import structs
 
-from husk.engine.images.family import Family, family_of
-from husk.engine.images.make import chain_ids, image_record, read_document
-from husk.engine.images.shared import Report, SharedWork
-from husk.engine.images.slots import Slots
+from husk.engine.images.index import ImageIndex, index_record
+from husk.engine.images.limiter import Limiter
+from husk.engine.images.make import chain_ids, image_record, read_config
+from husk.engine.images.singleflight import Report, SingleFlight
 from husk.engine.images.store import ImageStore
-from husk.engine.model.image import Image, ImageDocument, Progress
+from husk.engine.model.image import Image, ImageConfig, Progress
 from husk.errors import InvalidParameter, NotFound
 from husk.registry import reference as references
 from husk.registry.auth import Credentials
@@ -37,12 +37,12 @@ from husk.storage.ingest import Unpacked
 
 
 class Puller:
-    def __init__(self, store: ImageStore, registry: RegistryClient, slots: Slots) -> None:
+    def __init__(self, store: ImageStore, registry: RegistryClient, slots: Limiter) -> None:
         """`slots` are those of all downloads of the daemon, of however many pulls."""
         self._store = store
         self._registry = registry
         self._slots = slots
-        self._downloads = SharedWork()
+        self._downloads = SingleFlight()
 
     async def pull(self, reference: Reference, platform: str, auth: Credentials | None, report: Report) -> None:
         """Pull one image, or all tags of a repository if the reference names neither tag nor digest."""
@@ -57,9 +57,9 @@ class Puller:
         """Pull one image; whether that changed anything here."""
         fetched = await self._registry.manifest(reference, auth)
         report(Progress(status=f"Pulling from {_short_name(reference)}", id=reference.digest or reference.tag))
-        resolved, manifest, index = await self._resolve(reference, fetched, platform, auth)
+        resolved, manifest, index_document = await self._resolve(reference, fetched, platform, auth)
         config = await self._registry.blob_bytes(reference, manifest.config, auth)
-        document = read_document(config)
+        document = read_config(config)
         if len(document.rootfs.diff_ids) != len(manifest.layers):
             raise InvalidParameter("invalid rootfs in image configuration: its layers do not match the manifest's")
         if document.os not in ("", "linux"):
@@ -68,10 +68,10 @@ class Puller:
         content = [manifest.config.digest, resolved.descriptor.digest, fetched.descriptor.digest]
         try:
             async with self._store.pins.hold([*chain, *content]):
-                if self._store.index.get(manifest.config.digest) is None or not await self._has_layers(chain):
+                if self._store.catalog.get(manifest.config.digest) is None or not await self._has_layers(chain):
                     await self._fetch_layers(reference, manifest, document, auth, report)
-                family = _family(fetched, index, resolved, manifest) if index is not None else None
-                new = await self._record(reference, fetched, resolved, family, config, document)
+                index = _record_of(fetched, index_document, resolved, manifest) if index_document is not None else None
+                new = await self._record(reference, fetched, resolved, index, config, document)
         except BaseException:
             await asyncio.shield(self._store.release(chain, content))
             raise
@@ -103,7 +103,7 @@ class Puller:
         self,
         reference: Reference,
         manifest: ImageManifest,
-        document: ImageDocument,
+        document: ImageConfig,
         auth: Credentials | None,
         report: Report,
     ) -> None:
@@ -184,11 +184,11 @@ class Puller:
         reference: Reference,
         fetched: FetchedManifest,
         resolved: FetchedManifest,
-        family: Family | None,
+        index: ImageIndex | None,
         config: bytes,
-        document: ImageDocument,
+        document: ImageConfig,
     ) -> bool:
-        """Write the image, its family and their names; whether that changed anything."""
+        """Write the image, its index and their names; whether that changed anything."""
         image_id = await self._store.blobs.put(config)
         await self._store.blobs.put(resolved.body)
         await self._store.blobs.put(fetched.body)
@@ -198,15 +198,15 @@ class Puller:
         layers = [self._store.layers.get(chain_id) for chain_id in chain_ids(document.rootfs.diff_ids)]
         if None in layers:
             raise NotFound(f"a layer of {reference.familiar} was removed while it was pulled")
-        known, before = self._store.index.get(image_id), self._store.index.target(names[0])
+        known, before = self._store.catalog.get(image_id), self._store.catalog.target(names[0])
         image = image_record(
             image_id, document, size=sum(layer.size for layer in layers if layer), manifest=resolved.descriptor
         )
         _keep_local_facts(image, known)
-        await self._store.index.add(image, *names, family=family)
+        await self._store.catalog.add(image, *names, index=index)
         if known is not None:
             await self._store.release([], [known.manifest])  # a registry may have the image under another one
-        return known is None or before != self._store.index.target(names[0])
+        return known is None or before != self._store.catalog.target(names[0])
 
 
 def parse_pull_reference(image: str, tag: str) -> Reference:
@@ -215,13 +215,15 @@ def parse_pull_reference(image: str, tag: str) -> Reference:
     return reference.with_tag_or_digest(tag) if tag else reference
 
 
-def _family(fetched: FetchedManifest, index: Index, resolved: FetchedManifest, manifest: ImageManifest) -> Family:
+def _record_of(
+    fetched: FetchedManifest, document: Index, resolved: FetchedManifest, manifest: ImageManifest
+) -> ImageIndex:
     """The record of an index of which one image is here."""
-    family = family_of(fetched.descriptor, index)
-    for member in family.members:
+    index = index_record(fetched.descriptor, document)
+    for member in index.manifests:
         if member.digest == resolved.descriptor.digest:
             member.image = manifest.config.digest
-    return family
+    return index
 
 
 def _keep_local_facts(image: Image, known: Image | None) -> None:
@@ -240,7 +242,7 @@ def _check_content(descriptor: Descriptor, unpacked: Unpacked, diff_id: str) -> 
         )
 
 
-def _warn_of_other_platform(reference: Reference, platform: str, document: ImageDocument, report: Report) -> None:
+def _warn_of_other_platform(reference: Reference, platform: str, document: ImageConfig, report: Report) -> None:
     """An image that exists for one platform only is pulled whatever platform was asked for, as with dockerd."""
     wanted = normalize(parse_platform(platform))
     actual = normalize(Platform(document.architecture, document.os, document.variant))

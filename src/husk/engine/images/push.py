@@ -10,20 +10,20 @@ from collections.abc import Iterable
 
 import msgspec
 
+from husk.engine.images.catalog import Found, ImageCatalog
 from husk.engine.images.content import (
-    Content,
-    FamilyContent,
+    ImageContent,
+    IndexContent,
     content_of,
     descriptors_of,
-    family_content,
     held_by,
+    index_content,
     member_content,
 )
-from husk.engine.images.family import Family, choose_image, platform_of
-from husk.engine.images.index import Found, ImageIndex
+from husk.engine.images.index import ImageIndex, choose_image, platform_of
+from husk.engine.images.limiter import Limiter
 from husk.engine.images.make import compose_manifest
-from husk.engine.images.shared import Report
-from husk.engine.images.slots import Slots
+from husk.engine.images.singleflight import Report
 from husk.engine.images.store import ImageStore
 from husk.engine.model.image import Image, Progress, Pushed, PushedInsteadOfIndex
 from husk.errors import Conflict, InvalidParameter, NotFound
@@ -54,11 +54,11 @@ class _Push(msgspec.Struct, frozen=True):
     reference: Reference
     target: Target
     report: Report
-    slots: Slots
+    slots: Limiter
 
 
 class Pusher:
-    def __init__(self, store: ImageStore, registry: RegistryClient, state: StateStore, uploads: Slots) -> None:
+    def __init__(self, store: ImageStore, registry: RegistryClient, state: StateStore, uploads: Limiter) -> None:
         self._store = store
         self._uploads = uploads
         self._registry = registry
@@ -85,9 +85,9 @@ class Pusher:
         repository = Reference(named.domain, named.path)
         wanted = repository.with_tag(tag) if tag else None
         report(Progress(status=f"The push refers to repository [{repository.name}]"))
-        present = [own for own in self._store.index.tags_of(repository) if wanted in (None, own)]
+        present = [own for own in self._store.catalog.tags_of(repository) if wanted in (None, own)]
         if not present:
-            if wanted is not None and self._store.index.tags_of(repository):
+            if wanted is not None and self._store.catalog.tags_of(repository):
                 raise NotFound(f"tag does not exist: {wanted.familiar}")
             raise NotFound(f"An image does not exist locally with the tag: {repository.familiar_name}")
         target = await self._registry.target(repository, auth)
@@ -97,30 +97,32 @@ class Pusher:
             self._store.events.publish("image", "push", reference.familiar, {"name": repository.familiar_name})
 
     async def _push(self, reference: Reference, platform: Platform | None, push: _Push) -> None:
-        image, family = self._store.index.by_name(reference), self._store.index.family_by_name(reference)
+        image, index = self._store.catalog.by_name(reference), self._store.catalog.index_by_name(reference)
         if image is None:
             raise NotFound(f"tag does not exist: {reference.familiar}")
-        chain, held = held_by(image, family, self._store)
+        chain, held = held_by(image, index, self._store)
         try:
             async with self._store.pins.hold([*chain, *held]):
-                whole = family if platform is None and family is not None and family.complete else None
-                everything = await family_content(whole, self._store) if whole is not None else None
+                whole = index if platform is None and index is not None and index.complete else None
+                everything = await index_content(whole, self._store) if whole is not None else None
                 if everything is not None:
-                    pushed = await self._push_family(everything, reference, push)
+                    pushed = await self._push_index(everything, reference, push)
                 else:
-                    chosen = choose_to_push(image, family, platform, reference, self._store.index)
-                    pushed = await self._push_image(chosen, family, reference, push)
-                    if family is not None and platform is None:
-                        push.report(Progress(aux=_instead_of(family, pushed)))
+                    chosen = choose_to_push(image, index, platform, reference, self._store.catalog)
+                    pushed = await self._push_image(chosen, index, reference, push)
+                    if index is not None and platform is None:
+                        push.report(Progress(aux=_instead_of(index, pushed)))
         finally:
             # Somebody may have removed the image meanwhile.
             await asyncio.shield(self._store.release(chain, held))
         push.report(Progress(status=f"{reference.tag}: digest: {pushed.digest} size: {pushed.size}"))
         push.report(Progress(aux=Pushed(tag=reference.tag, digest=pushed.digest, size=pushed.size)))
 
-    async def _push_image(self, image: Image, family: Family | None, reference: Reference, push: _Push) -> Descriptor:
+    async def _push_image(
+        self, image: Image, index: ImageIndex | None, reference: Reference, push: _Push
+    ) -> Descriptor:
         """Push one manifest under the tag; that of its index if its content is here as the index names it."""
-        member = next((m for m in family.members if m.image == image.id), None) if family is not None else None
+        member = next((m for m in index.manifests if m.image == image.id), None) if index is not None else None
         exact = await member_content(image, member, self._store) if member is not None else None
         manifest, media_type = await self._send(exact or await content_of(image, self._store), push)
         await push.target.put_manifest(reference.tag, manifest, media_type)
@@ -128,7 +130,7 @@ class Pusher:
         await self._remember(image, None, reference, digest)
         return Descriptor(media_type=media_type, digest=digest, size=len(manifest), platform=platform_of(image))
 
-    async def _push_family(self, content: FamilyContent, reference: Reference, push: _Push) -> Descriptor:
+    async def _push_index(self, content: IndexContent, reference: Reference, push: _Push) -> Descriptor:
         """Push all manifests by their digests, then the index under the tag."""
         for member, image in content.images:
             await self._send(image, push)
@@ -137,12 +139,12 @@ class Pusher:
             for digest, body in attached.blobs.items():
                 await self._send_blob(FileSource(self._store.blobs.path(digest), digest, len(body)), push.target)
             await push.target.put_manifest(attached.member.digest, attached.manifest, attached.member.media_type)
-        family = content.family
-        await push.target.put_manifest(reference.tag, content.index, family.media_type)
-        await self._remember(content.images[0][1].image, family, reference, family.digest)
-        return Descriptor(media_type=family.media_type, digest=family.digest, size=len(content.index))
+        index = content.index
+        await push.target.put_manifest(reference.tag, content.document, index.media_type)
+        await self._remember(content.images[0][1].image, index, reference, index.digest)
+        return Descriptor(media_type=index.media_type, digest=index.digest, size=len(content.document))
 
-    async def _send(self, content: Content, push: _Push) -> tuple[bytes, str]:
+    async def _send(self, content: ImageContent, push: _Push) -> tuple[bytes, str]:
         """Send the layers and the configuration; the manifest over what the registry now has."""
         described = dict(zip((la.chain_id for la in content.layers), descriptors_of(content), strict=True))
         # A layer may be part of an image twice.
@@ -216,28 +218,28 @@ class Pusher:
         paths = dict.fromkeys(
             name.path
             for image in self._with_layer(layer)
-            for name in self._store.index.known_as(image)
+            for name in self._store.catalog.known_as(image)
             if name.digest and name.domain == here.domain and name.path != here.path
         )
         return list(paths)[:MOST_MOUNT_SOURCES]
 
     def _with_layer(self, layer: Layer) -> Iterable[Image]:
-        return (image for image in self._store.index if layer.chain_id in image.chain_ids)
+        return (image for image in self._store.catalog if layer.chain_id in image.chain_ids)
 
-    async def _remember(self, image: Image, family: Family | None, reference: Reference, digest: str) -> None:
-        """The image or family is from now on also known by the digest that the registry has it under."""
-        index, name = self._store.index, Reference(reference.domain, reference.path, digest=digest)
-        current = index.get(image.id)
-        still_there = current is not None and (family is None or index.family(family.digest) is not None)
-        if current is not None and still_there and index.target(name) != (family.digest if family else image.id):
-            await index.add(current, name, family=family)
+    async def _remember(self, image: Image, index: ImageIndex | None, reference: Reference, digest: str) -> None:
+        """The image or index is from now on also known by the digest that the registry has it under."""
+        catalog, name = self._store.catalog, Reference(reference.domain, reference.path, digest=digest)
+        current = catalog.get(image.id)
+        still_there = current is not None and (index is None or catalog.index(index.digest) is not None)
+        if current is not None and still_there and catalog.target(name) != (index.digest if index else image.id):
+            await catalog.add(current, name, index=index)
 
 
 def choose_to_push(
-    image: Image, family: Family | None, platform: Platform | None, reference: Reference, index: ImageIndex
+    image: Image, index: ImageIndex | None, platform: Platform | None, reference: Reference, catalog: ImageCatalog
 ) -> Image:
     """The one image that goes out when it is not all platforms; Docker's rules."""
-    here = index.candidates(Found(image, family))
+    here = catalog.candidates(Found(image, index))
     if platform is not None:
         chosen = choose_image(here, platform)
         if chosen is None:
@@ -251,6 +253,6 @@ def choose_to_push(
     return image
 
 
-def _instead_of(family: Family, pushed: Descriptor) -> PushedInsteadOfIndex:
-    index = Descriptor(media_type=family.media_type, digest=family.digest, size=family.size)
-    return PushedInsteadOfIndex(original_index=index, selected_manifest=pushed)
+def _instead_of(index: ImageIndex, pushed: Descriptor) -> PushedInsteadOfIndex:
+    original = Descriptor(media_type=index.media_type, digest=index.digest, size=index.size)
+    return PushedInsteadOfIndex(original_index=original, selected_manifest=pushed)

@@ -1,14 +1,14 @@
 """When may an image go, and what goes with it? Docker's rules of conflict, then names, records, blobs and layers.
 
-An image that stands for a family goes with it, all platforms at once. One platform alone goes by its own id, or when
+An image that stands for an index goes with it, all platforms at once. One platform alone goes by its own id, or when
 the client names it.
 """
 
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from husk.engine.images.family import Family, choose_image
-from husk.engine.images.index import Found
+from husk.engine.images.catalog import Found
+from husk.engine.images.index import ImageIndex, choose_image
 from husk.engine.images.store import ImageStore
 from husk.engine.model.container import Container
 from husk.engine.model.image import Image, Removal
@@ -23,25 +23,25 @@ class Remover:
         self._store = store
 
     async def remove(self, text: str, force: bool, noprune: bool, platforms: Sequence[Platform] = ()) -> list[Removal]:
-        found = self._store.index.look_up(text)
+        found = self._store.catalog.look_up(text)
         image = found.image
         if platforms and (going := self._some(text, found, platforms)):
             self._refuse(going, [], force)
             return await self._delete(going, [], noprune, stays=_nothing)
-        names = self._store.index.names(image)
+        names = self._store.catalog.names(image)
         if not _is_id(text, image, names):
             return await self._remove_name(text, image, names, force, noprune)
-        together = self._store.index.together(image)
+        together = self._store.catalog.together(image)
         self._refuse(together, names, force)
         removals = await self._untag(image, names)
-        faced = self._store.index.faced(image)
-        if not faced:
-            return removals + await self._delete(together, [], noprune, stays=self._store.index.is_target)
-        return removals + await self._delete(self._unneeded(together, faced), faced, noprune)
+        shown = self._store.catalog.shown_by(image)
+        if not shown:
+            return removals + await self._delete(together, [], noprune, stays=self._store.catalog.is_target)
+        return removals + await self._delete(self._unneeded(together, shown), shown, noprune)
 
     def _some(self, text: str, found: Found, platforms: Sequence[Platform]) -> list[Image]:
         """The images of these platforms; none of them if that is all that is here, so that the whole goes."""
-        here = self._store.index.candidates(found)
+        here = self._store.catalog.candidates(found)
         going: dict[str, Image] = {}
         for platform in platforms:
             image = choose_image(here, platform)
@@ -60,39 +60,39 @@ class Remover:
         # The last tag of a repository takes the repository's digests along.
         if not wanted.digest and not [n for n in same_repository if not n.digest and n != wanted]:
             going = list(same_repository)
-        together = self._store.index.together(image)
+        together = self._store.catalog.together(image)
         if _is_single(names) and not force and (user := self._user_of(together)) is not None:
             raise Conflict(
                 f'conflict: unable to remove repository reference "{text}" (must force) - container {user.id[:12]} '
                 f"is using its referenced image {_short(image)}"
             )
         removals = await self._untag(image, going)
-        faced = self._store.index.faced(image)
-        left = self._store.index.names(image)
+        shown = self._store.catalog.shown_by(image)
+        left = self._store.catalog.names(image)
         if not left and self._may_go_unnamed(together, force):
-            return removals + await self._delete(self._unneeded(together, faced), faced, noprune)
+            return removals + await self._delete(self._unneeded(together, shown), shown, noprune)
         if left:
-            # The image has other names; a family that was named by these alone goes without it.
-            nameless = [family for family in faced if not self._store.index.is_named(family)]
-            for family in nameless:
-                removals += await self.remove_family(family)
+            # The image has other names; an index that was named by these alone goes without it.
+            nameless = [index for index in shown if not self._store.catalog.is_named(index)]
+            for index in nameless:
+                removals += await self.remove_index(index)
         return removals
 
-    async def remove_family(self, family: Family) -> list[Removal]:
-        """Forget a family that no name points to, with those of its images that nobody else needs."""
-        members = self._store.index.members(family)
+    async def remove_index(self, index: ImageIndex) -> list[Removal]:
+        """Forget an index that no name points to, with those of its images that nobody else needs."""
+        members = self._store.catalog.images_of(index)
         going = [image for image in members if self._may_go_unnamed([image], force=False)]
-        return await self._delete(self._unneeded(going, [family]), [family], noprune=True)
+        return await self._delete(self._unneeded(going, [index]), [index], noprune=True)
 
     def _may_go_unnamed(self, images: list[Image], force: bool) -> bool:
         """With its last name an image goes, unless others need it; force overrides containers that do not run."""
         user = self._user_of(images, running=force)
-        return user is None and not any(self._store.index.children(image) for image in images)
+        return user is None and not any(self._store.catalog.children(image) for image in images)
 
     def _refuse(self, images: list[Image], names: list[Reference], force: bool) -> None:
         """Raise if images must not go by the id of the first."""
         short = _short(images[0])
-        if any(self._store.index.children(image) for image in images):
+        if any(self._store.catalog.children(image) for image in images):
             raise Conflict(f"conflict: unable to delete {short} (cannot be forced) - image has dependent child images")
         if (user := self._user_of(images, running=True)) is not None:
             raise Conflict(
@@ -116,20 +116,20 @@ class Remover:
         return next((c for c in users if c.state.running or not running), None)
 
     async def _untag(self, image: Image, names: list[Reference]) -> list[Removal]:
-        await self._store.index.forget_names(*names)
+        await self._store.catalog.forget_names(*names)
         for _ in names:
             self._store.events.publish("image", "untag", image.id, {"name": image.id})
         return [Removal(untagged=name.familiar) for name in names]
 
     async def _delete(
-        self, images: list[Image], families: list[Family], noprune: bool, stays: Callable[[str], bool] | None = None
+        self, images: list[Image], indexes: list[ImageIndex], noprune: bool, stays: Callable[[str], bool] | None = None
     ) -> list[Removal]:
-        """Remove images and families, but what `stays` (if it is not given: what a name or another family keeps)."""
-        index = self._store.index
-        content = [digest for image in images for family in index.families_of(image) for digest in family.content]
-        content += [digest for family in families for digest in family.content]
-        stays = stays or partial(self._kept, {family.digest for family in families})
-        gone = await index.delete_all([image.id for image in images], families, stays)
+        """Remove images and indexes, but what `stays` (if it is not given: what a name or another index keeps)."""
+        catalog = self._store.catalog
+        content = [digest for image in images for index in catalog.indexes_of(image) for digest in index.content]
+        content += [digest for index in indexes for digest in index.content]
+        stays = stays or partial(self._kept, {index.digest for index in indexes})
+        gone = await catalog.delete_all([image.id for image in images], indexes, stays)
         images = [image for image in images if image.id in gone]
         removals: list[Removal] = []
         for image in images:
@@ -139,26 +139,28 @@ class Remover:
         chain = [chain_id for image in reversed(images) for chain_id in image.chain_ids]
         removals += [Removal(deleted=chain_id) for chain_id in await self._store.release(chain, content)]
         for image in images:
-            parent = index.get(image.parent) if image.parent else None
+            parent = catalog.get(image.parent) if image.parent else None
             if not noprune and parent is not None and self._is_loose(parent):
                 removals += await self._delete([parent], [], noprune)
         return removals
 
-    def _unneeded(self, images: list[Image], families: list[Family]) -> list[Image]:
-        """Those images that no name of their own and no other family keeps when these families go."""
-        going = {family.digest for family in families}
+    def _unneeded(self, images: list[Image], indexes: list[ImageIndex]) -> list[Image]:
+        """Those images that no name of their own and no other index keeps when these indexes go."""
+        going = {index.digest for index in indexes}
         return [image for image in images if not self._kept(going, image.id)]
 
-    def _kept(self, families: set[str], digest: str) -> bool:
-        """Does a name, or one of other families than these, or a name of one of these, keep an image or family?"""
-        index = self._store.index
-        image = index.get(digest)
-        around = index.families_of(image) if image is not None else []
-        return index.is_target(digest) or any(f.digest not in families or index.is_named(f) for f in around)
+    def _kept(self, indexes: set[str], digest: str) -> bool:
+        """Does a name, or one of other indexes than these, or a name of one of these, keep an image or index?"""
+        catalog = self._store.catalog
+        image = catalog.get(digest)
+        around = catalog.indexes_of(image) if image is not None else []
+        return catalog.is_target(digest) or any(f.digest not in indexes or catalog.is_named(f) for f in around)
 
     def _is_loose(self, image: Image) -> bool:
-        index = self._store.index
-        return not (index.names(image) or index.children(image) or index.families_of(image) or self._user_of([image]))
+        catalog = self._store.catalog
+        return not (
+            catalog.names(image) or catalog.children(image) or catalog.indexes_of(image) or self._user_of([image])
+        )
 
 
 def _nothing(digest: str) -> bool:

@@ -15,9 +15,9 @@ from contextlib import aclosing
 
 import msgspec
 
-from husk.engine.images.content import Content, FamilyContent, content_of, family_content, held_by, member_content
-from husk.engine.images.family import Family, choose_image
-from husk.engine.images.index import Found
+from husk.engine.images.catalog import Found
+from husk.engine.images.content import ImageContent, IndexContent, content_of, held_by, index_content, member_content
+from husk.engine.images.index import ImageIndex, choose_image
 from husk.engine.images.make import compose_manifest
 from husk.engine.images.store import ImageStore
 from husk.engine.model.image import Image
@@ -34,10 +34,10 @@ _END = bytes(1024)
 
 
 class _Wanted(msgspec.Struct):
-    """One image or family, the names under which it is to be saved, and for which platforms."""
+    """One image or index, the names under which it is to be saved, and for which platforms."""
 
     image: Image
-    family: Family | None
+    index: ImageIndex | None
     names: list[Reference] = msgspec.field(default_factory=list)
     images: list[Image] = msgspec.field(default_factory=list)
 
@@ -53,7 +53,7 @@ class Saver:
         held: list[str] = []
         for each in wanted:
             each.images = self._choose(each, platforms)
-            chain_ids, content = held_by(each.image, each.family, self._store)
+            chain_ids, content = held_by(each.image, each.index, self._store)
             chain, held = chain + chain_ids, held + content
         try:
             async with aclosing(self._write(wanted, len(platforms) != 1, [*chain, *held])) as pieces:
@@ -67,7 +67,7 @@ class Saver:
 
     def _choose(self, wanted: _Wanted, platforms: Sequence[Platform]) -> list[Image]:
         """The images of these platforms; of all that are here, if none is named."""
-        here = self._store.index.candidates(Found(wanted.image, wanted.family))
+        here = self._store.catalog.candidates(Found(wanted.image, wanted.index))
         chosen: dict[str, Image] = {}
         for platform in platforms:
             image = choose_image(here, platform)
@@ -97,40 +97,40 @@ class Saver:
 
     async def _describe(self, wanted: _Wanted, with_index: bool, documents: "_Documents") -> None:
         """Add what describes one image: its index and its manifests, or a manifest alone."""
-        family, images = wanted.family, wanted.images
-        whole = await family_content(family, self._store) if family is not None and with_index else None
-        face = wanted.image if wanted.image in images else images[0]
+        index, images = wanted.index, wanted.images
+        whole = await index_content(index, self._store) if index is not None and with_index else None
+        default = wanted.image if wanted.image in images else images[0]
         if whole is not None:
-            documents.add_family(whole, images, face, wanted.names)
+            documents.add_index(whole, images, default, wanted.names)
             return
-        for image in sorted(images, key=lambda each: each is not face):
-            member = next((m for m in family.members if m.image == image.id), None) if family else None
+        for image in sorted(images, key=lambda each: each is not default):
+            member = next((m for m in index.manifests if m.image == image.id), None) if index else None
             exact = await member_content(image, member, self._store) if member else None
-            documents.add_image(exact or await content_of(image, self._store), wanted.names if image is face else [])
+            documents.add_image(exact or await content_of(image, self._store), wanted.names if image is default else [])
 
     def _resolve(self, names: Sequence[str]) -> list[_Wanted]:
         if not names:
             raise InvalidParameter("no image was named to be saved")
         found: dict[str, _Wanted] = {}
         for text in names:
-            for (image, family), name in self._meant(text):
-                wanted = found.setdefault(family.digest if family else image.id, _Wanted(image, family))
+            for (image, index), name in self._meant(text):
+                wanted = found.setdefault(index.digest if index else image.id, _Wanted(image, index))
                 if name is not None and name not in wanted.names:
                     wanted.names.append(name)
         return list(found.values())
 
     def _meant(self, text: str) -> list[tuple[Found, Reference | None]]:
         """A repository's name alone means all its tags; an id or digest means the image without a name."""
-        index = self._store.index
+        catalog = self._store.catalog
         try:
             reference = references.parse(text)
         except HuskError:
-            return [(index.look_up(text), None)]
+            return [(catalog.look_up(text), None)]
         if reference.digest:
-            return [(index.look_up(text), None)]
-        tags = [reference] if reference.tag else index.tags_of(reference)
-        named = [(Found(image, index.family_by_name(tag)), tag) for tag in tags if (image := index.by_name(tag))]
-        return list(named) or [(index.look_up(text), None)]
+            return [(catalog.look_up(text), None)]
+        tags = [reference] if reference.tag else catalog.tags_of(reference)
+        named = [(Found(image, catalog.index_by_name(tag)), tag) for tag in tags if (image := catalog.by_name(tag))]
+        return list(named) or [(catalog.look_up(text), None)]
 
 
 class _Documents:
@@ -144,7 +144,7 @@ class _Documents:
         self._images: list[Image] = []
         self._repositories: dict[str, dict[str, str]] = {}
 
-    def add_image(self, content: Content, names: list[Reference]) -> None:
+    def add_image(self, content: ImageContent, names: list[Reference]) -> None:
         manifest, media_type = content.manifest, content.media_type
         if content.own:
             manifest, media_type = compose_manifest(content.image.id, len(content.config), content.layers, oci=True)
@@ -152,9 +152,9 @@ class _Documents:
         self._list(manifest, media_type, names, platform=_platform(content.image))
         self._add_for_docker(content, names)
 
-    def add_family(self, whole: FamilyContent, images: list[Image], face: Image, names: list[Reference]) -> None:
+    def add_index(self, whole: IndexContent, images: list[Image], default: Image, names: list[Reference]) -> None:
         """An index with these images; what else belongs to it goes along if nothing was left out."""
-        self._put(whole.index)
+        self._put(whole.document)
         for _, content in whole.images:
             if content.image in images:
                 self._add_content(content, content.manifest)
@@ -167,8 +167,8 @@ class _Documents:
                 self._put(attached.manifest)
                 for body in attached.blobs.values():
                     self._put(body)
-        self._list(whole.index, whole.family.media_type, names)
-        self._add_for_docker(next(content for _, content in whole.images if content.image is face), names)
+        self._list(whole.document, whole.index.media_type, names)
+        self._add_for_docker(next(content for _, content in whole.images if content.image is default), names)
 
     def all(self) -> dict[str, bytes]:
         documents = {
@@ -191,7 +191,7 @@ class _Documents:
     def _put(self, body: bytes) -> None:
         self._blobs[_path(references.digest_of(body))] = body
 
-    def _add_content(self, content: Content, manifest: bytes) -> None:
+    def _add_content(self, content: ImageContent, manifest: bytes) -> None:
         self._put(manifest)
         self._put(content.config)
         self.layers |= {layer.blob: layer.blob_size for layer in content.layers}
@@ -206,7 +206,7 @@ class _Documents:
             described["platform"] = platform
         self._index += [described | {"annotations": _annotations(name)} for name in names] or [described]
 
-    def _add_for_docker(self, content: Content, names: list[Reference]) -> None:
+    def _add_for_docker(self, content: ImageContent, names: list[Reference]) -> None:
         layers: list[Layer] = content.layers
         self._docker.append(
             {

@@ -3,10 +3,11 @@
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterable, Sequence
 
 from husk.engine.images.attestations import Attestation, attestations_of
-from husk.engine.images.family import choose_image, platform_of
+from husk.engine.images.catalog import Found
 from husk.engine.images.history import history_of
 from husk.engine.images.importer import Importer
-from husk.engine.images.index import Found
+from husk.engine.images.index import choose_image, platform_of
+from husk.engine.images.limiter import Limiter
 from husk.engine.images.listing import matches, select
 from husk.engine.images.load import Loader
 from husk.engine.images.manifests import ManifestFacts, manifests_of, target_of
@@ -16,8 +17,7 @@ from husk.engine.images.push import Pusher
 from husk.engine.images.remote import Distribution, distribution, search
 from husk.engine.images.remove import Remover
 from husk.engine.images.save import Saver
-from husk.engine.images.shared import Report
-from husk.engine.images.slots import Slots
+from husk.engine.images.singleflight import Report
 from husk.engine.images.store import ImageStore
 from husk.engine.images.tag import refuse_ambiguous
 from husk.engine.model.clock import now_ns, parse_rfc3339, rfc3339
@@ -33,7 +33,7 @@ from husk.registry.search import SearchResult
 
 
 class Images:
-    def __init__(self, store: ImageStore, registry: RegistryClient, pusher: Pusher, downloads: Slots) -> None:
+    def __init__(self, store: ImageStore, registry: RegistryClient, pusher: Pusher, downloads: Limiter) -> None:
         self._store = store
         self._registry = registry
         self._pusher = pusher
@@ -45,12 +45,12 @@ class Images:
         self._pruner = Pruner(store, self._remover)
 
     def __len__(self) -> int:
-        return len(self._store.index)
+        return len(self._store.catalog)
 
     # --- looking
 
     def find(self, reference: str) -> Image:
-        return self._store.index.find(reference)
+        return self._store.catalog.find(reference)
 
     def find_for_container(self, reference: str, platform: str) -> Image:
         return self.select(reference, parse_platform(platform) if platform else None).image
@@ -66,22 +66,22 @@ class Images:
         )
 
     def select(self, reference: str, platform: Platform | None) -> Found:
-        """The image that a name stands for on one platform, and the family that it belongs to."""
-        found = self._store.index.look_up(reference)
+        """The image that a name stands for on one platform, and the index that it belongs to."""
+        found = self._store.catalog.look_up(reference)
         if platform is None:
             return found
-        image = choose_image(self._store.index.candidates(found), platform)
+        image = choose_image(self._store.catalog.candidates(found), platform)
         if image is None:
             raise NotFound(
                 f"image with reference {reference} was found but does not provide the specified platform "
                 f"({normalize(platform)})"
             )
-        return Found(image, found.family)
+        return Found(image, found.image_index)
 
     def meant_by(self, reference: str) -> set[str]:
         """The ids of all images that a name stands for, one for each platform."""
-        found = self._store.index.look_up(reference)
-        return {found.image.id, *(found.family.images if found.family is not None else [])}
+        found = self._store.catalog.look_up(reference)
+        return {found.image.id, *(found.image_index.images if found.image_index is not None else [])}
 
     def tags(self, image: Image, patterns: Sequence[str] = ()) -> list[str]:
         """The image's names with a tag; with patterns those that match one of them, as in a filtered list."""
@@ -92,23 +92,23 @@ class Images:
 
     def _names(self, image: Image, patterns: Sequence[str]) -> list[Reference]:
         return [
-            name for name in self._store.index.names(image) if not patterns or any(matches(name, p) for p in patterns)
+            name for name in self._store.catalog.names(image) if not patterns or any(matches(name, p) for p in patterns)
         ]
 
     def listing(self, all: bool, filters: Filters) -> list[Image]:
-        return select(self._store.index, all, filters)
+        return select(self._store.catalog, all, filters)
 
     def containers_of(self, image: Image) -> int:
-        ids = {each.id for each in self._store.index.together(image)}
+        ids = {each.id for each in self._store.catalog.together(image)}
         return sum(1 for container in self._store.containers() if container.image_id in ids)
 
     def descendants(self, reference: str) -> set[str]:
         """Ids of the image and of all images made from it; empty if there is no such image."""
         try:
-            images = [image for id in self.meant_by(reference) if (image := self._store.index.get(id))]
+            images = [image for id in self.meant_by(reference) if (image := self._store.catalog.get(id))]
         except (NotFound, InvalidParameter):
             return set()
-        return {descendant for image in images for descendant in self._store.index.descendants(image)}
+        return {descendant for image in images for descendant in self._store.catalog.descendants(image)}
 
     def size_of_layers(self, chain_ids: Iterable[str]) -> int:
         return sum(layer.size for chain_id in chain_ids if (layer := self._store.layers.get(chain_id)))
@@ -122,25 +122,25 @@ class Images:
 
     def size(self, image: Image) -> int:
         """Bytes of the layers of all platforms that an image is shown for, each layer once."""
-        together = self._store.index.together(image)
+        together = self._store.catalog.together(image)
         if len(together) == 1:
             return image.size
         return self.size_of_layers({chain_id for each in together for chain_id in each.chain_ids})
 
     def shared_size(self, image: Image) -> int:
         """Bytes of the image's layers that other images use too."""
-        together = {each.id: each for each in self._store.index.together(image)}
-        others = {chain_id for other in self._store.index if other.id not in together for chain_id in other.chain_ids}
+        together = {each.id: each for each in self._store.catalog.together(image)}
+        others = {chain_id for other in self._store.catalog if other.id not in together for chain_id in other.chain_ids}
         own = {chain_id for each in together.values() for chain_id in each.chain_ids}
         return self.size_of_layers(own & others)
 
     def manifests(self, image: Image) -> list[ManifestFacts]:
         """All manifests of what an image is shown for, also those that are only known by reference."""
-        return manifests_of(image, self._store.index.faced(image), self._store)
+        return manifests_of(image, self._store.catalog.shown_by(image), self._store)
 
     def target(self, image: Image) -> Descriptor:
         """What the image's names point to: an index of several platforms, or a manifest."""
-        return target_of(image, self._store.index.look_up(image.id).family)
+        return target_of(image, self._store.catalog.look_up(image.id).image_index)
 
     def layers_size(self) -> int:
         """Bytes of all layers, each once."""
@@ -153,14 +153,14 @@ class Images:
 
     def history(self, reference: str, platform: Platform | None = None) -> list[HistoryStep]:
         image = self.select(reference, platform).image
-        return history_of(image, self._store.index, self._store.layers.get)
+        return history_of(image, self._store.catalog, self._store.layers.get)
 
     async def attestations(
         self, reference: str, platform: Platform | None, types: Collection[str], with_statements: bool
     ) -> list[Attestation]:
         """What is stated about an image, on this host's platform if none is named."""
-        image, family = self.select(reference, platform or host_platform())
-        return await attestations_of(image, family, types, with_statements, self._store)
+        image, index = self.select(reference, platform or host_platform())
+        return await attestations_of(image, index, types, with_statements, self._store)
 
     # --- elsewhere
 
@@ -205,7 +205,7 @@ class Images:
         await self._puller.pull(reference, platform, auth, progress)
 
     async def tag(self, reference: str, repo: str, tag: str) -> None:
-        image, family = self._store.index.look_up(reference)
+        image, index = self._store.catalog.look_up(reference)
         if not repo:
             raise InvalidParameter("invalid reference format: repository name is empty")
         name = references.parse(repo)
@@ -214,7 +214,7 @@ class Images:
         refuse_ambiguous(name)
         name = (name.with_tag(tag) if tag else name).tagged()
         image.last_tagged = rfc3339(now_ns())
-        await self._store.index.add(image, name, family=family)
+        await self._store.catalog.add(image, name, index=index)
         self._store.events.publish("image", "tag", image.id, {"name": name.familiar})
 
     async def remove(

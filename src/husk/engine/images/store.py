@@ -1,4 +1,4 @@
-"""What do all who work with images share? Records, blobs and layers, and the one judgement of what nobody needs.
+"""What all who work with images share: records, blobs and layers, and the one judgement of what nobody needs.
 
 Pull, load, commit and the others each take an `ImageStore` and add to it or remove from it. Whatever work relies on
 before a record names it is pinned; whoever lets go of something calls `release`, which removes what is then nobody's.
@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 
 import msgspec
 
-from husk.engine.images.index import FAMILY, IMAGE, ImageIndex
+from husk.engine.images.catalog import IMAGE, INDEX, ImageCatalog
 from husk.engine.model.container import KIND as CONTAINER
 from husk.engine.model.container import Container
 from husk.engine.model.events import Events
@@ -42,7 +42,7 @@ class Pins:
         return self._pins[name] > 0
 
 
-IMAGE_USERS = (IMAGE, FAMILY, LAYER, CONTAINER)
+IMAGE_USERS = (IMAGE, INDEX, LAYER, CONTAINER)
 """The kinds of records that need layers and blobs."""
 
 
@@ -53,7 +53,7 @@ def _nobody() -> frozenset[str]:
 class ImageStore(msgspec.Struct, frozen=True):
     """Everything that images consist of, and who uses it."""
 
-    index: ImageIndex
+    catalog: ImageCatalog
     blobs: BlobStore
     layers: LayerStore
     containers: Callable[[], Iterable[Container]]
@@ -66,7 +66,7 @@ class ImageStore(msgspec.Struct, frozen=True):
         """Remove those of these layers and blobs that nothing uses; the chain ids of the layers that went."""
         for digest in set(content) - {""} if not self.unreadable() else ():
             # Judged anew for each: while one goes, somebody may have come to need the next.
-            if digest not in self.pins and not self.index.names_content(digest):
+            if digest not in self.pins and not self.catalog.names_content(digest):
                 await self.blobs.remove(digest)
         return [
             chain_id
@@ -78,7 +78,7 @@ class ImageStore(msgspec.Struct, frozen=True):
         return (
             chain_id in self.pins
             or bool(self.unreadable())
-            or any(chain_id in image.chain_ids for image in self.index)
+            or any(chain_id in image.chain_ids for image in self.catalog)
             or any(chain_id in container.used_layers for container in self.containers())
         )
 
@@ -87,9 +87,9 @@ class ImageStore(msgspec.Struct, frozen=True):
         if self.unreadable():
             log.warning("layers and blobs that nothing seems to use stay while records of images cannot be read")
             return
-        used = {chain_id for image in self.index for chain_id in image.chain_ids}
+        used = {chain_id for image in self.catalog for chain_id in image.chain_ids}
         used |= {chain_id for container in self.containers() for chain_id in container.used_layers}
         for layer in self.layers.all():
             if layer.chain_id not in used:
                 await self.layers.remove(layer.chain_id, self._needs_layer)
-        await self.blobs.sweep(self.index.content() | self.layers.blobs())
+        await self.blobs.sweep(self.catalog.content() | self.layers.blobs())

@@ -25,7 +25,7 @@ class RootFS(Struct, kw_only=True):
     diff_ids: list[str] = []
 
 
-class ImageDocument(Struct, kw_only=True, omit_defaults=True):
+class ImageConfig(Struct, kw_only=True, omit_defaults=True):
     """The configuration blob of an image, as far as the engine reads and writes it."""
 
     architecture: str = ""

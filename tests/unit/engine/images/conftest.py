@@ -1,11 +1,11 @@
-"""An index of images on a store of its own."""
+"""An catalog of images on a store of its own."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from husk.engine.images.index import ImageIndex
+from husk.engine.images.catalog import ImageCatalog
 from husk.storage.state import StateStore
 
 
@@ -17,5 +17,5 @@ def state(tmp_path: Path) -> Iterator[StateStore]:
 
 
 @pytest.fixture
-def index(state: StateStore) -> ImageIndex:
-    return ImageIndex(state)
+def catalog(state: StateStore) -> ImageCatalog:
+    return ImageCatalog(state)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from husk.engine.images.archive import Group, Member, digest_at, link_target, read_archive
+from husk.engine.images.archive import ArchivedImage, ArchivedIndex, digest_at, link_target, read_archive
 from husk.errors import InvalidParameter, NotFound
 from husk.registry.manifest import Platform
 from tests.support.registry import Image, digest_of, make_image, make_index
@@ -13,10 +13,10 @@ from tests.support.registry import Image, digest_of, make_image, make_index
 ARM64 = Platform("arm64", "linux")
 
 
-def single(documents: Mapping[str, bytes], *platforms: Platform) -> Member:
+def single(documents: Mapping[str, bytes], *platforms: Platform) -> ArchivedImage:
     """The one image that an archive describes; all its files are there."""
     (member,) = read_archive(documents, lambda path: True, platforms)
-    assert isinstance(member, Member)
+    assert isinstance(member, ArchivedImage)
     return member
 
 
@@ -78,23 +78,23 @@ class Both:
             self.documents[blob(image.digest)] = image.manifest
             self.documents[blob(image.config_digest)] = image.blobs[image.config_digest]
 
-    def read(self, *platforms: Platform, has: Callable[[str], bool] = lambda path: True) -> Group:
+    def read(self, *platforms: Platform, has: Callable[[str], bool] = lambda path: True) -> ArchivedIndex:
         (group,) = read_archive(self.documents, has, platforms)
-        assert isinstance(group, Group)
+        assert isinstance(group, ArchivedIndex)
         return group
 
 
 def test_an_index_inside_has_all_platforms_that_came() -> None:
     both = Both(**{"io.containerd.image.name": "docker.io/library/a:1"})
     group = both.read()
-    assert list(group.members) == [both.amd.digest, both.arm.digest]
-    assert group.members[both.arm.digest].manifest == (both.arm.manifest, both.arm.media_type)
-    assert (group.index, [name.familiar for name in group.names]) == (both.body, ["a:1"])
-    assert list(both.read(ARM64).members) == [both.arm.digest]
+    assert list(group.images) == [both.amd.digest, both.arm.digest]
+    assert group.images[both.arm.digest].manifest == (both.arm.manifest, both.arm.media_type)
+    assert (group.document, [name.familiar for name in group.names]) == (both.body, ["a:1"])
+    assert list(both.read(ARM64).images) == [both.arm.digest]
     missing = blob(both.amd.layer_digests[0])
-    assert list(both.read(has=lambda path: path != missing).members) == [both.arm.digest]
+    assert list(both.read(has=lambda path: path != missing).images) == [both.arm.digest]
     del both.documents[blob(both.arm.digest)]
-    assert list(both.read().members) == [both.amd.digest]
+    assert list(both.read().images) == [both.amd.digest]
     with pytest.raises(NotFound, match=r"requested platform \(linux/arm64\) not found"):
         both.read(ARM64)
 
@@ -104,7 +104,7 @@ def test_dockers_list_beside_an_index_adds_names_only() -> None:
     listed = [{"Config": blob(both.amd.config_digest), "RepoTags": ["a:1"], "Layers": []}]
     both.documents["manifest.json"] = json.dumps(listed).encode()
     group = both.read()
-    assert (len(group.members), [name.familiar for name in group.names]) == (2, ["a:1"])
+    assert (len(group.images), [name.familiar for name in group.names]) == (2, ["a:1"])
 
 
 def test_an_attestation_is_kept_when_all_of_it_came() -> None:
@@ -129,7 +129,7 @@ def test_an_attestation_is_kept_when_all_of_it_came() -> None:
     both.documents |= {blob(digest_of(each)): each for each in (statement, config)}
     group = both.read()
     assert group.attached[digest_of(manifest)].keys() == {digest_of(each) for each in (manifest, statement, config)}
-    assert [(m.kind, m.about) for m in group.family.members][2] == ("attestation", both.amd.digest)
+    assert [(m.kind, m.about) for m in group.index.manifests][2] == ("attestation", both.amd.digest)
 
 
 @pytest.mark.parametrize(

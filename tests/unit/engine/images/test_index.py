@@ -1,113 +1,137 @@
-"""Images by id and by name."""
+"""An image for several platforms: its record, its face, and who is chosen for a platform."""
 
 import pytest
 
-from husk.engine.images.index import IMAGE, NAME, ImageIndex
-from husk.errors import InvalidParameter, NotFound
+from husk.engine.images.catalog import ImageCatalog
+from husk.engine.images.index import (
+    Candidate,
+    ImageIndex,
+    IndexEntry,
+    choose_image,
+    default_image,
+    index_record,
+    merged,
+    platform_of,
+    suits,
+    without,
+)
+from husk.engine.model.image import Image
+from husk.registry.manifest import OCI_INDEX, OCI_MANIFEST, Descriptor, Index, Platform, host_platform, parse_platform
 from husk.registry.reference import parse
-from husk.storage.state import StateStore
 from tests.unit.engine.records import digest, image
 
-DIGEST = digest("the manifest in the registry")
+
+def on(platform: str) -> Image:
+    """An image for a platform."""
+    record, parsed = image(platform), parse_platform(platform)
+    record.os, record.architecture, record.variant = parsed.os, parsed.architecture, parsed.variant
+    return record
 
 
-async def test_an_image_is_found_by_every_name_it_has(index: ImageIndex) -> None:
-    box = image("box")
-    await index.add(box, parse("busybox:1"), parse("busybox"), parse(f"busybox@{DIGEST}"), parse("quay.io/a/b:c"))
-    await index.add(image("other"), parse("other:latest"))
-    await index.add(box, parse("busybox:latest"))
-    for text in (
-        box.id, box.id.removeprefix("sha256:"), box.id[:19], box.id[7:19], "busybox", "busybox:1",
-        "docker.io/library/busybox:latest", "quay.io/a/b:c", f"busybox@{DIGEST}", f"busybox:1@{DIGEST}",
-        f"busybox@{box.id}",
-    ):  # fmt: skip
-        assert index.find(text) is box, text
+HERE, ARM64, ARM6 = on(str(host_platform())), on("linux/arm64"), on("linux/arm/v6")
+FOREIGN = on("linux/s390x")
 
 
-async def test_a_name_comes_before_the_beginning_of_an_id(index: ImageIndex) -> None:
-    first = image("first")
-    prefix = first.id.removeprefix("sha256:")[:12]
-    await index.add(first)
-    named = image("named")
-    await index.add(named, parse(prefix + ":latest"))
-    assert index.find(prefix) is named
+def index(*images: Image, name: str = "index") -> ImageIndex:
+    members = [IndexEntry(digest=one.manifest, size=1, image=one.id) for one in images]
+    return ImageIndex(digest=digest(name), size=1, media_type=OCI_INDEX, manifests=members)
+
+
+def test_the_entries_of_an_index_have_kinds() -> None:
+    manifest = digest("manifest")
+    entries = [
+        Descriptor(media_type=OCI_MANIFEST, digest=manifest, size=1, platform=Platform("amd64", "linux")),
+        Descriptor(
+            media_type=OCI_MANIFEST, digest=digest("attested"), size=1, platform=Platform("unknown", "unknown"),
+            annotations={
+                "vnd.docker.reference.type": "attestation-manifest", "vnd.docker.reference.digest": manifest,
+            },
+        ),
+        Descriptor(media_type=OCI_INDEX, digest=digest("nested"), size=1),
+    ]  # fmt: skip
+    made = index_record(Descriptor(digest=digest("index"), size=7), Index(entries))
+    assert [(m.kind, m.about, m.here) for m in made.manifests] == [
+        ("image", "", False), ("attestation", manifest, False), ("unknown", "", False),
+    ]  # fmt: skip
+    assert (made.content, made.complete) == ([digest("index")], False)
+
+
+def test_what_was_known_stays_known() -> None:
+    first, second = index(HERE, ARM64), index(HERE, ARM64)
+    first.manifests[1].image = second.manifests[0].image = ""
+    assert merged(first, second).images == [HERE.id, ARM64.id]
+    assert without(merged(first, second), [HERE.id]).images == [ARM64.id]
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("actual", "wanted", "answer"),
     [
-        ("nothing", "nothing:latest"),
-        ("nothing:1", "nothing:1"),
-        ("abcdef", "abcdef:latest"),
-        ("0" * 64, "sha256:" + "0" * 64),
-        ("sha256:" + "0" * 64, "sha256:" + "0" * 64),
-        (f"busybox@{digest('x')}", f"busybox@{digest('x')}"),
+        ("linux/arm/v6", "linux/arm/v7", True),
+        ("linux/arm/v7", "linux/arm/v6", False),
+        ("linux/arm64/v8", "linux/arm64", True),
+        ("linux/amd64/v3", "linux/amd64", True),
+        ("linux/arm", "linux/arm64", False),
+        ("linux/386", "linux/amd64", False),
+        ("windows/amd64", "linux/amd64", False),
     ],
 )
-def test_what_is_not_there_is_named(index: ImageIndex, text: str, shown: str) -> None:
-    with pytest.raises(NotFound) as caught:
-        index.find(text)
-    assert caught.value.message == f"No such image: {shown}"
+def test_what_serves_a_platform(actual: str, wanted: str, answer: bool) -> None:
+    assert suits(parse_platform(actual), parse_platform(wanted)) is answer
 
 
-@pytest.mark.parametrize("text", ["", "BusyBox", "a b", "a::b"])
-def test_what_can_be_no_name_is_refused(index: ImageIndex, text: str) -> None:
-    with pytest.raises(InvalidParameter, match=r"^invalid reference format"):
-        index.find(text)
+def offered(*images: Image) -> list[Candidate]:
+    return [(platform_of(one), one) for one in images]
 
 
-async def test_another_image_s_digest_is_not_a_name(index: ImageIndex) -> None:
-    box = image("box")
-    await index.add(box, parse("busybox:1"))
-    with pytest.raises(NotFound):
-        index.find(f"alpine@{box.id}")
+def test_the_face_is_what_runs_here() -> None:
+    assert default_image(offered(FOREIGN, HERE)) is HERE
+    assert default_image(offered(FOREIGN)) is FOREIGN
+    assert default_image([]) is None
 
 
-async def test_an_ambiguous_beginning_is_refused(index: ImageIndex) -> None:
-    for number in range(17):
-        await index.add(image(str(number)))
-    ids = [one.id.removeprefix("sha256:")[0] for one in index]
-    shared = next(first for first in ids if ids.count(first) > 1)
-    with pytest.raises(InvalidParameter, match=f"^multiple IDs found with provided prefix: {shared}$"):
-        index.find(shared)
+def test_an_image_is_chosen_for_a_platform() -> None:
+    assert choose_image(offered(FOREIGN, ARM6), Platform("arm", "linux", "v7")) is ARM6
+    assert choose_image(offered(FOREIGN, ARM6), Platform("arm64", "linux")) is None
+    unsaid = on("linux/arm")  # as old configurations are, whose index says v5
+    assert choose_image([(Platform("arm", "linux", "v5"), unsaid)], Platform("arm", "linux", "v5")) is unsaid
 
 
-async def test_a_name_moves_to_the_image_tagged_last(index: ImageIndex) -> None:
-    old, new = image("old"), image("new")
-    await index.add(old, parse("a:1"))
-    await index.add(new, parse("a:1"))
-    assert index.find("a:1") is new
-    assert index.names(old) == []
+async def test_names_of_an_index_are_those_of_the_image_that_stands_for_it(catalog: ImageCatalog) -> None:
+    both = index(FOREIGN, HERE)
+    await catalog.add_all([FOREIGN, HERE], [parse("box:1")], both)
+    assert catalog.find("box:1") is HERE
+    assert [name.familiar for name in catalog.names(HERE)] == ["box:1"]
+    assert (catalog.names(FOREIGN), [n.familiar for n in catalog.known_as(FOREIGN)]) == ([], ["box:1"])
+    assert catalog.shown() == [HERE]
+    assert catalog.look_up(HERE.id).image_index == both
+    assert catalog.look_up(FOREIGN.id).image_index is None
+    await catalog.add(FOREIGN, parse("own:1"))
+    assert catalog.shown() == [FOREIGN, HERE]
 
 
-async def test_tags_come_before_digests(index: ImageIndex) -> None:
-    box = image("box")
-    await index.add(box, parse(f"a@{DIGEST}"), parse("z:1"), parse("b:2"))
-    assert [name.familiar for name in index.names(box)] == ["b:2", "z:1", f"a@{DIGEST}"]
+async def test_an_index_outlives_the_daemon_and_all_but_its_last_image(catalog: ImageCatalog) -> None:
+    await catalog.add_all([FOREIGN, HERE], [parse("box:1")], index(FOREIGN, HERE))
+    again = ImageCatalog(catalog._state)
+    await again.delete(HERE)
+    assert again.find("box:1").id == FOREIGN.id
+    assert HERE.manifest not in again.content()
+    await again.delete(FOREIGN)
+    assert (again.indexes(), again.content(), again.target(parse("box:1"))) == ([], set(), "")
 
 
-async def test_descendants_are_children_and_theirs(index: ImageIndex) -> None:
-    base = image("base")
-    child = image("child", parent=base.id)
-    grandchild = image("grandchild", parent=child.id)
-    for one in (base, child, grandchild, image("stranger")):
-        await index.add(one)
-    assert index.descendants(base) == {base.id, child.id, grandchild.id}
-    assert index.children(base) == [child]
+async def test_a_dissolved_index_leaves_single_images(catalog: ImageCatalog) -> None:
+    both = index(FOREIGN, HERE)
+    await catalog.add_all([FOREIGN, HERE], [parse("box:1")], both)
+    await catalog.dissolve(both)
+    again = ImageCatalog(catalog._state)
+    assert (again.find("box:1").id, len(again), again.indexes()) == (HERE.id, 2, [])
 
 
-async def test_the_next_daemon_finds_images_and_names(index: ImageIndex, state: StateStore) -> None:
-    box = image("box", labels={"a": "b"})
-    await index.add(box, parse("busybox:latest"))
-    again = ImageIndex(state)
-    assert again.find("busybox") == box
-    assert len(again) == 1
-
-
-async def test_deleting_takes_the_names_along(index: ImageIndex, state: StateStore) -> None:
-    box = image("box")
-    await index.add(box, parse("a:1"), parse("b:1"))
-    await index.forget_names(parse("a:1"))
-    assert [name.familiar for name in index.names(box)] == ["b:1"]
-    await index.delete(box)
-    assert (list(index), state.load(IMAGE), state.load(NAME)) == ([], {}, {})
+async def test_two_pulls_of_one_index_add_up(catalog: ImageCatalog) -> None:
+    for present in (HERE, FOREIGN):
+        news = index(FOREIGN, HERE)
+        for member in news.manifests:
+            member.image = present.id if member.image == present.id else ""
+        await catalog.add(present, parse("box:1"), index=news)
+    (known,) = catalog.indexes()
+    assert known.images == [FOREIGN.id, HERE.id]

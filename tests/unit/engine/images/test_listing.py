@@ -2,7 +2,7 @@
 
 import pytest
 
-from husk.engine.images.index import ImageIndex
+from husk.engine.images.catalog import ImageCatalog
 from husk.engine.images.listing import FILTERS, matches, select
 from husk.engine.model.filters import Filters
 from husk.errors import InvalidParameter, NotFound
@@ -11,27 +11,27 @@ from tests.unit.engine.records import SECOND, digest, image
 
 
 @pytest.fixture
-async def index(index: ImageIndex) -> ImageIndex:
+async def catalog(catalog: ImageCatalog) -> ImageCatalog:
     base = image("base", created_ns=1 * SECOND, labels={"os": "l"})
-    await index.add(base, parse("base:1"), parse(f"base@{digest('base manifest')}"))
+    await catalog.add(base, parse("base:1"), parse(f"base@{digest('base manifest')}"))
     layer = image("layer", created_ns=2 * SECOND, parent=base.id)
-    await index.add(layer)
-    await index.add(image("app", created_ns=3 * SECOND, parent=layer.id), parse("quay.io/me/app:2"))
-    await index.add(image("loose", created_ns=4 * SECOND))
-    await index.add(image("pinned", created_ns=5 * SECOND), parse(f"pinned@{digest('pinned manifest')}"))
-    return index
+    await catalog.add(layer)
+    await catalog.add(image("app", created_ns=3 * SECOND, parent=layer.id), parse("quay.io/me/app:2"))
+    await catalog.add(image("loose", created_ns=4 * SECOND))
+    await catalog.add(image("pinned", created_ns=5 * SECOND), parse(f"pinned@{digest('pinned manifest')}"))
+    return catalog
 
 
-def names(index: ImageIndex, fields: dict[str, list[str]] | None = None, *, all: bool = False) -> list[str]:
+def names(catalog: ImageCatalog, fields: dict[str, list[str]] | None = None, *, all: bool = False) -> list[str]:
     fields = fields or {}
     assert set(fields) <= set(FILTERS)
     known = {digest(name): name for name in ("base", "layer", "app", "loose", "pinned")}
-    return [known[one.id] for one in select(index, all, Filters(fields))]
+    return [known[one.id] for one in select(catalog, all, Filters(fields))]
 
 
-async def test_the_newest_comes_first_and_what_lies_between_is_hidden(index: ImageIndex) -> None:
-    assert names(index) == ["pinned", "loose", "app", "base"]
-    assert names(index, all=True) == ["pinned", "loose", "app", "layer", "base"]
+async def test_the_newest_comes_first_and_what_lies_between_is_hidden(catalog: ImageCatalog) -> None:
+    assert names(catalog) == ["pinned", "loose", "app", "base"]
+    assert names(catalog, all=True) == ["pinned", "loose", "app", "layer", "base"]
 
 
 @pytest.mark.parametrize(
@@ -51,19 +51,19 @@ async def test_the_newest_comes_first_and_what_lies_between_is_hidden(index: Ima
     ],
 )
 async def test_a_filter_takes_what_dockerd_takes(
-    index: ImageIndex, fields: dict[str, list[str]], expected: list[str]
+    catalog: ImageCatalog, fields: dict[str, list[str]], expected: list[str]
 ) -> None:
-    assert names(index, fields) == expected
+    assert names(catalog, fields) == expected
 
 
-async def test_an_image_to_compare_with_must_be_there(index: ImageIndex) -> None:
+async def test_an_image_to_compare_with_must_be_there(catalog: ImageCatalog) -> None:
     with pytest.raises(NotFound):
-        names(index, {"before": ["nothing"]})
+        names(catalog, {"before": ["nothing"]})
 
 
-async def test_an_unclear_filter_is_refused(index: ImageIndex) -> None:
+async def test_an_unclear_filter_is_refused(catalog: ImageCatalog) -> None:
     with pytest.raises(InvalidParameter):
-        names(index, {"dangling": ["perhaps"]})
+        names(catalog, {"dangling": ["perhaps"]})
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from husk.engine.images.make import chain_ids, image_record, make_image, read_document
+from husk.engine.images.make import chain_ids, image_record, make_image, read_config
 from husk.engine.model.container_config import Config
-from husk.engine.model.image import History, ImageDocument, RootFS
+from husk.engine.model.image import History, ImageConfig, RootFS
 from husk.errors import InvalidParameter
 from husk.storage.blobs import BlobStore
 from husk.storage.layers import Layer
@@ -31,11 +31,11 @@ def test_the_chain_of_one_layer_is_the_layer_and_each_next_hashes_the_rest() -> 
 
 async def test_an_image_is_named_by_its_configuration(tmp_path: Path) -> None:
     blobs = BlobStore.open(tmp_path)
-    document = ImageDocument(
+    document = ImageConfig(
         architecture="amd64", os="linux", created=CREATED, config=Config(cmd=["sh"]), rootfs=RootFS(diff_ids=[A, B])
     )
     image = await make_image(blobs, document, [layer(A), layer(B)], parent=digest("parent"))
-    assert read_document(await blobs.read(image.id)) == document
+    assert read_config(await blobs.read(image.id)) == document
     assert (image.size, image.parent, image.chain_ids) == (20, digest("parent"), chain_ids([A, B]))
     manifest = msgspec.json.decode(await blobs.read(image.manifest))
     assert manifest["config"]["digest"] == image.id
@@ -45,13 +45,13 @@ async def test_an_image_is_named_by_its_configuration(tmp_path: Path) -> None:
 
 async def test_an_image_without_layers_still_says_so(tmp_path: Path) -> None:
     blobs = BlobStore.open(tmp_path)
-    image = await make_image(blobs, ImageDocument(architecture="amd64", os="linux"), [])
+    image = await make_image(blobs, ImageConfig(architecture="amd64", os="linux"), [])
     assert msgspec.json.decode(await blobs.read(image.id))["rootfs"] == {"type": "layers", "diff_ids": []}
 
 
 def test_a_configuration_is_read_as_go_reads_it() -> None:
     body = b'{"Architecture":"arm64","config":{"cmd":"sh","Env":null},"rootfs":{"diff_ids":null},"extra":[1]}'
-    document = read_document(body)
+    document = read_config(body)
     assert document.architecture == "arm64"
     assert document.config == Config(cmd=["sh"])
     assert document.rootfs.diff_ids == []
@@ -60,24 +60,24 @@ def test_a_configuration_is_read_as_go_reads_it() -> None:
 @pytest.mark.parametrize("body", [b"", b"[]", b'{"rootfs": 5}', b'{"config": {"Env": "A=1"}}'])
 def test_what_is_no_configuration_is_refused(body: bytes) -> None:
     with pytest.raises(InvalidParameter):
-        read_document(body)
+        read_config(body)
 
 
-def record(document: ImageDocument) -> object:
+def record(document: ImageConfig) -> object:
     return image_record(A, document, size=0, manifest=None)
 
 
 def test_an_image_that_could_never_be_listed_is_refused() -> None:
     with pytest.raises(InvalidParameter, match="invalid time"):
-        record(ImageDocument(created="yesterday"))
+        record(ImageConfig(created="yesterday"))
 
 
 def test_only_layers_make_a_root_file_system() -> None:
     with pytest.raises(InvalidParameter, match="unsupported root file system type 'base'"):
-        record(ImageDocument(rootfs=RootFS(type="base")))
+        record(ImageConfig(rootfs=RootFS(type="base")))
 
 
 def test_the_last_step_s_comment_is_the_image_s() -> None:
     steps = [History(comment="first"), History(comment="last")]
-    assert image_record(A, ImageDocument(history=steps), size=0, manifest=None).comment == "last"
-    assert image_record(A, ImageDocument(comment="own", history=steps), size=0, manifest=None).comment == "own"
+    assert image_record(A, ImageConfig(history=steps), size=0, manifest=None).comment == "last"
+    assert image_record(A, ImageConfig(comment="own", history=steps), size=0, manifest=None).comment == "own"

@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from husk.engine.images.index import ImageIndex
+from husk.engine.images.catalog import ImageCatalog
 from husk.engine.images.remove import Remover
 from husk.engine.images.store import ImageStore, Pins
 from husk.engine.model.container import Container
@@ -33,12 +33,12 @@ class FakeStore:
 
 
 class Shelf:
-    def __init__(self, index: ImageIndex) -> None:
-        self.index = index
+    def __init__(self, catalog: ImageCatalog) -> None:
+        self.catalog = catalog
         self.containers: list[Container] = []
         self.blobs, self.layers, self.pins = FakeStore(), FakeStore(), Pins()
         store = ImageStore(
-            index,
+            catalog,
             cast(BlobStore, self.blobs),
             cast(LayerStore, self.layers),
             containers=lambda: self.containers,
@@ -50,23 +50,23 @@ class Shelf:
 
     async def put(self, name: str, *names: str, parent: str = "") -> Image:
         one = image(name, parent=parent)
-        await self.index.add(one, *(parse(text) for text in names))
+        await self.catalog.add(one, *(parse(text) for text in names))
         return one
 
     async def remove(self, text: str, force: bool = False, noprune: bool = False) -> list[str]:
         return [r.untagged or r.deleted for r in await self.remover.remove(text, force, noprune)]
 
     async def refusal(self, text: str, force: bool = False) -> str:
-        before = [(one.id, self.index.names(one)) for one in self.index]
+        before = [(one.id, self.catalog.names(one)) for one in self.catalog]
         with pytest.raises(Conflict) as caught:
             await self.remove(text, force)
-        assert [(one.id, self.index.names(one)) for one in self.index] == before
+        assert [(one.id, self.catalog.names(one)) for one in self.catalog] == before
         return caught.value.message
 
 
 @pytest.fixture
-def shelf(index: ImageIndex) -> Shelf:
-    return Shelf(index)
+def shelf(catalog: ImageCatalog) -> Shelf:
+    return Shelf(catalog)
 
 
 def short(one: Image) -> str:
@@ -84,20 +84,20 @@ async def test_with_its_only_name_an_image_goes_with_all_it_has(shelf: Shelf, by
     assert set(shelf.blobs.removed) == {box.id, box.manifest}
     assert shelf.layers.removed == box.chain_ids
     with pytest.raises(NotFound):
-        shelf.index.find(box.id)
+        shelf.catalog.find(box.id)
 
 
 async def test_an_image_with_another_name_only_loses_this_one(shelf: Shelf) -> None:
     box = await shelf.put("box", "box:1", "box:2", f"box@{DIGEST}")
     assert await shelf.remove("box:1") == ["box:1"]
-    assert shelf.index.find("box:2") is box
-    assert shelf.index.find(f"box@{DIGEST}") is box
+    assert shelf.catalog.find("box:2") is box
+    assert shelf.catalog.find(f"box@{DIGEST}") is box
 
 
 async def test_the_last_tag_of_a_repository_takes_its_digests_along(shelf: Shelf) -> None:
     box = await shelf.put("box", "box:1", f"box@{DIGEST}", "other:1")
     assert await shelf.remove("box:1") == ["box:1", f"box@{DIGEST}"]
-    assert [name.familiar for name in shelf.index.names(box)] == ["other:1"]
+    assert [name.familiar for name in shelf.catalog.names(box)] == ["other:1"]
 
 
 async def test_a_digest_can_go_alone(shelf: Shelf) -> None:
@@ -150,7 +150,7 @@ async def test_the_image_of_a_running_container_stays_whatever_the_force(shelf: 
         f"container {user.id[:12]}"
     )
     assert await shelf.remove("box:1", force=True) == ["box:1"]
-    assert shelf.index.get(box.id) is box
+    assert shelf.catalog.get(box.id) is box
 
 
 async def test_an_image_that_others_build_on_stays(shelf: Shelf) -> None:
@@ -160,7 +160,7 @@ async def test_an_image_that_others_build_on_stays(shelf: Shelf) -> None:
         f"conflict: unable to delete {short(base)} (cannot be forced) - image has dependent child images"
     )
     assert await shelf.remove("base:1") == ["base:1"]
-    assert shelf.index.get(base.id) is base
+    assert shelf.catalog.get(base.id) is base
 
 
 async def test_parents_without_a_name_go_too_unless_asked_otherwise(shelf: Shelf) -> None:
@@ -168,11 +168,11 @@ async def test_parents_without_a_name_go_too_unless_asked_otherwise(shelf: Shelf
     between = await shelf.put("between", parent=base.id)
     app = await shelf.put("app", "app:1", parent=between.id)
     assert await shelf.remove("app:1") == ["app:1", app.id, *app.chain_ids, between.id, *between.chain_ids]
-    assert shelf.index.get(base.id) is base
+    assert shelf.catalog.get(base.id) is base
     other = await shelf.put("between", parent=base.id)
     await shelf.put("app", "app:1", parent=other.id)
     await shelf.remove("app:1", noprune=True)
-    assert shelf.index.get(other.id) is other
+    assert shelf.catalog.get(other.id) is other
 
 
 async def test_what_another_image_shares_is_kept(shelf: Shelf) -> None:
@@ -191,9 +191,9 @@ async def test_layers_that_work_under_way_relies_on_are_kept(shelf: Shelf) -> No
 async def test_a_name_that_looks_like_an_id_is_a_name(shelf: Shelf) -> None:
     box = await shelf.put("box", "other:1")
     prefix = short(box)
-    await shelf.index.add(box, parse(prefix + ":latest"))
+    await shelf.catalog.add(box, parse(prefix + ":latest"))
     assert await shelf.remove(prefix) == [f"{prefix}:latest"]
-    assert shelf.index.find("other:1") is box
+    assert shelf.catalog.find("other:1") is box
 
 
 async def test_what_went_is_an_event(shelf: Shelf) -> None:
@@ -207,15 +207,15 @@ async def test_two_who_each_remove_one_of_two_names_remove_the_image(shelf: Shel
     box = await shelf.put("box", "box:1", "box:2")
     both = await asyncio.gather(shelf.remove("box:1"), shelf.remove("box:2"))
     assert sorted(both[0] + both[1]) == sorted(["box:1", "box:2", box.id, *box.chain_ids])
-    assert not list(shelf.index)
+    assert not list(shelf.catalog)
 
 
 @pytest.mark.parametrize("by_id", [False, True])
 async def test_a_name_that_comes_while_an_image_goes_keeps_it(shelf: Shelf, by_id: bool) -> None:
     box = await shelf.put("box", "box:1")
     removed, _ = await asyncio.gather(
-        shelf.remove(short(box) if by_id else "box:1"), shelf.index.add(box, parse("other:1"))
+        shelf.remove(short(box) if by_id else "box:1"), shelf.catalog.add(box, parse("other:1"))
     )
     assert removed == ["box:1"]
-    assert [str(name.familiar) for name in shelf.index.names(box)] == ["other:1"]
+    assert [str(name.familiar) for name in shelf.catalog.names(box)] == ["other:1"]
     assert not shelf.layers.removed and not shelf.blobs.removed

@@ -1,10 +1,10 @@
-"""How many transfers go on at a time? As many as the daemon's settings say, for all clients together."""
+"""The limit of transfers at one time: as many as the daemon's settings say, for all clients together."""
 
 import asyncio
 from collections import deque
 
 
-class Slots:
+class Limiter:
     """`async with` takes one of them; their number may change meanwhile."""
 
     def __init__(self, limit: int) -> None:

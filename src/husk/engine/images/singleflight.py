@@ -1,4 +1,4 @@
-"""How do several clients share one piece of work? The first starts it, all hear of it, the last to leave ends it."""
+"""One piece of work that several clients share: the first starts it, all hear of it, the last to leave ends it."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -23,7 +23,7 @@ class _Flight:
             listener(progress)
 
 
-class SharedWork:
+class SingleFlight:
     """Work by key, such as the download of one layer."""
 
     def __init__(self) -> None:

@@ -1,21 +1,21 @@
-"""Slots are taken in turn, given back however their work ends, and may become more or fewer."""
+"""Limiter are taken in turn, given back however their work ends, and may become more or fewer."""
 
 import asyncio
 
 import pytest
 
-from husk.engine.images.slots import Slots
+from husk.engine.images.limiter import Limiter
 
 
 class Work:
     """Something that holds a slot until it is told to end."""
 
-    def __init__(self, slots: Slots) -> None:
+    def __init__(self, slots: Limiter) -> None:
         self.begun = False
         self._end = asyncio.Event()
         self.task = asyncio.get_running_loop().create_task(self._run(slots))
 
-    async def _run(self, slots: Slots) -> None:
+    async def _run(self, slots: Limiter) -> None:
         async with slots:
             self.begun = True
             await self._end.wait()
@@ -32,7 +32,7 @@ async def settled(*works: Work) -> list[bool]:
 
 
 async def test_no_more_than_the_limit_at_a_time_and_in_turn() -> None:
-    slots = Slots(2)
+    slots = Limiter(2)
     a, b, c, d = (Work(slots) for _ in range(4))
     assert await settled(a, b, c, d) == [True, True, False, False]
     assert slots.locked()
@@ -46,7 +46,7 @@ async def test_no_more_than_the_limit_at_a_time_and_in_turn() -> None:
 
 
 async def test_more_slots_let_those_in_who_wait_and_fewer_push_nobody_out() -> None:
-    slots = Slots(1)
+    slots = Limiter(1)
     a, b, c = (Work(slots) for _ in range(3))
     assert await settled(a, b, c) == [True, False, False]
     slots.resize(2)
@@ -61,7 +61,7 @@ async def test_more_slots_let_those_in_who_wait_and_fewer_push_nobody_out() -> N
 
 @pytest.mark.parametrize("woken", [False, True])
 async def test_who_gives_up_waiting_takes_no_slot_along(woken: bool) -> None:
-    slots = Slots(1)
+    slots = Limiter(1)
     a, b, c = (Work(slots) for _ in range(3))
     await settled(a, b, c)
     if woken:

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from husk.engine.images.shared import Report, SharedWork
+from husk.engine.images.singleflight import Report, SingleFlight
 from husk.engine.model.image import Progress
 
 
@@ -26,7 +26,7 @@ class Work:
 
 
 async def test_one_start_for_all_and_all_hear() -> None:
-    shared, work = SharedWork(), Work()
+    shared, work = SingleFlight(), Work()
     heard: list[list[str]] = [[], []]
     async with asyncio.TaskGroup() as group:
         for own in heard:
@@ -40,7 +40,7 @@ async def test_one_start_for_all_and_all_hear() -> None:
 
 
 async def test_only_the_last_who_leaves_ends_it() -> None:
-    shared, work = SharedWork(), Work()
+    shared, work = SingleFlight(), Work()
     one, two = (asyncio.get_running_loop().create_task(shared.join("key", work, lambda p: None)) for _ in range(2))
     while not work.starts:
         await asyncio.sleep(0)
@@ -53,7 +53,7 @@ async def test_only_the_last_who_leaves_ends_it() -> None:
 
 
 async def test_a_failure_reaches_everybody_and_the_next_one_begins_anew() -> None:
-    shared = SharedWork()
+    shared = SingleFlight()
 
     async def fail(report: Report) -> None:
         await asyncio.sleep(0)
