@@ -8,6 +8,7 @@ A container on several networks has one sandbox, leased from one driver; the oth
 """
 
 import asyncio
+import errno
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
@@ -28,6 +29,12 @@ log = logging.getLogger(__name__)
 # How long the kernel may take to remove the interfaces of a dead namespace before we do it: about ten times the usual.
 _GRACE_INTERVAL = 0.02
 _GRACE_POLLS = 15
+# The kernel counts the ports of a bridge from 1 in ten bits.
+MOST_PORTS = 1023
+
+
+class BridgeFull(Unavailable):
+    """The bridge has as many ports as the kernel lets it have."""
 
 
 class BridgeDriver:
@@ -289,6 +296,8 @@ class BridgeDriver:
             lease = await asyncio.to_thread(how)
         except OSError as error:
             self._release(wiring)
+            if error.errno == errno.EXFULL:
+                raise BridgeFull(f"bridge {self._settings.interface} has {MOST_PORTS} ports already") from error
             raise SystemFault(f"network on {self._settings.interface} cannot be set up: {error}") from error
         self._allocator.note(lease)
         return lease

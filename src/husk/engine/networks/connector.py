@@ -38,8 +38,9 @@ from husk.engine.networks.requests import (
     link_local,
     without_ipv6,
 )
-from husk.errors import Conflict, Forbidden, HuskError, InvalidParameter, NotFound, SystemFault
+from husk.errors import Conflict, Forbidden, HuskError, InvalidParameter, NotFound, SystemFault, Unavailable
 from husk.network import sandbox
+from husk.network.bridge import MOST_PORTS, BridgeFull
 from husk.network.endpoint import EndpointOptions
 from husk.network.firewall import Firewall
 from husk.network.ports import PortRequest, Ports, PortTaken, PublishedPort, Target, retargeted
@@ -215,7 +216,13 @@ class Connector:
                 sysctls=interface_sysctls(request),
                 ipv6=not without_ipv6(record, request),
             )
-            given = await self._patiently(Forbidden, lambda: self._place(record, live, options))
+            try:
+                given = await self._patiently(Forbidden, lambda: self._place(record, live, options))
+            except BridgeFull as error:
+                raise Unavailable(
+                    f"network {endpoint.network_name} is full: a Linux bridge takes at most {MOST_PORTS:,} ports, "
+                    "one per container. Put the container on another network (docker network create)"
+                ) from error
             record.sandbox_path = given.sandbox_path
             take_over(endpoint, given)
         endpoint.endpoint_id = secrets.token_hex(32)
