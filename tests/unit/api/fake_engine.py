@@ -5,13 +5,15 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Seque
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
+from typing import TypeVar
 
 from husk.config import Config as Settings
 from husk.config import RuntimeConfig
 from husk.engine.containers.exec import ExecRecord
 from husk.engine.containers.index import Exit
 from husk.engine.images.catalog import Found
-from husk.engine.logs.read import LogQuery, LogRecord
+from husk.engine.logs.read import Form
+from husk.engine.logs.records import LogQuery, take_apart
 from husk.engine.model.container import Container, State
 from husk.engine.model.container_config import Config, EndpointRequest, ExecConfig, HostConfig
 from husk.engine.model.events import Events
@@ -21,6 +23,8 @@ from husk.engine.model.network import Network
 from husk.engine.system import Component, HostFacts
 from husk.errors import NotFound
 from husk.registry.manifest import Descriptor, Platform
+
+T = TypeVar("T")
 
 BUSYBOX = "sha256:" + "ab" * 32
 NOW = "2026-01-02T03:04:05.000000006Z"
@@ -116,7 +120,7 @@ class FakeContainers:
         self.recorder = recorder
         self.records: dict[str, Container] = {}
         self.exits: dict[str, asyncio.Future[Exit]] = {}
-        self.log: list[list[LogRecord]] = []
+        self.log: list[bytes] = []  # as conmon writes it
         self.queries: list[LogQuery] = []
         self.listed: list[tuple[bool, int, Filters]] = []
         self.attachment: FakeAttachment | None = None
@@ -188,14 +192,14 @@ class FakeContainers:
     async def sizes(self, record: Container) -> tuple[int, int]:
         return 10, 4_000_010
 
-    def logs(self, ref: str, query: LogQuery) -> AsyncIterator[list[LogRecord]]:
+    def logs(self, ref: str, query: LogQuery, form: Form[T]) -> AsyncIterator[T]:
         self.find(ref)
         self.queries.append(query)
-        return self._batches()
+        return self._batches(form)
 
-    async def _batches(self) -> AsyncIterator[list[LogRecord]]:
-        for batch in self.log:
-            yield batch
+    async def _batches(self, form: Form[T]) -> AsyncIterator[T]:
+        for text in self.log:
+            yield form.encode(take_apart(text))
 
     async def attach(self, ref: str, **wanted: bool) -> FakeAttachment:
         self.find(ref)

@@ -14,7 +14,7 @@ from aiohttp.test_utils import TestClient
 
 from husk.api.framing import MULTIPLEXED_STREAM, RAW_STREAM, frame
 from husk.api.server import build_app, serve
-from husk.engine.logs.read import LogQuery, LogRecord
+from husk.engine.logs.records import LogQuery
 from husk.engine.model.container_config import Config
 from tests.unit.api.fake_engine import FakeAttachment, FakeEngine, container
 from tests.unit.api.loops import on_both_loops, until
@@ -57,7 +57,7 @@ async def test_logs_are_framed_without_a_terminal(
     client: TestClient, engine: FakeEngine, tty: bool, version: str, content_type: str, body: bytes
 ) -> None:
     engine.containers.add(container("web", config=Config(image="busybox", tty=tty)))
-    engine.containers.log = [[LogRecord(1, T, b"hi\n", False)]]
+    engine.containers.log = [T + b" stdout F hi\n"]
     response = await client.get(f"/v{version}/containers/web/logs?stdout=1&timestamps=1")
     assert response.headers["Content-Type"] == content_type
     assert await response.read() == body

@@ -13,7 +13,7 @@ from husk.api.router import stream
 from husk.api.streams import Connection, Unanswered, closing, hijack
 from husk.api.versioning import Version
 from husk.engine.logs.attributes import details
-from husk.engine.logs.read import LogQuery
+from husk.engine.logs.records import LogQuery
 from husk.errors import HuskError, InvalidParameter
 from husk.tasks import Tasks
 
@@ -50,17 +50,13 @@ async def logs(call: Call) -> web.StreamResponse:
     query = log_query(call)
     container = call.engine.containers.find(call.argument)
     tty = container.config.tty
-    batches = call.engine.containers.logs(call.argument, query)
     attributes = f"{details(container)} ".encode() if call.flag("details") else b""
     encoder = LogEncoder(multiplexed=not tty, timestamps=call.flag("timestamps"), attributes=attributes)
+    batches = call.engine.containers.logs(call.argument, query, encoder)
     response = await call.stream(content_type(tty, call.version))
     async with closing(batches):
-        async for batch in batches:
-            data = encoder.encode(batch)
-            # The client may stand still for long: what it does not read is kept once, not in three forms.
-            batch.clear()
-            if data:
-                await response.write(data)
+        async for data in batches:
+            await response.write(data)
     await response.write_eof()
     return response
 

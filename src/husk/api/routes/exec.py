@@ -13,7 +13,7 @@ from husk.api.routes.containers import dimension
 from husk.api.streams import Unanswered, hijack
 from husk.api.types.exec import ExecCreated, ExecInspect, ExecStart, ProcessConfig
 from husk.engine.containers.exec import CannotRun
-from husk.engine.logs.read import STDOUT
+from husk.engine.logs.records import STDOUT
 from husk.engine.model.container_config import ExecConfig
 from husk.gojson import Reader
 

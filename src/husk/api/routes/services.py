@@ -14,7 +14,6 @@ from husk.api.routes.transfer import credentials_of
 from husk.api.streams import closing
 from husk.api.types.services import ServiceCreated, Warnings
 from husk.api.views import services as views
-from husk.engine.logs.read import LogRecord
 from husk.engine.model.filters import Filters
 from husk.engine.services.model import ServiceSpec, Task
 from husk.engine.services.service import SERVICE_FILTERS, TASK_FILTERS
@@ -94,20 +93,23 @@ async def _logs(
     `coming` are tasks that start later, whose logs belong to it too.
     """
     query = log_query(call)
-    sources = call.engine.services.logs_of(tasks, query)
     tty = any(t.spec.container_spec is not None and t.spec.container_spec.tty for t in tasks)
+    timestamps, details = call.flag("timestamps"), call.flag("details")
+
+    def form(task: Task) -> LogEncoder:
+        attributes = _attributes(task) if details else b""
+        return LogEncoder(multiplexed=not tty, timestamps=timestamps, attributes=attributes)
+
+    sources = call.engine.services.logs_of(tasks, query, form)
     plain = tty or call.version < WITH_MULTIPLEXED_TYPE
     response = await call.stream(RAW_STREAM if plain else MULTIPLEXED_STREAM)
     queue: asyncio.Queue[bytes | None] = asyncio.Queue(BACKLOG)
-    timestamps, details = call.flag("timestamps"), call.flag("details")
 
-    async def carry(task: Task, batches: AsyncIterator[list[LogRecord]]) -> None:
-        attributes = _attributes(task) if details else b""
-        encoder = LogEncoder(multiplexed=not tty, timestamps=timestamps, attributes=attributes)
+    async def carry(batches: AsyncIterator[bytes]) -> None:
         try:
             async with closing(batches):
-                async for batch in batches:
-                    await queue.put(encoder.encode(batch))
+                async for data in batches:
+                    await queue.put(data)
         finally:
             await queue.put(None)
 
@@ -124,15 +126,15 @@ async def _logs(
                     continue
                 known.add(task.id)
                 whole = msgspec.structs.replace(query, tail=None)
-                for found, batches in call.engine.services.logs_of([task], whole):
+                for _, batches in call.engine.services.logs_of([task], whole, form):
                     left += 1
-                    carriers.spawn(carry(found, batches), f"log of task {task.id}")
+                    carriers.spawn(carry(batches), f"log of task {task.id}")
         finally:
             await queue.put(None)
 
     try:
         for task, batches in sources:
-            carriers.spawn(carry(task, batches), f"log of task {task.id}")
+            carriers.spawn(carry(batches), f"log of task {task.id}")
         if coming is not None:
             left += 1
             carriers.spawn(join(coming), "tasks to come")

@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from itertools import groupby
 
-from husk.engine.logs.read import LogRecord
+from husk.engine.logs.records import LogRecord
 from husk.runtime.conmon import Console
 from husk.tasks import Tasks
 

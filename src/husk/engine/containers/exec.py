@@ -25,7 +25,7 @@ from husk.engine.containers.companions import Companion
 from husk.engine.containers.index import Index, Instance
 from husk.engine.containers.places import Places
 from husk.engine.host import Host
-from husk.engine.logs.read import STDERR, STDOUT
+from husk.engine.logs.records import STDERR, STDOUT
 from husk.engine.model.clock import now_ns
 from husk.engine.model.container import Container
 from husk.engine.model.container_config import ExecConfig

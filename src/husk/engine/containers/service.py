@@ -5,7 +5,7 @@ import contextlib
 import logging
 import socket
 from collections.abc import AsyncIterator, Awaitable
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
@@ -24,8 +24,9 @@ from husk.engine.images.service import Images
 from husk.engine.images.store import Pins
 from husk.engine.logs import drivers as log_drivers
 from husk.engine.logs import options as log_options
-from husk.engine.logs.read import STDERR, STDOUT, LogQuery, LogRecord, read_log
+from husk.engine.logs.read import AsRecords, Form, read_log
 from husk.engine.logs.readers import Readers
+from husk.engine.logs.records import STDERR, STDOUT, LogQuery
 from husk.engine.model.clock import now_ns, rfc3339
 from husk.engine.model.container import Container
 from husk.engine.model.container_config import Config, EndpointRequest, HostConfig, LogConfig
@@ -39,6 +40,8 @@ from husk.runtime import capabilities
 from husk.runtime.conmon import Monitor
 from husk.runtime.oci import Runtimes
 from husk.runtime.spec import User
+
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -302,20 +305,22 @@ class Containers:
 
     # --- talking
 
-    def logs(self, reference: str, query: LogQuery) -> AsyncIterator[list[LogRecord]]:
+    def logs(self, reference: str, query: LogQuery, form: Form[T]) -> AsyncIterator[T]:
+        """What the container wrote, in batches, as `form` makes of them."""
         instance = self._index.find(reference)
         if not (query.stdout or query.stderr):
             raise InvalidParameter("Bad parameters: you must choose at least one stream")
         config = instance.record.host_config.log_config
         if not log_options.readable(config.type, config.config):
             raise NotImplementedYet("configured logging driver does not support reading")
-        return self._read_log(instance, query)
+        return self._read_log(instance, query, form)
 
-    def _read_log(self, instance: Instance, query: LogQuery) -> AsyncIterator[list[LogRecord]]:
+    def _read_log(self, instance: Instance, query: LogQuery, form: Form[T]) -> AsyncIterator[T]:
         exit = instance.next_exit() if query.follow else None
         return read_log(
             self._places.log(instance.id),
             query,
+            form,
             ended=lambda: (
                 instance.record.state.status not in ("running", "paused", "created")
                 or (exit is not None and exit.done())
@@ -346,7 +351,8 @@ class Containers:
             if from_log:
                 query = LogQuery(stdout=stdout, stderr=stderr, follow=follow, until_ns=None if follow else now_ns())
                 exit = finished if follow else None
-                history = read_log(self._places.log(instance.id), query, finished.done, exit, self._readers)
+                path = self._places.log(instance.id)
+                history = read_log(path, query, AsRecords(), finished.done, exit, self._readers)
             streams = frozenset({STDOUT} if stdout else ()) | frozenset({STDERR} if stderr else ())
             attachment = Attachment(
                 tty=record.config.tty,

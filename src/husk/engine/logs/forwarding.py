@@ -101,7 +101,7 @@ class Forwarder(Companion[LoggedContainer]):
         parts = resume_log(files, opened, *place.known, ended, container.next_exit())
         async with contextlib.aclosing(parts):
             async for part in parts:
-                if messages := assembler.add(part.records):
+                if messages := assembler.add(part.made):
                     await line.send(messages)
                 if not assembler.pending:
                     place.reached(part.number, part.end)

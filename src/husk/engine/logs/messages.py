@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from husk.engine.logs.read import LogRecord
+from husk.engine.logs.records import LogRecord
 from husk.engine.model.clock import parse_rfc3339
 
 # Docker's own size of a message.

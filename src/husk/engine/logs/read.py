@@ -1,92 +1,51 @@
 """What did the container write? Reads the log that conmon keeps, forwards, backwards from the end, or as it grows.
 
-conmon writes one line per record, `<RFC 3339 with nanoseconds> <stdout|stderr> <F|P> <bytes>`; `P` marks a piece whose
-line goes on in the next record of that stream, `F` the end of a line. Bytes are kept as they were, except the newline.
-A log may be several files (`engine/logs/files.py`); a line may begin in one and end in the next.
+`engine/logs/records.py` says what a record is. A log may be several files (`engine/logs/files.py`); a line may begin in
+one and end in the next. What is read becomes what its reader wants of it (a `Form`: records, or bytes for a client)
+in the thread that read it: taking many records apart is too much for the event loop.
 """
 
 import asyncio
 import os
-import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, TypeVar
-
-from msgspec import Struct
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from husk.engine.logs.files import LogFiles, OpenFile
 from husk.engine.logs.readers import Readers
-from husk.engine.model.clock import now_ns, rfc3339
+from husk.engine.logs.records import HEAD, Lines, LogQuery, LogRecord, Selection, take_apart
+from husk.engine.model.clock import now_ns
 from husk.kernel.inotify import FileWatch
 
 T = TypeVar("T")
+Made = TypeVar("Made")
+Made_co = TypeVar("Made_co", covariant=True)
 
 CHUNK = 1 << 18
+# How much is taken apart at once. What is larger than 128 KiB costs new pages each time (`kernel/memory.py`).
+BLOCK = 1 << 16
 # How far apart in the log the pieces of one line are put together again for `tail`.
 LOOK_BACK = 1 << 20
 # The time of a file is that of the kernel's last tick.
 _COARSE = 10**9
-STDOUT, STDERR = 1, 2
-_HEAD = re.compile(rb"(\S{20,35}) (stdout|stderr) ([FP]) ")
-_RECORD = re.compile(rb"^" + _HEAD.pattern + rb"(.*)\n", re.MULTILINE)
 
 
-class LogRecord(NamedTuple):
-    stream: int
-    timestamp: bytes
-    data: bytes
-    partial: bool
+class Form(Protocol[Made_co]):
+    """What a reader makes of some records. Called in a thread, for one batch after the other."""
+
+    @property
+    def needs_times(self) -> bool: ...
+
+    def encode(self, lines: Lines) -> Made_co: ...
 
 
-class LogQuery(Struct, kw_only=True, frozen=True):
-    """Which records: of which streams, how many from the end (None: all), from when to when, and whether to go on.
+class AsRecords:
+    needs_times = True
 
-    The moment 0 is no end, as with dockerd.
-    """
-
-    stdout: bool = True
-    stderr: bool = True
-    follow: bool = False
-    tail: int | None = None
-    since_ns: int | None = None
-    until_ns: int | None = None
-
-
-def parse(lines: bytes) -> list[LogRecord]:
-    """Whole lines of a log; a line that is none of conmon's (a torn write) is left out."""
-    records = []
-    for moment, source, tag, data in _RECORD.findall(lines):
-        timestamp = moment[:-6] + b"Z" if moment.endswith(b"+00:00") else moment
-        stream = STDOUT if source == b"stdout" else STDERR
-        partial = tag == b"P"
-        records.append(LogRecord(stream, timestamp, data if partial else data + b"\n", partial))
-    return records
-
-
-class _Selection:
-    """The part of a query that looks at single records."""
-
-    def __init__(self, query: LogQuery) -> None:
-        self._streams = {s for s, wanted in ((STDOUT, query.stdout), (STDERR, query.stderr)) if wanted}
-        self._since = rfc3339(max(0, query.since_ns)).encode() if query.since_ns else b""
-        self._until = rfc3339(max(0, query.until_ns)).encode() if query.until_ns else None
-        self.everything = len(self._streams) == 2 and not self._since and self._until is None
-
-    def select(self, records: list[LogRecord]) -> list[LogRecord]:
-        if self.everything:
-            return records
-        return [
-            r
-            for r in records
-            if r.stream in self._streams
-            and r.timestamp >= self._since
-            and (self._until is None or r.timestamp <= self._until)
-        ]
-
-    def past(self, records: list[LogRecord]) -> bool:
-        return self._until is not None and bool(records) and records[-1].timestamp > self._until
+    def encode(self, lines: Lines) -> list[LogRecord]:
+        return lines.records()
 
 
 class _Tail:
@@ -131,7 +90,7 @@ class _Tail:
             pieces = block[cut:].split(b"\n")
             end = position + len(block) - len(pieces.pop())
             for line in reversed(pieces):
-                if (head := _HEAD.match(line)) and self._takes_back(line, *head.group(2, 3)):
+                if (head := HEAD.match(line)) and self._takes_back(line, *head.group(2, 3)):
                     place = end
                 if self.done:
                     break
@@ -186,22 +145,23 @@ def _start(opened: list[OpenFile], query: LogQuery) -> _Place:
     return tail([file.plain for file in opened], query.tail)
 
 
-class Part(NamedTuple):
-    """Some records, and where in the log they end: the number of the file and the offset in it."""
+class Part(NamedTuple, Generic[Made]):
+    """What was made of some records, and where in the log they end: the number of the file and the offset in it."""
 
     number: int
     end: int
-    records: list[LogRecord]
+    made: Made
 
 
 async def read_log(
     path: Path,
     query: LogQuery,
+    form: Form[Made],
     ended: Callable[[], bool],
     exit: asyncio.Future[T] | None = None,
     readers: Readers | None = None,
-) -> AsyncIterator[list[LogRecord]]:
-    """Batches of records; with `follow`, goes on until `ended()` holds and all is read.
+) -> AsyncIterator[Made]:
+    """What `form` makes of batches of records; with `follow`, goes on until `ended()` holds and all is read.
 
     `exit` wakes it at the end; it is this reader's own and cancelled when the reader goes. `readers` are all others.
     """
@@ -209,17 +169,19 @@ async def read_log(
     files = LogFiles(path)
     opened = files.open_all()
     try:
+        worker = _Worker(Selection(query), form)
         async with readers.turn:
-            place, selection = await asyncio.to_thread(_start, opened, query), _Selection(query)
-        if pieces := selection.select(parse(place.pieces)):
-            yield pieces
-        reader = _Reader(files, opened, selection, query.until_ns, readers)
+            place = await asyncio.to_thread(_start, opened, query)
+            made = (await asyncio.to_thread(worker.make, place.pieces)).made if place.pieces else None
+        if made:
+            yield made
+        reader = _Reader(files, opened, worker, query.until_ns, readers)
         reading = reader.read(place.file, place.offset, ended if query.follow else None, exit)
         with readers.one_more():
             async with aclosing(reading) as parts:
                 async for part in parts:
-                    if part.records:
-                        yield part.records
+                    if part.made:
+                        yield part.made
     finally:
         for file in opened:
             file.close()
@@ -234,12 +196,12 @@ async def resume_log(
     offset: int,
     ended: Callable[[], bool],
     exit: asyncio.Future[T],
-) -> AsyncGenerator[Part, None]:
+) -> AsyncGenerator[Part[list[LogRecord]], None]:
     """All records behind a place that a `Part` told, or behind what is left of the log; then as `read_log` follows."""
     try:
         first = next((n for n, file in enumerate(opened) if file.number >= number), len(opened))
         position = offset if first < len(opened) and opened[first].number == number else 0
-        reader = _Reader(files, opened, _Selection(LogQuery()), None, Readers())
+        reader = _Reader(files, opened, _Worker(Selection(LogQuery()), AsRecords()), None, Readers())
         async with aclosing(reader.read(first, position, ended, exit)) as parts:
             async for part in parts:
                 yield part
@@ -249,28 +211,64 @@ async def resume_log(
         exit.cancel()
 
 
-class _Reader:
+class _Batch(NamedTuple, Generic[Made]):
+    """What so many bytes of whole lines became, and whether they reach beyond what is wanted."""
+
+    size: int
+    made: Made
+    past: bool
+
+
+class _Worker(Generic[Made]):
+    """What is done with each piece of a log, in a thread: read it, take it apart, choose, and give it its form."""
+
+    def __init__(self, selection: Selection, form: Form[Made]) -> None:
+        self._selection = selection
+        self._form = form
+        self._times = form.needs_times or selection.needs_times
+
+    def read(self, fd: int, size: int, position: int, rest: bytes) -> tuple[list[_Batch[Made]], bytes]:
+        """So many bytes behind `rest`, block by block, and the beginning of the line behind them."""
+        batches: list[_Batch[Made]] = []
+        end = position + size
+        while position < end and (data := os.pread(fd, min(BLOCK, end - position), position)):
+            position += len(data)
+            if rest:
+                data = rest + data
+            cut = data.rfind(b"\n") + 1
+            rest = data[cut:]
+            if cut:
+                batches.append(self.make(data[:cut]))
+        return batches, rest
+
+    def make(self, text: bytes) -> _Batch[Made]:
+        lines = take_apart(text, times=self._times)
+        past = self._selection.past(lines)
+        return _Batch(len(text), self._form.encode(self._selection.select(lines)), past)
+
+
+class _Reader(Generic[Made]):
     """Reads through the files of a log; `opened` is the owner's, who closes what is in it at the end."""
 
     def __init__(
         self,
         files: LogFiles,
         opened: list[OpenFile],
-        selection: _Selection,
+        worker: _Worker[Made],
         until_ns: int | None,
         readers: Readers,
     ) -> None:
         self._files = files
         self._readers = readers
         self._opened = opened
-        self._selection = selection
+        self._worker = worker
         self._until_ns = until_ns
         self._past = False
         self._position = 0
 
     async def read(
         self, first: int, position: int, ended: Callable[[], bool] | None, exit: asyncio.Future[T] | None
-    ) -> AsyncGenerator[Part, None]:
+    ) -> AsyncGenerator[Part[Made], None]:
         """From a file and a position in it to the end; where there is an `ended`, until that holds."""
         for file in self._opened[first:]:
             self._position, position = position, 0
@@ -295,46 +293,35 @@ class _Reader:
             file.close()
             self._position = 0
 
-    async def _read_file(self, file: OpenFile) -> AsyncGenerator[Part, None]:
-        """From the present position to what is now the end."""
+    async def _read_file(self, file: OpenFile) -> AsyncGenerator[Part[Made], None]:
+        """From the present position to what is now the end: a container that writes faster than its client reads must
+        not keep a reader for ever."""
         if self._past:
             return
         fd = await asyncio.to_thread(file.plain)
-        async for batch in _read_to_end(fd, self._position, self._selection, self._readers):
-            self._position = batch.end
-            yield Part(file.number, batch.end, batch.records)
-            if batch.past:
-                self._past = True
-                return
+        rest, end = b"", os.fstat(fd).st_size
+        while (begin := self._position + len(rest)) < end:
+            async with self._readers.turn:
+                size = min(self._readers.piece, end - begin)
+                batches, rest = await asyncio.to_thread(self._worker.read, fd, size, begin, rest)
+            if not batches and self._position + len(rest) == begin:
+                return  # shorter than it was
+            batches.reverse()
+            while batches:
+                batch = batches.pop()
+                self._position += batch.size
+                self._past = batch.past
+                part = Part(file.number, self._position, batch.made)
+                # Whoever takes it may stand still for long: nothing is kept beside it.
+                del batch
+                yield part
+                del part
+                if self._past:
+                    return
 
 
 def _wake(watch: FileWatch, _: object) -> None:
     watch.wake()
-
-
-class _Batch(NamedTuple):
-    end: int
-    records: list[LogRecord]
-    past: bool
-
-
-async def _read_to_end(fd: int, position: int, selection: _Selection, readers: Readers) -> AsyncIterator[_Batch]:
-    """What the log holds now: a container that writes faster than its client reads must not keep a reader for ever."""
-    rest, end = b"", os.fstat(fd).st_size
-    while (begin := position + len(rest)) < end:
-        async with readers.turn:
-            data = rest + await asyncio.to_thread(os.pread, fd, min(readers.piece, end - begin), begin)
-            if len(data) == len(rest):
-                return
-            cut = data.rfind(b"\n") + 1
-            position, rest = position + cut, data[cut:]
-            records = parse(data[:cut]) if cut else []
-        if cut:
-            batch = _Batch(position, selection.select(records), selection.past(records))
-            # Whoever takes it may stand still for long: nothing is kept beside it.
-            del data, records
-            yield batch
-            del batch
 
 
 async def _more(watch: FileWatch, until_ns: int | None) -> bool:

@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from typing import get_args
+from typing import TypeVar, get_args
 
 import msgspec
 
 from husk.engine.containers.names import random_name
 from husk.engine.containers.service import Containers
-from husk.engine.logs.read import LogQuery, LogRecord
+from husk.engine.logs.read import Form
+from husk.engine.logs.records import LogQuery
 from husk.engine.model.clock import now_ns, rfc3339
 from husk.engine.model.events import Events
 from husk.engine.model.filters import Filters
@@ -38,6 +39,8 @@ from husk.engine.services.settings import NodeSpec
 from husk.engine.services.store import ClusterStore, resolve
 from husk.errors import Conflict, HuskError, InvalidParameter, NotFound
 from husk.registry.auth import Credentials
+
+T = TypeVar("T")
 
 SERVICE_FILTERS = ("id", "label", "mode", "name", "runtime")
 TASK_FILTERS = ("desired-state", "id", "label", "name", "node", "service", "_up-to-date", "runtime")
@@ -212,12 +215,14 @@ class Services:
         except HuskError:
             return []
 
-    def logs_of(self, tasks: list[Task], query: LogQuery) -> list[tuple[Task, AsyncIterator[list[LogRecord]]]]:
-        """The log of each task that has a container."""
+    def logs_of(
+        self, tasks: list[Task], query: LogQuery, form: Callable[[Task], Form[T]]
+    ) -> list[tuple[Task, AsyncIterator[T]]]:
+        """The log of each task that has a container, in the form that each is to have."""
         found = []
         for task in tasks:
             try:
-                found.append((task, self._containers.logs(task.status.container_id or task.name, query)))
+                found.append((task, self._containers.logs(task.status.container_id or task.name, query, form(task))))
             except NotFound:
                 continue
         return found

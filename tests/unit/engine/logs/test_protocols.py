@@ -10,7 +10,7 @@ import pytest
 
 from husk.engine.logs import attributes, fluentd, gelf, journald, syslog
 from husk.engine.logs.messages import LONGEST, Assembler, Message
-from husk.engine.logs.read import STDERR, STDOUT, LogRecord
+from husk.engine.logs.records import STDERR, STDOUT, LogRecord
 from husk.engine.model.container import Container
 from husk.engine.model.container_config import Config, HostConfig, LogConfig
 

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from husk.engine.logs import read as logs
-from husk.engine.logs.read import STDERR, STDOUT, LogQuery, LogRecord, parse, read_log
+from husk.engine.logs.read import AsRecords, read_log
+from husk.engine.logs.records import STDERR, STDOUT, LogQuery, LogRecord, parse
 from husk.engine.model.clock import rfc3339
 
 # What conmon reads from a pipe at once: a longer line becomes several records.
@@ -87,7 +88,18 @@ def test_the_tail_of_two_streams_is_their_last_lines_from_the_first_piece_on(
     records = parse(log)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(logs, "CHUNK", chunk)
-        assert parse(tail(log, lines)) == last_lines(records, lines)
+        assert one_by_one(parse(tail(log, lines))) == one_by_one(last_lines(records, lines))
+
+
+def one_by_one(records: list[LogRecord]) -> list[tuple[int, bytes]]:
+    """With one record for pieces that follow one another, whatever part of a log they were read from."""
+    done: list[tuple[int, bytes]] = []
+    for record in records:
+        if done and done[-1][0] == record.stream and not done[-1][1].endswith(b"\n"):
+            done[-1] = (record.stream, done[-1][1] + record.data)
+        else:
+            done.append((record.stream, record.data))
+    return done
 
 
 def last_lines(records: list[LogRecord], lines: int) -> list[LogRecord]:
@@ -127,10 +139,11 @@ def test_a_tail_of_nothing_begins_behind_the_last_whole_record() -> None:
 
 
 def test_a_record_tells_stream_time_and_whether_its_line_goes_on() -> None:
-    log = written(STDERR, b"half", 1) + written(STDERR, b"\n", 2)
+    log = written(STDERR, b"half", 1) + written(STDOUT, b"x\n", 2) + written(STDERR, b"\n", 3)
     assert parse(log) == [
         LogRecord(STDERR, b"1970-01-01T00:00:00.000000001Z", b"half", True),
-        LogRecord(STDERR, b"1970-01-01T00:00:00.000000002Z", b"\n", False),
+        LogRecord(STDOUT, b"1970-01-01T00:00:00.000000002Z", b"x\n", False),
+        LogRecord(STDERR, b"1970-01-01T00:00:00.000000003Z", b"\n", False),
     ]
 
 
@@ -156,7 +169,7 @@ def log(tmp_path: Path) -> Path:
 
 
 async def read(path: Path, query: LogQuery) -> bytes:
-    return b"".join([joined(batch) async for batch in read_log(path, query, ended=lambda: True)])
+    return b"".join([joined(batch) async for batch in read_log(path, query, AsRecords(), ended=lambda: True)])
 
 
 @pytest.mark.parametrize(
@@ -193,7 +206,7 @@ async def test_a_log_of_many_chunks_is_read_whole(log: Path, monkeypatch: pytest
 
 async def test_without_follow_a_log_that_grows_has_an_end(log: Path) -> None:
     batches = 0
-    async for _ in read_log(log, LogQuery(), ended=lambda: False):
+    async for _ in read_log(log, LogQuery(), AsRecords(), ended=lambda: False):
         batches += 1
         append(log, written(STDOUT, b"more\n"))
     assert batches == 1
@@ -210,7 +223,9 @@ class Following:
     def __init__(self, path: Path, query: LogQuery) -> None:
         self._ended = False
         self.exit: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.batches: AsyncIterator[list[LogRecord]] = read_log(path, query, lambda: self._ended, self.exit)
+        self.batches: AsyncIterator[list[LogRecord]] = read_log(
+            path, query, AsRecords(), lambda: self._ended, self.exit
+        )
 
     async def next(self) -> bytes:
         return joined(await anext(self.batches))

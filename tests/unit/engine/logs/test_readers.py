@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from husk.engine.logs import readers
-from husk.engine.logs.read import LogQuery, read_log
+from husk.engine.logs.read import AsRecords, read_log
 from husk.engine.logs.readers import Readers
+from husk.engine.logs.records import LogQuery
 
 
 def test_one_takes_large_pieces_and_many_small_ones() -> None:
@@ -51,7 +52,9 @@ async def test_a_few_read_at_a_time_and_all_read_everything(tmp_path: Path, monk
     everybody = Readers()
 
     async def read() -> int:
-        return sum([len(batch) async for batch in read_log(log, LogQuery(), lambda: True, readers=everybody)])
+        return sum(
+            [len(batch) async for batch in read_log(log, LogQuery(), AsRecords(), lambda: True, readers=everybody)]
+        )
 
     with ThreadPoolExecutor(32) as pool:
         asyncio.get_running_loop().set_default_executor(pool)

@@ -1,0 +1,128 @@
+"""How long does `docker logs` of a long log take? Of 200 MB in lines of 100 bytes, with the docker command and without.
+
+    sudo HUSK_BENCH_PEERS=/tmp/peers/bin python bench/logs.py                   # husk and dockerd-new
+    sudo python bench/logs.py husk dockerd --size 50
+
+The rounds of all engines alternate. The docker command takes frames apart itself, whatever the engine: `floor` is how
+long it takes for the same bytes from a server that does nothing but send them.
+"""
+
+import argparse
+import contextlib
+import socket
+import statistics
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from engines import Engine, engines
+
+LINE = "x" * 99
+PIECE = 1 << 18
+
+
+class Target:
+    """A container of one engine that has written its lines and ended."""
+
+    def __init__(self, engine: Engine, megabytes: int) -> None:
+        self.name = engine.title()
+        self._engine = engine
+        self._api = engine.connection()
+        write = f"yes {LINE} | head -n {megabytes * 10_000}"
+        wish = {"Image": "busybox", "Cmd": ["sh", "-c", write], "HostConfig": {"NetworkMode": "none"}}
+        self._id = self._api.call("POST", "/v1.40/containers/create", wish)[1]["Id"]
+        self._api.call("POST", f"/v1.40/containers/{self._id}/start")
+        # A wait of the API would run into the time limit of this connection.
+        while self._api.call("GET", f"/v1.40/containers/{self._id}/json")[1]["State"]["Running"]:
+            time.sleep(0.1)
+
+    def answer(self) -> Iterator[bytes]:
+        connection = self._engine.connection()
+        connection.request("GET", f"/v1.40/containers/{self._id}/logs?stdout=1&stderr=1")
+        response = connection.getresponse()
+        while piece := response.read1(PIECE):
+            yield piece
+        connection.close()
+
+    def raw(self) -> int:
+        """How many bytes come."""
+        return sum(map(len, self.answer()))
+
+    def docker(self) -> None:
+        self._engine.docker("logs", self._id)
+
+    def timestamps(self) -> None:
+        self._engine.docker("logs", "--timestamps", self._id)
+
+
+@contextlib.contextmanager
+def sender(body: Path, directory: Path) -> Iterator[Path]:
+    """A server that answers every request for a log with the same bytes."""
+    path = directory / "floor"
+    inspect = b'{"Id":"x","Config":{"Tty":false}}'
+    head = b"HTTP/1.1 200 OK\r\nApi-Version: 1.40\r\nConnection: close\r\n"
+
+    def serve(listener: socket.socket) -> None:
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            with connection, contextlib.suppress(OSError):
+                request = connection.recv(1 << 16)
+                if b"/logs" in request:
+                    connection.sendall(head + b"Content-Type: application/vnd.docker.raw-stream\r\n\r\n")
+                    with body.open("rb") as data:
+                        connection.sendfile(data)
+                else:
+                    connection.sendall(head + b"Content-Length: %d\r\n\r\n" % len(inspect) + inspect)
+
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen()
+        thread = threading.Thread(target=serve, args=(listener,), daemon=True)
+        thread.start()
+        yield path
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join()
+
+
+def taken(work: Callable[[], object]) -> float:
+    begun = time.perf_counter()
+    work()
+    return time.perf_counter() - begun
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("engines", nargs="*", default=["husk", "dockerd-new"])
+    options.add_argument("--size", type=int, default=200, help="megabytes of lines")
+    options.add_argument("--rounds", type=int, default=3)
+    given = options.parse_args()
+    with engines(given.engines) as running:
+        targets = [Target(engine, given.size) for engine in running]
+        frames = given.size * 10_000 * 108
+        for target in targets:
+            # A line may be cut in two where a piece of the log ends.
+            if not frames <= (size := target.raw()) <= frames * 1.0001:
+                raise SystemExit(f"{target.name}: {size} bytes came for {frames}")
+        body = running[0].directory / "frames"
+        with body.open("wb") as file:
+            file.writelines(targets[0].answer())
+        times: dict[tuple[str, str], list[float]] = {}
+        with sender(body, running[0].directory) as floor:
+            command = ["docker", "-H", f"unix://{floor}", "logs", "x"]
+            for _ in range(given.rounds):
+                for target in targets:
+                    for work in (target.raw, target.docker, target.timestamps):
+                        times.setdefault((target.name, work.__name__), []).append(taken(work))
+                run = lambda: subprocess.run(command, stdout=subprocess.DEVNULL, check=True)  # noqa: E731
+                times.setdefault(("floor", "docker"), []).append(taken(run))
+        for (name, what), seconds in times.items():
+            print(f"{name:18} {what:10} median {statistics.median(seconds):6.2f} s, best {min(seconds):6.2f}")
+
+
+if __name__ == "__main__":
+    main()
