@@ -10,11 +10,12 @@ The names are loaded when they are used: the unpacking workers and the command l
 
 from typing import TYPE_CHECKING
 
+from husk.version import __version__
+
 if TYPE_CHECKING:
     from husk.config import Config
     from husk.engine.engine import Engine
 
-__version__ = "0.1.0"
 __all__ = ["Config", "Engine", "__version__"]
 
 

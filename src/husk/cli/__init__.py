@@ -8,11 +8,11 @@ import sys
 
 import click
 
-from husk import __version__
 from husk.cli.doctor import doctor
 from husk.cli.serve import dockerd, serve
 from husk.cli.version import version
 from husk.errors import HuskError
+from husk.version import __version__
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

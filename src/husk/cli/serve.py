@@ -11,8 +11,8 @@ from typing import Any
 
 import click
 
-from husk import __version__
 from husk.config_keys import BY_FLAG, BY_SHORT, OPTIONS, Kind, Option
+from husk.version import __version__
 
 
 class DaemonCommand(click.Command):

@@ -2,7 +2,7 @@
 
 import click
 
-from husk import __version__
+from husk.version import __version__
 
 
 @click.command()

@@ -11,7 +11,6 @@ import logging
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from husk import __version__
 from husk.claims import claimed_roots
 from husk.config import Config, RuntimeConfig
 from husk.engine.containers.changes import Differ
@@ -74,6 +73,7 @@ from husk.storage.nursery import Nursery
 from husk.storage.sealing import Sealer
 from husk.storage.state import StateStore
 from husk.tasks import Tasks
+from husk.version import __version__
 
 log = logging.getLogger(__name__)
 

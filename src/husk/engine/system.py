@@ -12,11 +12,11 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from husk import __version__
 from husk.config import Config, RuntimeConfig
 from husk.engine.host import Host
 from husk.errors import HuskError
 from husk.kernel import process
+from husk.version import __version__
 
 STORAGE_DRIVER = "overlay2"
 CGROUP_DRIVER = "cgroupfs"

@@ -21,7 +21,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import husk
+from husk import errors
 from husk.errors import SystemFault
 from husk.kernel.process import Child, reap_later, send_signal, spawn
 from husk.storage.forker import LARGEST_REQUEST
@@ -218,7 +218,7 @@ def _start() -> socket.socket:
 
 def _command() -> list[str]:
     """Isolated from the environment and without the `site` module, which takes as long as our own imports."""
-    paths = [str(Path(husk.__file__).parent.parent), *(path for path in sys.path if os.path.isabs(path))]
+    paths = [str(Path(errors.__file__).parent.parent), *(path for path in sys.path if os.path.isabs(path))]
     code = f"import sys; sys.path[:] = {list(dict.fromkeys(paths))!r}; from husk.storage.forker import main; main()"
     return [sys.executable, "-I", "-S", "-c", code]
 

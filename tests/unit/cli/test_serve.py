@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from husk import __version__
 from husk.cli import husk, main
 from husk.cli.serve import expanded
 from husk.config import Config
 from husk.config_load import DOCKERD, Source, build
 from husk.config_settings import PoolSetting, RuntimeSetting, Settings, UlimitSetting
 from husk.errors import InvalidParameter
+from husk.version import __version__
 
 
 @pytest.fixture
