@@ -1,0 +1,290 @@
+"""From a Dockerfile to a graph of operations, and the image that its result will be.
+
+    result = await convert(text, options, sources)
+    result.root      the edge of the file system, None if there is nothing in it
+    result.image     its configuration, without layers: what the results know of them comes after the build
+
+Which paths of the build context are used is known only at the end, and is part of the operation that fetches it: so the
+conversion is done twice, which costs little, because images are asked about once.
+"""
+
+import asyncio
+import posixpath
+
+from msgspec import Struct
+
+from husk.engine.builder.dockerfile import instructions as types
+from husk.engine.builder.dockerfile.configure import configure
+from husk.engine.builder.dockerfile.copy import Copier, owner_of
+from husk.engine.builder.dockerfile.errors import DockerfileError
+from husk.engine.builder.dockerfile.options import BaseImage, NamedContext, Options, Sources
+from husk.engine.builder.dockerfile.parse import Dockerfile, parse, parse_trigger
+from husk.engine.builder.dockerfile.run import Runner
+from husk.engine.builder.dockerfile.stages import SCRATCH, StagePlan, StagePlans, Step
+from husk.engine.builder.dockerfile.state import DEFAULT_PATH, StageState, copy_of, empty_image, locations, shown
+from husk.engine.builder.dockerfile.variables import NOT_IN_ENVIRONMENT, predefined, with_global_args
+from husk.engine.builder.dockerfile.words import Rules
+from husk.engine.builder.graph import Graph, SourceFile
+from husk.engine.builder.operations import NONE, Edge, FileAction, Files, MakeDirectory, Operation, Source
+from husk.engine.model.image import ImageConfig
+from husk.errors import HuskError
+
+CONTEXT_NAME = "[internal] load build context"
+COUNTED = (types.Copy, types.Add, types.Run, types.Workdir)
+
+
+class Result(Struct, frozen=True):
+    graph: Graph
+    root: Edge | None
+    image: ImageConfig
+
+
+async def convert(text: str, options: Options, sources: Sources, *, file_name: str = "Dockerfile") -> Result:
+    dockerfile = parse(text)
+    if not dockerfile.stages:
+        raise DockerfileError("dockerfile contains no stages to build")
+    rules = Rules(escape=dockerfile.escape)
+    target_name = options.target or dockerfile.stages[-1].name
+    variables = predefined(options.platform, options.build_platform, options.build_args, target_name)
+    variables = with_global_args(variables, dockerfile.global_args, options.build_args, rules)
+    plans = StagePlans(dockerfile, variables, rules)
+    target = plans.target(options.target)
+    bases = await _Bases(plans, options, sources, rules).resolve(target)
+    needed = plans.needed_for(target)
+    files = [SourceFile(file_name, text.encode("utf-8", "surrogateescape"))]
+    paths: set[str] = set()
+    for _ in range(2):
+        graph = Graph(files)
+        context = sources.main_context([] if "/" in paths else sorted(paths))
+        conversion = _Conversion(graph, context, bases, variables, options, dockerfile)
+        for plan in needed:
+            conversion.stage(plan)
+        paths = conversion.context_paths
+    state = conversion.states[target]
+    state.config.labels.update(options.labels)
+    return Result(graph, state.root, state.image)
+
+
+class _Bases:
+    """Finds out what stages begin with: images by their digests, named contexts, and the triggers that they bring."""
+
+    def __init__(self, plans: StagePlans, options: Options, sources: Sources, rules: Rules) -> None:
+        self._plans = plans
+        self._options = options
+        self._sources = sources
+        self._rules = rules
+        self._found: dict[StagePlan, BaseImage | NamedContext | None] = {}
+        self._triggered: set[StagePlan] = set()
+
+    async def resolve(self, target: StagePlan) -> dict[StagePlan, BaseImage | NamedContext | None]:
+        # Triggers may copy from stages and images that nothing else needs.
+        while missing := [plan for plan in self._plans.needed_for(target) if plan not in self._found]:
+            found = await asyncio.gather(*(self._look_at(plan) for plan in missing))
+            self._found.update(zip(missing, found, strict=True))
+            for plan in missing:
+                self._add_triggers(plan)
+        return self._found
+
+    async def _look_at(self, plan: StagePlan) -> BaseImage | NamedContext | None:
+        platform = plan.platform or self._options.platform
+        try:
+            for name in (plan.given_name, "" if plan.base_stage else plan.base):
+                if name and name.lower() not in (SCRATCH, "context"):
+                    context = await self._sources.named_context(name, platform)
+                    if context:
+                        return context
+            if plan.base_stage or plan.base == SCRATCH:
+                return None
+            return await self._sources.image(plan.base, platform)
+        except HuskError as error:
+            raise DockerfileError(f"{plan.base}: {error}", plan.span) from error
+
+    def _add_triggers(self, plan: StagePlan) -> None:
+        if plan in self._triggered:
+            return
+        self._triggered.add(plan)
+        if plan.base_stage:
+            steps = plan.base_stage.steps
+            triggers = [step.instruction.trigger for step in steps if isinstance(step.instruction, types.OnBuild)]
+        else:
+            found = self._found[plan]
+            config = found.document.config if found and found.document else None
+            # What is only copied from begins nothing.
+            triggers = list(config.on_build or []) if config and plan.code else []
+        try:
+            added = [self._plans.step(parse_trigger(text), self._rules, from_trigger=True) for text in triggers]
+        except DockerfileError as error:
+            raise DockerfileError(error.message, plan.span) from None
+        plan.steps = added + plan.steps
+
+
+class _Conversion:
+    def __init__(
+        self,
+        graph: Graph,
+        context: Source,
+        bases: dict[StagePlan, BaseImage | NamedContext | None],
+        variables: dict[str, str],
+        options: Options,
+        dockerfile: Dockerfile,
+    ) -> None:
+        self._graph = graph
+        self._context = context
+        self._bases = bases
+        self._variables = variables
+        self._options = options
+        self._rules = Rules(escape=dockerfile.escape)
+        self.states: dict[StagePlan, StageState] = {}
+        self.context_paths: set[str] = set()
+
+    def stage(self, plan: StagePlan) -> None:
+        state = self._begin(plan)
+        self.states[plan] = state
+        for step in plan.steps:
+            try:
+                self._step(state, step)
+            except DockerfileError as error:
+                raise error.at(plan.span if step.from_trigger else step.instruction.origin.span) from None
+
+    def _begin(self, plan: StagePlan) -> StageState:
+        base = self.states.get(plan.base_stage) if plan.base_stage else None
+        found = self._bases[plan]
+        image_is_pulled = base is None and isinstance(found, BaseImage)
+        counted = sum(isinstance(step.instruction, COUNTED) for step in plan.steps)
+        state = StageState(
+            plan=plan,
+            root=None,
+            platform=plan.platform or (base.platform if base else self._options.platform),
+            image=empty_image(plan.platform or self._options.platform),
+            rules=self._rules,
+            created=self._options.created,
+            shows_platform=self._options.several_platforms,
+            ignore_cache=self._options.no_cache or plan.given_name in self._options.no_cache_stages,
+            total=counted + image_is_pulled,
+        )
+        if isinstance(found, NamedContext):
+            state.root = self._graph.add(Operation(found.source, [], state.platform), name=f"[context {plan.base}]")
+            if found.document:
+                state.image = copy_of(found.document)
+        elif base:
+            state.root, state.image, state.args = base.root, copy_of(base.image), list(base.args)
+        elif isinstance(found, BaseImage):
+            state.image = copy_of(found.document)
+            state.root = self._from(state, found)
+        self._inherit(state)
+        return state
+
+    def _from(self, state: StageState, found: BaseImage) -> Edge | None:
+        name = state.step_name(f"FROM {found.reference}")
+        if not found.document.rootfs.diff_ids:
+            return None
+        source = Source(f"docker-image://{found.reference}")
+        operation = Operation(source, [], state.platform)
+        return self._graph.add(operation, name=name, locations=locations(state.plan.span))
+
+    def _inherit(self, state: StageState) -> None:
+        state.image.created = ""
+        config = state.config
+        config.on_build = None
+        config.image = ""
+        names = {entry.partition("=")[0] for entry in config.env}
+        if "PATH" not in names:
+            config.env.append(f"PATH={DEFAULT_PATH}")
+        for entry in config.env:
+            name, _, value = entry.partition("=")
+            state.env[name] = value
+        if state.plan.base_stage:
+            # Arguments of the stage below are seen here, too.
+            for name, value in self.states[state.plan.base_stage].args:
+                state.env.setdefault(name, value)
+
+    # --- instructions ------------------------------------------------------------------------------------------------
+
+    def _step(self, state: StageState, step: Step) -> None:
+        instruction = step.instruction
+        match instruction:
+            case types.Copy() | types.Add():
+                self._copy(state, step, instruction)
+            case types.Run():
+                self._run(state, step, instruction)
+            case types.Workdir():
+                self._workdir(state, step, instruction)
+            case types.ArgInstruction():
+                self._arg(state, instruction)
+            case _:
+                configure(state, instruction)
+
+    def _main_context(self) -> Edge:
+        return self._graph.add(Operation(self._context), name=CONTEXT_NAME)
+
+    def _stage_root(self, plan: StagePlan, name: str, state: StageState) -> Edge | None:
+        if plan not in self.states:
+            here = state.plan.name or "the only one"
+            message = f'cannot copy from stage "{name}", it needs to be defined before current stage "{here}"'
+            raise DockerfileError(message)
+        return self.states[plan].root
+
+    def _copy(self, state: StageState, step: Step, instruction: types.Copy | types.Add) -> None:
+        copier = Copier(self._graph, state, instruction)
+        if step.sources and isinstance(instruction, types.Copy):
+            assert step.sources[0]
+            source = self._stage_root(step.sources[0], instruction.source, state)
+        else:
+            self.context_paths.update(copier.context_paths)
+            source = self._main_context() if copier.context_paths else None
+        copier.carry_out(source, from_trigger=step.from_trigger)
+
+    def _run(self, state: StageState, step: Step, instruction: types.Run) -> None:
+        runner = Runner(self._graph, state, instruction, self._options)
+        edges: list[Edge | None] = []
+        for mount, plan in zip(runner.mounts, step.sources, strict=True):
+            if plan:
+                edges.append(self._stage_root(plan, mount.origin, state) if mount.origin != SCRATCH else None)
+            elif mount.type == "bind":
+                self.context_paths.add(posixpath.normpath("/" + mount.source.lstrip("/")))
+                edges.append(self._main_context())
+            else:
+                edges.append(None)
+        runner.carry_out(edges, from_trigger=step.from_trigger)
+
+    def _workdir(self, state: StageState, step: Step, instruction: types.Workdir) -> None:
+        path = state.text(instruction.path)
+        directory = "/" + posixpath.normpath(posixpath.join("/", state.directory, path)).lstrip("/")
+        state.config.working_dir = directory
+        made = directory != "/"
+        if made:
+            user = state.config.user
+            owner, _, group = user.partition(":")
+            base = 0 if state.root else NONE
+            make = MakeDirectory(
+                path=directory,
+                mode=0o755,
+                make_parents=True,
+                user=owner_of(owner, base),
+                group=owner_of(group, base),
+            )
+            state.root = self._graph.add(
+                Operation(
+                    Files([FileAction(action=make, input=base, output=0)]),
+                    [state.root] if state.root else [],
+                    state.platform,
+                ),
+                name=state.step_name(
+                    shown(instruction.origin.code, state.env, state.rules), from_trigger=step.from_trigger
+                ),
+                locations=locations(instruction.origin.span),
+            )
+        state.remember(f"WORKDIR {directory}", layer=made)
+
+    def _arg(self, state: StageState, instruction: types.ArgInstruction) -> None:
+        told: list[str] = []
+        for arg in instruction.args:
+            name = arg.name
+            value = self._options.build_args.get(name)
+            if value is None:
+                value = self._variables.get(name) if arg.default is None else state.text(arg.default)
+            if value is not None and name not in NOT_IN_ENVIRONMENT:
+                state.env[name] = value
+            state.args.append((name, value or ""))
+            told.append(name if value is None else f"{name}={value}")
+        state.remember("ARG " + " ".join(told))

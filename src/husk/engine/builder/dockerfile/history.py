@@ -1,0 +1,56 @@
+"""The texts that an image's history has for instructions, in the form that Docker's builders give them."""
+
+import json
+from collections.abc import Iterable
+
+from husk.engine.model.container_config import HealthConfig
+
+COMMENT = "buildkit.dockerfile.v0"
+_UNITS = ((3_600_000_000_000, "h"), (60_000_000_000, "m"))
+
+
+def quoted(words: Iterable[str]) -> str:
+    """`["sh" "-c" "echo hi"]`"""
+    return "[" + " ".join(json.dumps(word, ensure_ascii=False) for word in words) + "]"
+
+
+def plain(words: Iterable[str]) -> str:
+    """`[/a /b]`"""
+    return "[" + " ".join(words) + "]"
+
+
+def health_check(check: HealthConfig) -> str:
+    times = {
+        "Interval": check.interval,
+        "Timeout": check.timeout,
+        "StartPeriod": check.start_period,
+        "StartInterval": check.start_interval,
+    }
+    told = " ".join(f"{name}:{duration(value)}" for name, value in times.items())
+    return f"HEALTHCHECK {{Test:{plain(check.test)} {told} Retries:{check.retries}}}"
+
+
+def duration(nanoseconds: int) -> str:
+    """Go's form: `1m30s`, `1.5s`, `3ms`, `0s`."""
+    for unit, name in ((1, "ns"), (1_000, "µs"), (1_000_000, "ms")):
+        if 0 < nanoseconds < unit * 1_000 and nanoseconds < 1_000_000_000:
+            return _decimal(nanoseconds, unit) + name
+    text = ""
+    for unit, name in _UNITS:
+        if nanoseconds >= unit or text:
+            text += f"{nanoseconds // unit}{name}"
+            nanoseconds %= unit
+    return f"{text}{_decimal(nanoseconds, 1_000_000_000)}s"
+
+
+def _decimal(value: int, unit: int) -> str:
+    whole, rest = divmod(value, unit)
+    digits = str(rest).zfill(len(str(unit)) - 1).rstrip("0") if unit > 1 else ""
+    return f"{whole}.{digits}" if digits else str(whole)
+
+
+def run(words: list[str], args: list[tuple[str, str]]) -> str:
+    """`RUN |1 V=1 /bin/sh -c make # buildkit`: build arguments, their number first, then the command."""
+    named = dict(args)
+    told = [f"|{len(named)}", *(f"{name}={value}" for name, value in named.items())] if named else []
+    return "RUN " + " ".join([*told, *words]) + " # buildkit"

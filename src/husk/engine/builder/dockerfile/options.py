@@ -1,0 +1,52 @@
+"""What a client asks of the build of a Dockerfile, and what the frontend asks of the engine."""
+
+from typing import Protocol
+
+from msgspec import Struct, field
+
+from husk.engine.builder.operations import Source, Ulimit
+from husk.engine.model.image import ImageConfig
+from husk.registry.manifest import Platform, host_platform
+
+
+class Options(Struct, frozen=True, kw_only=True):
+    target: str = ""
+    build_args: dict[str, str] = {}
+    labels: dict[str, str] = {}
+    platform: Platform = field(default_factory=host_platform)
+    build_platform: Platform = field(default_factory=host_platform)
+    several_platforms: bool = False  # then every step is shown with its own
+    no_cache: bool = False
+    no_cache_stages: list[str] = []
+    network: str = ""
+    hostname: str = ""
+    extra_hosts: list[tuple[str, str]] = []
+    shm_size: int = 0
+    ulimits: list[Ulimit] = []
+    cgroup_parent: str = ""
+    cache_namespace: str = ""
+    created: str = ""  # by SOURCE_DATE_EPOCH, in RFC 3339
+
+
+class BaseImage(Struct, frozen=True):
+    """An image that a build begins with or copies from, by the digest that its name stands for now."""
+
+    reference: str
+    document: ImageConfig
+
+
+class NamedContext(Struct, frozen=True):
+    """What a client gave a name to (`--build-context`): it stands for the stage or image of that name."""
+
+    source: Source
+    document: ImageConfig | None = None
+
+
+class Sources(Protocol):
+    async def image(self, name: str, platform: Platform) -> BaseImage: ...
+
+    async def named_context(self, name: str, platform: Platform) -> NamedContext | None: ...
+
+    def main_context(self, paths: list[str]) -> Source:
+        """The build context; only these paths of it are needed, or all of it if there are none."""
+        ...

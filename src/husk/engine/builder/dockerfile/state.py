@@ -1,0 +1,115 @@
+"""A stage while it is carried out: the file system so far, the variables, and the image that it will be."""
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+
+from husk.engine.builder.dockerfile.errors import DockerfileError, Span
+from husk.engine.builder.dockerfile.history import COMMENT
+from husk.engine.builder.dockerfile.stages import StagePlan
+from husk.engine.builder.dockerfile.words import Expanded, Rules, expand
+from husk.engine.builder.graph import Location
+from husk.engine.builder.operations import Edge
+from husk.engine.model.container_config import Config
+from husk.engine.model.image import History, ImageConfig, RootFS
+from husk.registry.manifest import Platform
+
+DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+DEFAULT_SHELL = ["/bin/sh", "-c"]
+
+
+@dataclass(eq=False)
+class StageState:
+    plan: StagePlan
+    root: Edge | None  # None: nothing is in it
+    platform: Platform
+    image: ImageConfig
+    rules: Rules
+    created: str = ""
+    shows_platform: bool = False
+    ignore_cache: bool = False
+    env: dict[str, str] = field(default_factory=dict)
+    args: list[tuple[str, str]] = field(default_factory=list)  # build arguments, for the history
+    total: int = 0  # steps that are counted in names
+    number: int = 0
+    own_cmd: bool = False
+
+    @property
+    def config(self) -> Config:
+        assert self.image.config is not None
+        return self.image.config
+
+    @property
+    def directory(self) -> str:
+        return self.config.working_dir or "/"
+
+    @property
+    def shell(self) -> list[str]:
+        return self.config.shell or DEFAULT_SHELL
+
+    def expand(self, text: str) -> Expanded:
+        return expand(text, self.env, self.rules)
+
+    def text(self, text: str) -> str:
+        return self.expand(text).text
+
+    def environment(self) -> list[str]:
+        return [f"{name}={value}" for name, value in self.env.items()]
+
+    def remember(self, created_by: str, *, layer: bool = False) -> None:
+        self.image.history.append(
+            History(created=self.created, created_by=created_by, comment=COMMENT, empty_layer=not layer)
+        )
+
+    def set_env(self, name: str, value: str) -> None:
+        """Of the image and of what runs from now on."""
+        self.env[name] = value
+        entry = f"{name}={value}"
+        for position, old in enumerate(self.config.env):
+            if old.partition("=")[0] == name:
+                self.config.env[position] = entry
+                return
+        self.config.env.append(entry)
+
+    def step_name(self, text: str, *, variables: Mapping[str, str] | None = None, from_trigger: bool = False) -> str:
+        """`[build 2/5] RUN make`: each call counts."""
+        if not self.total:
+            return text
+        self.number += 1
+        platform = f"{self.platform} " if self.shows_platform else ""
+        stage = f"{self.plan.name} " if self.plan.name else ""
+        place = f"{self.number:{len(str(self.total))}d}/{self.total}"
+        return f"[{platform}{stage}{place}] {'ONBUILD ' if from_trigger else ''}{text}"
+
+
+def locations(span: Span) -> list[Location]:
+    return [Location(0, span.start, span.end)]
+
+
+def shown(code: str, variables: Mapping[str, str], rules: Rules) -> str:
+    """An instruction as it is shown: its keyword in capitals, its variables expanded where that makes sense."""
+    with contextlib.suppress(DockerfileError):
+        code = expand(code, variables, rules).text
+    keyword, blank, rest = code.partition(" ")
+    return keyword.upper() + blank + rest
+
+
+def copy_of(document: ImageConfig) -> ImageConfig:
+    """An image of its own to change: nothing in it is shared."""
+    copy: ImageConfig = msgspec.convert(msgspec.to_builtins(document), ImageConfig)
+    copy.config = copy.config or Config()
+    return copy
+
+
+def empty_image(platform: Platform) -> ImageConfig:
+    return ImageConfig(
+        architecture=platform.architecture,
+        os=platform.os,
+        variant=platform.variant,
+        os_version=platform.os_version,
+        config=Config(env=[f"PATH={DEFAULT_PATH}"], working_dir="/"),
+        rootfs=RootFS(),
+        history=[],
+    )

@@ -1,0 +1,77 @@
+"""A build's operations with what is shown of them, and how they hang together.
+
+Everything that a graph has was put there by `add`, inputs first: so it has no cycles, and a list of its vertices in the
+order of their addition can be carried out from front to back.
+"""
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from husk.engine.builder.operations import Edge, Operation, digest_of
+from husk.errors import InvalidParameter
+
+
+class Location(Struct, frozen=True):
+    """Lines of a file that a vertex comes from, counted from one."""
+
+    file: int
+    start: int
+    end: int
+
+
+class SourceFile(Struct, frozen=True):
+    name: str
+    content: bytes
+    language: str = "Dockerfile"
+
+
+class Vertex(Struct, frozen=True, kw_only=True):
+    digest: str
+    operation: Operation
+    name: str = ""
+    description: dict[str, str] = {}
+    ignore_cache: bool = False
+    group: str = ""  # vertices of one group are shown as one
+    locations: list[Location] = []
+
+
+class Graph:
+    def __init__(self, files: list[SourceFile] | None = None) -> None:
+        self._vertices: dict[str, Vertex] = {}
+        self.files = files or []
+
+    def __len__(self) -> int:
+        return len(self._vertices)
+
+    def __iter__(self) -> Iterator[Vertex]:
+        """Inputs come before what takes them."""
+        return iter(self._vertices.values())
+
+    def __getitem__(self, digest: str) -> Vertex:
+        return self._vertices[digest]
+
+    def __contains__(self, digest: str) -> bool:
+        return digest in self._vertices
+
+    def add(self, operation: Operation, **shown: object) -> Edge:
+        """Add an operation, and get its first output. The same operation a second time is the same vertex."""
+        digest = digest_of(operation)
+        self.add_as(digest, operation, **shown)
+        return Edge(digest)
+
+    def add_as(self, digest: str, operation: Operation, **shown: object) -> None:
+        """The same with the digest by which somebody else knows it."""
+        for edge in operation.inputs:
+            if edge.digest not in self._vertices:
+                raise InvalidParameter(f"the operation {digest} has an input that is not in the build: {edge.digest}")
+        if digest not in self._vertices:
+            self._vertices[digest] = Vertex(digest=digest, operation=operation, **shown)  # type: ignore[arg-type]
+
+    def needed_for(self, *results: Edge) -> list[Vertex]:
+        """What has to be done for these results, inputs first."""
+        wanted = {edge.digest for edge in results}
+        for vertex in reversed(self._vertices.values()):
+            if vertex.digest in wanted:
+                wanted.update(edge.digest for edge in vertex.operation.inputs)
+        return [vertex for vertex in self if vertex.digest in wanted]

@@ -1,0 +1,227 @@
+"""The operations that a build is made of, in BuildKit's terms (LLB): sources, processes, files, merges, differences.
+
+An operation takes file systems (its inputs), and gives some. It says what is to be done and nothing about who asked for
+it or how it is shown: two builds that want the same have the same operation, with the same digest. What is shown, and
+where in a Dockerfile it comes from, is beside it, in `graph.Vertex`.
+
+Paths are absolute in the file system that they belong to. An input is named by its place among the inputs, `NONE` where
+there is none.
+"""
+
+import hashlib
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+from husk.registry.manifest import Platform
+
+NONE = -1
+
+_encoder = msgspec.msgpack.Encoder(order="deterministic")
+
+
+class Edge(Struct, frozen=True):
+    """One output of an operation."""
+
+    digest: str
+    output: int = 0
+
+
+# --- sources ---------------------------------------------------------------------------------------------------------
+
+
+class Source(Struct, frozen=True, tag="source"):
+    """`docker-image://…`, `local://…`, `git://…`, `https://…`, `oci-layout://…`, with what else that kind takes."""
+
+    identifier: str
+    attributes: dict[str, str] = {}
+
+
+# --- processes -------------------------------------------------------------------------------------------------------
+
+
+class Ulimit(Struct, frozen=True):
+    name: str
+    soft: int
+    hard: int
+
+
+class Process(Struct, frozen=True, kw_only=True):
+    args: list[str]
+    env: list[str] = []
+    cwd: str = "/"
+    user: str = ""
+    hostname: str = ""
+    extra_hosts: list[tuple[str, str]] = []
+    ulimits: list[Ulimit] = []
+    cgroup_parent: str = ""
+    proxy: dict[str, str] = {}  # not part of the cache key
+    valid_exit_codes: list[int] = []
+
+
+class CacheMount(Struct, frozen=True, tag="cache"):
+    id: str
+    sharing: Literal["shared", "private", "locked"] = "shared"
+
+
+class TmpfsMount(Struct, frozen=True, tag="tmpfs"):
+    size: int = 0
+
+
+class SecretMount(Struct, frozen=True, tag="secret"):
+    id: str
+    uid: int = 0
+    gid: int = 0
+    mode: int = 0o400
+    optional: bool = False
+
+
+class SshMount(Struct, frozen=True, tag="ssh"):
+    id: str
+    uid: int = 0
+    gid: int = 0
+    mode: int = 0o600
+    optional: bool = False
+
+
+class BindMount(Struct, frozen=True, tag="bind"):
+    pass
+
+
+class Mount(Struct, frozen=True, kw_only=True):
+    target: str
+    kind: BindMount | CacheMount | TmpfsMount | SecretMount | SshMount = BindMount()
+    input: int = NONE
+    selector: str = ""  # a path in the input
+    output: int = NONE
+    read_only: bool = False
+
+
+class SecretVariable(Struct, frozen=True):
+    """An environment variable with the value of a secret."""
+
+    id: str
+    name: str
+    optional: bool = False
+
+
+class Exec(Struct, frozen=True, kw_only=True, tag="exec"):
+    """Run a process. Its first mount is its root."""
+
+    process: Process
+    mounts: list[Mount]
+    network: Literal["sandbox", "host", "none"] = "sandbox"
+    insecure: bool = False
+    secret_env: list[SecretVariable] = []
+
+
+# --- files -----------------------------------------------------------------------------------------------------------
+
+
+class Owner(Struct, frozen=True):
+    """A user or group: by number, or by a name that is looked up in the file system of an input."""
+
+    number: int | None = None
+    name: str = ""
+    input: int = NONE
+
+
+class Copy(Struct, frozen=True, kw_only=True, tag="copy"):
+    source: str
+    destination: str
+    user: Owner | None = None
+    group: Owner | None = None
+    mode: int | None = None
+    symbolic_mode: str = ""  # u+x
+    follow_links: bool = False
+    contents_only: bool = False  # of a directory
+    unpack: bool = False
+    make_parents: bool = False
+    wildcards: bool = False
+    may_match_nothing: bool = False
+    timestamp: int | None = None  # nanoseconds
+    include: list[str] = []
+    exclude: list[str] = []
+    replace: bool = False  # what is in the way, though of another kind
+    required: list[str] = []
+
+
+class MakeFile(Struct, frozen=True, kw_only=True, tag="make-file"):
+    path: str
+    mode: int
+    data: bytes
+    user: Owner | None = None
+    group: Owner | None = None
+    timestamp: int | None = None
+
+
+class MakeDirectory(Struct, frozen=True, kw_only=True, tag="make-directory"):
+    path: str
+    mode: int
+    make_parents: bool = False
+    user: Owner | None = None
+    group: Owner | None = None
+    timestamp: int | None = None
+
+
+class Symlink(Struct, frozen=True, kw_only=True, tag="symlink"):
+    target: str
+    path: str
+    user: Owner | None = None
+    group: Owner | None = None
+    timestamp: int | None = None
+
+
+class Remove(Struct, frozen=True, kw_only=True, tag="remove"):
+    path: str
+    may_be_missing: bool = False
+    wildcards: bool = False
+
+
+class FileAction(Struct, frozen=True, kw_only=True):
+    """One step of a file operation. It may begin with what an earlier one made: inputs count on with those."""
+
+    action: Copy | MakeFile | MakeDirectory | Symlink | Remove
+    input: int = NONE
+    second_input: int = NONE  # what is copied from
+    output: int = NONE
+
+
+class Files(Struct, frozen=True, tag="files"):
+    actions: list[FileAction]
+
+
+# --- file systems from file systems ----------------------------------------------------------------------------------
+
+
+class Merge(Struct, frozen=True, tag="merge"):
+    """All inputs on top of each other."""
+
+
+class Diff(Struct, frozen=True, tag="diff"):
+    """What is in the upper input and not in the lower."""
+
+    lower: int
+    upper: int
+
+
+class Build(Struct, frozen=True, tag="build"):
+    """A build within a build: its definition is a file of an input, or given by a frontend's attributes."""
+
+    builder: int
+    inputs: dict[str, int] = {}
+    attributes: dict[str, str] = {}
+
+
+Body = Source | Exec | Files | Merge | Diff | Build
+
+
+class Operation(Struct, frozen=True):
+    body: Body
+    inputs: list[Edge] = []
+    platform: Platform | None = None
+
+
+def digest_of(operation: Operation) -> str:
+    return "sha256:" + hashlib.sha256(_encoder.encode(operation)).hexdigest()
