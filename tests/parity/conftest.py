@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from husk.engine.images.bootstrap import archive
+from husk.storage.busybox import archive
 from tests.support.daemon import Daemon
 from tests.support.dockerd import Dockerd
 from tests.support.parity import Pair

@@ -5,7 +5,7 @@ import shutil
 from functools import cache
 from typing import NamedTuple
 
-from husk.engine.images.bootstrap import archive
+from husk.storage.busybox import archive
 from tests.support.daemon import Daemon
 
 APPLETS = ["cat", "chmod", "cp", "echo", "id", "ls", "mkdir", "mv", "rm", "sh", "sleep", "stat", "su", "test", "true"]

@@ -48,12 +48,12 @@ from husk.engine.model.container_config import LogConfig
 from husk.engine.model.events import Events
 from husk.engine.model.image import CommitOptions
 from husk.engine.networks.service import Networks
-from husk.engine.services.cluster import Cluster
+from husk.engine.services.cluster import Cluster, Machine
+from husk.engine.services.credentials import PullCredentials
 from husk.engine.services.delivery import Deliveries
 from husk.engine.services.endpoints import Endpoints
 from husk.engine.services.networks import SwarmNetworks
 from husk.engine.services.objects import Objects
-from husk.engine.services.pulling import PullCredentials
 from husk.engine.services.reconciler import Reconciler
 from husk.engine.services.runner import Runner
 from husk.engine.services.service import Services
@@ -72,6 +72,7 @@ from husk.storage.layers import LayerStore
 from husk.storage.nursery import Nursery
 from husk.storage.sealing import Sealer
 from husk.storage.state import StateStore
+from husk.storage.task_files import TaskFiles
 from husk.tasks import Tasks
 from husk.version import __version__
 
@@ -308,8 +309,10 @@ async def _open_services(
     store = EmbeddedStore(state)
     labels = dict(label.partition("=")[::2] for label in config.labels)
     sealer = Sealer(config.data_root / "swarm.key")
-    cluster = await asyncio.to_thread(Cluster, state, sealer, labels, system.info().memory)
-    deliveries = Deliveries(config.exec_root / "secrets", store, sealer)
+    info = system.info()
+    machine = Machine(info.hostname, info.machine, info.cpus, info.memory)
+    cluster = await asyncio.to_thread(Cluster, state, sealer, labels, machine)
+    deliveries = Deliveries(TaskFiles(config.exec_root / "secrets"), store, sealer)
     await deliveries.sweep()
     credentials = PullCredentials(sealer)
     runner = Runner(

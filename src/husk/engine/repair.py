@@ -5,7 +5,6 @@ cannot be read are put aside into `lost/`, with the container's directory.
 """
 
 import asyncio
-import os
 from collections.abc import Iterable
 from contextlib import aclosing
 from pathlib import Path
@@ -27,10 +26,10 @@ from husk.engine.model.image import Image
 from husk.engine.model.volume import Volume
 from husk.engine.volumes.service import KIND as VOLUME
 from husk.errors import HuskError, NotFound
-from husk.kernel.trees import remove_tree
 from husk.storage.blobs import BlobStore
 from husk.storage.layers import KIND as LAYER
 from husk.storage.layers import Layer, LayerStore
+from husk.storage.lost import put_record_aside, remove_leftover
 from husk.storage.nursery import Nursery
 from husk.storage.overlay import ContainerRoot
 from husk.storage.sources import read_pieces
@@ -56,7 +55,7 @@ async def repair(data_root: Path, found: Examination) -> list[str]:
     finally:
         state.close()
     for name in found.scratch:
-        await asyncio.to_thread(remove_tree, data_root / name)
+        await asyncio.to_thread(remove_leftover, data_root / name)
     return told
 
 
@@ -87,13 +86,10 @@ async def _mend_records(data_root: Path, state: StateStore, found: Examination) 
 
 
 def _put_aside(data_root: Path, kind: str, key: str, body: bytes) -> None:
-    lost = data_root / "lost"
-    lost.mkdir(mode=0o700, exist_ok=True)
-    (lost / f"{kind}-{key}.json").write_bytes(body)
-    directory = data_root / "containers" / key
-    if kind == CONTAINER and directory.is_dir():
+    directory = data_root / "containers" / key if kind == CONTAINER else None
+    if directory is not None and directory.is_dir():
         ContainerRoot(directory).unmount()
-        os.rename(directory, lost / f"{kind}-{key}-{now_ns()}")
+    put_record_aside(data_root, kind, key, body, directory)
 
 
 class _Mender:

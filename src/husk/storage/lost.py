@@ -1,4 +1,4 @@
-"""What becomes of something in a data root that can neither be used nor deleted? It is put aside, below `lost/`.
+"""What in a data root can neither be used nor deleted is put aside, below `lost/`.
 
 Nothing that is found at a start may keep the daemon from starting. What lies in `lost/` is nobody's any more: `husk
 doctor` tells of it, and whoever has looked at it may delete it.
@@ -8,6 +8,8 @@ import logging
 import os
 import time
 from pathlib import Path
+
+from husk.kernel.trees import remove_tree
 
 log = logging.getLogger(__name__)
 
@@ -25,6 +27,20 @@ def put_aside(data_root: Path, path: Path, why: str) -> bool:
         return False
     log.error("%s was put aside as %s: %s", path, place, why)
     return True
+
+
+def put_record_aside(data_root: Path, kind: str, key: str, body: bytes, directory: Path | None = None) -> None:
+    """Keep a record that cannot be read, and the directory of what it was about."""
+    place = data_root / DIRECTORY
+    place.mkdir(mode=0o700, exist_ok=True)
+    (place / f"{kind}-{key}.json").write_bytes(body)
+    if directory is not None and directory.is_dir():
+        os.rename(directory, place / f"{kind}-{key}-{time.time_ns()}")
+
+
+def remove_leftover(path: Path) -> None:
+    """Delete what is known to be nobody's."""
+    remove_tree(path)
 
 
 def lost(data_root: Path) -> list[str]:

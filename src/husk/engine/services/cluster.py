@@ -7,9 +7,8 @@ a secret or a config.
 
 import asyncio
 import base64
-import os
 import secrets
-import socket
+from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -68,15 +67,24 @@ class Swarm(Struct, kw_only=True):
 _record = Reader(Swarm)
 
 
+class Machine(NamedTuple):
+    """What the swarm's node is: the host that the daemon runs on."""
+
+    hostname: str = ""
+    architecture: str = ""
+    cpus: int = 1
+    memory: int = 0
+
+
 class Cluster:
     """The swarm, if there is one."""
 
-    def __init__(self, state: StateStore, sealer: Sealer, engine_labels: dict[str, str], memory: int) -> None:
+    def __init__(self, state: StateStore, sealer: Sealer, engine_labels: dict[str, str], machine: Machine) -> None:
         self._state = state
         self._sealer = sealer
         self._changing = asyncio.Lock()
         self._engine_labels = engine_labels
-        self.memory = memory
+        self._machine = machine
         # Records of the first releases hold parts of the settings as their client wrote them, `null` and all.
         records = list(state.read(KIND, lambda body: _record.read(parse_document(body))).values())
         self._swarm: Swarm | None = records[0] if records else None
@@ -125,15 +133,15 @@ class Cluster:
         swarm = self.record
         return NodeFacts(
             id=swarm.node_id,
-            hostname=socket.gethostname(),
+            hostname=self._machine.hostname,
             role=swarm.node_spec.role,
             availability=swarm.node_spec.availability,
-            architecture=os.uname().machine,
+            architecture=self._machine.architecture,
             address=swarm.advertise_address,
             labels=swarm.node_spec.labels,
             engine_labels=self._engine_labels,
-            nano_cpus=(os.cpu_count() or 1) * 10**9,
-            memory=self.memory,
+            nano_cpus=self._machine.cpus * 10**9,
+            memory=self._machine.memory,
         )
 
     async def init(
@@ -230,7 +238,7 @@ class Cluster:
         swarm = self.swarm
         if (
             reference == "self"
-            or reference == socket.gethostname()
+            or reference == self._machine.hostname
             or (reference and swarm.node_id.startswith(reference))
         ):
             return swarm

@@ -1,16 +1,13 @@
-"""How do secrets and configs come into a task? As files in memory, bound into its container one by one.
+"""Secrets and configs come into a task as files in memory, bound into its container one by one.
 
 Each task that has any gets a tmpfs of its own below the exec root while it lives: the values are never on a disk. The
 container sees only the files, read-only, at the places that the service names.
 """
 
 import asyncio
-import contextlib
 import logging
-import os
 import posixpath
 from collections.abc import Callable
-from pathlib import Path
 from typing import NamedTuple
 
 from husk.engine.model.container_config import Mount
@@ -19,8 +16,8 @@ from husk.engine.services.gotemplate import Structure
 from husk.engine.services.model import ClusterObject, ContainerSpec, FileTarget, Task
 from husk.engine.services.store import ClusterStore
 from husk.errors import HuskError, InvalidParameter
-from husk.kernel import mount
 from husk.storage.sealing import Sealer
+from husk.storage.task_files import TaskFile, TaskFiles
 
 SECRETS = "/run/secrets"
 
@@ -55,8 +52,8 @@ def files_of(spec: ContainerSpec | None) -> list[File]:
 
 
 class Deliveries:
-    def __init__(self, directory: Path, store: ClusterStore, sealer: Sealer) -> None:
-        self._directory = directory
+    def __init__(self, files: TaskFiles, store: ClusterStore, sealer: Sealer) -> None:
+        self._files = files
         self._store = store
         self._sealer = sealer
 
@@ -70,27 +67,27 @@ class Deliveries:
     async def release(self, task: Task) -> None:
         """Drop the files of a task that has ended. Safe to call twice."""
         if files_of(task.spec.container_spec):
-            await asyncio.to_thread(self._drop, task.id)
+            await asyncio.to_thread(self._files.drop, task.id)
 
     async def sweep(self) -> None:
         """Drop what an earlier daemon left of tasks that do not live any more."""
         await asyncio.to_thread(self._sweep)
 
     def _write(self, task_id: str, files: list[File], spec: ContainerSpec, words: Structure) -> list[Mount]:
-        self._drop(task_id)
-        place = self._directory / task_id
-        place.mkdir(mode=0o700, parents=True)
-        _mount(place)
-        mounts = []
-        for number, file in enumerate(files):
-            source = place / str(number)
-            descriptor = os.open(source, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-            with open(descriptor, "wb") as stream:
-                stream.write(self._value(file, files, spec, words))
-                os.fchown(descriptor, _number(file.owner.uid), _number(file.owner.gid))
-                os.fchmod(descriptor, file.owner.mode & 0o7777)
-            mounts.append(Mount(type="bind", source=str(source), target=file.target, read_only=True))
-        return mounts
+        contents = [
+            TaskFile(
+                self._value(file, files, spec, words),
+                _number(file.owner.uid),
+                _number(file.owner.gid),
+                file.owner.mode & 0o7777,
+            )
+            for file in files
+        ]
+        paths = self._files.write(task_id, contents)
+        return [
+            Mount(type="bind", source=str(path), target=file.target, read_only=True)
+            for file, path in zip(files, paths, strict=True)
+        ]
 
     def _value(self, file: File, files: list[File], spec: ContainerSpec, words: Structure) -> bytes:
         record = self._record(file)
@@ -120,31 +117,14 @@ class Deliveries:
             raise InvalidParameter(f"{file.kind} {file.record_id} not found")
         return record
 
-    def _drop(self, task_id: str) -> None:
-        place = self._directory / task_id
-        for point in mount.mounts_below(str(place)):
-            mount.unmount(point, detach=True)
-        with contextlib.suppress(FileNotFoundError):
-            place.rmdir()
-
     def _sweep(self) -> None:
-        with contextlib.suppress(FileNotFoundError):
-            for name in os.listdir(self._directory):
-                task = self._store.tasks.get(name)
-                if task is None or not task.alive:
-                    try:
-                        self._drop(name)
-                    except OSError as error:
-                        log.error("cannot release the secrets of task %s: %s", name, error)
-
-
-def _mount(place: Path) -> None:
-    flags = mount.MS_NOSUID | mount.MS_NODEV | mount.MS_NOEXEC
-    try:
-        # Not to the swap device either, where the kernel (6.4) can promise that.
-        mount.mount("tmpfs", str(place), "tmpfs", flags, "mode=0700,size=64m,noswap")
-    except OSError:
-        mount.mount("tmpfs", str(place), "tmpfs", flags, "mode=0700,size=64m")
+        for name in self._files.tasks():
+            task = self._store.tasks.get(name)
+            if task is None or not task.alive:
+                try:
+                    self._files.drop(name)
+                except OSError as error:
+                    log.error("cannot release the secrets of task %s: %s", name, error)
 
 
 def _number(text: str) -> int:

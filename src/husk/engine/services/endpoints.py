@@ -10,8 +10,8 @@ from husk.engine.networks.endpoints import gateway_endpoint
 from husk.engine.networks.service import Networks
 from husk.engine.services.containers import attachments
 from husk.engine.services.model import Service, VirtualIP
+from husk.engine.services.network_services import ServiceOnNetwork, services_on
 from husk.engine.services.networks import any_ingress, ingress_of
-from husk.engine.services.onnetwork import ServiceOnNetwork, services_on
 from husk.engine.services.store import ClusterStore
 from husk.errors import HuskError, NotFound
 from husk.network.balance import BalancedPort

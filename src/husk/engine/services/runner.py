@@ -14,11 +14,11 @@ from husk.engine.images.service import Images
 from husk.engine.model.clock import now_ns, rfc3339
 from husk.engine.model.container import Container
 from husk.engine.services.containers import container_config
+from husk.engine.services.credentials import PullCredentials
 from husk.engine.services.delivery import Deliveries
 from husk.engine.services.expand import words_of
 from husk.engine.services.model import Service, Task, TaskState, TaskStatus
 from husk.engine.services.placement import NodeFacts
-from husk.engine.services.pulling import PullCredentials
 from husk.engine.services.store import ClusterStore
 from husk.errors import HuskError, NotFound, NotModified
 from husk.tasks import Tasks

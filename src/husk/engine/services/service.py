@@ -16,9 +16,10 @@ from husk.engine.model.filters import Filters
 from husk.engine.model.network import Network
 from husk.engine.services import validate
 from husk.engine.services.cluster import Cluster
+from husk.engine.services.credentials import PullCredentials
 from husk.engine.services.defaults import complete
 from husk.engine.services.endpoints import Endpoints
-from husk.engine.services.following import Followers
+from husk.engine.services.followers import Followers
 from husk.engine.services.ids import new_id
 from husk.engine.services.model import (
     Mode,
@@ -29,10 +30,9 @@ from husk.engine.services.model import (
     TaskState,
     UpdateStatus,
 )
+from husk.engine.services.network_services import ServiceOnNetwork
 from husk.engine.services.networks import SwarmNetworks, any_ingress
 from husk.engine.services.objects import Objects
-from husk.engine.services.onnetwork import ServiceOnNetwork
-from husk.engine.services.pulling import PullCredentials
 from husk.engine.services.reconciler import Reconciler
 from husk.engine.services.runner import Runner
 from husk.engine.services.settings import NodeSpec

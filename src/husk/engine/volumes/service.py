@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import logging
 import secrets
-import socket
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from pathlib import Path
@@ -20,9 +19,10 @@ from husk.engine.model.container import Container, MountPoint
 from husk.engine.model.events import Events
 from husk.engine.model.filters import Filters
 from husk.engine.model.volume import ANONYMOUS_LABEL, DRIVER, Usage, Volume, check_name
-from husk.engine.volumes import listing, options
+from husk.engine.volumes import listing
 from husk.engine.volumes.locks import Locks
 from husk.errors import Conflict, HuskError, InvalidParameter, NotFound, SystemFault
+from husk.storage import volume_options as options
 from husk.storage.state import Change, StateStore
 from husk.storage.volumes import VolumeStore
 from husk.tasks import Tasks
@@ -324,7 +324,7 @@ class Volumes:
             await asyncio.to_thread(self._store.create, volume.name)
             return
         if host := options.address_of(call):
-            call = options.with_address(call, await threads.outside(_resolve, host))
+            call = options.with_address(call, await threads.outside(options.resolve, host))
         await threads.outside(self._store.mount, volume.name, call)
 
     def _publish(self, action: str, volume: Volume, attributes: Mapping[str, str] | None = None) -> None:
@@ -410,10 +410,3 @@ def _mounted(record: Container, point: MountPoint) -> dict[str, str]:
         "propagation": point.propagation,
         "read/write": "true" if point.rw else "false",
     }
-
-
-def _resolve(host: str) -> str:
-    try:
-        return str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
-    except OSError as error:
-        raise SystemFault(f"error resolving passed in network volume address: {host}: {error.strerror}") from error

@@ -5,7 +5,7 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
-from husk.engine.services.cluster import Cluster
+from husk.engine.services.cluster import Cluster, Machine
 from husk.storage.sealing import Sealer
 from husk.storage.state import StateStore
 
@@ -41,7 +41,7 @@ class Key:
 
 
 def test_settings_that_were_kept_as_they_came_are_read() -> None:
-    cluster = Cluster(cast(StateStore, State()), cast(Sealer, Key()), {}, 0)
+    cluster = Cluster(cast(StateStore, State()), cast(Sealer, Key()), {}, Machine())
     spec = cluster.swarm.spec
     assert (spec.history, spec.raft.snapshot_interval, spec.ca_config.external_cas) == (3, 7, [])
     assert cluster.node_facts().availability == "drain"

@@ -2,9 +2,9 @@
 
 import pytest
 
-from husk.engine.volumes.options import address_of, check_options, mount_call, with_address
 from husk.errors import InvalidParameter
 from husk.kernel.mount import MS_BIND, MS_NOEXEC, MS_PRIVATE, MS_RDONLY, MS_REC
+from husk.storage.volume_options import address_of, check_options, mount_call, with_address
 from husk.storage.volumes import MountCall
 
 

@@ -1,8 +1,9 @@
-"""What do the options of a local volume mean? `type`, `device` and `o` are those of mount(8). Pure."""
+"""The options of a local volume: `type`, `device` and `o` are those of mount(8). Pure, but for `resolve`."""
 
+import socket
 from collections.abc import Mapping
 
-from husk.errors import InvalidParameter
+from husk.errors import InvalidParameter, SystemFault
 from husk.kernel.mount import MS_BIND, MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_PRIVATE, MS_RDONLY, MS_REC
 from husk.storage.volumes import MountCall
 
@@ -71,3 +72,11 @@ def address_of(call: MountCall) -> str:
 def with_address(call: MountCall, address: str) -> MountCall:
     words = [f"addr={address}" if word.startswith("addr=") else word for word in call.data.split(",")]
     return MountCall(call.source, call.fstype, call.flags, ",".join(words), call.propagation)
+
+
+def resolve(host: str) -> str:
+    """The address of a host. Blocks, for as long as the name servers let it."""
+    try:
+        return str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
+    except OSError as error:
+        raise SystemFault(f"error resolving passed in network volume address: {host}: {error.strerror}") from error
