@@ -23,12 +23,12 @@ def configure(state: StageState, instruction: types.Instruction) -> None:
             config.labels.update(labels)
             state.remember(" ".join(["LABEL", *(f"{name}={value}" for name, value in labels)]))
         case types.Cmd():
-            config.cmd = _command(state, instruction.command)
+            config.cmd = _command(state, instruction)
             config.args_escaped = True
             state.own_cmd = True
             state.remember(f"CMD {history.quoted(config.cmd)}")
         case types.Entrypoint():
-            config.entrypoint = _command(state, instruction.command) or None
+            config.entrypoint = _command(state, instruction) or None
             if not state.own_cmd:
                 config.cmd = None
             state.remember(f"ENTRYPOINT {history.quoted(config.entrypoint or [])}")
@@ -71,7 +71,11 @@ def configure(state: StageState, instruction: types.Instruction) -> None:
             raise DockerfileError(f"{instruction.origin.keyword} cannot stand here")
 
 
-def _command(state: StageState, command: types.Command) -> list[str]:
+def _command(state: StageState, instruction: types.Cmd | types.Entrypoint) -> list[str]:
+    command = instruction.command
+    if command.for_shell and not state.config.shell:
+        message = f"{instruction.origin.keyword} runs in a shell, which may keep signals to itself"
+        state.checks.warn("JSONArgsRecommended", instruction.origin, message)
     return [*state.shell, " ".join(command.words)] if command.for_shell else list(command.words)
 
 

@@ -14,11 +14,12 @@ import posixpath
 from msgspec import Struct
 
 from husk.engine.builder.dockerfile import instructions as types
+from husk.engine.builder.dockerfile.checks import Checks, Warning, check_bases, check_text, options_of
 from husk.engine.builder.dockerfile.configure import configure
 from husk.engine.builder.dockerfile.copy import Copier, owner_of
 from husk.engine.builder.dockerfile.errors import DockerfileError
 from husk.engine.builder.dockerfile.options import BaseImage, NamedContext, Options, Sources
-from husk.engine.builder.dockerfile.parse import Dockerfile, parse, parse_trigger
+from husk.engine.builder.dockerfile.parse import parse, parse_trigger
 from husk.engine.builder.dockerfile.run import Runner
 from husk.engine.builder.dockerfile.stages import SCRATCH, StagePlan, StagePlans, Step
 from husk.engine.builder.dockerfile.state import DEFAULT_PATH, StageState, copy_of, empty_image, locations, shown
@@ -28,6 +29,7 @@ from husk.engine.builder.graph import Graph, SourceFile
 from husk.engine.builder.operations import NONE, Edge, FileAction, Files, MakeDirectory, Operation, Source
 from husk.engine.model.image import ImageConfig
 from husk.errors import HuskError
+from husk.registry.manifest import Platform
 
 CONTEXT_NAME = "[internal] load build context"
 COUNTED = (types.Copy, types.Add, types.Run, types.Workdir)
@@ -37,6 +39,7 @@ class Result(Struct, frozen=True):
     graph: Graph
     root: Edge | None
     image: ImageConfig
+    warnings: list[Warning]
 
 
 async def convert(text: str, options: Options, sources: Sources, *, file_name: str = "Dockerfile") -> Result:
@@ -45,8 +48,11 @@ async def convert(text: str, options: Options, sources: Sources, *, file_name: s
         raise DockerfileError("dockerfile contains no stages to build")
     rules = Rules(escape=dockerfile.escape)
     target_name = options.target or dockerfile.stages[-1].name
-    variables = predefined(options.platform, options.build_platform, options.build_args, target_name)
-    variables = with_global_args(variables, dockerfile.global_args, options.build_args, rules)
+    given = predefined(options.platform, options.build_platform, options.build_args, target_name)
+    variables = with_global_args(given, dockerfile.global_args, options.build_args, rules)
+    checks = Checks(options_of(dockerfile))
+    check_text(dockerfile, checks)
+    check_bases(dockerfile, given, variables, checks)
     plans = StagePlans(dockerfile, variables, rules)
     target = plans.target(options.target)
     bases = await _Bases(plans, options, sources, rules).resolve(target)
@@ -56,13 +62,14 @@ async def convert(text: str, options: Options, sources: Sources, *, file_name: s
     for _ in range(2):
         graph = Graph(files)
         context = sources.main_context([] if "/" in paths else sorted(paths))
-        conversion = _Conversion(graph, context, bases, variables, options, dockerfile)
+        conversion = _Conversion(graph, context, bases, variables, options, rules, checks)
         for plan in needed:
             conversion.stage(plan)
         paths = conversion.context_paths
     state = conversion.states[target]
     state.config.labels.update(options.labels)
-    return Result(graph, state.root, state.image)
+    checks.raise_if_asked()
+    return Result(graph, state.root, state.image, checks.warnings)
 
 
 class _Bases:
@@ -126,14 +133,16 @@ class _Conversion:
         bases: dict[StagePlan, BaseImage | NamedContext | None],
         variables: dict[str, str],
         options: Options,
-        dockerfile: Dockerfile,
+        rules: Rules,
+        checks: Checks,
     ) -> None:
         self._graph = graph
         self._context = context
         self._bases = bases
         self._variables = variables
         self._options = options
-        self._rules = Rules(escape=dockerfile.escape)
+        self._rules = rules
+        self._checks = checks
         self.states: dict[StagePlan, StageState] = {}
         self.context_paths: set[str] = set()
 
@@ -141,6 +150,7 @@ class _Conversion:
         state = self._begin(plan)
         self.states[plan] = state
         for step in plan.steps:
+            state.origin = step.instruction.origin
             try:
                 self._step(state, step)
             except DockerfileError as error:
@@ -157,6 +167,7 @@ class _Conversion:
             platform=plan.platform or (base.platform if base else self._options.platform),
             image=empty_image(plan.platform or self._options.platform),
             rules=self._rules,
+            checks=self._checks,
             created=self._options.created,
             shows_platform=self._options.several_platforms,
             ignore_cache=self._options.no_cache or plan.given_name in self._options.no_cache_stages,
@@ -168,9 +179,11 @@ class _Conversion:
                 state.image = copy_of(found.document)
         elif base:
             state.root, state.image, state.args = base.root, copy_of(base.image), list(base.args)
+            state.directory_was_set = base.directory_was_set
         elif isinstance(found, BaseImage):
             state.image = copy_of(found.document)
             state.root = self._from(state, found)
+            self._check_platform(state, found)
         self._inherit(state)
         return state
 
@@ -181,6 +194,13 @@ class _Conversion:
         source = Source(f"docker-image://{found.reference}")
         operation = Operation(source, [], state.platform)
         return self._graph.add(operation, name=name, locations=locations(state.plan.span))
+
+    def _check_platform(self, state: StageState, found: BaseImage) -> None:
+        here = Platform(found.document.architecture, found.document.os)
+        wanted = state.platform
+        if (here.os, here.architecture) != (wanted.os, wanted.architecture):
+            message = f"{state.plan.base} is for {here}, not for {wanted}"
+            self._checks.warn("InvalidBaseImagePlatform", None, message, state.plan.span)
 
     def _inherit(self, state: StageState) -> None:
         state.image.created = ""
@@ -231,8 +251,18 @@ class _Conversion:
             source = self._stage_root(step.sources[0], instruction.source, state)
         else:
             self.context_paths.update(copier.context_paths)
+            self._check_ignored(instruction, copier.context_paths)
             source = self._main_context() if copier.context_paths else None
         copier.carry_out(source, from_trigger=step.from_trigger)
+
+    def _check_ignored(self, instruction: types.Copy | types.Add, paths: list[str]) -> None:
+        ignore = self._options.ignore
+        if ignore is None or ignore.brings_back:
+            return
+        for path in paths:
+            if path != "/" and ignore.leaves_out(path.lstrip("/")):
+                message = f"{path.lstrip('/')} is left out by .dockerignore"
+                self._checks.warn("CopyIgnoredFile", instruction.origin, message)
 
     def _run(self, state: StageState, step: Step, instruction: types.Run) -> None:
         runner = Runner(self._graph, state, instruction, self._options)
@@ -249,6 +279,10 @@ class _Conversion:
 
     def _workdir(self, state: StageState, step: Step, instruction: types.Workdir) -> None:
         path = state.text(instruction.path)
+        if not state.directory_was_set and not path.startswith("/"):
+            message = f'The directory "{path}" depends on the base image'
+            self._checks.warn("WorkdirRelativePath", instruction.origin, message)
+        state.directory_was_set = True
         directory = "/" + posixpath.normpath(posixpath.join("/", state.directory, path)).lstrip("/")
         state.config.working_dir = directory
         made = directory != "/"

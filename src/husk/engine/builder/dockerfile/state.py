@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from husk.engine.builder.dockerfile.checks import CheckOptions, Checks
 from husk.engine.builder.dockerfile.errors import DockerfileError, Span
 from husk.engine.builder.dockerfile.history import COMMENT
+from husk.engine.builder.dockerfile.instructions import Origin
 from husk.engine.builder.dockerfile.stages import StagePlan
 from husk.engine.builder.dockerfile.words import Expanded, Rules, expand
 from husk.engine.builder.graph import Location
@@ -32,6 +34,9 @@ class StageState:
     ignore_cache: bool = False
     env: dict[str, str] = field(default_factory=dict)
     args: list[tuple[str, str]] = field(default_factory=list)  # build arguments, for the history
+    checks: Checks = field(default_factory=lambda: Checks(CheckOptions()))
+    origin: Origin | None = None  # of the instruction that is carried out
+    directory_was_set: bool = False  # by this file
     total: int = 0  # steps that are counted in names
     number: int = 0
     own_cmd: bool = False
@@ -50,7 +55,11 @@ class StageState:
         return self.config.shell or DEFAULT_SHELL
 
     def expand(self, text: str) -> Expanded:
-        return expand(text, self.env, self.rules)
+        found = expand(text, self.env, self.rules)
+        missing = found.missing - {name for name, _ in self.args}
+        if self.origin and missing:
+            self.checks.undefined(self.origin, missing, self.env)
+        return found
 
     def text(self, text: str) -> str:
         return self.expand(text).text

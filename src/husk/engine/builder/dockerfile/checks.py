@@ -1,0 +1,313 @@
+"""The checks of `docker build --check`: what works and is likely not meant.
+
+A rule has the name and the page that Docker's documentation gives it. `# check=` at the top of a file says which rules
+count (`skip=NAME,…`, `experimental=NAME,…`, `error=true`); such a comment above an instruction says it for that alone.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct
+
+from husk.engine.builder.dockerfile import directives
+from husk.engine.builder.dockerfile import instructions as types
+from husk.engine.builder.dockerfile.arguments import Pair
+from husk.engine.builder.dockerfile.errors import DockerfileError, Span, suggestion
+from husk.engine.builder.dockerfile.parse import Dockerfile
+from husk.engine.builder.dockerfile.variables import NOT_IN_ENVIRONMENT, with_global_args
+from husk.engine.builder.dockerfile.words import Rules, expand
+from husk.errors import HuskError, InvalidParameter
+from husk.registry import reference
+from husk.registry.manifest import parse_platform
+
+PAGES = "https://docs.docker.com/go/dockerfile/rule/"
+RESERVED = ("context", "scratch")
+ONCE = (types.Cmd, types.Entrypoint, types.HealthCheck)
+_SECRET = re.compile(
+    r"(?:_|^)(?:apikey|auth|credentials?|key|password|pword|passwd|secret|token)(?:_|$)", re.IGNORECASE
+)
+_NO_SECRET = re.compile(r"(?:_|^)(?:public|file|version)(?:_|$)", re.IGNORECASE)
+
+RULES = {
+    "ConsistentInstructionCasing": "Instructions are written in one case, capitals or small letters",
+    "CopyIgnoredFile": "What is copied is not left out by .dockerignore",
+    "DuplicateStageName": "Every stage has a name of its own",
+    "ExposeInvalidFormat": "EXPOSE names ports of the container, not addresses or ports of the host",
+    "ExposeProtoCasing": "The protocol in EXPOSE is written in small letters",
+    "FromAsCasing": "FROM and AS are written in the same case",
+    "FromPlatformFlagConstDisallowed": "The platform of a stage is not fixed",
+    "InvalidBaseImagePlatform": "The base image is for the platform that is built for",
+    "InvalidDefaultArgInFrom": "The base image has a valid name though no build argument is given",
+    "InvalidDefinitionDescription": "A comment above a stage or argument begins with its name",
+    "JSONArgsRecommended": "CMD and ENTRYPOINT are JSON arrays, so that signals reach the process",
+    "LegacyKeyValueFormat": "Names and values are joined by an equals sign",
+    "MaintainerDeprecated": "An author is told by a label, not by MAINTAINER",
+    "MultipleInstructionsDisallowed": "An instruction of which only the last one counts stands once in a stage",
+    "NoEmptyContinuation": "No empty line stands in the middle of an instruction",
+    "RedundantTargetPlatform": "The platform that is the default anyhow is not given",
+    "ReservedStageName": "Stages have no reserved names",
+    "SecretsUsedInArgOrEnv": "Secrets are given by mounts, not by ARG or ENV, which stay in the image",
+    "StageNameCasing": "Names of stages are in small letters",
+    "UndefinedArgInFrom": "Variables in FROM are declared before it",
+    "UndefinedVar": "Variables are defined before they are used",
+    "WorkdirRelativePath": "The first WORKDIR of a build is absolute",
+}
+EXPERIMENTAL = ("InvalidDefinitionDescription",)
+
+
+class Warning(Struct, frozen=True):
+    rule: str
+    message: str
+    span: Span
+
+    @property
+    def description(self) -> str:
+        return RULES[self.rule]
+
+    @property
+    def url(self) -> str:
+        words = re.findall(r"[A-Z]+(?![a-z])|[A-Z][a-z]+", self.rule)
+        return f"{PAGES}{'-'.join(words).lower()}/"
+
+
+class CheckOptions(Struct, frozen=True):
+    skip: frozenset[str] = frozenset()
+    skip_all: bool = False
+    experimental: frozenset[str] = frozenset()
+    experimental_all: bool = False
+    as_error: bool = False
+
+    def wants(self, rule: str) -> bool:
+        if rule in EXPERIMENTAL:
+            return self.experimental_all or rule in self.experimental
+        return not (self.skip_all or rule in self.skip)
+
+    def with_comment(self, comments: Iterable[str]) -> "CheckOptions":
+        """What counts for an instruction with these comments above it."""
+        for comment in comments:
+            directive = directives.parse(comment, 0, comment="")
+            if directive is None or directive.name != "check":
+                continue
+            try:
+                more = parse_options(directive.value.split(" ")[0])
+            except DockerfileError:
+                return self
+            return CheckOptions(
+                skip=self.skip | more.skip,
+                skip_all=self.skip_all or more.skip_all,
+                experimental=self.experimental | more.experimental,
+                experimental_all=self.experimental_all or more.experimental_all,
+                as_error=self.as_error,
+            )
+        return self
+
+
+def parse_options(text: str) -> CheckOptions:
+    """`skip=A,B;experimental=all;error=true`"""
+    said: dict[str, str] = {}
+    for option in filter(None, text.strip().split(";")):
+        key, equals, value = option.partition("=")
+        if not equals or key.strip() not in ("skip", "experimental", "error"):
+            raise DockerfileError(f'invalid check option "{option}"')
+        said[key.strip()] = value.strip()
+    skip, experimental = _names(said.get("skip")), _names(said.get("experimental"))
+    error = said.get("error", "false")
+    if error.lower() not in ("1", "t", "true", "0", "f", "false"):
+        raise DockerfileError(f'failed to parse check option "error={error}"')
+    return CheckOptions(
+        skip=skip,
+        skip_all=skip == {"all"},
+        experimental=experimental,
+        experimental_all=experimental == {"all"},
+        as_error=error.lower() in ("1", "t", "true"),
+    )
+
+
+def _names(text: str | None) -> frozenset[str]:
+    return frozenset(name.strip() for name in text.split(",")) if text else frozenset()
+
+
+class Checks:
+    """Collects the warnings of one build, each once."""
+
+    def __init__(self, options: CheckOptions) -> None:
+        self._options = options
+        self.warnings: list[Warning] = []
+
+    def warn(self, rule: str, origin: types.Origin | None, message: str, span: Span | None = None) -> None:
+        options = self._options.with_comment(origin.comments) if origin else self._options
+        place = span or (origin.span if origin else Span(1, 1))
+        warning = Warning(rule, message, place)
+        if options.wants(rule) and warning not in self.warnings:
+            self.warnings.append(warning)
+
+    def undefined(self, origin: types.Origin, missing: Iterable[str], known: Mapping[str, str]) -> None:
+        for name in sorted(missing):
+            if name not in NOT_IN_ENVIRONMENT:
+                hint = suggestion("$" + name, [f"${other}" for other in known], fold_case=False)
+                self.warn("UndefinedVar", origin, f"The variable '${name}' is not defined{hint}")
+
+    def raise_if_asked(self) -> None:
+        if self._options.as_error and self.warnings:
+            rules = ", ".join(sorted({warning.rule for warning in self.warnings}))
+            raise DockerfileError(f"lint violation found for rules: {rules}")
+
+
+def options_of(dockerfile: Dockerfile) -> CheckOptions:
+    for directive in dockerfile.directives:
+        if directive.name == "check":
+            return parse_options(directive.value.split(" ")[0])
+    return CheckOptions()
+
+
+# --- what the text alone tells ---------------------------------------------------------------------------------------
+
+
+def check_text(dockerfile: Dockerfile, checks: Checks) -> None:
+    for span in dockerfile.empty_continuations:
+        checks.warn("NoEmptyContinuation", None, "Empty line in the middle of an instruction", span)
+    _check_stage_names(dockerfile, checks)
+    _check_casing(dockerfile, checks)
+    for stage in dockerfile.stages:
+        _check_from(stage.begin, checks)
+        _check_once(stage, checks)
+    for instruction in _all(dockerfile):
+        _check_instruction(instruction, checks)
+
+
+def _all(dockerfile: Dockerfile) -> list[types.Instruction]:
+    found: list[types.Instruction] = list(dockerfile.global_args)
+    for stage in dockerfile.stages:
+        found += [stage.begin, *stage.instructions]
+    return found
+
+
+def _check_stage_names(dockerfile: Dockerfile, checks: Checks) -> None:
+    seen: set[str] = set()
+    for stage in dockerfile.stages:
+        if stage.name in RESERVED:
+            checks.warn("ReservedStageName", stage.begin.origin, f'"{stage.name}" has a meaning of its own')
+        if stage.name and stage.name in seen:
+            checks.warn("DuplicateStageName", stage.begin.origin, f'The stage name "{stage.name}" is used twice')
+        seen.add(stage.name)
+
+
+def _check_casing(dockerfile: Dockerfile, checks: Checks) -> None:
+    origins = [instruction.origin for instruction in _all(dockerfile)[len(dockerfile.global_args) :]]
+    small = sum(origin.keyword.islower() for origin in origins)
+    capital = sum(origin.keyword.isupper() for origin in origins)
+    for origin in origins:
+        if small > capital and not origin.keyword.islower():
+            checks.warn(
+                "ConsistentInstructionCasing", origin, f"'{origin.keyword}' is not lowercase as most others are"
+            )
+        elif small <= capital and not origin.keyword.isupper():
+            checks.warn(
+                "ConsistentInstructionCasing", origin, f"'{origin.keyword}' is not uppercase as most others are"
+            )
+
+
+def _check_from(begin: types.From, checks: Checks) -> None:
+    written = begin.origin.code.split()[-1]
+    if begin.name and written != written.lower():
+        checks.warn("StageNameCasing", begin.origin, f"The stage name '{written}' is not lowercase")
+    keyword, word = begin.origin.keyword, begin.as_keyword
+    if word and ((keyword.islower() and not word.islower()) or (keyword.isupper() and not word.isupper())):
+        checks.warn("FromAsCasing", begin.origin, f"'{word}' is not written as '{keyword}' is")
+    if begin.name:
+        _check_description(begin.origin, "FROM", [begin.name], checks)
+
+
+def _check_description(origin: types.Origin, keyword: str, names: list[str], checks: Checks) -> None:
+    if origin.comments and origin.comments[-1].split(" ")[0] not in names:
+        name = names[0] if len(names) == 1 else "<arg_key>"
+        checks.warn("InvalidDefinitionDescription", origin, f"The comment above {keyword} does not begin with `{name}`")
+
+
+def _check_once(stage: types.Stage, checks: Checks) -> None:
+    last: dict[type, types.Instruction] = {}
+    for instruction in stage.instructions:
+        if isinstance(instruction, ONCE):
+            before = last.get(type(instruction))
+            if before:
+                name = instruction.origin.keyword
+                message = f"Another {name} follows in this stage: only the last one counts"
+                checks.warn("MultipleInstructionsDisallowed", instruction.origin, message, before.origin.span)
+            last[type(instruction)] = instruction
+
+
+def _check_instruction(instruction: types.Instruction, checks: Checks) -> None:
+    origin = instruction.origin
+    match instruction:
+        case types.Maintainer():
+            checks.warn("MaintainerDeprecated", origin, "MAINTAINER is out of use, a label says the same")
+        case types.ArgInstruction():
+            names = [arg.name for arg in instruction.args]
+            _check_description(origin, "ARG", names, checks)
+            _check_secrets(origin, "ARG", names, checks)
+        case types.Env():
+            _check_secrets(origin, "ENV", [pair.name for pair in instruction.pairs], checks)
+            _check_legacy(origin, instruction.pairs, checks)
+        case types.Label():
+            _check_legacy(origin, instruction.pairs, checks)
+        case types.Expose():
+            _check_ports(instruction, checks)
+
+
+def _check_secrets(origin: types.Origin, keyword: str, names: list[str], checks: Checks) -> None:
+    for name in names:
+        if _SECRET.search(name) and not _NO_SECRET.search(name):
+            checks.warn("SecretsUsedInArgOrEnv", origin, f'{keyword} "{name}" looks like a secret')
+
+
+def _check_legacy(origin: types.Origin, pairs: list[Pair], checks: Checks) -> None:
+    if any(pair.legacy for pair in pairs):
+        checks.warn("LegacyKeyValueFormat", origin, f'"{origin.keyword} key value" is the old form of "key=value"')
+
+
+def _check_ports(instruction: types.Expose, checks: Checks) -> None:
+    for port in instruction.ports:
+        number, _, protocol = port.partition("/")
+        if protocol != protocol.lower() and "$" not in protocol:
+            checks.warn("ExposeProtoCasing", instruction.origin, f"The protocol of '{port}' is not lowercase")
+        if ":" in number:
+            checks.warn("ExposeInvalidFormat", instruction.origin, f"'{port}' names more than a port of the container")
+
+
+# --- what variables tell ---------------------------------------------------------------------------------------------
+
+
+def check_bases(
+    dockerfile: Dockerfile, predefined: dict[str, str], variables: Mapping[str, str], checks: Checks
+) -> None:
+    """FROM: its variables, its platform, and whether it works without any build argument."""
+    rules = Rules(escape=dockerfile.escape)
+    declared = {arg.name for instruction in dockerfile.global_args for arg in instruction.args} | set(variables)
+    defaults = with_global_args(predefined, dockerfile.global_args, {}, rules)
+    for stage in dockerfile.stages:
+        begin = stage.begin
+        for text in (begin.base, begin.platform):
+            for name in sorted(expand(text, variables, rules).missing - declared):
+                hint = suggestion(name, declared, fold_case=False)
+                checks.warn("UndefinedArgInFrom", begin.origin, f"The variable '{name}' is not declared{hint}")
+        try:
+            reference.parse(expand(begin.base, defaults, rules).text)
+        except HuskError:
+            message = f"Without build arguments {begin.base} is no name of an image"
+            checks.warn("InvalidDefaultArgInFrom", begin.origin, message)
+        if begin.platform:
+            _check_platform(begin, variables, rules, checks)
+
+
+def _check_platform(begin: types.From, variables: Mapping[str, str], rules: Rules, checks: Checks) -> None:
+    found = expand(begin.platform, variables, rules)
+    if found.used == {"TARGETPLATFORM"} and not found.missing and found.text == variables["TARGETPLATFORM"]:
+        checks.warn("RedundantTargetPlatform", begin.origin, f"{begin.platform} is the platform anyhow")
+    if found.used or found.missing:
+        return
+    try:
+        platform = parse_platform(found.text)
+    except InvalidParameter:
+        return  # which ends the build
+    if platform.os not in begin.name and platform.architecture not in begin.name:
+        checks.warn("FromPlatformFlagConstDisallowed", begin.origin, f'The platform is always "{found.text}"')

@@ -1,0 +1,101 @@
+import asyncio
+
+import pytest
+
+from husk.engine.builder.dockerfile.checks import RULES, CheckOptions, Warning, parse_options
+from husk.engine.builder.dockerfile.convert import convert
+from husk.engine.builder.dockerfile.errors import DockerfileError, Span
+from husk.engine.builder.dockerfile.ignore import Ignore
+from husk.engine.builder.dockerfile.options import Options
+from husk.registry.manifest import Platform
+from tests.unit.engine.builder.dockerfile.test_convert import Images
+
+AMD64 = Platform("amd64", "linux")
+
+
+def warnings(text, **options):
+    options = {"platform": AMD64, "build_platform": AMD64, **options}
+    return asyncio.run(convert(text, Options(**options), Images())).warnings
+
+
+@pytest.mark.parametrize(
+    ("text", "rule", "line"),
+    [
+        ("FROM busybox\nrun x\nRUN y", "ConsistentInstructionCasing", 2),
+        ("FROM busybox\nRun x", "ConsistentInstructionCasing", 2),
+        ("from busybox\nrun x\nRUN y", "ConsistentInstructionCasing", 3),
+        ("FROM busybox AS a\nFROM busybox AS a", "DuplicateStageName", 2),
+        ("FROM busybox\nEXPOSE 80:80", "ExposeInvalidFormat", 2),
+        ("FROM busybox\nEXPOSE 80/TCP", "ExposeProtoCasing", 2),
+        ("FROM busybox as a", "FromAsCasing", 1),
+        ("from busybox AS a", "FromAsCasing", 1),
+        ("FROM --platform=linux/amd64 busybox AS a", "FromPlatformFlagConstDisallowed", 1),
+        ("ARG T\nFROM busybox$T", "", 0),
+        ("ARG T\nFROM busybox AS a\nFROM $T", "InvalidDefaultArgInFrom", 3),
+        ("FROM busybox\nCMD x", "JSONArgsRecommended", 2),
+        ("FROM busybox\nENTRYPOINT x", "JSONArgsRecommended", 2),
+        ("FROM busybox\nENV a b", "LegacyKeyValueFormat", 2),
+        ("FROM busybox\nLABEL a b", "LegacyKeyValueFormat", 2),
+        ("FROM busybox\nMAINTAINER x", "MaintainerDeprecated", 2),
+        ('FROM busybox\nCMD ["x"]\nCMD ["y"]', "MultipleInstructionsDisallowed", 2),
+        ("FROM busybox\nRUN x \\\n\n y", "NoEmptyContinuation", 4),
+        ("FROM --platform=$TARGETPLATFORM busybox", "RedundantTargetPlatform", 1),
+        ("FROM busybox AS context", "ReservedStageName", 1),
+        ("FROM busybox\nARG API_KEY", "SecretsUsedInArgOrEnv", 2),
+        ("FROM busybox\nENV db_password=x", "SecretsUsedInArgOrEnv", 2),
+        ("FROM busybox\nENV PUBLIC_KEY=x KEY_FILE=y MONKEY=z", "", 0),
+        ("FROM busybox AS A", "StageNameCasing", 1),
+        ("FROM busybox${X}", "UndefinedArgInFrom", 1),
+        ("FROM busybox\nCOPY $X/a /", "UndefinedVar", 2),
+        ("FROM busybox\nARG X\nCOPY $X/a /", "", 0),
+        ("FROM busybox\nWORKDIR a", "WorkdirRelativePath", 2),
+        ("FROM busybox\nWORKDIR /a\nWORKDIR b", "", 0),
+        ("# check=skip=JSONArgsRecommended\nFROM busybox\nCMD x", "", 0),
+        ("# check=skip=all\nFROM busybox\nCMD x", "", 0),
+        ("FROM busybox\n# check=skip=JSONArgsRecommended\nCMD x", "", 0),
+        ("# check=experimental=all\n# other\nFROM busybox AS a", "InvalidDefinitionDescription", 3),
+        ("# other\nFROM busybox AS a", "", 0),
+        ('FROM busybox\nSHELL ["x"]\nCMD x', "", 0),
+    ],
+)
+def test_a_rule(text, rule, line):
+    found = warnings(text, build_args={"T": "busybox"} if "$T" in text and line else {})
+    assert [(warning.rule, warning.span.start) for warning in found] == ([(rule, line)] if rule else [])
+
+
+def test_the_platform_of_a_base():
+    arm = Platform("arm64", "linux")
+    assert warnings("FROM busybox", platform=arm) == []
+
+
+def test_files_that_are_not_there():
+    found = warnings("FROM busybox\nCOPY a b /c", ignore=Ignore(["a"]))
+    assert [(warning.rule, warning.message) for warning in found] == [
+        ("CopyIgnoredFile", "a is left out by .dockerignore")
+    ]
+    assert warnings("FROM busybox\nCOPY a b /c", ignore=Ignore(["a", "!x"])) == []
+
+
+def test_undefined_variables_have_a_hint():
+    (found,) = warnings("FROM busybox\nENV NAME=x\nENV y=$NAMF")
+    assert found.message == "The variable '$NAMF' is not defined (did you mean $NAME?)"
+
+
+def test_warnings_can_be_errors():
+    with pytest.raises(DockerfileError, match="for rules: JSONArgsRecommended, MaintainerDeprecated"):
+        warnings("# check=error=true\nFROM busybox\nCMD x\nMAINTAINER x")
+
+
+def test_rules_have_pages():
+    assert Warning("JSONArgsRecommended", "", Span(1, 1)).url.endswith("/rule/json-args-recommended/")
+    assert Warning("FromAsCasing", "", Span(1, 1)).url.endswith("/rule/from-as-casing/")
+    assert all(Warning(rule, "", Span(1, 1)).description for rule in RULES)
+
+
+def test_options():
+    assert parse_options("skip=A, B;error=1;experimental=C") == CheckOptions(
+        skip=frozenset("AB"), experimental=frozenset("C"), as_error=True
+    )
+    for text in ("skip", "x=y", "error=maybe"):
+        with pytest.raises(DockerfileError):
+            parse_options(text)
