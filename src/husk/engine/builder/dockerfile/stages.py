@@ -54,8 +54,7 @@ class StagePlans:
             self._add(number, stage.begin, variables, rules)
         for plan, stage in zip(self.stages, dockerfile.stages, strict=True):
             plan.steps = [self.step(instruction, rules) for instruction in stage.instructions]
-        for plan in self.stages:
-            _refuse_cycles(plan)
+        _refuse_cycles(self.stages)
         if len(self.stages) == 1:
             # Alone it needs no name.
             self.stages[0].name = ""
@@ -141,14 +140,18 @@ def _platform(text: str, variables: Mapping[str, str], rules: Rules) -> Platform
         raise DockerfileError(f"failed to parse platform {text}: {error}") from None
 
 
-def _refuse_cycles(start: StagePlan) -> None:
-    """Only a stage that needs itself can be part of one: what is not a stage needs nothing."""
-    seen: set[StagePlan] = set()
-    waiting = list(start.needs)
-    while waiting:
-        plan = waiting.pop()
-        if plan is start:
-            raise DockerfileError(f"circular dependency detected on stage: {start.name}", start.span)
-        if plan not in seen:
-            seen.add(plan)
-            waiting += plan.needs
+def _refuse_cycles(stages: list[StagePlan]) -> None:
+    """Walk from every stage to what it needs, each once; who is met on the way to itself is part of a circle."""
+    done: set[StagePlan] = set()
+    for start in stages:
+        way: dict[StagePlan, Iterator[StagePlan]] = {start: start.needs} if start not in done else {}
+        while way:
+            plan, needs = next(reversed(way.items()))
+            following = next((need for need in needs if need not in done), None)
+            if following is None:
+                done.add(plan)
+                del way[plan]
+            elif following in way:
+                raise DockerfileError(f"circular dependency detected on stage: {following.name}", following.span)
+            else:
+                way[following] = following.needs

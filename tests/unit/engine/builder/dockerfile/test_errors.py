@@ -1,0 +1,17 @@
+import pytest
+
+from husk.engine.builder.dockerfile.errors import DockerfileError, Span, suggestion
+
+
+@pytest.mark.parametrize(
+    ("word", "hint"),
+    [("CPY", " (did you mean COPY?)"), ("copy", " (did you mean COPY?)"), ("xyz", ""), ("", "")],
+)
+def test_suggestions(word, hint):
+    assert suggestion(word, ["COPY", "RUN"]) == hint
+
+
+def test_an_error_keeps_its_first_place():
+    error = DockerfileError("no").at(Span(2, 3)).at(Span(1, 9))
+    assert str(error) == "dockerfile parse error on line 2: no"
+    assert str(DockerfileError("no")) == "no"
