@@ -29,6 +29,8 @@ __all__ = ["COMMAND_TIMEOUT", "Answer", "CommandFailed", "Daemon"]
 
 START_DEADLINE = 30.0
 STOP_DEADLINE = 40.0
+# The OCI runtime of all containers, where it is not to be what the daemon would choose.
+RUNTIME = os.environ.get("HUSK_TEST_RUNTIME", "")
 
 _SOURCES = Path(__file__).resolve().parents[2] / "src"
 
@@ -92,6 +94,7 @@ class Daemon(Client):
             empty = self.directory / "daemon.json"
             empty.write_text("{}")
             command += ["--config-file", str(empty)]
+            command += ["--default-runtime", RUNTIME] if RUNTIME else []
         if not any(argument.startswith("--log-level") for argument in (*self.arguments, *arguments)):
             command += ["--log-level", "debug"]
         command += [*self.arguments, *arguments]

@@ -322,6 +322,7 @@ class BridgeDriver:
             link_local=tuple(ip_interface(f"{text}/{64 if ':' in text else 16}") for text in options.link_local),
             port_prefix=self._firewall.port_prefix,
             host_versions=provision.host_versions(settings, self._state),
+            host_addresses=frozenset(own.ip for own in (self._gateway, self._gateway6) if own is not None),
             host_mac=self._state.mac,
         )
 

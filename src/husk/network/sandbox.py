@@ -92,8 +92,10 @@ class Wiring(NamedTuple):
     link_local: tuple[IPv4Interface | IPv6Interface, ...] = ()
     # How the names of the host's ends begin.
     port_prefix: str = PORT_PREFIX
-    # The versions of IP in which the host itself is on the bridge, and with which MAC; "" if that may change.
+    # The versions of IP in which the host itself is on the bridge, at which addresses, and with which MAC; "" if that
+    # may change.
     host_versions: frozenset[int] = frozenset()
+    host_addresses: frozenset[IPv4Address | IPv6Address] = frozenset()
     host_mac: str = ""
 
 
@@ -287,9 +289,9 @@ def _configure(lease: Lease, wiring: Wiring, default_route: bool) -> None:
         gateways = [gateway for gateway in (wiring.gateway, wiring.gateway6) if gateway is not None]
         messages += [rtnetlink.add_default_route(gateway, index) for gateway in gateways]
     if wiring.host_mac:
-        # Nobody else on the network can say that it is the gateway.
-        gateways = [gateway for gateway in (wiring.gateway, wiring.gateway6) if gateway is not None]
-        messages += [rtnetlink.add_neighbour(index, gateway, wiring.host_mac) for gateway in gateways]
+        # Nobody else on the network can say that it is the gateway, unless the settings name another as that.
+        gateways = [gateway for gateway in (wiring.gateway, wiring.gateway6) if gateway in wiring.host_addresses]
+        messages += [rtnetlink.add_neighbour(index, gateway, wiring.host_mac) for gateway in gateways if gateway]
     with NetlinkSocket() as inside:
         inside.execute(*messages)
     for setting, value in wiring.sysctls:

@@ -1,8 +1,10 @@
 """What daemon.json says, containers and networks have: each setting of dockerd's that changes something, with a real
 daemon."""
 
+import hashlib
 import json
 import os
+import shutil
 import subprocess
 import time
 from collections.abc import Iterator
@@ -188,6 +190,17 @@ def test_no_talk_between_containers_no_masquerade_another_gateway_and_one_addres
     assert options["com.docker.network.bridge.enable_icc"] == "false"
     assert options["com.docker.network.bridge.enable_ip_masquerade"] == "false"
     assert options["com.docker.network.bridge.host_binding_ipv4"] == "127.0.0.1"
+
+
+def test_the_init_program_of_the_settings(daemon_with: Any, tmp_path: Path) -> None:
+    known = shutil.which("tini-static") or shutil.which("docker-init")
+    assert known is not None, "scripts/setup installs tini"
+    mine = tmp_path / "my-init"
+    mine.write_bytes(Path(known).read_bytes() + b"and of my own")
+    mine.chmod(0o755)
+    daemon = daemon_with({"init-path": str(mine)})
+    told = run(daemon, "--init", BUSYBOX, "sha256sum", "/proc/1/exe").split()[0]
+    assert told == hashlib.sha256(mine.read_bytes()).hexdigest()
 
 
 def test_networks_get_ipv6_subnets_from_the_pools(daemon_with: Any) -> None:

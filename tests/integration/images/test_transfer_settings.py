@@ -2,11 +2,14 @@
 
 import asyncio
 import json
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 from husk.tasks import Tasks
 from tests.support.daemon import Daemon
@@ -75,3 +78,52 @@ async def test_one_download_at_a_time_if_the_settings_say_so(daemon_with: Any, f
     assert [len(fake.asked(digest)) for digest in image.layer_digests] == [1, 0]
     stall.go_on.set()
     assert any(status.startswith("Status: Downloaded") for status in statuses(await pulling))
+
+
+class Uploads:
+    """A registry that takes anything. An upload goes on when as many were under way at once as are expected."""
+
+    def __init__(self, expected: int) -> None:
+        self.expected = expected
+        self.under_way = self.most = 0
+        self.enough = asyncio.Event()
+        self.done: list[str] = []
+
+    async def serve(self, request: web.Request) -> web.Response:
+        if request.method == "HEAD":
+            return web.Response(status=404)
+        if request.method == "POST":
+            return web.Response(status=202, headers={"Location": f"{request.path}{uuid.uuid4()}"})
+        if request.method == "GET" or "/manifests/" in request.path:
+            return web.Response(status=201 if request.method == "PUT" else 200)
+        if not request.can_read_body:
+            return web.Response(status=201)
+        self.under_way += 1
+        self.most = max(self.most, self.under_way)
+        if self.under_way == self.expected:
+            self.enough.set()
+        await asyncio.wait_for(self.enough.wait(), 20)
+        await request.read()
+        self.under_way -= 1
+        self.done.append(request.path)
+        status = 201 if request.method == "PUT" else 202
+        return web.Response(status=status, headers={"Location": request.path})
+
+
+@pytest.mark.parametrize("limit", [1, 2])
+async def test_as_many_uploads_at_a_time_as_the_settings_say(daemon_with: Any, limit: int) -> None:
+    daemon = await in_thread(lambda: daemon_with(max_concurrent_uploads=limit))
+    uploads = Uploads(limit)
+    app = web.Application(client_max_size=1 << 30)
+    app.router.add_route("*", "/{path:.*}", uploads.serve)
+    async with TestServer(app) as server:
+        name = f"127.0.0.1:{server.port}/app"
+        layers = [busybox_layer(), *(tar_of({f"file{n}": bytes([n]) * 50_000}) for n in range(3))]
+        image = make_image(layers, compression="none")
+        async with FakeRegistry() as source:
+            source.add("app", "1", image)
+            await in_thread(daemon.docker, "pull", f"{source.host}/app:1")
+            await in_thread(daemon.docker, "tag", f"{source.host}/app:1", f"{name}:1")
+        pushed = await in_thread(daemon.docker, "push", f"{name}:1")
+        assert "digest: sha256:" in pushed.stdout
+    assert (uploads.most, len(uploads.done) >= len(layers)) == (limit, True)

@@ -1,51 +1,341 @@
-"""How containers come on networks, with doubles of the drivers."""
+"""The connector on drivers that are doubles: what a container takes from its networks it gives back, whatever fails."""
 
+import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 
 from husk.engine.model.container import Container, Endpoint
-from husk.engine.model.container_config import Config, HostConfig
-from husk.engine.model.events import Events
+from husk.engine.model.container_config import Config, HostConfig, PortBinding
+from husk.engine.model.events import Event, Events
 from husk.engine.model.network import Network
-from husk.engine.networks.connector import Connector
+from husk.engine.networks.connector import Connector, NoConnectivity
 from husk.engine.networks.live import LiveNetwork, Roster
-from husk.errors import Unavailable
-from husk.network.bridge import BridgeDriver, BridgeFull
+from husk.errors import Conflict, Forbidden, InvalidParameter, NotFound, SystemFault, Unavailable
+from husk.network import sandbox
+from husk.network.bridge import BridgeFull
+from husk.network.endpoint import EndpointOptions
+from husk.network.ports import PortRequest, PortTaken, PublishedPort, Target
+from husk.network.sandbox import NO_ROUTE, DefaultRoute, Lease
+from tests.unit.engine.records import container
 
 
-class FullBridge:
-    """A driver whose bridge has no port left."""
+class FakeDriver:
+    """A network whose endpoints are numbers."""
 
-    gateway, gateway6 = "10.9.0.1", ""
+    def __init__(self, name: str, number: int) -> None:
+        self.name, self.number = name, number
+        self.gateway, self.gateway6 = f"10.{number}.0.1", ""
+        self.reaches_host = True
+        self.given: list[Lease] = []
+        self.back: list[Lease] = []
+        self.refusals: list[Exception] = []
 
-    async def acquire(self, options: object) -> None:
-        raise BridgeFull("bridge br-crowd has 1023 ports already")
+    async def acquire(self, options: EndpointOptions) -> Lease:
+        return await self.attach(f"/netns/{self.name}", options)
+
+    async def attach(self, path: str, options: EndpointOptions) -> Lease:
+        if self.refusals:
+            raise self.refusals.pop()
+        host = len(self.given) + 2
+        address = options.address or f"10.{self.number}.0.{host}"
+        made = Lease(path, f"veth{self.number}{host}", address, 24, self.gateway, options.mac or "02:42", self.name)
+        self.given.append(made)
+        return made
+
+    async def release(self, given: Lease) -> None:
+        self.back.append(given)
+
+    detach = release
 
 
-async def test_a_full_network_is_told_by_its_name_with_what_to_do() -> None:
-    network = Network(id="n" * 64, name="crowd", created="", driver="bridge")
-    roster = Roster()
-    roster.by_name["crowd"] = LiveNetwork(network, cast(BridgeDriver, FullBridge()))
-    nothing = cast(Any, SimpleNamespace())
-    connector = Connector(roster, nothing, nothing, nothing, Events(), nothing, Path("/nowhere"))
-    record = Container(
-        id="c" * 64,
-        name="one-too-many",
-        created="",
-        created_ns=0,
-        image_id="",
-        config=Config(),
-        host_config=HostConfig(network_mode="crowd"),
-        path="true",
-        args=[],
-        endpoints={"crowd": Endpoint(network_name="crowd", network_id="")},
-    )
+class FakePorts:
+    def __init__(self) -> None:
+        self.held: list[PublishedPort] = []
+        self.taken: set[int] = set()
+
+    def take(self, requests: Sequence[PortRequest], target: Target) -> list[PublishedPort]:
+        made = [PublishedPort("tcp", "0.0.0.0", 8080, target.at("0.0.0.0")[0], 80) for _ in requests]
+        if any(port.host_port in self.taken for port in made):
+            raise PortTaken("Bind for 0.0.0.0:8080 failed: port is already allocated")
+        self.held += made
+        return made
+
+    def hold_again(self, ports: Sequence[PublishedPort]) -> None:
+        self.held += ports
+
+    def give_back(self, ports: Sequence[PublishedPort]) -> None:
+        for port in ports:
+            self.held.remove(port)
+
+    def retarget(self, ports: Sequence[PublishedPort]) -> None:
+        self.held = list(ports)
+
+
+class House:
+    """Two networks that somebody made, the default bridge, and a connector for all."""
+
+    def __init__(self) -> None:
+        self.drivers = {name: FakeDriver(name, number) for number, name in enumerate(("bridge", "home", "lan"))}
+        self.roster = Roster()
+        for name, driver in self.drivers.items():
+            record = Network(id=name * 8, name=name, driver="bridge", created="", subnet=f"10.{driver.number}.0.0/24")
+            self.roster.by_name[name] = LiveNetwork(record, cast(Any, driver))
+        self.firewall: set[PublishedPort] = set()
+        self.ports = FakePorts()
+        self.names = SimpleNamespace(serve=AsyncMock(), stop=Mock())
+        self.told: list[tuple[str, str]] = []
+        events = Events()
+        events.observe(self._note)
+        self.containers: dict[str, Container] = {}
+        self.connector = Connector(
+            self.roster,
+            cast(Any, SimpleNamespace(publish=self.firewall.update, withdraw=self.firewall.difference_update)),
+            cast(Any, self.ports),
+            cast(Any, self.names),
+            events,
+            self.find,
+            Path("/netns"),
+        )
+
+    def _note(self, event: Event) -> None:
+        self.told.append((event.action, event.attributes["name"]))
+
+    def find(self, reference: str) -> Container:
+        try:
+            return self.containers[reference]
+        except KeyError:
+            raise NotFound(f"No such container: {reference}") from None
+
+    def container(
+        self, *networks: str, name: str = "box", mode: str = "", published: bool = False, **host: Any
+    ) -> Container:
+        bindings: dict[str, list[PortBinding] | None] | None = (
+            {"80/tcp": [PortBinding(host_port="8080")]} if published else None
+        )
+        record = container(
+            name,
+            config=Config(hostname=f"{name}-host"),
+            host_config=HostConfig(network_mode=mode or next(iter(networks), "none"), port_bindings=bindings, **host),
+        )
+        record.endpoints = {network: Endpoint(network_name=network, network_id="") for network in networks}
+        self.containers[name] = self.containers[record.id] = record
+        return record
+
+    def nothing_is_left_of(self, record: Container) -> None:
+        assert (record.sandbox_path, record.published) == ("", [])
+        assert all(not endpoint.ip_address and not endpoint.endpoint_id for endpoint in record.endpoints.values())
+        assert all(record.id not in live.members for live in self.roster.by_name.values())
+        assert not self.firewall and not self.ports.held
+        for driver in self.drivers.values():
+            assert {lease.host_interface for lease in driver.given} == {lease.host_interface for lease in driver.back}
+
+
+@pytest.fixture
+def house() -> House:
+    return House()
+
+
+@pytest.fixture(autouse=True)
+def routes(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, DefaultRoute, DefaultRoute]]:
+    """The default routes that were set in sandboxes, which exist nowhere."""
+    seen: list[tuple[str, DefaultRoute, DefaultRoute]] = []
+    monkeypatch.setattr(sandbox, "set_default_route", lambda path, v4, v6: seen.append((path, v4, v6)))
+    monkeypatch.setattr(sandbox, "build_empty", lambda directory: f"{directory}/empty")
+    monkeypatch.setattr(sandbox, "abandon", lambda path: seen.append((path, NO_ROUTE, NO_ROUTE)))
+    return seen
+
+
+async def test_the_network_of_its_mode_gives_the_sandbox_and_the_others_join_it(
+    house: House, routes: list[tuple[str, DefaultRoute, DefaultRoute]]
+) -> None:
+    record = house.container("home", "lan", mode="lan")
+    connected = await house.connector.connect(record)
+    assert record.sandbox_path == "/netns/lan"
+    assert [lease.sandbox_path for lease in house.drivers["home"].given] == ["/netns/lan"]
+    assert connected.resolver and connected.host_gateways == ("10.0.0.1",)
+    assert routes == [("/netns/lan", DefaultRoute("10.1.0.1", "home"), NO_ROUTE)]
+    assert house.told == [("connect", "lan"), ("connect", "home")]
+    await house.connector.disconnect(record)
+    house.nothing_is_left_of(record)
+    assert sorted(house.told[2:]) == [("disconnect", "home"), ("disconnect", "lan")]
+
+
+async def test_giving_back_twice_is_giving_back_once(house: House) -> None:
+    record = house.container("home", published=True)
+    await house.connector.connect(record)
+    assert house.firewall and record.published[0].container_ip == record.endpoints["home"].ip_address
+    await house.connector.disconnect(record)
+    await house.connector.disconnect(record)
+    house.nothing_is_left_of(record)
+
+
+async def test_a_second_network_that_refuses_leaves_nothing_that_is_not_in_the_record(house: House) -> None:
+    record = house.container("home", "lan", published=True)
+    house.drivers["lan"].refusals = [Forbidden("Address already in use")]
+    with pytest.raises(Forbidden, match=r"^failed to set up container networking: Address already in use$"):
+        await house.connector.connect(record)
+    assert record.endpoints["home"].ip_address
+    await house.connector.disconnect(record)
+    house.nothing_is_left_of(record)
+
+
+async def test_a_full_network_is_told_by_its_name_with_what_to_do(house: House) -> None:
+    house.drivers["home"].refusals = [BridgeFull("bridge br-home has 1023 ports already")]
     with pytest.raises(Unavailable) as told:
-        await connector.connect(record)
+        await house.connector.connect(house.container("home"))
     assert told.value.message == (
-        "failed to set up container networking: network crowd is full: a Linux bridge takes at most 1,023 ports, "
+        "failed to set up container networking: network home is full: a Linux bridge takes at most 1,023 ports, "
         "one per container. Put the container on another network (docker network create)"
     )
+
+
+async def test_a_port_that_another_has_is_told_as_dockerd_tells_it(house: House) -> None:
+    record = house.container("home", published=True)
+    house.ports.taken = {8080}
+    with pytest.raises(NoConnectivity, match=r"external connectivity on endpoint box .*:8080 failed"):
+        await house.connector.connect(record)
+    await house.connector.disconnect(record)
+    house.nothing_is_left_of(record)
+
+
+async def test_an_address_on_its_way_back_is_waited_for(house: House) -> None:
+    """The end of a container is known before its address is free again."""
+    leaving, coming = house.container("home", name="old"), house.container("home", name="new")
+    await house.connector.connect(leaving)
+    driver, connector = house.drivers["home"], house.connector
+    held = driver.release
+
+    async def release(given: Lease) -> None:
+        driver.refusals = [Forbidden("Address already in use")]
+        connecting = asyncio.get_running_loop().create_task(connector.connect(coming))
+        started.append(connecting)
+        while driver.refusals:
+            await asyncio.sleep(0)
+        await held(given)
+
+    started: list[Any] = []
+    driver.release = release  # type: ignore[method-assign]
+    await connector.disconnect(leaving)
+    await started[0]
+    assert coming.endpoints["home"].ip_address
+
+
+async def test_a_network_that_is_gone(house: House) -> None:
+    record = house.container("gone")
+    with pytest.raises(NotFound, match="network gone not found"):
+        await house.connector.connect(record)
+
+
+async def test_without_a_default_network_it_has_itself_alone(house: House) -> None:
+    del house.roster.by_name["bridge"]
+    record = house.container("bridge")
+    connected = await house.connector.connect(record)
+    assert (record.sandbox_path, connected.host_gateways, connected.resolver) == ("/netns/empty", (), False)
+    await house.connector.disconnect(record)
+    assert record.sandbox_path == ""
+
+
+async def test_join_moves_ports_and_leave_moves_them_back(house: House) -> None:
+    record = house.container("lan", published=True)
+    await house.connector.connect(record)
+    on_lan = record.published[0].container_ip
+    added = record.endpoints["home"] = Endpoint(network_name="home", network_id="")
+    await house.connector.join(record, added)
+    # The network whose name comes first leads outside.
+    assert record.published[0].container_ip == added.ip_address != on_lan
+    assert house.firewall == set(record.published)
+    await house.connector.leave(record, record.endpoints.pop("home"))
+    assert record.published[0].container_ip == on_lan
+    assert house.drivers["home"].back == house.drivers["home"].given
+
+
+async def test_a_join_that_fails_takes_the_endpoint_out_of_the_record(house: House) -> None:
+    record = house.container("lan")
+    await house.connector.connect(record)
+    house.drivers["home"].refusals = [SystemFault("no")]
+    record.endpoints["home"] = Endpoint(network_name="home", network_id="")
+    with pytest.raises(SystemFault):
+        await house.connector.join(record, record.endpoints["home"])
+    assert list(record.endpoints) == ["lan"] and record.id not in house.roster.by_name["home"].members
+
+
+async def test_a_container_without_a_sandbox_cannot_join(house: House) -> None:
+    record = house.container(mode="none")
+    record.endpoints["home"] = Endpoint(network_name="home", network_id="")
+    with pytest.raises(Conflict, match="runs without a network of its own"):
+        await house.connector.join(record, record.endpoints["home"])
+
+
+async def test_sharing_the_network_of_another(house: House) -> None:
+    owner = house.container("home", name="owner")
+    owner.state.status = "running"
+    await house.connector.connect(owner)
+    guest = house.container(name="guest", mode="container:owner")
+    connected = await house.connector.connect(guest)
+    assert (guest.sandbox_path, connected.shared_with) == ("/netns/home", owner.id)
+    assert guest.config.hostname == "owner-host"
+    await house.connector.disconnect(guest)
+    assert owner.endpoints["home"].ip_address and not house.drivers["home"].back
+
+
+@pytest.mark.parametrize(
+    ("status", "mode", "error", "message"),
+    [
+        ("exited", "container:owner", Conflict, "non running container: container owner is exited"),
+        ("restarting", "container:owner", Conflict, "of a restarting container"),
+        ("running", "container:nobody", InvalidParameter, "No such container: nobody"),
+        ("running", "container:guest", InvalidParameter, "cannot join own network"),
+    ],
+)
+async def test_what_cannot_be_shared(
+    house: House, status: Any, mode: str, error: type[Exception], message: str
+) -> None:
+    house.container("home", name="owner").state.status = status
+    guest = house.container(name="guest", mode=mode)
+    with pytest.raises(error, match=message):
+        await house.connector.connect(guest)
+
+
+async def test_links_on_the_default_bridge(house: House) -> None:
+    database = house.container("bridge", name="db")
+    linker = house.container("bridge", name="web", links=["db:data"])
+    with pytest.raises(Conflict, match="Cannot link to a non running container: /db AS /web/data"):
+        await house.connector.connect(linker)
+    database.state.status = "running"
+    await house.connector.connect(database)
+    connected = await house.connector.connect(linker)
+    assert [link.alias for link in connected.links] == ["data"]
+    # When the other starts anew, the files of those that see it are to be written again.
+    await house.connector.disconnect(database)
+    again = await house.connector.connect(database)
+    assert [other.name for other, _ in again.linked_by] == ["web"]
+
+
+async def test_a_running_container_of_an_earlier_daemon(house: House) -> None:
+    record = house.container("home", published=True)
+    await house.connector.connect(record)
+    later = House()
+    later.containers = house.containers
+    assert later.connector.adopt(record) == record.published == later.ports.held
+    assert record.id in later.roster.by_name["home"].members
+    await later.connector.resume(record)
+    later.names.serve.assert_awaited_once_with(record)
+
+
+async def test_a_way_out_that_the_container_has_barred_is_its_own_affair(
+    house: House, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    record = house.container("home", "lan")
+    await house.connector.connect(record)
+
+    def refuse(*_: object) -> None:
+        raise SystemFault("no way to the gateway")
+
+    monkeypatch.setattr(sandbox, "set_default_route", refuse)
+    await house.connector.leave(record, record.endpoints.pop("lan"))
+    assert "no way to the gateway" in caplog.text
