@@ -1,0 +1,330 @@
+"""The solver, with doubles of what does the work and of what remembers it."""
+
+import asyncio
+import itertools
+
+import pytest
+
+from husk.engine.builder.graph import Graph
+from husk.engine.builder.operations import Copy, Edge, Exec, FileAction, Files, Merge, Mount, Operation, Process, Source
+from husk.engine.builder.progress import Status
+from husk.engine.builder.solver import Record, Solver
+from husk.tasks import Tasks
+
+
+class Memory:
+    def __init__(self):
+        self.records = {}
+        self.held = []
+
+    async def find(self, key):
+        return self.records.get(key)
+
+    async def remember(self, keys, record):
+        for key in keys:
+            self.records[key] = record
+
+    def hold(self, record):
+        self.held.append(record)
+
+    def release(self, record):
+        self.held.remove(record)
+
+
+class Worker:
+    """Runs nothing: an operation is its name, an output the text of all that went into it."""
+
+    def __init__(self):
+        self.ran = []
+        self.running = set()
+        self.most = 0
+        self.contents = {}
+        self.sources = {}
+        self.fail = set()
+        self.gate = None
+        self.cancelled = []
+        self._ids = itertools.count()
+
+    async def source_key(self, source, watcher):
+        await asyncio.sleep(0)
+        if source.identifier.startswith("local://"):
+            watcher.status(Status(id="transfer", current=1, total=1, done=True))
+        return self.sources.get(source.identifier, source.identifier)
+
+    async def run(self, vertex, inputs, watcher):
+        self.ran.append(vertex.name)
+        self.running.add(vertex.name)
+        self.most = max(self.most, len(self.running))
+        try:
+            watcher.log(f"{vertex.name} runs\n".encode())
+            if self.gate:
+                await self.gate.wait()
+            else:
+                await asyncio.sleep(0)
+            if vertex.name in self.fail:
+                raise RuntimeError("exit code: 1")
+        except asyncio.CancelledError:
+            self.cancelled.append(vertex.name)
+            raise
+        finally:
+            self.running.discard(vertex.name)
+        return Record(f"record{next(self._ids)}", [f"{vertex.name}({','.join(inputs)})"])
+
+    async def content_digest(self, output, selections):
+        return self.contents.get(output, output) + str(selections)
+
+
+class Watch:
+    def __init__(self):
+        self.told = []
+
+    def started(self, vertex):
+        self.told.append((vertex.name, "started"))
+
+    def log(self, vertex, data, *, stderr):
+        self.told.append((vertex.name, data.decode().strip()))
+
+    def status(self, vertex, status):
+        self.told.append((vertex.name, status.id))
+
+    def ended(self, vertex, *, cached=False, error="", cancelled=False):
+        self.told.append((vertex.name, "cached" if cached else "cancelled" if cancelled else error or "done"))
+
+    def ends(self):
+        return {name: what for name, what in self.told if what != "started" and not what.endswith("runs")}
+
+
+def source(graph, name):
+    return graph.add(Operation(Source(name)), name=name)
+
+
+def step(graph, name, *inputs, **shown):
+    mounts = [Mount(target="/" if not number else f"/{number}", input=number) for number in range(len(inputs))]
+    return graph.add(Operation(Exec(process=Process(args=[name]), mounts=mounts), list(inputs)), name=name, **shown)
+
+
+def copy(graph, name, base, context, path="/a"):
+    action = FileAction(action=Copy(source=path, destination=f"/{name}"), input=0, second_input=1, output=0)
+    return graph.add(Operation(Files([action]), [base, context]), name=name)
+
+
+def chain(*names):
+    graph = Graph()
+    edge = source(graph, "image")
+    for name in names:
+        edge = step(graph, name, edge)
+    return graph, edge
+
+
+@pytest.fixture
+def worker():
+    return Worker()
+
+
+@pytest.fixture
+def memory():
+    return Memory()
+
+
+@pytest.fixture
+def solver(worker, memory):
+    return Solver(worker, memory)
+
+
+async def solve(solver, graph, edge):
+    watch = Watch()
+    build = await solver.solve(graph, edge, watch)
+    await build.close()
+    assert build.record
+    return build.record, watch
+
+
+async def test_inputs_first(solver, worker):
+    graph, edge = chain("a", "b")
+    record, watch = await solve(solver, graph, edge)
+    assert worker.ran == ["image", "a", "b"]
+    assert record.outputs == ["b(a(image()))"]
+    assert watch.ends() == {"image": "done", "a": "done", "b": "done"}
+
+
+async def test_a_second_time_nothing_runs(solver, worker, memory):
+    graph, edge = chain("a", "b")
+    first, _ = await solve(solver, graph, edge)
+    worker.ran.clear()
+    second, watch = await solve(solver, graph, edge)
+    assert (second, worker.ran) == (first, [])
+    assert watch.ends() == {"image": "cached", "a": "cached", "b": "cached"}
+    assert memory.held == []
+
+
+async def test_only_what_changed_runs_again(solver, worker):
+    await solve(solver, *chain("a", "b", "c"))
+    worker.ran.clear()
+    _, watch = await solve(solver, *chain("a", "B", "c"))
+    assert worker.ran == ["B", "c"]
+    assert watch.ends()["a"] == "cached"
+
+
+async def test_unused_vertices_are_not_touched(solver, worker):
+    graph, edge = chain("a")
+    step(graph, "unused", source(graph, "other"))
+    await solve(solver, graph, edge)
+    assert worker.ran == ["image", "a"]
+
+
+async def test_independent_steps_run_side_by_side(solver, worker):
+    graph = Graph()
+    base = source(graph, "image")
+    edge = graph.add(Operation(Merge(), [step(graph, f"s{number}", base) for number in range(10)]), name="merge")
+    worker.gate = asyncio.Event()
+    work = begin(solve(solver, graph, edge))
+    await wait_until(lambda: "image" in worker.running)
+    worker.gate.set()
+    worker.gate = asyncio.Event()
+    await wait_until(lambda: len(worker.running) == 10)
+    worker.gate.set()
+    await work
+    assert worker.most == 10
+
+
+def begin(work):
+    return Tasks().spawn(work, "a build", awaited=True)
+
+
+async def wait_until(condition):
+    async with asyncio.timeout(10):
+        while not condition():
+            await asyncio.sleep(0)
+
+
+async def test_a_source_that_changed(solver, worker):
+    await solve(solver, *chain("a"))
+    worker.ran.clear()
+    worker.sources["image"] = "newer"
+    await solve(solver, *chain("a"))
+    assert worker.ran == ["image", "a"]
+
+
+async def test_a_touched_file_is_a_hit_and_so_is_what_follows(solver, worker):
+    def context_build():
+        graph = Graph()
+        copied = copy(graph, "copy", source(graph, "image"), source(graph, "local://context"))
+        return graph, step(graph, "make", copied)
+
+    first, _ = await solve(solver, *context_build())
+    worker.ran.clear()
+    # Another context, in which the files that are copied look the same.
+    worker.sources["local://context"] = "touched"
+    second, watch = await solve(solver, *context_build())
+    assert worker.ran == ["local://context"]
+    assert second == first
+    assert watch.ends()["copy"] == "cached"
+    assert ("local://context", "transfer") in watch.told
+
+
+async def test_no_cache(solver, worker):
+    graph, edge = chain("a")
+    again = step(graph, "again", edge, ignore_cache=True)
+    last = step(graph, "last", again)
+    await solve(solver, graph, last)
+    worker.ran.clear()
+    await solve(solver, graph, last)
+    assert worker.ran == ["again", "last"]
+
+
+async def test_two_builds_share_a_run(solver, worker):
+    worker.gate = asyncio.Event()
+    builds = [begin(solve(solver, *chain("a", "b"))) for _ in range(2)]
+    await wait_until(lambda: worker.running)
+    worker.gate.set()
+    (first, one), (second, other) = await asyncio.gather(*builds)
+    assert worker.ran == ["image", "a", "b"]
+    assert first == second
+    assert one.ends() == other.ends() == {"image": "done", "a": "done", "b": "done"}
+    assert ("a", "a runs") in one.told
+
+
+async def test_a_run_goes_on_for_those_who_still_wait(solver, worker, memory):
+    worker.gate = asyncio.Event()
+    builds = [begin(solve(solver, *chain("a"))) for _ in range(2)]
+    await wait_until(lambda: worker.running)
+    await asyncio.sleep(0)
+    builds[0].cancel()
+    await asyncio.wait([builds[0]])
+    assert worker.running == {"image"}
+    worker.gate.set()
+    await builds[1]
+    assert worker.cancelled == []
+
+
+async def test_a_cancelled_build_leaves_nothing(solver, worker, memory):
+    graph, edge = chain("a")
+    worker.gate = asyncio.Event()
+    watch = Watch()
+    build = begin(solver.solve(graph, edge, watch))
+    await wait_until(lambda: worker.running)
+    build.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await build
+    assert worker.cancelled == ["image"]
+    assert (worker.running, memory.held) == (set(), [])
+    assert watch.ends() == {"image": "cancelled"}
+    worker.gate.set()
+    await solve(solver, graph, edge)
+
+
+async def test_a_step_that_fails(solver, worker, memory):
+    graph, edge = chain("a", "bad", "c")
+    worker.fail.add("bad")
+    watch = Watch()
+    with pytest.raises(RuntimeError, match="exit code: 1"):
+        await solver.solve(graph, edge, watch)
+    assert watch.ends() == {"image": "done", "a": "done", "bad": "exit code: 1"}
+    assert memory.held == []
+    worker.fail.clear()
+    worker.ran.clear()
+    await solve(solver, graph, edge)
+    assert worker.ran == ["bad", "c"]
+
+
+async def test_a_failure_ends_what_runs_beside_it(solver, worker):
+    graph = Graph()
+    base = source(graph, "image")
+    await solve(solver, graph, base)
+    bad, slow = step(graph, "bad", base), step(graph, "slow", base)
+    edge = graph.add(Operation(Merge(), [bad, slow]), name="merge")
+    worker.fail.add("bad")
+    run = worker.run
+
+    async def wait_when_slow(vertex, inputs, watcher):
+        if vertex.name == "slow":
+            worker.gate = asyncio.Event()
+        try:
+            return await run(vertex, inputs, watcher)
+        finally:
+            worker.gate = None
+
+    worker.run = wait_when_slow
+    watch = Watch()
+    with pytest.raises(RuntimeError):
+        await solver.solve(graph, edge, watch)
+    assert worker.cancelled == ["slow"]
+    assert watch.ends()["slow"] == "cancelled"
+
+
+async def test_long_chains(solver, worker):
+    graph, edge = chain(*(f"s{number}" for number in range(2_000)))
+    await solve(solver, graph, edge)
+    assert len(worker.ran) == 2_001
+
+
+async def test_records_are_held_while_the_build_is_open(solver, memory):
+    graph, edge = chain("a")
+    build = await solver.solve(graph, edge, Watch())
+    assert len(memory.held) == 2
+    await build.close()
+    assert memory.held == []
+
+
+def test_an_edge_of_another_output():
+    assert Edge("x", 1) != Edge("x")
