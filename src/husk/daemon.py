@@ -10,6 +10,7 @@ import asyncio
 import gc
 import logging
 import os
+import resource
 import signal
 import socket
 import ssl
@@ -19,7 +20,8 @@ from contextlib import AsyncExitStack
 import uvloop
 
 from husk import log_setup
-from husk.api.server import build_app, serve
+from husk.api.http.limits import Limits
+from husk.api.server import Edge, serve
 from husk.api.tls import server_context
 from husk.api.versioning import MINIMUM, Version, minimum_version
 from husk.claims import claimed_pidfile
@@ -96,9 +98,10 @@ class Daemon:
             engine = await parts.enter_async_context(Engine.open(self._config, raise_open_files()))
             if self._ending.is_set():
                 return
-            app = build_app(engine, self._minimum)
-            edge = serve(app, self._config.hosts, self._config.group, self._tls, self._config.loopback_only)
-            addresses = await parts.enter_async_context(edge)
+            descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+            edge = Edge(engine, self._minimum, Limits().within(descriptors))
+            serving = serve(edge, self._config.hosts, self._config.group, self._tls, self._config.loopback_only)
+            addresses = await parts.enter_async_context(serving)
             for address in addresses:
                 if address.startswith("tcp://") and not (self._config.tls and self._config.tls.verify):
                     log.warning("listening on %s without --tlsverify: whoever reaches it is root on this host", address)

@@ -52,6 +52,10 @@ class Tasks:
         while self._running:
             await asyncio.gather(*self._running, return_exceptions=True)
 
+    @property
+    def count(self) -> int:
+        return len(self._running)
+
     def _forget(self, task: asyncio.Task[T]) -> None:
         self._running.discard(task)
 

@@ -1,14 +1,16 @@
 """What does a handler get? One call: the engine, the request's parts as dockerd reads them, and ways to answer."""
 
-import socket
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Mapping
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import parse_qsl
 
 import msgspec
-from aiohttp import web
 
+from husk.api.errors import JSON_TYPE
+from husk.api.http.errors import BadRequest, BodyCutOff
+from husk.api.http.limits import Limits
+from husk.api.http.request import Query, Request
+from husk.api.http.response import Response, StreamedResponse, fields
 from husk.api.versioning import CURRENT, MINIMUM, Version
 from husk.engine.model.clock import parse_timestamp
 from husk.errors import InvalidParameter
@@ -17,8 +19,6 @@ from husk.registry.manifest import Platform
 from husk.tasks import Tasks
 
 if TYPE_CHECKING:
-    from multidict import MultiMapping
-
     from husk.engine.engine import Engine
 
 T = TypeVar("T")
@@ -28,31 +28,34 @@ _SEND_BUFFER = 1 << 20
 _FALSE = frozenset({"", "0", "no", "false", "none"})
 
 
+class Common:
+    """What all calls of one edge share."""
+
+    __slots__ = ("changes", "engine", "fields", "json_fields", "limits", "minimum")
+
+    def __init__(self, engine: "Engine", minimum: Version = MINIMUM, limits: Limits | None = None) -> None:
+        self.engine = engine
+        self.minimum = minimum  # the oldest that this daemon serves
+        self.changes = Tasks()  # who owns what goes on when the client has gone
+        self.limits = limits or Limits()
+        self.fields = fields(common_headers(engine.system.version))  # what every answer carries
+        self.json_fields = JSON_TYPE + self.fields
+
+
 class Call:
     """One request to one operation."""
 
-    __slots__ = ("argument", "changes", "engine", "headers", "minimum", "request", "version")
+    __slots__ = ("argument", "common", "engine", "request", "version")
 
-    def __init__(
-        self,
-        engine: "Engine",
-        request: web.Request,
-        version: Version,
-        argument: str,
-        headers: dict[str, str],
-        changes: Tasks,
-        minimum: Version = MINIMUM,
-    ) -> None:
-        self.engine = engine
-        self.changes = changes  # who owns what goes on when the client has gone
+    def __init__(self, common: Common, request: Request, version: Version, argument: str) -> None:
+        self.common = common
+        self.engine = common.engine
         self.request = request
         self.version = version
-        self.minimum = minimum  # the oldest that this daemon serves
         self.argument = argument  # what stands for {id} or {name} in the path
-        self.headers = headers  # what every response carries
 
     @property
-    def query(self) -> "MultiMapping[str]":
+    def query(self) -> Query:
         return self.request.query
 
     def text(self, name: str, default: str = "") -> str:
@@ -63,17 +66,17 @@ class Call:
         text = self.text(name)
         if "\ufffd" not in text:
             return text
-        pairs = parse_qsl(self.request.rel_url.raw_query_string, keep_blank_values=True, errors="surrogateescape")
+        pairs = parse_qsl(self.request.query_text, keep_blank_values=True, errors="surrogateescape")
         return next((value for key, value in pairs if key == name), text)
 
     def flag(self, name: str, default: bool = False) -> bool:
         """dockerd's booleans: everything is true but "", 0, no, false and none."""
-        value = self.query.get(name)
-        return default if value is None else value.strip().lower() not in _FALSE
+        query = self.query
+        return query.get(name).strip().lower() not in _FALSE if name in query else default
 
     def integer(self, name: str) -> int | None:
         """None when absent or empty."""
-        value = self.query.get(name, "")
+        value = self.query.get(name)
         if not value:
             return None
         # int() would also take " 5", "1_000" and other scripts' digits
@@ -93,48 +96,62 @@ class Call:
 
     def timestamp(self, name: str) -> int | None:
         try:
-            return parse_timestamp(self.query.get(name, ""))
+            return parse_timestamp(self.query.get(name))
         except InvalidParameter as error:
             raise InvalidParameter(f'invalid value for "{name}": {error.message}') from error
 
     async def document(self) -> Document | None:
         """The JSON object in the body, None without a body; dockerd's rules for the Content-Type."""
         request = self.request
-        content_type = request.headers.get("Content-Type", "")
-        if not request.can_read_body or request.content_length == 0:
+        content_type = request.header("content-type")
+        if request.body is None:
             if content_type:
                 _check_content_type(content_type)
             return None
         _check_content_type(content_type)
-        body = await request.read()
-        if not body.strip():
+        data = await request.body.document(self.common.limits.document_size)
+        if not data.strip():
             raise InvalidParameter("invalid JSON: got EOF while reading request body")
-        return parse_document(body)
+        return parse_document(data)
+
+    async def upload(self, largest: int) -> AsyncIterator[bytes]:
+        """The request's body as it arrives, in pieces of up to `largest`; all of it, also if the client has gone."""
+        if self.request.body is None:
+            return
+        try:
+            async for piece in self.request.body.pieces(largest):
+                yield piece
+        except BodyCutOff:
+            raise InvalidParameter("unexpected EOF: the client left before it had sent all") from None
+        except BadRequest as error:
+            raise InvalidParameter(error.reason) from None
 
     async def body(self, reader: Reader[T]) -> T:
         return reader.read(await self.document() or {})
 
-    def json(self, value: object, status: int = 200) -> web.Response:
-        return web.Response(body=encode(value) + b"\n", status=status, headers={"Content-Type": JSON, **self.headers})
+    def json(self, value: object, status: int = 200) -> Response:
+        return Response(status, encode(value) + b"\n", self.common.json_fields)
 
-    def empty(self, status: int = 204) -> web.Response:
-        return web.Response(status=status, headers=self.headers)
+    def encoded(self, data: bytes) -> Response:
+        """200 with a document that is JSON already, and ends with its line."""
+        return Response(200, data, self.common.json_fields)
 
-    async def stream(self, content_type: str) -> web.StreamResponse:
+    def empty(self, status: int = 204) -> Response:
+        return Response(status, b"", self.common.fields)
+
+    def stream(self, content_type: str, headers: Mapping[str, str] | None = None) -> StreamedResponse:
         """Answer 200 and the headers at once; the body follows through `write`."""
-        response = web.StreamResponse(headers={"Content-Type": content_type, **self.headers})
-        await response.prepare(self.request)
+        return StreamedResponse(self.request, self.fields(content_type, headers))
+
+    def archive(self, content_type: str, headers: Mapping[str, str] | None = None) -> StreamedResponse:
+        """As `stream`, for a long body: the kernel holds more of it, so that nobody waits for each piece."""
+        response = self.stream(content_type, headers)
+        self.request.connection.send_buffer(_SEND_BUFFER)
         return response
 
-    async def archive(self, content_type: str, headers: Mapping[str, str] | None = None) -> web.StreamResponse:
-        """As `stream`, for a long body: the kernel holds more of it, so that nobody waits for each piece."""
-        response = web.StreamResponse(headers={"Content-Type": content_type, **self.headers, **(headers or {})})
-        await response.prepare(self.request)
-        connection = self.request.transport.get_extra_info("socket") if self.request.transport else None
-        if connection is not None:
-            with suppress(OSError):
-                connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
-        return response
+    def fields(self, content_type: str, headers: Mapping[str, str] | None = None) -> bytes:
+        """The headers of an answer as they travel."""
+        return fields({"Content-Type": content_type, **(headers or {})}) + self.common.fields
 
 
 def platform_parameter(text: str) -> Platform | None:
@@ -149,7 +166,7 @@ def platform_parameter(text: str) -> Platform | None:
 
 def platform_parameters(call: Call, name: str) -> list[Platform]:
     """All platforms that a query names, one each time."""
-    return [platform for text in call.query.getall(name, []) if (platform := platform_parameter(text)) is not None]
+    return [platform for text in call.query.getall(name) if (platform := platform_parameter(text)) is not None]
 
 
 def common_headers(server_version: str) -> dict[str, str]:

@@ -1,7 +1,6 @@
 """How does an error look on the wire? A status and `{"message": ...}`, decided here and nowhere else."""
 
-from aiohttp import web
-
+from husk.api.http.response import Response
 from husk.errors import (
     Conflict,
     Forbidden,
@@ -29,6 +28,9 @@ _STATUS: dict[type[HuskError], int] = {
 }
 
 
+JSON_TYPE = b"Content-Type: application/json\r\n"
+
+
 class PageNotFound(NotFound):
     """No operation has this path."""
 
@@ -47,12 +49,13 @@ def error_body(message: str) -> bytes:
     return encode({"message": message}) + b"\n"
 
 
-def error_response(error: HuskError) -> web.Response:
+def error_response(error: HuskError, fields: bytes) -> Response:
+    """The answer; `fields` are the headers that every answer has."""
     status = status_of(error)
     if status == 304:
-        return web.Response(status=304)
-    return failure(status, error.message)
+        return Response(304, fields=fields)
+    return failure(status, error.message, fields)
 
 
-def failure(status: int, message: str) -> web.Response:
-    return web.Response(status=status, body=error_body(message), headers={"Content-Type": "application/json"})
+def failure(status: int, message: str, fields: bytes) -> Response:
+    return Response(status, error_body(message), JSON_TYPE + fields)

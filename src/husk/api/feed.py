@@ -4,9 +4,8 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine
 
-from aiohttp import web
-
 from husk.api.call import JSON, Call
+from husk.api.http.response import Answer
 from husk.api.progress import error_line, progress_line
 from husk.engine.model.image import Progress
 from husk.errors import HuskError
@@ -22,7 +21,7 @@ Work = Callable[[Callable[[Progress], None]], Coroutine[object, object, None]]
 
 async def stream_progress(
     call: Call, work: Work, name: str, *, to_its_end: bool = False, errors_in_stream: bool = False
-) -> web.StreamResponse:
+) -> Answer:
     """Do `work` and tell its progress; the answer begins with the first record, so that early errors get a status,
     unless dockerd tells all `errors_in_stream`.
 
@@ -31,14 +30,14 @@ async def stream_progress(
     """
     feed = ProgressFeed()
     tasks = Tasks()
-    owner = call.changes if to_its_end else tasks
+    owner = call.common.changes if to_its_end else tasks
     working = owner.spawn(_feed(feed, work(feed.add)), name, awaited=True)
     try:
         records = await feed.next()
         if not records and not errors_in_stream:
             await working  # nothing to show: an error gets its status here
             return call.empty(200)
-        response = await call.stream(JSON)
+        response = call.stream(JSON)
         while records:
             await response.write(records)
             await asyncio.wait({working}, timeout=PROGRESS_INTERVAL)

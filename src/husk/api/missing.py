@@ -3,9 +3,8 @@
 An operation leaves this table in the change that adds its handler.
 """
 
-from aiohttp import web
-
 from husk.api.call import Call
+from husk.api.http.response import Answer
 from husk.api.router import Handler, Route, read
 from husk.errors import NotImplementedYet
 
@@ -21,7 +20,7 @@ POST   /session
 
 
 def _missing(method: str, pattern: str) -> Handler:
-    async def handler(call: Call) -> web.StreamResponse:
+    async def handler(call: Call) -> Answer:
         raise NotImplementedYet(f"{method} {pattern} is not implemented by Husk yet")
 
     return handler

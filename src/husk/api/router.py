@@ -6,12 +6,11 @@ longest fixed ending that an operation of that method has wins, else the argumen
 
 import enum
 import posixpath
-from collections.abc import Awaitable, Callable, Iterable
-from typing import TYPE_CHECKING, NamedTuple
-
-from aiohttp import web
+from collections.abc import Callable, Coroutine, Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from husk.api.errors import PageNotFound
+from husk.api.http.response import Answer
 
 if TYPE_CHECKING:
     from husk.api.call import Call
@@ -19,7 +18,9 @@ if TYPE_CHECKING:
 # The one path that dockerd knows with a slash at its end too.
 _OTHER_NAMES = {"/networks/": "/networks"}
 
-Handler = Callable[["Call"], Awaitable[web.StreamResponse]]
+# One that needs not wait for anything answers at once: that spares the request a task of its own.
+Handled = Answer | Coroutine[Any, Any, Answer]
+Handler = Callable[["Call"], Handled]
 
 
 class Kind(enum.Enum):

@@ -5,17 +5,19 @@ import contextlib
 import logging
 import socket
 import ssl
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from aiohttp import web
-from aiohttp.http_exceptions import HttpProcessingError
-
 from husk.api import missing
-from husk.api.call import Call, common_headers
-from husk.api.errors import error_response, failure
+from husk.api.call import Call, Common
+from husk.api.errors import JSON_TYPE, error_body, error_response, failure
+from husk.api.http.errors import BadRequest, BodyCutOff, BodyTooLarge
+from husk.api.http.limits import Limits
+from husk.api.http.request import Request
+from husk.api.http.response import Answer, Response, Unanswered, fields
+from husk.api.http.server import Server
 from husk.api.listen import listen
 from husk.api.router import Kind, Route, Router, clean_path
 from husk.api.routes import (
@@ -36,23 +38,20 @@ from husk.api.routes import (
     volumes,
     websocket,
 )
-from husk.api.streams import Connection, Unanswered, held_body
 from husk.api.tls import Tunnels
 from husk.api.versioning import MINIMUM, Version, split_version
 from husk.errors import HuskError, full_disk
-from husk.tasks import Tasks
 
 if TYPE_CHECKING:
     from husk.engine.engine import Engine
 
 log = logging.getLogger(__name__)
 
-MAX_BODY = 16 << 20
-# What may wait for a handler that reads a long body; with aiohttp's 64 KiB the client stands still half of the time.
-UPLOAD_BUFFER = 512 << 10
 # As many as the kernel lets wait: a client that finds no room gets an error, on a Unix socket at once.
 BACKLOG = 4096
 SHUTDOWN_GRACE = 15.0
+# Clients ask for the same few paths again and again.
+_MOST_PLACES = 2048
 
 ROUTES: tuple[Route, ...] = (
     *system.ROUTES,
@@ -75,99 +74,120 @@ ROUTES: tuple[Route, ...] = (
 )
 
 
-def build_app(engine: "Engine", minimum: Version = MINIMUM) -> web.Application:
-    """The whole API on one engine, for clients that speak `minimum` or newer."""
-    app = web.Application(client_max_size=MAX_BODY)
-    edge = Edge(engine, minimum)
-    app.router.add_route("*", r"/{path:[\s\S]*}", edge.handle)
-    app.on_shutdown.append(edge.shutdown)
-    return app
-
-
 class Edge:
     """Takes every request, whatever its path: versions, names with slashes and errors follow dockerd's rules."""
 
-    def __init__(self, engine: "Engine", minimum: Version) -> None:
+    def __init__(self, engine: "Engine", minimum: Version = MINIMUM, limits: Limits | None = None) -> None:
         self._engine = engine
-        self._minimum = minimum
+        self._common = Common(engine, minimum, limits)
         self._router = Router(ROUTES)
-        self._headers = common_headers(engine.system.version)
-        self._changes = Tasks()
+        self._places: dict[tuple[bytes, bytes], tuple[Version, Route, str]] = {}
         self._streams: set[asyncio.Task[object]] = set()
-        self._waiting: set[asyncio.Task[object]] = set()
+        self.server = Server(self.handle, self._common.limits, self._refusal)
 
-    async def handle(self, request: web.Request) -> web.StreamResponse:
-        held = held_body(request)
-        response = await self._handle(request)
-        if held is not None:
-            await held.answer(request, response)
-        return response
-
-    async def _handle(self, request: web.Request) -> web.StreamResponse:
-        if (clean := clean_path(request.path)) != request.path:
-            place, query = quote(clean, errors="surrogateescape"), request.rel_url.raw_query_string
-            return web.Response(status=301, headers={"Location": f"{place}?{query}" if query else place})
-        if request.method == "OPTIONS":
-            return web.Response(headers=self._headers)
+    def handle(self, request: Request) -> "Answer | Coroutine[Any, Any, Answer] | asyncio.Task[Answer]":
+        place = self._places.get((request.method, request.raw_path))
+        if place is None:
+            found = self._locate(request)
+            if isinstance(found, Response):
+                return found
+            place = found
+        version, route, argument = place
+        call = Call(self._common, request, version, argument)
+        kind = route.kind
+        if kind is Kind.CHANGE:
+            # A task of ours: the client's going away ends only the waiting for it.
+            return self._common.changes.spawn(self._answer(route, call), route.pattern, awaited=True)
+        if kind is Kind.STREAM:
+            return self._stream(route, call)
         try:
-            version, path = split_version(request.path, self._minimum)
-            route, argument = self._router.match(request.method, path)
-        except HuskError as error:
-            return self._failed(error_response(error))
-        call = Call(self._engine, request, version, argument, self._headers, self._changes, self._minimum)
-        if route.kind is Kind.READ:
-            return await self._answer(route, call)
-        if route.kind is Kind.STREAM:
-            return await self._stream(route, call)
-        # The change has its own task: the client's going away cancels only our waiting for it.
-        change = self._changes.spawn(self._answer(route, call), route.pattern, awaited=True)
-        with _counted(self._waiting):
-            return await asyncio.shield(change)
+            answer = route.handler(call)
+        except Exception as error:
+            return self._failed(route, call, error)
+        return answer if isinstance(answer, Answer) else self._finish(route, call, answer)
 
-    async def _stream(self, route: Route, call: Call) -> web.StreamResponse:
+    def _locate(self, request: Request) -> tuple[Version, Route, str] | Response:
+        """The operation that a path means, remembered; or the answer to a path that means none."""
+        path, fields_of_all = request.path, self._common.fields
+        if (clean := clean_path(path)) != path:
+            place, query = quote(clean, errors="surrogateescape"), request.query_text
+            return Response(301, b"", fields({"Location": f"{place}?{query}" if query else place}))
+        if request.method == b"OPTIONS":
+            return Response(200, b"", fields_of_all)
+        try:
+            version, path = split_version(path, self._common.minimum)
+            route, argument = self._router.match(request.method.decode(), path)
+        except HuskError as error:
+            return error_response(error, fields_of_all)
+        if len(self._places) >= _MOST_PLACES:
+            self._places.clear()
+        self._places[request.method, request.raw_path] = version, route, argument
+        return version, route, argument
+
+    async def _stream(self, route: Route, call: Call) -> Answer:
         with _counted(self._streams):
             return await self._answer(route, call)
 
-    async def _answer(self, route: Route, call: Call) -> web.StreamResponse:
+    async def _answer(self, route: Route, call: Call) -> Answer:
         """What the handler answers, or the error it raised as an answer, unless its answer has already begun."""
         try:
-            return await route.handler(call)
-        except HuskError as error:
-            if _begun(call.request):
-                log.warning("%s %s broke off: %s", route.method, call.request.path, error.message)
-                return Unanswered()
-            return self._failed(error_response(error))
-        except web.HTTPException as error:
-            return self._failed(failure(error.status, error.reason))
+            answer = route.handler(call)
+            return answer if isinstance(answer, Answer) else await answer
         except Exception as error:
-            if isinstance(error, ConnectionError) and _gone(call.request):
-                return Unanswered()  # the client went away in the middle of an answer
-            full = full_disk(error)
-            if full is None:
-                log.exception("%s %s failed", route.method, call.request.path)
-            else:
-                log.warning("%s %s failed: %s", route.method, call.request.path, full.message)
-            if _begun(call.request):
+            return self._failed(route, call, error)
+
+    async def _finish(self, route: Route, call: Call, answer: Coroutine[Any, Any, Answer]) -> Answer:
+        try:
+            return await answer
+        except Exception as error:
+            return self._failed(route, call, error)
+
+    def _failed(self, route: Route, call: Call, error: Exception) -> Answer:
+        """The answer to a call whose handler raised; Unanswered where the answer had begun, or nobody waits for it."""
+        request, common = call.request, self._common.fields
+        path = request.path
+        if isinstance(error, HuskError):
+            if request.begun:
+                log.warning("%s %s broke off: %s", route.method, path, error.message)
                 return Unanswered()
-            if full is not None:
-                return self._failed(error_response(full))
-            return self._failed(failure(500, f"internal error: {type(error).__name__}: {error}"))
+            return error_response(error, common)
+        if isinstance(error, BodyTooLarge):
+            return failure(413, "Request Entity Too Large", common)
+        if isinstance(error, BadRequest):
+            return failure(error.status, error.reason, common)
+        if isinstance(error, ConnectionError) and request.gone:
+            return Unanswered()  # the client went away in the middle of an answer
+        if isinstance(error, BodyCutOff):
+            return failure(400, f"unexpected EOF: {error}", common)
+        full = full_disk(error)
+        if full is None:
+            log.error("%s %s failed", route.method, path, exc_info=error)
+        else:
+            log.warning("%s %s failed: %s", route.method, path, full.message)
+        if request.begun:
+            return Unanswered()
+        if full is not None:
+            return error_response(full, common)
+        return failure(500, f"internal error: {type(error).__name__}: {error}", common)
 
-    def _failed(self, response: web.Response) -> web.Response:
-        response.headers.update(self._headers)
-        return response
+    def _refusal(self, error: BadRequest) -> tuple[bytes, bytes]:
+        """What is no request is answered as everything else that is wrong."""
+        return JSON_TYPE + self._common.fields, error_body(error.reason)
 
-    async def shutdown(self, app: web.Application) -> None:
+    async def close(self) -> None:
         """End what works for one client alone; let changes come to their end, for as long as the settings say."""
+        self.server.crowd.finish()
         for task in self._streams:
             task.cancel()
+        changes = self._common.changes
         try:
             async with asyncio.timeout(self._engine.config.shutdown_timeout):
-                await self._changes.join()
+                await changes.join()
         except TimeoutError:
-            log.warning("%d changes have not ended in time (shutdown-timeout)", len(self._waiting))
-            for task in self._waiting:
-                task.cancel()
+            log.warning("%d changes have not ended in time (shutdown-timeout)", changes.count)
+            await self.server.close(0)
+            return
+        await self.server.close(SHUTDOWN_GRACE)
 
 
 @contextlib.contextmanager
@@ -182,17 +202,9 @@ def _counted(tasks: set[asyncio.Task[object]]) -> Iterator[None]:
         tasks.discard(task)
 
 
-def _gone(request: web.Request) -> bool:
-    return request.transport is None or request.transport.is_closing()
-
-
-def _begun(request: web.Request) -> bool:
-    return request.writer.output_size > 0
-
-
 @contextlib.asynccontextmanager
 async def serve(
-    app: web.Application,
+    edge: Edge,
     hosts: Sequence[str],
     group: str,
     tls: ssl.SSLContext | None = None,
@@ -200,76 +212,36 @@ async def serve(
 ) -> AsyncIterator[list[str]]:
     """Listen on every host (`unix://path`, `tcp://address:port`, `fd://`) until the context ends; gives the addresses
     in use. With `tls`, TCP connections speak it. `loopback_only` as for `listen`."""
-    runner = web.AppRunner(
-        app,
-        access_log=None,
-        handle_signals=False,
-        handler_cancellation=True,
-        shutdown_timeout=SHUTDOWN_GRACE,
-        read_bufsize=UPLOAD_BUFFER,
-        logger=_http_log(),
-    )
-    await runner.setup()
     paths: list[Path] = []
-    sites: list[_Site] = []
+    doors: list[asyncio.Server] = []
+    tunnels: list[Tunnels] = []
     try:
         addresses = []
         for host in hosts:
             for listener, address in listen(host, group, loopback_only):
                 if host.startswith("unix://"):
                     paths.append(Path(address.removeprefix("unix://")))
-                sites.append(_Site(runner, listener, tls))
-                await sites[-1].start()
+                doors.append(await _open(edge, listener, tls, tunnels))
                 addresses.append(address)
         yield addresses
     finally:
-        await runner.cleanup()
-        for site in sites:
-            await site.close_tunnels()
+        for door in doors:
+            door.close()
+        await edge.close()
+        for each in tunnels:
+            await each.close()
         for path in paths:
             path.unlink(missing_ok=True)
 
 
-def _http_log() -> logging.Logger:
-    """Where aiohttp complains. Bytes that are no HTTP are the client's fault, which is told it: no error of ours."""
-    found = logging.getLogger("husk.api.http")
-    found.addFilter(_only_our_faults)
-    return found
-
-
-def _only_our_faults(record: logging.LogRecord) -> bool:
-    if record.exc_info and isinstance(fault := record.exc_info[1], HttpProcessingError):
-        log.debug("a client sent what is not HTTP: %s", " ".join(fault.message.split())[:200])
-        return False
-    return True
-
-
-class _Site(web.BaseSite):
-    """aiohttp's sites make their sockets themselves, open to all until a mode is set, and know only its protocol."""
-
-    def __init__(self, runner: web.BaseRunner, listener: socket.socket, tls: ssl.SSLContext | None) -> None:
-        super().__init__(runner)
-        self._listener = listener
-        self._tunnels = Tunnels(tls, self._connection) if tls is not None else None
-
-    @property
-    def name(self) -> str:
-        return str(self._listener.getsockname())
-
-    async def start(self) -> None:
-        await super().start()
-        loop, listener = asyncio.get_running_loop(), self._listener
-        if listener.family == socket.AF_UNIX:
-            self._server = await loop.create_unix_server(self._connection, sock=listener, backlog=BACKLOG)
-        else:
-            serving = self._tunnels or self._connection
-            self._server = await loop.create_server(serving, sock=listener, backlog=BACKLOG)
-
-    async def close_tunnels(self) -> None:
-        if self._tunnels is not None:
-            await self._tunnels.close()
-
-    def _connection(self) -> Connection:
-        server = self._runner.server
-        assert server is not None
-        return Connection(server())
+async def _open(
+    edge: Edge, listener: socket.socket, tls: ssl.SSLContext | None, tunnels: list[Tunnels]
+) -> asyncio.Server:
+    """Take connections on a socket."""
+    loop = asyncio.get_running_loop()
+    if listener.family == socket.AF_UNIX:
+        return await loop.create_unix_server(edge.server, sock=listener, backlog=BACKLOG)
+    if tls is None:
+        return await loop.create_server(edge.server, sock=listener, backlog=BACKLOG)
+    tunnels.append(Tunnels(tls, edge.server, edge.server.crowd))
+    return await loop.create_server(tunnels[-1], sock=listener, backlog=BACKLOG)

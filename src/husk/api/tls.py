@@ -1,6 +1,6 @@
 """How does a client talk TLS to the API? To a tunnel, which hands the rest of the edge a Unix socket.
 
-    client ──TLS── Tunnel ──socketpair── Connection, aiohttp, workers that read and write a socket themselves
+    client ──TLS── Tunnel ──socketpair── Connection, workers that read and write a socket themselves
 
 The event loops' own TLS ends a connection when its client says that it sends no more. `echo hi | docker run -i` says
 exactly that (`close_notify`) and then waits for the output; and the bodies of copies pass through worker processes,
@@ -19,6 +19,7 @@ import ssl
 from collections.abc import Callable
 from typing import cast
 
+from husk.api.http.crowd import Crowd
 from husk.config import TlsConfig
 from husk.errors import InvalidParameter
 from husk.tasks import Tasks
@@ -74,9 +75,10 @@ def _reason(error: Exception) -> str:
 class Tunnels:
     """All connections of one TLS listener. `serve` is the protocol that gets the Unix socket of each."""
 
-    def __init__(self, context: ssl.SSLContext, serve: Callable[[], asyncio.Protocol]) -> None:
+    def __init__(self, context: ssl.SSLContext, serve: Callable[[], asyncio.Protocol], crowd: Crowd) -> None:
         self._context = context
         self._serve = serve
+        self._crowd = crowd  # counts clients by their address, which their Unix sockets do not tell
         self._open: set[Tunnel] = set()
         self._strangers = 0
         self.tasks = Tasks()
@@ -85,9 +87,13 @@ class Tunnels:
         incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         return Tunnel(self, self._context.wrap_bio(incoming, outgoing, server_side=True), incoming, outgoing)
 
-    def begun(self, tunnel: "Tunnel") -> bool:
+    def begun(self, tunnel: "Tunnel", peer: str) -> bool:
         """Whether there is room for one more."""
         if self._strangers >= MOST_STRANGERS:
+            log.warning("a TLS client was turned away: %d others have not finished their handshake", MOST_STRANGERS)
+            return False
+        if not self._crowd.welcome(peer):
+            self._crowd.complain(peer)
             return False
         self._strangers += 1
         self._open.add(tunnel)
@@ -97,8 +103,10 @@ class Tunnels:
         """The handshake of one of them is over, well or not."""
         self._strangers -= 1
 
-    def ended(self, tunnel: "Tunnel") -> None:
-        self._open.discard(tunnel)
+    def ended(self, tunnel: "Tunnel", peer: str) -> None:
+        if tunnel in self._open:
+            self._open.discard(tunnel)
+            self._crowd.farewell(peer)
 
     async def connect(self, protocol: asyncio.Protocol) -> None:
         """Let the edge serve one end of a new pair of sockets, and `protocol` have the other."""
@@ -133,6 +141,7 @@ class Tunnel(asyncio.Protocol):
         self._outgoing = outgoing
         self._transport: asyncio.Transport | None = None
         self._inner: asyncio.Transport | None = None
+        self._peer = ""
         self._stranger = False
         self._input_ended = False
         self._timer: asyncio.TimerHandle | None = None
@@ -142,8 +151,8 @@ class Tunnel(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
-        if not self._owner.begun(self):
-            log.warning("a TLS client was turned away: %d others have not finished their handshake", MOST_STRANGERS)
+        self._peer = str((transport.get_extra_info("peername") or ("",))[0])
+        if not self._owner.begun(self, self._peer):
             self._transport.abort()
             return
         self._stranger = True
@@ -167,7 +176,7 @@ class Tunnel(asyncio.Protocol):
         self._transport = None
         self._forget_limit()
         self._known()
-        self._owner.ended(self)
+        self._owner.ended(self, self._peer)
         if self._inner is not None:
             self._inner.close()
 
@@ -207,8 +216,7 @@ class Tunnel(asyncio.Protocol):
 
     def _refuse(self, error: ssl.SSLError) -> None:
         """The client hears why (an alert was written), the log too."""
-        peer = self._transport.get_extra_info("peername") if self._transport is not None else None
-        log.info("TLS client %s refused: %s", peer[0] if peer else "", error.reason or error)
+        log.info("TLS client %s refused: %s", self._peer, error.reason or error)
         self._send()
         if self._transport is not None:
             self._transport.close()

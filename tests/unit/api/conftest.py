@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, cast
 
 import pytest
-from aiohttp.test_utils import TestClient, TestServer
+from aiohttp import ClientSession
 
-from husk.api.server import build_app
+from husk.api.server import Edge, serve
 from tests.unit.api.fake_engine import FakeEngine
 
 if TYPE_CHECKING:
@@ -19,7 +19,9 @@ def engine() -> FakeEngine:
 
 
 @pytest.fixture
-async def client(engine: FakeEngine) -> AsyncIterator[TestClient]:
-    app = build_app(cast("Engine", engine))
-    async with TestClient(TestServer(app)) as client:
-        yield client
+async def client(engine: FakeEngine) -> AsyncIterator[ClientSession]:
+    async with (
+        serve(Edge(cast("Engine", engine)), ["tcp://127.0.0.1:0"], group="") as (address,),
+        ClientSession(address.replace("tcp", "http", 1)) as session,
+    ):
+        yield session

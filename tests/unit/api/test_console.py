@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import pytest
-from aiohttp.test_utils import TestClient
+from aiohttp import ClientSession
 
 from husk.api.framing import MULTIPLEXED_STREAM, RAW_STREAM, frame
-from husk.api.server import build_app, serve
+from husk.api.server import Edge, serve
 from husk.engine.logs.records import LogQuery
 from husk.engine.model.container_config import Config
 from tests.unit.api.fake_engine import FakeAttachment, FakeEngine, container
@@ -28,7 +28,7 @@ T = b"2026-01-02T03:04:05.000000006Z"
 # logs
 
 
-async def test_logs_ask_for_what_the_client_asked(client: TestClient, engine: FakeEngine) -> None:
+async def test_logs_ask_for_what_the_client_asked(client: ClientSession, engine: FakeEngine) -> None:
     engine.containers.add(container("web"))
     await client.get("/containers/web/logs?stdout=1&follow=true&tail=5&since=1.5&until=2")
     await client.get("/containers/web/logs?stderr=1&tail=all&follow=0&since=0")
@@ -38,7 +38,7 @@ async def test_logs_ask_for_what_the_client_asked(client: TestClient, engine: Fa
     ]
 
 
-async def test_logs_need_a_stream(client: TestClient, engine: FakeEngine) -> None:
+async def test_logs_need_a_stream(client: ClientSession, engine: FakeEngine) -> None:
     engine.containers.add(container("web"))
     response = await client.get("/containers/web/logs")
     assert response.status == 400
@@ -54,7 +54,7 @@ async def test_logs_need_a_stream(client: TestClient, engine: FakeEngine) -> Non
     ],
 )
 async def test_logs_are_framed_without_a_terminal(
-    client: TestClient, engine: FakeEngine, tty: bool, version: str, content_type: str, body: bytes
+    client: ClientSession, engine: FakeEngine, tty: bool, version: str, content_type: str, body: bytes
 ) -> None:
     engine.containers.add(container("web", config=Config(image="busybox", tty=tty)))
     engine.containers.log = [T + b" stdout F hi\n"]
@@ -109,7 +109,7 @@ async def seen_by_the_daemon(line: Line) -> None:
 @contextlib.asynccontextmanager
 async def attached(engine: FakeEngine, path: Path) -> AsyncIterator[Line]:
     socket = path / "husk.sock"
-    app = build_app(cast("Engine", engine))
+    app = Edge(cast("Engine", engine))
     async with asyncio.timeout(10), serve(app, [f"unix://{socket}"], group=""), connected(socket) as line:
         yield line
 
@@ -184,7 +184,7 @@ async def test_bytes_that_come_with_the_request_are_not_lost(engine: FakeEngine,
 async def test_a_head_may_be_cut_at_any_byte_with_input_behind_it(engine: FakeEngine, tmp_path: Path) -> None:
     engine.containers.add(container("web"))
     socket = tmp_path / "husk.sock"
-    async with serve(build_app(cast("Engine", engine)), [f"unix://{socket}"], group=""):
+    async with serve(Edge(cast("Engine", engine)), [f"unix://{socket}"], group=""):
         head = Line.head(QUERY)
         for cut in range(1, len(head)):
             engine.containers.attachment = attachment = FakeAttachment(tty=False, endless=False)
@@ -216,7 +216,7 @@ async def test_a_cut_head_behind_another_request_keeps_its_input(engine: FakeEng
 async def test_what_is_no_http_is_refused_at_once(engine: FakeEngine, tmp_path: Path) -> None:
     async with attached(engine, tmp_path) as line:
         line.writer.write(b"HELLO\r\n")
-        assert (await line.reader.readuntil(b"\r\n")).startswith(b"HTTP/1.0 400 ")
+        assert (await line.reader.readuntil(b"\r\n")).startswith(b"HTTP/1.1 400 ")
 
 
 @on_both_loops
@@ -262,13 +262,13 @@ async def test_detach_keys_mean_nothing_without_a_terminal(engine: FakeEngine, t
     assert not attachment.was_detached
 
 
-async def test_wrong_detach_keys_are_refused_before_the_upgrade(client: TestClient, engine: FakeEngine) -> None:
+async def test_wrong_detach_keys_are_refused_before_the_upgrade(client: ClientSession, engine: FakeEngine) -> None:
     prepare(engine, tty=True)
     response = await client.post("/containers/web/attach?detachKeys=ctrl-1")
     assert (response.status, await response.read()) == (400, b"Invalid detach keys (ctrl-1) provided\r\n")
 
 
-async def test_an_unknown_container_is_a_plain_404(client: TestClient) -> None:
+async def test_an_unknown_container_is_a_plain_404(client: ClientSession) -> None:
     response = await client.post("/containers/nope/attach", headers={"Connection": "Upgrade", "Upgrade": "tcp"})
     assert (response.status, await response.read()) == (404, b"No such container: nope\r\n")
 

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from aiohttp.test_utils import TestClient
+from aiohttp import ClientSession
 
 from husk.engine.containers.index import Exit
 from husk.engine.model.container import ZERO_TIME, Endpoint, MountPoint, State
@@ -17,7 +17,7 @@ STARTED = "2026-01-02T03:04:05.000000006Z"
 # create
 
 
-async def test_create_hands_over_what_the_client_wrote(client: TestClient, engine: FakeEngine) -> None:
+async def test_create_hands_over_what_the_client_wrote(client: ClientSession, engine: FakeEngine) -> None:
     body = {
         "Image": "busybox",
         "Cmd": "true",
@@ -52,7 +52,7 @@ async def test_create_hands_over_what_the_client_wrote(client: TestClient, engin
     ],
 )
 async def test_a_body_that_makes_no_sense_is_refused(
-    client: TestClient, engine: FakeEngine, body: bytes, content_type: str, message: str
+    client: ClientSession, engine: FakeEngine, body: bytes, content_type: str, message: str
 ) -> None:
     headers = {"Content-Type": content_type} if content_type else {}
     skip = [] if content_type else ["Content-Type"]
@@ -62,7 +62,7 @@ async def test_a_body_that_makes_no_sense_is_refused(
     assert engine.calls == []
 
 
-async def test_the_content_type_may_have_parameters(client: TestClient, engine: FakeEngine) -> None:
+async def test_the_content_type_may_have_parameters(client: ClientSession, engine: FakeEngine) -> None:
     headers = {"Content-Type": "Application/JSON; charset=utf-8"}
     assert (await client.post("/containers/create", data=b'{"Image":"x"}', headers=headers)).status == 201
 
@@ -88,7 +88,7 @@ async def test_the_content_type_may_have_parameters(client: TestClient, engine: 
     ],
 )
 async def test_a_verb_reaches_the_engine(
-    client: TestClient, engine: FakeEngine, method: str, path: str, status: int, call: tuple[object, ...]
+    client: ClientSession, engine: FakeEngine, method: str, path: str, status: int, call: tuple[object, ...]
 ) -> None:
     response = await client.request(method, path)
     assert (response.status, await response.read(), engine.calls) == (status, b"", [call])
@@ -98,12 +98,12 @@ async def test_a_verb_reaches_the_engine(
     "path",
     ["stop?t=x", "stop?t=1_0", "stop?t=5s", "stop?t=--5", "resize?h=1", "resize?h=x&w=1", "resize?h=1&w=70000"],
 )
-async def test_a_parameter_that_makes_no_sense_is_refused(client: TestClient, engine: FakeEngine, path: str) -> None:
+async def test_a_parameter_that_makes_no_sense_is_refused(client: ClientSession, engine: FakeEngine, path: str) -> None:
     response = await client.post(f"/containers/web/{path}")
     assert (response.status, engine.calls) == (400, [])
 
 
-async def test_start_takes_no_body(client: TestClient) -> None:
+async def test_start_takes_no_body(client: ClientSession) -> None:
     response = await client.post("/containers/web/start", json={"Binds": ["/:/host"]})
     assert response.status == 400
 
@@ -111,7 +111,7 @@ async def test_start_takes_no_body(client: TestClient) -> None:
 # wait
 
 
-async def test_wait_answers_its_headers_before_it_waits(client: TestClient, engine: FakeEngine) -> None:
+async def test_wait_answers_its_headers_before_it_waits(client: ClientSession, engine: FakeEngine) -> None:
     engine.containers.add(container("web"))
     async with asyncio.timeout(5):
         response = await client.post("/containers/web/wait?condition=next-exit")
@@ -120,21 +120,21 @@ async def test_wait_answers_its_headers_before_it_waits(client: TestClient, engi
     assert await response.json() == {"StatusCode": 137}
 
 
-async def test_wait_tells_what_went_wrong(client: TestClient, engine: FakeEngine) -> None:
+async def test_wait_tells_what_went_wrong(client: ClientSession, engine: FakeEngine) -> None:
     engine.containers.add(container("web"))
     response = await client.post("/containers/web/wait")
     engine.containers.exits["web"].set_result(Exit(127, "no such file"))
     assert await response.json() == {"StatusCode": 127, "Error": {"Message": "no such file"}}
 
 
-async def test_wait_for_nobody_is_404(client: TestClient) -> None:
+async def test_wait_for_nobody_is_404(client: ClientSession) -> None:
     assert (await client.post("/containers/nope/wait")).status == 404
 
 
 # list
 
 
-async def test_the_list_shows_what_ps_prints(client: TestClient, engine: FakeEngine) -> None:
+async def test_the_list_shows_what_ps_prints(client: ClientSession, engine: FakeEngine) -> None:
     engine.containers.add(
         container(
             "web",
@@ -170,13 +170,13 @@ async def test_the_list_shows_what_ps_prints(client: TestClient, engine: FakeEng
     }
 
 
-async def test_the_list_passes_on_what_was_asked(client: TestClient, engine: FakeEngine) -> None:
+async def test_the_list_passes_on_what_was_asked(client: ClientSession, engine: FakeEngine) -> None:
     await client.get('/containers/json?all=1&limit=3&filters={"status":["exited"]}')
     await client.get("/containers/json")
     assert engine.containers.listed == [(True, 3, Filters({"status": ["exited"]})), (False, 0, Filters())]
 
 
-async def test_sizes_are_shown_when_asked(client: TestClient, engine: FakeEngine) -> None:
+async def test_sizes_are_shown_when_asked(client: ClientSession, engine: FakeEngine) -> None:
     engine.containers.add(container("web"))
     [shown] = await (await client.get("/containers/json?all=1&size=1")).json()
     assert (shown["SizeRw"], shown["SizeRootFs"]) == (10, 4_000_010)
@@ -184,7 +184,7 @@ async def test_sizes_are_shown_when_asked(client: TestClient, engine: FakeEngine
     assert (inspected["SizeRw"], inspected["SizeRootFs"]) == (10, 4_000_010)
 
 
-async def test_a_name_that_means_another_image_now_is_not_shown(client: TestClient, engine: FakeEngine) -> None:
+async def test_a_name_that_means_another_image_now_is_not_shown(client: ClientSession, engine: FakeEngine) -> None:
     engine.containers.add(container("old", image_id="sha256:" + "00" * 32))
     engine.containers.add(container("gone", config=Config(image="gone")))
     shown = await (await client.get("/containers/json?all=1")).json()
@@ -194,7 +194,7 @@ async def test_a_name_that_means_another_image_now_is_not_shown(client: TestClie
 # inspect
 
 
-async def test_inspect_has_the_whole_shape(client: TestClient, engine: FakeEngine) -> None:
+async def test_inspect_has_the_whole_shape(client: ClientSession, engine: FakeEngine) -> None:
     engine.containers.add(container("web"))
     shown = await (await client.get("/v1.50/containers/web/json")).json()
     assert list(shown) == [
@@ -212,7 +212,7 @@ async def test_inspect_has_the_whole_shape(client: TestClient, engine: FakeEngin
     assert "Init" not in shown["HostConfig"]
 
 
-async def test_its_files_are_there_from_the_first_start_on(client: TestClient, engine: FakeEngine) -> None:
+async def test_its_files_are_there_from_the_first_start_on(client: ClientSession, engine: FakeEngine) -> None:
     host_config = HostConfig(log_config=LogConfig(type="json-file"))
     engine.containers.add(made := container("web", host_config=host_config))
     for started, begin in ((ZERO_TIME, ""), ("2024-01-01T00:00:00Z", "/var/lib/test/containers/")):
@@ -222,7 +222,7 @@ async def test_its_files_are_there_from_the_first_start_on(client: TestClient, e
             assert bool(shown[path]) == bool(begin) and shown[path].startswith(begin)
 
 
-async def test_what_is_set_is_shown_even_if_it_is_no_or_zero(client: TestClient, engine: FakeEngine) -> None:
+async def test_what_is_set_is_shown_even_if_it_is_no_or_zero(client: ClientSession, engine: FakeEngine) -> None:
     config = Config(image="busybox", stop_timeout=0, stop_signal="SIGINT")
     engine.containers.add(container("web", config=config, host_config=HostConfig(init=False)))
     shown = await (await client.get("/containers/web/json")).json()
@@ -230,7 +230,7 @@ async def test_what_is_set_is_shown_even_if_it_is_no_or_zero(client: TestClient,
     assert shown["HostConfig"]["Init"] is False
 
 
-async def test_the_default_bridge_is_repeated_for_older_clients(client: TestClient, engine: FakeEngine) -> None:
+async def test_the_default_bridge_is_repeated_for_older_clients(client: ClientSession, engine: FakeEngine) -> None:
     bridge = Endpoint(
         network_name="bridge", network_id="n", ip_address="172.17.0.2", prefix_len=16, gateway="172.17.0.1"
     )

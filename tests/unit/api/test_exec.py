@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from aiohttp.test_utils import TestClient
+from aiohttp import ClientSession
 
 from husk.api.framing import MULTIPLEXED_STREAM, RAW_STREAM, frame
 from husk.engine.containers.exec import CannotRun
@@ -23,7 +23,7 @@ def made(engine: FakeEngine) -> str:
     )
 
 
-async def test_create_takes_gos_json_and_answers_the_id(client: TestClient, engine: FakeEngine) -> None:
+async def test_create_takes_gos_json_and_answers_the_id(client: ClientSession, engine: FakeEngine) -> None:
     body = {"cmd": "true", "AttachStdout": True, "Env": None, "ConsoleSize": [1, 2], "User": "me"}
     response = await client.post("/containers/web/exec", json=body)
     assert response.status == 201
@@ -33,13 +33,13 @@ async def test_create_takes_gos_json_and_answers_the_id(client: TestClient, engi
     )  # fmt: skip
 
 
-async def test_bad_detach_keys_are_refused_at_once(client: TestClient) -> None:
+async def test_bad_detach_keys_are_refused_at_once(client: ClientSession) -> None:
     response = await client.post("/containers/web/exec", json={"Cmd": ["x"], "DetachKeys": "ctrl-?"})
     assert response.status == 400
     assert (await response.json())["message"] == "Invalid escape keys (ctrl-?) provided"
 
 
-async def test_inspect(client: TestClient, engine: FakeEngine, made: str) -> None:
+async def test_inspect(client: ClientSession, engine: FakeEngine, made: str) -> None:
     assert await (await client.get(f"/exec/{made}/json")).json() == {
         "ID": made,
         "Running": False,
@@ -57,19 +57,19 @@ async def test_inspect(client: TestClient, engine: FakeEngine, made: str) -> Non
     assert shown["ExecIDs"] == [made]
 
 
-async def test_detached(client: TestClient, engine: FakeEngine, made: str) -> None:
+async def test_detached(client: ClientSession, engine: FakeEngine, made: str) -> None:
     response = await client.post(f"/exec/{made}/start", json={"Detach": True})
     assert (response.status, await response.read()) == (200, b"")
     assert engine.calls == [("exec start", made, False, False, None)]
 
 
-async def test_what_cannot_run_detached_is_an_answer(client: TestClient, engine: FakeEngine, made: str) -> None:
+async def test_what_cannot_run_detached_is_an_answer(client: ClientSession, engine: FakeEngine, made: str) -> None:
     engine.recorder.failures["exec start"] = CannotRun("no such program")
     response = await client.post(f"/exec/{made}/start", json={"Detach": True})
     assert (response.status, (await response.json())["message"]) == (400, "no such program")
 
 
-async def test_resize(client: TestClient, engine: FakeEngine, made: str) -> None:
+async def test_resize(client: ClientSession, engine: FakeEngine, made: str) -> None:
     assert (await client.post(f"/exec/{made}/resize?h=3&w=4")).status == 200
     assert (await client.post(f"/exec/{made}/resize?h=x&w=4")).status == 400
     assert engine.calls == [("exec resize", made, 3, 4)]

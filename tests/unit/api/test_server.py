@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, cast
 
 import aiohttp
 import pytest
-from aiohttp.test_utils import TestClient
+from aiohttp import ClientSession
 from msgspec.structs import replace
 
 from husk import errors
-from husk.api.server import build_app, serve
+from husk.api.server import Edge, serve
 from husk.tasks import Tasks
 from tests.unit.api.fake_engine import FakeEngine, container
 from tests.unit.api.loops import on_both_loops, until
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from husk.engine.engine import Engine
 
 
-async def test_ping_answers_as_dockerd_does(client: TestClient) -> None:
+async def test_ping_answers_as_dockerd_does(client: ClientSession) -> None:
     response = await client.get("/_ping")
     assert (response.status, await response.text()) == (200, "OK")
     expected = {
@@ -66,7 +66,7 @@ async def test_ping_answers_as_dockerd_does(client: TestClient) -> None:
     ],
 )
 async def test_errors_have_a_status_a_message_and_all_headers(
-    client: TestClient, method: str, path: str, status: int, message: str | None
+    client: ClientSession, method: str, path: str, status: int, message: str | None
 ) -> None:
     response = await client.request(method, path)
     assert response.status == status
@@ -92,21 +92,21 @@ async def test_errors_have_a_status_a_message_and_all_headers(
     ],
 )
 async def test_each_kind_of_error_has_its_status(
-    client: TestClient, engine: FakeEngine, error: Exception, status: int
+    client: ClientSession, engine: FakeEngine, error: Exception, status: int
 ) -> None:
     engine.recorder.failures["start"] = error
     response = await client.post("/containers/web/start")
     assert (response.status, await response.json()) == (status, {"message": "x"})
 
 
-async def test_nothing_to_do_is_not_modified(client: TestClient, engine: FakeEngine) -> None:
+async def test_nothing_to_do_is_not_modified(client: ClientSession, engine: FakeEngine) -> None:
     engine.recorder.failures["start"] = errors.NotModified("already started")
     response = await client.post("/containers/web/start")
     assert (response.status, await response.read()) == (304, b"")
 
 
 async def test_an_unexpected_error_is_logged_and_told(
-    client: TestClient, engine: FakeEngine, caplog: pytest.LogCaptureFixture
+    client: ClientSession, engine: FakeEngine, caplog: pytest.LogCaptureFixture
 ) -> None:
     engine.recorder.failures["start"] = ZeroDivisionError("by zero")
     response = await client.post("/containers/web/start")
@@ -117,11 +117,11 @@ async def test_an_unexpected_error_is_logged_and_told(
 @pytest.mark.parametrize(
     "host", ["docker", "%2Fvar%2Frun%2Fdocker.sock", "/var/run/docker.sock", "api.moby.localhost", ""]
 )
-async def test_any_host_header_will_do(client: TestClient, host: str) -> None:
+async def test_any_host_header_will_do(client: ClientSession, host: str) -> None:
     assert (await client.get("/v1.41/_ping", headers={"Host": host})).status == 200
 
 
-async def test_a_change_goes_on_when_its_client_leaves(client: TestClient, engine: FakeEngine) -> None:
+async def test_a_change_goes_on_when_its_client_leaves(client: ClientSession, engine: FakeEngine) -> None:
     gate = engine.recorder.gates["start"] = asyncio.Event()
     with pytest.raises(asyncio.TimeoutError):
         await client.post("/containers/web/start", timeout=aiohttp.ClientTimeout(total=0.05))
@@ -130,7 +130,7 @@ async def test_a_change_goes_on_when_its_client_leaves(client: TestClient, engin
     assert engine.calls == [("start", "web")]
 
 
-async def test_a_stream_ends_when_its_client_leaves(client: TestClient, engine: FakeEngine) -> None:
+async def test_a_stream_ends_when_its_client_leaves(client: ClientSession, engine: FakeEngine) -> None:
     response = await client.get("/events")
     assert engine.events.listeners == 1
     response.close()
@@ -146,8 +146,8 @@ async def ask(path: Path) -> int:
         return response.status
 
 
-def app(engine: FakeEngine) -> aiohttp.web.Application:
-    return build_app(cast("Engine", engine))
+def app(engine: FakeEngine) -> Edge:
+    return Edge(cast("Engine", engine))
 
 
 async def test_it_listens_for_root_and_the_group_and_leaves_nothing(engine: FakeEngine, tmp_path: Path) -> None:

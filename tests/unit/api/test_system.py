@@ -3,13 +3,13 @@
 import json
 
 import pytest
-from aiohttp.test_utils import TestClient
+from aiohttp import ClientSession
 
 from husk.engine.model.container import Endpoint, State
 from tests.unit.api.fake_engine import FakeEngine, container
 
 
-async def test_version_has_components(client: TestClient) -> None:
+async def test_version_has_components(client: ClientSession) -> None:
     shown = await (await client.get("/version")).json()
     assert (shown["Version"], shown["ApiVersion"], shown["MinAPIVersion"]) == ("1.2.3", "1.55", "1.24")
     assert [c["Name"] for c in shown["Components"]] == ["Engine", "conmon"]
@@ -20,12 +20,12 @@ async def test_version_has_components(client: TestClient) -> None:
     ]  # fmt: skip
 
 
-async def test_info_warns_of_what_is_wrong_now(client: TestClient, engine: FakeEngine) -> None:
+async def test_info_warns_of_what_is_wrong_now(client: ClientSession, engine: FakeEngine) -> None:
     engine.system.trouble = ("WARNING: no space left on device",)
     assert "WARNING: no space left on device" in (await (await client.get("/info")).json())["Warnings"]
 
 
-async def test_info_counts_and_tells(client: TestClient, engine: FakeEngine) -> None:
+async def test_info_counts_and_tells(client: ClientSession, engine: FakeEngine) -> None:
     for name, status in (("a", "running"), ("b", "paused"), ("c", "exited"), ("d", "created")):
         engine.containers.add(container(name, state=State(status=status)))  # type: ignore[arg-type]
     shown = await (await client.get("/info")).json()
@@ -47,7 +47,9 @@ async def test_info_counts_and_tells(client: TestClient, engine: FakeEngine) -> 
         ("1.50", {"FirewallBackend": {"Driver": "nftables"}}),
     ],
 )
-async def test_info_is_that_of_the_clients_version(client: TestClient, version: str, known: dict[str, object]) -> None:
+async def test_info_is_that_of_the_clients_version(
+    client: ClientSession, version: str, known: dict[str, object]
+) -> None:
     shown = await (await client.get(f"/v{version}/info")).json()
     names = ("KernelMemory", "BridgeNfIptables", "BridgeNfIp6tables", "FirewallBackend")
     assert {name: shown[name] for name in names if name in shown} == known
@@ -55,12 +57,12 @@ async def test_info_is_that_of_the_clients_version(client: TestClient, version: 
     assert shown["Plugins"]["Network"] == ["bridge", "host", "ipvlan", "macvlan", "null", "overlay"]
 
 
-async def test_a_proxy_password_is_not_shown(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_proxy_password_is_not_shown(client: ClientSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://me:secret@proxy:3128")
     assert (await (await client.get("/info")).json())["HttpProxy"] == "http://xxxxx:xxxxx@proxy:3128"
 
 
-async def test_events_come_as_they_happen(client: TestClient, engine: FakeEngine) -> None:
+async def test_events_come_as_they_happen(client: ClientSession, engine: FakeEngine) -> None:
     response = await client.get("/v1.50/events")
     engine.events.publish("container", "start", "abc", {"image": "busybox", "name": "web"})
     event = json.loads(await response.content.readline())
@@ -79,7 +81,7 @@ async def test_events_come_as_they_happen(client: TestClient, engine: FakeEngine
 
 
 async def test_new_clients_get_events_without_repeats_and_in_their_format(
-    client: TestClient, engine: FakeEngine
+    client: ClientSession, engine: FakeEngine
 ) -> None:
     response = await client.get("/v1.52/events", headers={"Accept": "application/json-seq"})
     engine.events.publish("container", "start", "abc", {})
@@ -89,7 +91,7 @@ async def test_new_clients_get_events_without_repeats_and_in_their_format(
     response.close()
 
 
-async def test_events_of_the_past_end_at_until(client: TestClient, engine: FakeEngine) -> None:
+async def test_events_of_the_past_end_at_until(client: ClientSession, engine: FakeEngine) -> None:
     engine.events.publish("network", "connect", "n", {})
     engine.events.publish("image", "pull", "busybox", {})
     response = await client.get('/events?since=1&until=99999&filters={"type":["image"]}')
@@ -99,11 +101,11 @@ async def test_events_of_the_past_end_at_until(client: TestClient, engine: FakeE
 
 
 @pytest.mark.parametrize("query", ["since=x", "until=x", "since=2&until=1", 'filters={"type":"x"}'])
-async def test_events_that_make_no_sense_are_refused(client: TestClient, query: str) -> None:
+async def test_events_that_make_no_sense_are_refused(client: ClientSession, query: str) -> None:
     assert (await client.get(f"/events?{query}")).status == 400
 
 
-async def test_networks_can_be_looked_at(client: TestClient, engine: FakeEngine) -> None:
+async def test_networks_can_be_looked_at(client: ClientSession, engine: FakeEngine) -> None:
     bridge = Endpoint(network_name="bridge", network_id="b", endpoint_id="e", ip_address="172.17.0.2", prefix_len=16)
     engine.containers.add(container("web", state=State(status="running"), endpoints={"bridge": bridge}))
     shown = await (await client.get("/networks")).json()
@@ -128,12 +130,12 @@ async def test_networks_can_be_looked_at(client: TestClient, engine: FakeEngine)
         ({"label": ["a"]}, []),
     ],
 )
-async def test_networks_can_be_filtered(client: TestClient, filters: dict[str, list[str]], names: list[str]) -> None:
+async def test_networks_can_be_filtered(client: ClientSession, filters: dict[str, list[str]], names: list[str]) -> None:
     response = await client.get("/networks", params={"filters": json.dumps(filters)})
     assert [n["Name"] for n in await response.json()] == names
 
 
-async def test_what_clients_ask_for_and_is_empty(client: TestClient) -> None:
+async def test_what_clients_ask_for_and_is_empty(client: ClientSession) -> None:
     assert await (await client.get("/plugins")).json() == []
     named = await client.get("/plugins/a/b:1/json")
     assert (named.status, await named.json()) == (404, {"message": 'plugin "a/b:1" not found'})

@@ -11,7 +11,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 
 from husk.api import tls
-from husk.api.server import build_app, serve
+from husk.api.server import Edge, serve
 from husk.api.tls import server_context
 from husk.config import TlsConfig
 from husk.errors import InvalidParameter
@@ -98,7 +98,7 @@ class Peer:
 
 @contextlib.asynccontextmanager
 async def serving(engine: FakeEngine, pair: Pair, verify: bool = True) -> AsyncIterator[int]:
-    app = build_app(cast("Engine", engine))
+    app = Edge(cast("Engine", engine))
     async with asyncio.timeout(20):
         async with serve(app, ["tcp://127.0.0.1:0"], "", server_context(settings(pair, verify))) as addresses:
             yield int(addresses[0].rpartition(":")[2])

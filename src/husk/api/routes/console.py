@@ -3,14 +3,14 @@
 import asyncio
 from typing import TYPE_CHECKING
 
-from aiohttp import web
-
 from husk.api.call import Call
+from husk.api.closing import closing
 from husk.api.detach import DetachMatcher, parse_keys
 from husk.api.errors import status_of
 from husk.api.framing import MULTIPLEXED_STREAM, RAW_STREAM, LogEncoder, frame
+from husk.api.http.hijack import HijackedStream, hijack
+from husk.api.http.response import Answer, Response, Unanswered, fields
 from husk.api.router import stream
-from husk.api.streams import Connection, Unanswered, closing, hijack
 from husk.api.versioning import Version
 from husk.engine.logs.attributes import details
 from husk.engine.logs.records import LogQuery
@@ -29,7 +29,7 @@ def content_type(tty: bool, version: Version) -> str:
 
 def hijacked_type(call: Call, tty: bool) -> str:
     """dockerd tells only clients that ask to upgrade whether there will be frames."""
-    return content_type(tty, call.version) if "Upgrade" in call.request.headers else RAW_STREAM
+    return content_type(tty, call.version) if call.request.has("upgrade") else RAW_STREAM
 
 
 def log_query(call: Call) -> LogQuery:
@@ -46,14 +46,14 @@ def log_query(call: Call) -> LogQuery:
     )
 
 
-async def logs(call: Call) -> web.StreamResponse:
+async def logs(call: Call) -> Answer:
     query = log_query(call)
     container = call.engine.containers.find(call.argument)
     tty = container.config.tty
     attributes = f"{details(container)} ".encode() if call.flag("details") else b""
     encoder = LogEncoder(multiplexed=not tty, timestamps=call.flag("timestamps"), attributes=attributes)
     batches = call.engine.containers.logs(call.argument, query, encoder)
-    response = await call.stream(content_type(tty, call.version))
+    response = call.stream(content_type(tty, call.version))
     async with closing(batches):
         async for data in batches:
             await response.write(data)
@@ -67,7 +67,7 @@ def _tail(text: str) -> int | None:
     return int(digits) if digits.isascii() and digits.isdigit() and len(digits) <= 18 else None
 
 
-async def attach(call: Call) -> web.StreamResponse:
+async def attach(call: Call) -> Answer:
     try:
         keys = parse_keys(call.text("detachKeys"))
         attachment = await call.engine.containers.attach(
@@ -83,18 +83,16 @@ async def attach(call: Call) -> web.StreamResponse:
     return await talk(call, attachment, DetachMatcher(keys) if attachment.tty else None)
 
 
-def _refusal(error: HuskError) -> web.Response:
+def _refusal(error: HuskError) -> Response:
     """dockerd has left HTTP by then: it says why in plain text, and hangs up."""
-    headers = {"Content-Type": RAW_STREAM, "Connection": "close"}
-    response = web.Response(status=status_of(error), body=f"{error.message}\r\n".encode(), headers=headers)
-    response.force_close()
-    return response
+    body = f"{error.message}\r\n".encode()
+    return Response(status_of(error), body, fields({"Content-Type": RAW_STREAM}), close=True)
 
 
-async def talk(call: Call, attachment: "Attachment", detach: DetachMatcher | None) -> web.StreamResponse:
+async def talk(call: Call, attachment: "Attachment", detach: DetachMatcher | None) -> Answer:
     """Answer, then be the container's line on the client's connection until one of them is done."""
     try:
-        connection = hijack(call.request, hijacked_type(call, attachment.tty), call.headers)
+        connection = hijack(call.request, call.fields(hijacked_type(call, attachment.tty)))
         try:
             await converse(connection, attachment, detach)
             await connection.finish()
@@ -109,7 +107,7 @@ async def talk(call: Call, attachment: "Attachment", detach: DetachMatcher | Non
     return Unanswered()
 
 
-async def converse(connection: Connection, attachment: "Attachment", detach: DetachMatcher | None) -> None:
+async def converse(connection: HijackedStream, attachment: "Attachment", detach: DetachMatcher | None) -> None:
     """Carry bytes both ways until the output ends or the user detaches. The end of input ends nothing."""
     tasks = Tasks()
     output = tasks.spawn(_send(connection, attachment), "attach output", awaited=True)
@@ -127,7 +125,7 @@ async def converse(connection: Connection, attachment: "Attachment", detach: Det
         await tasks.cancel_all()
 
 
-async def _send(connection: Connection, attachment: "Attachment") -> None:
+async def _send(connection: HijackedStream, attachment: "Attachment") -> None:
     async with closing(attachment.output()) as output:
         async for source, data in output:
             await connection.write(data if attachment.tty else frame(source, data))
@@ -145,7 +143,7 @@ async def pass_on(data: bytes, attachment: "Attachment", detach: DetachMatcher |
     return detached
 
 
-async def _receive(connection: Connection, attachment: "Attachment", detach: DetachMatcher | None) -> bool:
+async def _receive(connection: HijackedStream, attachment: "Attachment", detach: DetachMatcher | None) -> bool:
     """True when the user typed the detach keys."""
     try:
         while data := await connection.read():

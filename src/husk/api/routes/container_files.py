@@ -3,16 +3,17 @@
 import base64
 import contextlib
 
-from aiohttp import web
-
 from husk.api.call import Call
+from husk.api.closing import closing
+from husk.api.http.download import all_sent, lent_socket
+from husk.api.http.response import Answer, Response, fields
+from husk.api.http.upload import Body
 from husk.api.router import change, read, stream
-from husk.api.streams import all_sent, body_of, closing, held_body, outlet_of
 from husk.api.types.container_files import Change, PathStat
-from husk.api.uploads import HeldBody
 from husk.api.views.container_files import path_stat
 from husk.engine.containers.copy import Archive, SmallArchive
 from husk.gojson import encode
+from husk.storage.body import Upload
 from husk.storage.small import LARGEST_ARCHIVE
 
 TAR = "application/x-tar"
@@ -20,27 +21,28 @@ _CHUNK = 1 << 18
 _STAT_HEADER = "X-Docker-Container-Path-Stat"
 
 
-async def status(call: Call) -> web.StreamResponse:
+async def status(call: Call) -> Answer:
     found = await call.engine.copier.status(call.argument, call.file_name("path"))
-    return web.Response(headers={**call.headers, **_stat_header(path_stat(found))})
+    return Response(200, b"", fields(_stat_header(path_stat(found))) + call.common.fields)
 
 
-async def get_archive(call: Call) -> web.StreamResponse:
-    with outlet_of(call.request) as outlet:
+async def get_archive(call: Call) -> Answer:
+    with lent_socket(call.request) as outlet:
         async with call.engine.copier.read(call.argument, call.file_name("path"), outlet) as archive:
             assert archive.status is not None
             if isinstance(archive, SmallArchive):
-                headers = {"Content-Type": TAR, **call.headers, **_stat_header(path_stat(archive.status))}
-                return web.Response(body=archive.data, headers=headers)
+                return Response(200, archive.data, call.fields(TAR, _stat_header(path_stat(archive.status))))
             return await _send(call, archive, outlet, TAR, _stat_header(path_stat(archive.status)))
 
 
-async def put_archive(call: Call) -> web.StreamResponse:
-    held = held_body(call.request)
-    if held is not None and await _put_small(call, held):
+async def put_archive(call: Call) -> Answer:
+    body = call.request.body
+    if body is not None and await _put_small(call, body):
         return call.empty(200)
-    body = body_of(call.request, _CHUNK)
-    with contextlib.nullcontext(body) if held is None else held.handed_over() as archive:
+    # A worker reads a local client's socket itself; what comes over TCP without TLS passes through the daemon.
+    handed_over = body is not None and call.request.connection.is_local
+    with body.handed_over() if body is not None and handed_over else contextlib.nullcontext() as lent:
+        archive = Upload(*lent) if lent is not None else call.upload(_CHUNK)
         await call.engine.copier.write(
             call.argument,
             call.file_name("path"),
@@ -48,38 +50,33 @@ async def put_archive(call: Call) -> web.StreamResponse:
             keep_kinds=call.flag("noOverwriteDirNonDir"),
             as_user=call.flag("copyUIDGID"),
         )
-    if held is not None:
-        held.consumed()
+    if body is not None and handed_over:
+        body.consumed()
     return call.empty(200)
 
 
-async def _put_small(call: Call, held: HeldBody) -> bool:
-    archive = await held.small(LARGEST_ARCHIVE)
+async def _put_small(call: Call, body: Body) -> bool:
+    archive = await body.small(LARGEST_ARCHIVE)
     if archive is None:
         return False
-    done = await call.engine.copier.write_small(
+    return await call.engine.copier.write_small(
         call.argument, call.file_name("path"), archive, as_user=call.flag("copyUIDGID")
     )
-    if done:
-        held.consumed()
-    return done
 
 
-async def changes(call: Call) -> web.StreamResponse:
+async def changes(call: Call) -> Answer:
     found = await call.engine.differ.changes(call.argument)
     return call.json([Change(path=change.path, kind=change.kind) for change in found] or None)
 
 
-async def export(call: Call) -> web.StreamResponse:
-    with outlet_of(call.request) as outlet:
+async def export(call: Call) -> Answer:
+    with lent_socket(call.request) as outlet:
         async with call.engine.copier.export(call.argument, outlet) as archive:
             return await _send(call, archive, outlet, "application/octet-stream", {})
 
 
-async def _send(
-    call: Call, archive: Archive, outlet: int | None, content_type: str, headers: dict[str, str]
-) -> web.StreamResponse:
-    response = await call.archive(content_type, headers)
+async def _send(call: Call, archive: Archive, outlet: int | None, content_type: str, headers: dict[str, str]) -> Answer:
+    response = call.archive(content_type, headers)
     if outlet is not None:
         await all_sent(call.request)
         await archive.send()

@@ -1,10 +1,9 @@
 """What a container does and uses, what it may use, and which ones may go."""
 
-from aiohttp import web
-
 from husk.api.call import Call
+from husk.api.closing import closing
+from husk.api.http.response import Answer
 from husk.api.router import change, read, stream
-from husk.api.streams import closing
 from husk.api.types.container_operations import PruneResponse, TopResponse, UpdateResponse
 from husk.api.versioning import Version
 from husk.api.views.container_stats import container_stats
@@ -20,12 +19,12 @@ WITH_ONE_SHOT = Version(1, 41)
 _limits = Reader(HostConfig)
 
 
-async def top(call: Call) -> web.StreamResponse:
+async def top(call: Call) -> Answer:
     table = await call.engine.top.top(call.argument, call.text("ps_args"))
     return call.json(TopResponse(processes=table.processes or None, titles=table.titles))
 
 
-async def stats(call: Call) -> web.StreamResponse:
+async def stats(call: Call) -> Answer:
     call.engine.containers.find(call.argument)
     streaming = call.flag("stream", default=True)
     one_shot = call.flag("one-shot") and call.version >= WITH_ONE_SHOT
@@ -36,14 +35,14 @@ async def stats(call: Call) -> web.StreamResponse:
         if not streaming:
             async for sample in samples:
                 return call.json(container_stats(sample))
-        response = await call.stream("application/json")
+        response = call.stream("application/json")
         async for sample in samples:
             await response.write(encode(container_stats(sample)) + b"\n")
         await response.write_eof()
     return response
 
 
-async def update(call: Call) -> web.StreamResponse:
+async def update(call: Call) -> Answer:
     request = await call.body(_limits)
     if call.version < WITH_PIDS_UPDATE:
         request.pids_limit = None
@@ -51,7 +50,7 @@ async def update(call: Call) -> web.StreamResponse:
     return call.json(UpdateResponse(warnings=warnings or None))
 
 
-async def prune(call: Call) -> web.StreamResponse:
+async def prune(call: Call) -> Answer:
     filters = Filters.parse(call.text("filters"), ("until", "label", "label!"))
     pruned = await call.engine.container_pruner.prune(filters)
     return call.json(PruneResponse(containers_deleted=pruned.ids or None, space_reclaimed=pruned.reclaimed))

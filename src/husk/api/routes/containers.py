@@ -1,13 +1,14 @@
 """Containers: make them, list them, look at them, move them through their life."""
 
 import re
+from collections.abc import Mapping, Sequence
 
-from aiohttp import web
 from msgspec import UNSET
 
 from husk.api import adapting
 from husk.api.call import Call
-from husk.api.router import change, read, stream
+from husk.api.http.response import Answer
+from husk.api.router import Handled, change, read, stream
 from husk.api.types.containers import CreateExtras, CreateResponse, WaitError, WaitResponse
 from husk.api.versioning import Version
 from husk.api.views import containers as views
@@ -27,7 +28,7 @@ _config = Reader(Config)
 _extras = Reader(CreateExtras)
 
 
-async def create(call: Call) -> web.StreamResponse:
+async def create(call: Call) -> Answer:
     document = await call.document()
     if document is None:
         raise InvalidParameter("invalid JSON: got EOF while reading request body")
@@ -46,25 +47,20 @@ async def create(call: Call) -> web.StreamResponse:
     return call.json(CreateResponse(id=created.container.id, warnings=[*created.warnings, *warnings]), status=201)
 
 
-async def listing(call: Call) -> web.StreamResponse:
+def listing(call: Call) -> Handled:
     engine = call.engine
     limit = call.integer("limit") or 0
     filters = Filters.parse(call.text("filters"), FILTERS)
     found, names = engine.containers.listing(call.flag("all"), limit, filters), engine.containers.names()
+    if call.flag("size"):
+        return _listing_with_sizes(call, found, names)
     shown_image = ImageNames(call)
-    with_sizes = call.flag("size")
-    return call.json(
-        [
-            views.summary(
-                container,
-                names[container.id],
-                shown_image.of(container),
-                await engine.containers.sizes(container) if with_sizes else None,
-                call.version,
-            )
-            for container in found
-        ]
-    )
+    return call.json([views.summary(c, names[c.id], shown_image.of(c), None, call.version) for c in found])
+
+
+async def _listing_with_sizes(call: Call, found: Sequence[Container], names: Mapping[str, list[str]]) -> Answer:
+    shown_image, sizes = ImageNames(call), call.engine.containers.sizes
+    return call.json([views.summary(c, names[c.id], shown_image.of(c), await sizes(c), call.version) for c in found])
 
 
 class ImageNames:
@@ -84,16 +80,23 @@ class ImageNames:
         return name if container.image_id in self._ids[name] else container.image_id
 
 
-async def inspect(call: Call) -> web.StreamResponse:
+def inspect(call: Call) -> Handled:
     container = call.engine.containers.find(call.argument)
-    sizes = await call.engine.containers.sizes(container) if call.flag("size") else None
+    return _inspect_with_sizes(call, container) if call.flag("size") else _inspected(call, container, None)
+
+
+async def _inspect_with_sizes(call: Call, container: Container) -> Answer:
+    return _inspected(call, container, await call.engine.containers.sizes(container))
+
+
+def _inspected(call: Call, container: Container, sizes: tuple[int, int] | None) -> Answer:
     execs = call.engine.execs.unfinished(container.id)
     lower = call.engine.images.directories(container.layers)
     return call.json(views.inspect(container, Places(call.engine.config), call.version, sizes, execs, lower))
 
 
-async def start(call: Call) -> web.StreamResponse:
-    if (call.request.content_length or 0) > 7:
+async def start(call: Call) -> Answer:
+    if call.request.content_length > 7:
         raise InvalidParameter(
             "starting container with non-empty request body was deprecated since API v1.22 and removed in v1.24"
         )
@@ -101,12 +104,12 @@ async def start(call: Call) -> web.StreamResponse:
     return call.empty()
 
 
-async def stop(call: Call) -> web.StreamResponse:
+async def stop(call: Call) -> Answer:
     await call.engine.containers.stop(call.argument, call.integer("t"), _stop_signal(call))
     return call.empty()
 
 
-async def restart(call: Call) -> web.StreamResponse:
+async def restart(call: Call) -> Answer:
     await call.engine.containers.restart(call.argument, call.integer("t"), _stop_signal(call))
     return call.empty()
 
@@ -115,34 +118,34 @@ def _stop_signal(call: Call) -> str:
     return call.text("signal") if call.version >= WITH_STOP_SIGNAL else ""
 
 
-async def kill(call: Call) -> web.StreamResponse:
+async def kill(call: Call) -> Answer:
     await call.engine.containers.kill(call.argument, call.text("signal"))
     return call.empty()
 
 
-async def pause(call: Call) -> web.StreamResponse:
+async def pause(call: Call) -> Answer:
     await call.engine.containers.pause(call.argument)
     return call.empty()
 
 
-async def unpause(call: Call) -> web.StreamResponse:
+async def unpause(call: Call) -> Answer:
     await call.engine.containers.unpause(call.argument)
     return call.empty()
 
 
-async def rename(call: Call) -> web.StreamResponse:
+async def rename(call: Call) -> Answer:
     await call.engine.containers.rename(call.argument, call.text("name"))
     return call.empty()
 
 
-async def remove(call: Call) -> web.StreamResponse:
+async def remove(call: Call) -> Answer:
     await call.engine.containers.remove(
         call.argument, force=call.flag("force"), volumes=call.flag("v"), link=call.flag("link")
     )
     return call.empty()
 
 
-async def resize(call: Call) -> web.StreamResponse:
+async def resize(call: Call) -> Answer:
     await call.engine.containers.resize(call.argument, dimension(call, "h"), dimension(call, "w"))
     return call.empty(200)
 
@@ -157,12 +160,12 @@ def dimension(call: Call, name: str) -> int:
     return int(text)
 
 
-async def wait(call: Call) -> web.StreamResponse:
+async def wait(call: Call) -> Answer:
     if call.version < WITH_CONDITIONS:
         return call.json(_wait_response(await call.engine.containers.watch(call.argument, "")))
     # The docker command starts the container only after it has our headers: they go out before the waiting begins.
     ended = call.engine.containers.watch(call.argument, call.text("condition"))
-    response = await call.stream("application/json")
+    response = call.stream("application/json")
     await response.write(encode(_wait_response(await ended)) + b"\n")
     await response.write_eof()
     return response

@@ -1,9 +1,9 @@
 """How much room do things take? `docker system df`."""
 
-from aiohttp import web
 from msgspec import UNSET
 
 from husk.api.call import Call
+from husk.api.http.response import Answer
 from husk.api.router import change, read
 from husk.api.routes.containers import ImageNames
 from husk.api.types.containers import ContainerSummary
@@ -25,8 +25,8 @@ WITH_SUMS = Version(1, 52)
 WITHOUT_BUILDER_SIZE = Version(1, 42)
 
 
-async def usage(call: Call) -> web.StreamResponse:
-    wanted = call.query.getall("type", []) or list(TYPES)
+async def usage(call: Call) -> Answer:
+    wanted = call.query.getall("type") or list(TYPES)
     for kind in wanted:
         if kind not in TYPES:
             raise InvalidParameter(f"unknown object type: {kind}")
@@ -127,7 +127,7 @@ def _listed(things: list[ImageSummary] | list[ContainerSummary] | list[Volume] |
     return None if things is None else list[object](things)
 
 
-async def prune_builds(call: Call) -> web.StreamResponse:
+async def prune_builds(call: Call) -> Answer:
     """`docker system prune` asks for it, too. Husk builds nothing yet, so there is never a cache to clear."""
     filters = Filters.parse(call.text("filters"), BUILD_CACHE_FILTERS)
     for key in filters:

@@ -1,16 +1,16 @@
 """Execs: run another process in a container, talk to it, ask how it ended."""
 
-from aiohttp import web
 from msgspec import UNSET
 
 from husk.api.adapting import WITH_CONSOLE_SIZE
 from husk.api.call import Call
 from husk.api.detach import DetachMatcher, parse_keys
 from husk.api.framing import frame
+from husk.api.http.hijack import hijack
+from husk.api.http.response import Answer, Unanswered
 from husk.api.router import change, read, stream
 from husk.api.routes.console import hijacked_type, talk
 from husk.api.routes.containers import dimension
-from husk.api.streams import Unanswered, hijack
 from husk.api.types.exec import ExecCreated, ExecInspect, ExecStart, ProcessConfig
 from husk.engine.containers.exec import CannotRun
 from husk.engine.logs.records import STDOUT
@@ -21,7 +21,7 @@ _config = Reader(ExecConfig)
 _start = Reader(ExecStart)
 
 
-async def create(call: Call) -> web.StreamResponse:
+async def create(call: Call) -> Answer:
     config = await call.body(_config)
     parse_keys(config.detach_keys, "escape")
     if config.user and config.cmd:
@@ -29,7 +29,7 @@ async def create(call: Call) -> web.StreamResponse:
     return call.json(ExecCreated(id=call.engine.execs.create(call.argument, config)), status=201)
 
 
-async def start(call: Call) -> web.StreamResponse:
+async def start(call: Call) -> Answer:
     request = await call.body(_start)
     execs, exec_id = call.engine.execs, call.argument
     if request.detach:
@@ -44,9 +44,9 @@ async def start(call: Call) -> web.StreamResponse:
     return await talk(call, attachment, DetachMatcher(parse_keys(config.detach_keys)) if config.tty else None)
 
 
-async def _say(call: Call, text: str, tty: bool) -> web.StreamResponse:
+async def _say(call: Call, text: str, tty: bool) -> Answer:
     """dockerd has taken the connection before it knows that there is no process: the reason is all the output."""
-    connection = hijack(call.request, hijacked_type(call, tty), call.headers)
+    connection = hijack(call.request, call.fields(hijacked_type(call, tty)))
     data = text.encode()
     try:
         await connection.write(data if tty else frame(STDOUT, data))
@@ -56,12 +56,12 @@ async def _say(call: Call, text: str, tty: bool) -> web.StreamResponse:
     return Unanswered()
 
 
-async def resize(call: Call) -> web.StreamResponse:
+async def resize(call: Call) -> Answer:
     await call.engine.execs.resize(call.argument, dimension(call, "h"), dimension(call, "w"))
     return call.empty(200)
 
 
-async def inspect(call: Call) -> web.StreamResponse:
+def inspect(call: Call) -> Answer:
     record = call.engine.execs.inspect(call.argument)
     config = record.config
     return call.json(

@@ -1,8 +1,7 @@
 """Images: list, look at, name, remove, and make from a container."""
 
-from aiohttp import web
-
 from husk.api.call import Call, platform_parameter, platform_parameters
+from husk.api.http.response import Answer
 from husk.api.router import change, read
 from husk.api.types.images import AuthRequest, AuthResponse, CommitResponse, ImagePrune, ImageRemoval, ImageSummary
 from husk.api.versioning import Version
@@ -25,7 +24,7 @@ _config = Reader(Config)
 _credentials = Reader(AuthRequest)
 
 
-async def listing(call: Call) -> web.StreamResponse:
+def listing(call: Call) -> Answer:
     images = call.engine.images
     filters = Filters.parse(call.text("filters"), FILTERS)
     patterns = filters.get("reference")
@@ -49,7 +48,7 @@ async def listing(call: Call) -> web.StreamResponse:
     return call.json([shown(image) for image in images.listing(call.flag("all"), filters)])
 
 
-async def inspect(call: Call) -> web.StreamResponse:
+def inspect(call: Call) -> Answer:
     images = call.engine.images
     platform = platform_parameter(call.text("platform")) if call.version >= INSPECT_PLATFORM else None
     manifests = call.flag("manifests") and call.version >= WITH_DESCRIPTOR
@@ -65,33 +64,33 @@ async def inspect(call: Call) -> web.StreamResponse:
     return call.json(answer)
 
 
-async def history(call: Call) -> web.StreamResponse:
+def history(call: Call) -> Answer:
     steps = call.engine.images.history(call.argument, platform_parameter(call.text("platform")))
     return call.json([views.history_item(step) for step in steps])
 
 
-async def attestations(call: Call) -> web.StreamResponse:
+async def attestations(call: Call) -> Answer:
     platforms = platform_parameters(call, "platform")
     if len(platforms) > 1:
         raise InvalidParameter("multiple platforms are not supported: name one at most")
     found = await call.engine.images.attestations(
-        call.argument, platforms[0] if platforms else None, call.query.getall("type", []), call.flag("statement")
+        call.argument, platforms[0] if platforms else None, call.query.getall("type"), call.flag("statement")
     )
     return call.json([views.attestation(each) for each in found])
 
 
-async def tag(call: Call) -> web.StreamResponse:
+async def tag(call: Call) -> Answer:
     await call.engine.images.tag(call.argument, call.text("repo"), call.text("tag"))
     return call.empty(201)
 
 
-async def remove(call: Call) -> web.StreamResponse:
+async def remove(call: Call) -> Answer:
     platforms = platform_parameters(call, "platforms") if call.version >= REMOVE_PLATFORMS else []
     removals = await call.engine.images.remove(call.argument, call.flag("force"), call.flag("noprune"), platforms)
     return call.json([_removal(removal) for removal in removals])
 
 
-async def prune(call: Call) -> web.StreamResponse:
+async def prune(call: Call) -> Answer:
     pruned = await call.engine.images.prune(Filters.parse(call.text("filters"), PRUNE_FILTERS))
     removals = [_removal(removal) for removal in pruned.removals]
     return call.json(ImagePrune(images_deleted=removals or None, space_reclaimed=pruned.reclaimed))
@@ -101,7 +100,7 @@ def _removal(removal: Removal) -> ImageRemoval:
     return ImageRemoval(untagged=removal.untagged) if removal.untagged else ImageRemoval(deleted=removal.deleted)
 
 
-async def commit(call: Call) -> web.StreamResponse:
+async def commit(call: Call) -> Answer:
     document = await call.document()
     config = _config.read(document) if document is not None and _config.mentioned(document) else None
     image_id = await call.engine.commit(
@@ -111,7 +110,7 @@ async def commit(call: Call) -> web.StreamResponse:
             tag=call.text("tag"),
             author=call.text("author"),
             comment=call.text("comment"),
-            changes=call.query.getall("changes", []),
+            changes=call.query.getall("changes"),
             pause=call.flag("pause") if call.text("pause") else True,
             config=config,
         ),
@@ -119,7 +118,7 @@ async def commit(call: Call) -> web.StreamResponse:
     return call.json(CommitResponse(id=image_id), status=201)
 
 
-async def login(call: Call) -> web.StreamResponse:
+async def login(call: Call) -> Answer:
     request = await call.body(_credentials)
     token = await call.engine.images.login(
         Credentials(

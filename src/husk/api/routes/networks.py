@@ -1,9 +1,9 @@
 """Networks: make them, look at them, put containers on them."""
 
-from aiohttp import web
 from msgspec import UNSET, UnsetType
 
 from husk.api.call import Call
+from husk.api.http.response import Answer
 from husk.api.router import change, read
 from husk.api.types.networks import (
     ConnectRequest,
@@ -31,7 +31,7 @@ _connect = Reader(ConnectRequest)
 _disconnect = Reader(DisconnectRequest)
 
 
-async def listing(call: Call) -> web.StreamResponse:
+def listing(call: Call) -> Answer:
     filters = Filters.parse(call.text("filters"), views.FILTERS)
     dangling = filters.boolean("dangling", False) if filters.get("dangling") else None
     for kind in filters.get("type"):
@@ -54,7 +54,7 @@ def _dangling(call: Call, network: Network) -> bool:
     )
 
 
-async def inspect(call: Call) -> web.StreamResponse:
+def inspect(call: Call) -> Answer:
     networks = call.engine.networks
     network = networks.find(call.argument)
     scope = call.text("scope") or network.scope
@@ -76,7 +76,7 @@ async def inspect(call: Call) -> web.StreamResponse:
     return call.json(shown)
 
 
-async def create(call: Call) -> web.StreamResponse:
+async def create(call: Call) -> Answer:
     document = await call.document()
     if document is None:
         raise InvalidParameter("invalid JSON: got EOF while reading request body")
@@ -88,7 +88,7 @@ async def create(call: Call) -> web.StreamResponse:
     return call.json(NetworkCreated(id=network.id), status=201)
 
 
-async def remove(call: Call) -> web.StreamResponse:
+async def remove(call: Call) -> Answer:
     network = call.engine.networks.find(call.argument)
     if network.scope == "swarm":
         await call.engine.services.networks.let_go(network)
@@ -96,20 +96,20 @@ async def remove(call: Call) -> web.StreamResponse:
     return call.empty()
 
 
-async def prune(call: Call) -> web.StreamResponse:
+async def prune(call: Call) -> Answer:
     filters = Filters.parse(call.text("filters"), PRUNE_FILTERS)
     removed = await call.engine.networks.prune(filters, call.engine.services.networks.needed)
     return call.json(NetworksPruned(networks_deleted=removed or None))
 
 
-async def connect(call: Call) -> web.StreamResponse:
+async def connect(call: Call) -> Answer:
     request = await call.body(_connect)
     check_endpoint(request.endpoint_config)
     await call.engine.connections.connect(call.argument, request.container, request.endpoint_config)
     return call.empty(200)
 
 
-async def disconnect(call: Call) -> web.StreamResponse:
+async def disconnect(call: Call) -> Answer:
     request = await call.body(_disconnect)
     await call.engine.connections.disconnect(call.argument, request.container, request.force)
     return call.empty(200)

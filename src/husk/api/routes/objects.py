@@ -2,9 +2,8 @@
 
 from collections.abc import Callable
 
-from aiohttp import web
-
 from husk.api.call import Call
+from husk.api.http.response import Answer
 from husk.api.router import Route, change, read
 from husk.api.types.services import ObjectCreated, ObjectDocument
 from husk.api.views import services as views
@@ -18,25 +17,25 @@ _spec = Reader(ObjectSpec)
 
 
 def _routes(head: str, objects_of: Callable[[Engine], Objects]) -> tuple[Route, ...]:
-    async def listing(call: Call) -> web.StreamResponse:
+    async def listing(call: Call) -> Answer:
         objects = objects_of(call.engine)
         accepted = SECRET_FILTERS if objects.kind == "secret" else CONFIG_FILTERS
         found = objects.listing(Filters.parse(call.text("filters"), accepted))
         return call.json([await _document(objects, record) for record in found])
 
-    async def create(call: Call) -> web.StreamResponse:
+    async def create(call: Call) -> Answer:
         record = await objects_of(call.engine).create(await call.body(_spec))
         return call.json(ObjectCreated(id=record.id), status=201)
 
-    async def inspect(call: Call) -> web.StreamResponse:
+    async def inspect(call: Call) -> Answer:
         objects = objects_of(call.engine)
         return call.json(await _document(objects, objects.find(call.argument)))
 
-    async def update(call: Call) -> web.StreamResponse:
+    async def update(call: Call) -> Answer:
         await objects_of(call.engine).update(call.argument, call.object_version(), await call.body(_spec))
         return call.empty(200)
 
-    async def remove(call: Call) -> web.StreamResponse:
+    async def remove(call: Call) -> Answer:
         await objects_of(call.engine).remove(call.argument)
         return call.empty(204)
 

@@ -3,20 +3,19 @@
 `docker inspect x` asks for a plugin of that name last of all: it takes "not found" for an answer, and nothing else.
 """
 
-from aiohttp import web
-
 from husk.api.call import Call
+from husk.api.http.response import Answer
 from husk.api.router import change, read
 from husk.engine.model.filters import Filters
 from husk.errors import NotFound
 
 
-async def listing(call: Call) -> web.StreamResponse:
+async def listing(call: Call) -> Answer:
     Filters.parse(call.text("filters"), ("capability", "enabled")).boolean("enabled", False)
     return call.json([])
 
 
-async def nobody(call: Call) -> web.StreamResponse:
+async def nobody(call: Call) -> Answer:
     raise NotFound(f'plugin "{call.argument}" not found')
 
 

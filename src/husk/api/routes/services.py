@@ -4,14 +4,14 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import msgspec
-from aiohttp import web
 
 from husk.api.call import Call
+from husk.api.closing import closing
 from husk.api.framing import MULTIPLEXED_STREAM, RAW_STREAM, LogEncoder
+from husk.api.http.response import Answer
 from husk.api.router import change, read, stream
 from husk.api.routes.console import WITH_MULTIPLEXED_TYPE, log_query
 from husk.api.routes.transfer import credentials_of
-from husk.api.streams import closing
 from husk.api.types.services import ServiceCreated, Warnings
 from husk.api.views import services as views
 from husk.engine.model.filters import Filters
@@ -26,24 +26,24 @@ _spec = Reader(ServiceSpec)
 BACKLOG = 2
 
 
-async def listing(call: Call) -> web.StreamResponse:
+async def listing(call: Call) -> Answer:
     services = call.engine.services
     found = services.listing(Filters.parse(call.text("filters"), SERVICE_FILTERS))
     status = call.flag("status")
     return call.json([views.service_document(s, services.tasks_of(s) if status else None) for s in found])
 
 
-async def create(call: Call) -> web.StreamResponse:
+async def create(call: Call) -> Answer:
     service = await call.engine.services.create(await call.body(_spec), credentials_of(call))
     return call.json(ServiceCreated(id=service.id), status=201)
 
 
-async def inspect(call: Call) -> web.StreamResponse:
+async def inspect(call: Call) -> Answer:
     service = call.engine.services.find(call.argument)
     return call.json(views.service_document(service, defaults=call.flag("insertDefaults")))
 
 
-async def update(call: Call) -> web.StreamResponse:
+async def update(call: Call) -> Answer:
     rollback = call.text("rollback")
     if rollback not in ("", "previous"):
         raise InvalidParameter(f'invalid rollback value "{rollback}": only "previous" is known')
@@ -57,37 +57,35 @@ async def update(call: Call) -> web.StreamResponse:
     return call.json(Warnings())
 
 
-async def remove(call: Call) -> web.StreamResponse:
+async def remove(call: Call) -> Answer:
     await call.engine.services.remove(call.argument)
     return call.empty(200)
 
 
-async def tasks(call: Call) -> web.StreamResponse:
+async def tasks(call: Call) -> Answer:
     filters = Filters.parse(call.text("filters"), TASK_FILTERS)
     services = call.engine.services
     return call.json([views.task_document(task, services.places_of(task)) for task in services.tasks(filters)])
 
 
-async def task(call: Call) -> web.StreamResponse:
+async def task(call: Call) -> Answer:
     services = call.engine.services
     found = services.find_task(call.argument)
     return call.json(views.task_document(found, services.places_of(found)))
 
 
-async def service_logs(call: Call) -> web.StreamResponse:
+async def service_logs(call: Call) -> Answer:
     services = call.engine.services
     service = services.find(call.argument)
     with services.followers.following(service.id) as coming:
         return await _logs(call, services.tasks_of(service), coming if call.flag("follow") else None)
 
 
-async def task_logs(call: Call) -> web.StreamResponse:
+async def task_logs(call: Call) -> Answer:
     return await _logs(call, [call.engine.services.find_task(call.argument)])
 
 
-async def _logs(
-    call: Call, tasks: list[Task], coming: "asyncio.Queue[Task | None] | None" = None
-) -> web.StreamResponse:
+async def _logs(call: Call, tasks: list[Task], coming: "asyncio.Queue[Task | None] | None" = None) -> Answer:
     """The logs of several tasks as they come, each line with the task it is from where the client asks for details.
 
     `coming` are tasks that start later, whose logs belong to it too.
@@ -102,7 +100,7 @@ async def _logs(
 
     sources = call.engine.services.logs_of(tasks, query, form)
     plain = tty or call.version < WITH_MULTIPLEXED_TYPE
-    response = await call.stream(RAW_STREAM if plain else MULTIPLEXED_STREAM)
+    response = call.stream(RAW_STREAM if plain else MULTIPLEXED_STREAM)
     queue: asyncio.Queue[bytes | None] = asyncio.Queue(BACKLOG)
 
     async def carry(batches: AsyncIterator[bytes]) -> None:

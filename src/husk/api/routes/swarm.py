@@ -3,9 +3,8 @@
 import ipaddress
 import socket
 
-from aiohttp import web
-
 from husk.api.call import Call
+from husk.api.http.response import Answer
 from husk.api.router import change, read
 from husk.api.types.services import InitRequest, UnlockKey
 from husk.api.views import services as views
@@ -23,11 +22,11 @@ _node_spec = Reader(NodeSpec)
 _unlock = Reader(UnlockKey)
 
 
-async def inspect(call: Call) -> web.StreamResponse:
+async def inspect(call: Call) -> Answer:
     return call.json(views.swarm_document(call.engine.services.cluster.swarm))
 
 
-async def init(call: Call) -> web.StreamResponse:
+async def init(call: Call) -> Answer:
     request = await call.body(_init)
     for pool in request.default_addr_pool:
         _check_pool(pool, request.subnet_size or DEFAULT_SUBNET_SIZE)
@@ -50,7 +49,7 @@ async def init(call: Call) -> web.StreamResponse:
     return call.json(node_id)
 
 
-async def join(call: Call) -> web.StreamResponse:
+async def join(call: Call) -> Answer:
     call.engine.services.cluster.check_alone()
     raise NotImplementedYet(
         "joining a swarm of several hosts needs a cluster store, which Husk does not have yet: this engine can only be "
@@ -58,12 +57,12 @@ async def join(call: Call) -> web.StreamResponse:
     )
 
 
-async def leave(call: Call) -> web.StreamResponse:
+async def leave(call: Call) -> Answer:
     await call.engine.services.leave(call.flag("force"))
     return call.empty(200)
 
 
-async def update(call: Call) -> web.StreamResponse:
+async def update(call: Call) -> Answer:
     await call.engine.services.cluster.update(
         await call.body(_spec),
         call.object_version(),
@@ -74,18 +73,18 @@ async def update(call: Call) -> web.StreamResponse:
     return call.empty(200)
 
 
-async def unlock_key(call: Call) -> web.StreamResponse:
+async def unlock_key(call: Call) -> Answer:
     return call.json(UnlockKey(unlock_key=await call.engine.services.cluster.unlock_key()))
 
 
-async def unlock(call: Call) -> web.StreamResponse:
+async def unlock(call: Call) -> Answer:
     request = await call.body(_unlock)
     await call.engine.services.cluster.unlock(request.unlock_key)
     await call.engine.services.started()
     return call.empty(200)
 
 
-async def nodes(call: Call) -> web.StreamResponse:
+async def nodes(call: Call) -> Answer:
     cluster = call.engine.services.cluster
     swarm, facts = cluster.swarm, cluster.node_facts()
     filters = Filters.parse(call.text("filters"), NODE_FILTERS)
@@ -110,18 +109,18 @@ def _known(filters: Filters, key: str, words: tuple[str, ...]) -> list[str]:
     return values
 
 
-async def node(call: Call) -> web.StreamResponse:
+async def node(call: Call) -> Answer:
     cluster = call.engine.services.cluster
     swarm = cluster.find_node(call.argument)
     return call.json(views.node_document(swarm, cluster.node_facts(), call.engine.system.version))
 
 
-async def update_node(call: Call) -> web.StreamResponse:
+async def update_node(call: Call) -> Answer:
     await call.engine.services.update_node(call.argument, await call.body(_node_spec), call.object_version())
     return call.empty(200)
 
 
-async def remove_node(call: Call) -> web.StreamResponse:
+async def remove_node(call: Call) -> Answer:
     swarm = call.engine.services.cluster.find_node(call.argument)
     raise InvalidParameter(
         f"rpc error: code = FailedPrecondition desc = node {swarm.node_id} is a cluster manager and is a member of the "

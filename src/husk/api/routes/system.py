@@ -2,12 +2,12 @@
 
 import asyncio
 
-from aiohttp import web
 from msgspec.structs import replace
 
 from husk.api.call import Call
+from husk.api.closing import closing
+from husk.api.http.response import Answer, Response, fields
 from husk.api.router import read, stream
-from husk.api.streams import closing
 from husk.api.versioning import Version
 from husk.api.views import system as views
 from husk.engine.model.filters import Filters
@@ -19,33 +19,39 @@ BUILDER_VERSION = "1"
 WITH_JSON_LINES = Version(1, 52)
 
 _PING = {
-    "Builder-Version": BUILDER_VERSION,
-    "Cache-Control": "no-cache, no-store, must-revalidate",
-    "Content-Type": "text/plain; charset=utf-8",
-    "Pragma": "no-cache",
+    swarm: fields(
+        {
+            "Builder-Version": BUILDER_VERSION,
+            "Cache-Control": "no-cache, no-store, must-revalidate",
+            "Content-Type": "text/plain; charset=utf-8",
+            "Pragma": "no-cache",
+            "Swarm": swarm,
+        }
+    )
+    for swarm in ("locked", "active/manager", "inactive")
 }
 
 
-def _ping_headers(call: Call) -> dict[str, str]:
+def _ping_fields(call: Call) -> bytes:
     cluster = call.engine.services.cluster
     swarm = "locked" if cluster.locked else "active/manager" if cluster.active else "inactive"
-    return {**call.headers, **_PING, "Swarm": swarm}
+    return _PING[swarm] + call.common.fields
 
 
-async def ping(call: Call) -> web.StreamResponse:
-    return web.Response(body=b"OK", headers=_ping_headers(call))
+def ping(call: Call) -> Answer:
+    return Response(200, b"OK", _ping_fields(call))
 
 
-async def ping_head(call: Call) -> web.StreamResponse:
-    return web.Response(headers=_ping_headers(call))
+def ping_head(call: Call) -> Answer:
+    return Response(200, b"", _ping_fields(call))
 
 
-async def version(call: Call) -> web.StreamResponse:
+async def version(call: Call) -> Answer:
     system = call.engine.system
-    return call.json(views.version_document(system.info(), await system.components(), call.minimum))
+    return call.json(views.version_document(system.info(), await system.components(), call.common.minimum))
 
 
-async def info(call: Call) -> web.StreamResponse:
+async def info(call: Call) -> Answer:
     engine = call.engine
     containers = engine.containers.listing(True, 0, Filters())
     images = len(engine.images.listing(True, Filters()))
@@ -63,7 +69,7 @@ async def info(call: Call) -> web.StreamResponse:
     return call.json(views.info_for(call.version, document))
 
 
-async def events(call: Call) -> web.StreamResponse:
+async def events(call: Call) -> Answer:
     since, until = call.timestamp("since"), call.timestamp("until")
     if since is not None and until is not None and since > until:
         raise InvalidParameter(
@@ -71,7 +77,7 @@ async def events(call: Call) -> web.StreamResponse:
         )
     happening = call.engine.events.subscribe(since, until, Filters.parse(call.text("filters"), None))
     media_type, separator = _event_format(call)
-    response = await call.stream(media_type)
+    response = call.stream(media_type)
     async with closing(happening):
         async for event in happening:
             await response.write(separator + encode(views.event_message(event, call.version)) + b"\n")
@@ -82,7 +88,7 @@ async def events(call: Call) -> web.StreamResponse:
 def _event_format(call: Call) -> tuple[str, bytes]:
     """The content type, and what stands before each record: since 1.52 clients may choose."""
     if call.version >= WITH_JSON_LINES:
-        accept = call.request.headers.get("Accept", "")
+        accept = call.request.header("accept")
         if "application/json-seq" in accept:
             return "application/json-seq", b"\x1e"
         for media_type in ("application/jsonl", "application/x-ndjson"):

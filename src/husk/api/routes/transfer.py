@@ -4,12 +4,12 @@ import contextlib
 from collections.abc import Callable
 
 import msgspec
-from aiohttp import web
 
 from husk.api.call import Call, platform_parameter, platform_parameters
+from husk.api.closing import closing
 from husk.api.feed import stream_progress
+from husk.api.http.response import Answer
 from husk.api.router import read, stream
-from husk.api.streams import body_of, closing
 from husk.api.types.images import DistributionDescriptor, DistributionInspect
 from husk.engine.images.remote import SEARCH_FILTERS
 from husk.engine.model.filters import Filters
@@ -18,14 +18,14 @@ from husk.errors import InvalidParameter
 from husk.registry.auth import Credentials, parse_auth_header
 from husk.registry.manifest import Platform
 
-AUTH_HEADER = "X-Registry-Auth"
+AUTH_HEADER = "x-registry-auth"
 TAR = "application/x-tar"
 _CHUNK = 1 << 20
 
 Report = Callable[[Progress], None]
 
 
-async def create(call: Call) -> web.StreamResponse:
+async def create(call: Call) -> Answer:
     """Pull an image, or import one from the body or an address."""
     if not (name := call.text("fromImage")):
         return await _import(call)
@@ -36,7 +36,7 @@ async def create(call: Call) -> web.StreamResponse:
     return await stream_progress(call, pull, f"pull {name}")
 
 
-async def _import(call: Call) -> web.StreamResponse:
+async def _import(call: Call) -> Answer:
     source = call.text("fromSrc")
     if not source:
         raise InvalidParameter("fromImage must name the image to pull")
@@ -44,20 +44,20 @@ async def _import(call: Call) -> web.StreamResponse:
         repo=call.text("repo"),
         tag=call.text("tag"),
         message=call.text("message"),
-        changes=call.query.getall("changes", []),
+        changes=call.query.getall("changes"),
         platform=call.text("platform"),
     )
 
     async def work(report: Report) -> None:
         if source == "-":
-            await call.engine.images.import_stream(body_of(call.request, _CHUNK), options, report)
+            await call.engine.images.import_stream(call.upload(_CHUNK), options, report)
         else:
             await call.engine.images.import_url(source, options, report)
 
     return await stream_progress(call, work, f"import {source}", to_its_end=True)
 
 
-async def push(call: Call) -> web.StreamResponse:
+async def push(call: Call) -> Answer:
     platform = platform_parameter(call.text("platform"))
 
     async def work(report: Report) -> None:
@@ -66,19 +66,19 @@ async def push(call: Call) -> web.StreamResponse:
     return await stream_progress(call, work, f"push {call.argument}")
 
 
-async def save_one(call: Call) -> web.StreamResponse:
+async def save_one(call: Call) -> Answer:
     return await _save(call, [call.argument])
 
 
-async def save(call: Call) -> web.StreamResponse:
-    return await _save(call, call.query.getall("names", []))
+async def save(call: Call) -> Answer:
+    return await _save(call, call.query.getall("names"))
 
 
-async def _save(call: Call, names: list[str]) -> web.StreamResponse:
+async def _save(call: Call, names: list[str]) -> Answer:
     platforms = platform_parameters(call, "platform")
     async with closing(call.engine.images.save(names, platforms)) as archive:
         first = await anext(archive)  # an error gets its status here
-        response = await call.archive(TAR)
+        response = call.archive(TAR)
         await response.write(first)
         async for piece in archive:
             await response.write(piece)
@@ -86,24 +86,24 @@ async def _save(call: Call, names: list[str]) -> web.StreamResponse:
         return response
 
 
-async def load(call: Call) -> web.StreamResponse:
+async def load(call: Call) -> Answer:
     platforms = platform_parameters(call, "platform")
 
     async def work(report: Report) -> None:
-        body = body_of(call.request, _CHUNK)
+        body = call.upload(_CHUNK)
         await call.engine.images.load(body, platforms, call.flag("quiet"), report)
 
     return await stream_progress(call, work, "load", to_its_end=True, errors_in_stream=True)
 
 
-async def search(call: Call) -> web.StreamResponse:
+async def search(call: Call) -> Answer:
     filters = Filters.parse(call.text("filters"), SEARCH_FILTERS)
     limit = call.integer("limit")
     found = await call.engine.images.search(call.text("term"), limit or 0, filters, credentials_of(call))
     return call.json(found)
 
 
-async def distribution(call: Call) -> web.StreamResponse:
+async def distribution(call: Call) -> Answer:
     found = await call.engine.images.distribution(call.argument, credentials_of(call))
     descriptor = found.descriptor
     return call.json(
@@ -123,7 +123,7 @@ def _filled(platform: Platform) -> dict[str, object]:
 
 def credentials_of(call: Call) -> Credentials | None:
     with contextlib.suppress(InvalidParameter):  # dockerd goes on without credentials when it cannot read them
-        return parse_auth_header(call.request.headers.get(AUTH_HEADER, ""))
+        return parse_auth_header(call.request.header(AUTH_HEADER))
     return None
 
 

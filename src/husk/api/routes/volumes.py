@@ -1,8 +1,7 @@
 """Volumes: make them, look at them, remove them."""
 
-from aiohttp import web
-
 from husk.api.call import Call
+from husk.api.http.response import Answer
 from husk.api.router import change, read
 from husk.api.types.volumes import Volume, VolumeList, VolumeRequest, VolumesPruned
 from husk.api.versioning import Version
@@ -20,12 +19,12 @@ PRUNES_ANONYMOUS = Version(1, 42)
 _request = Reader(VolumeRequest)
 
 
-async def listing(call: Call) -> web.StreamResponse:
+def listing(call: Call) -> Answer:
     filters = Filters.parse(call.text("filters"), FILTERS)
     return call.json(VolumeList(volumes=[_shown(call, volume) for volume in call.engine.volumes.listing(filters)]))
 
 
-async def create(call: Call) -> web.StreamResponse:
+async def create(call: Call) -> Answer:
     document = await call.document()
     if document is None:
         raise InvalidParameter("invalid JSON: got EOF while reading request body")
@@ -36,16 +35,16 @@ async def create(call: Call) -> web.StreamResponse:
     return call.json(_shown(call, volume), status=201)
 
 
-async def inspect(call: Call) -> web.StreamResponse:
+def inspect(call: Call) -> Answer:
     return call.json(_shown(call, call.engine.volumes.find(call.argument)))
 
 
-async def remove(call: Call) -> web.StreamResponse:
+async def remove(call: Call) -> Answer:
     await call.engine.volumes.remove(call.argument, force=call.flag("force"))
     return call.empty()
 
 
-async def prune(call: Call) -> web.StreamResponse:
+async def prune(call: Call) -> Answer:
     filters = Filters.parse(call.text("filters"), PRUNE_FILTERS)
     everything = call.version < PRUNES_ANONYMOUS
     pruned = await call.engine.volumes.prune(filters, everything)

@@ -8,13 +8,14 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from aiohttp import WSMsgType, web
-
 from husk.api.call import Call
+from husk.api.closing import closing
 from husk.api.detach import DetachMatcher, parse_keys
+from husk.api.http import websocket
+from husk.api.http.response import Answer, Unanswered
+from husk.api.http.websocket import WebSocket
 from husk.api.router import stream
 from husk.api.routes.console import pass_on
-from husk.api.streams import closing
 from husk.api.versioning import Version
 from husk.errors import InvalidParameter
 from husk.tasks import Tasks
@@ -30,11 +31,10 @@ WITH_CHOICE = Version(1, 42)
 WITH_BYTES = Version(1, 28)
 
 
-async def attach(call: Call) -> web.StreamResponse:
+async def attach(call: Call) -> Answer:
     keys = parse_keys(call.text("detachKeys"))
     call.engine.containers.find(call.argument)
-    socket = web.WebSocketResponse()
-    if not socket.can_prepare(call.request).ok:
+    if not websocket.asked_for(call.request):
         raise InvalidParameter("websocket: the client is not using the websocket protocol")
     everything = call.version < WITH_CHOICE
     attachment = await call.engine.containers.attach(
@@ -46,18 +46,20 @@ async def attach(call: Call) -> web.StreamResponse:
         stream=call.flag("stream"),
     )
     try:
-        await socket.prepare(call.request)
-        send = socket.send_bytes if call.version >= WITH_BYTES else partial(_send_text, socket)
-        await _converse(socket, attachment, send, DetachMatcher(keys) if attachment.tty else None)
-        await socket.close()
+        socket = WebSocket(call.request)
+        send = socket.send if call.version >= WITH_BYTES else partial(_send_text, socket)
+        try:
+            await _converse(socket, attachment, send, DetachMatcher(keys) if attachment.tty else None)
+            await socket.close()
+        except BaseException:
+            socket.abort()
+            raise
     finally:
         await attachment.close()
-    return socket
+    return Unanswered()
 
 
-async def _converse(
-    socket: web.WebSocketResponse, attachment: "Attachment", send: Send, detach: DetachMatcher | None
-) -> None:
+async def _converse(socket: WebSocket, attachment: "Attachment", send: Send, detach: DetachMatcher | None) -> None:
     """Carry bytes both ways until the output ends, the client closes, or the user detaches."""
     tasks = Tasks()
     output = tasks.spawn(_send(attachment, send), "websocket output", awaited=True)
@@ -79,15 +81,13 @@ async def _send(attachment: "Attachment", send: Send) -> None:
             await send(data)
 
 
-async def _send_text(socket: web.WebSocketResponse, data: bytes) -> None:
-    await socket.send_str(data.decode(errors="replace"))
+async def _send_text(socket: WebSocket, data: bytes) -> None:
+    await socket.send(data.decode(errors="replace"))
 
 
-async def _receive(socket: web.WebSocketResponse, attachment: "Attachment", detach: DetachMatcher | None) -> None:
+async def _receive(socket: WebSocket, attachment: "Attachment", detach: DetachMatcher | None) -> None:
     async for message in socket:
-        if message.type not in (WSMsgType.BINARY, WSMsgType.TEXT):
-            continue
-        data = message.data.encode() if isinstance(message.data, str) else message.data
+        data = message.encode() if isinstance(message, str) else message
         if await pass_on(data, attachment, detach):
             return
 

@@ -1,0 +1,207 @@
+"""The transport of one client: what is written, what is held back, and how it ends. Knows sockets, and no HTTP.
+
+`Connection` is the one channel that speaks HTTP. What requests, bodies and streams may ask of it is declared here, so
+that they need not know it.
+"""
+
+import asyncio
+import contextlib
+import os
+import select
+import socket
+from typing import Protocol, cast
+
+from husk.api.http.kernel import unread
+
+
+class Taker(Protocol):
+    """Who gets the bytes of a client when they are no requests any more."""
+
+    def feed(self, data: bytes) -> None: ...
+
+    def end_input(self) -> None: ...
+
+
+class Channel(asyncio.Protocol):
+    """The connection of one client."""
+
+    # How long a client may read on after our last word.
+    linger_time: float
+
+    def __init__(self) -> None:
+        self._transport: asyncio.Transport = cast("asyncio.Transport", None)
+        self._socket: socket.socket | None = None
+        self._peer: str | None = None
+        # Is it a Unix socket?
+        self.is_local = False
+        # Has the client left? Has it said that it sends no more?
+        self.gone = False
+        self.ended = False
+        self.answer_begun = False
+        self.write_paused = False
+        self._writable: asyncio.Event | None = None
+        self._reading_paused = False
+        self._input_lent = False
+        self._hangup: select.epoll | None = None
+
+    # what one that speaks HTTP also does
+
+    @property
+    def busy(self) -> bool:
+        """Does the client wait for us?"""
+        raise NotImplementedError
+
+    def overdue(self, now: float) -> bool:
+        """Has the client kept us waiting for too long?"""
+        raise NotImplementedError
+
+    def give_up_on(self) -> None:
+        """End the connection of a client that is overdue."""
+        raise NotImplementedError
+
+    def finish(self) -> None:
+        """Close it behind the answer that is under way, or now."""
+        raise NotImplementedError
+
+    def date(self) -> bytes:
+        """The Date header of now."""
+        raise NotImplementedError
+
+    def will_keep_alive(self) -> bool:
+        """Can another request follow the one that is served?"""
+        raise NotImplementedError
+
+    def body_ended(self, behind: bytes) -> None:
+        """The body of the request was read to its end; what came behind it is the next request's, or input."""
+        raise NotImplementedError
+
+    def take(self, taker: Taker, head: bytes) -> bytes:
+        """Answer with that head and leave HTTP: from now on bytes are the taker's. Returns those that are here."""
+        raise NotImplementedError
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        self._socket = cast("socket.socket | None", transport.get_extra_info("socket"))
+        self.is_local = self._socket is not None and self._socket.family == socket.AF_UNIX
+        if not self.is_local and (name := transport.get_extra_info("peername")):
+            self._peer = str(name[0])
+
+    # output
+
+    def pause_writing(self) -> None:
+        self.write_paused = True
+        if self._writable is not None:
+            self._writable.clear()
+
+    def resume_writing(self) -> None:
+        self.write_paused = False
+        if self._writable is not None:
+            self._writable.set()
+
+    def begin_answer(self, data: bytes) -> None:
+        self.write_now(data)
+        self.answer_begun = True
+
+    def write_now(self, data: bytes) -> None:
+        if self.gone:
+            raise ConnectionResetError("the client has gone")
+        self._transport.write(data)
+
+    def write_pieces(self, pieces: list[bytes]) -> None:
+        if self.gone:
+            raise ConnectionResetError("the client has gone")
+        self._transport.writelines(pieces)
+
+    async def drained(self) -> None:
+        """Wait until the client has read enough."""
+        if self.write_paused and not self.gone:
+            if self._writable is None:
+                self._writable = asyncio.Event()
+            await self._writable.wait()
+        if self.gone:
+            raise ConnectionResetError("the client has gone")
+
+    @property
+    def unsent(self) -> int:
+        return 0 if self.gone else self._transport.get_write_buffer_size()
+
+    @property
+    def unread_by_client(self) -> int:
+        """How much of what was sent the client has not read; only a Unix socket tells."""
+        return unread(self._socket.fileno()) if self._socket is not None and not self.gone else 0
+
+    # input
+
+    def lend_input(self) -> int:
+        """Read no more, for somebody else does; a descriptor for that."""
+        descriptor = self.duplicate()
+        self.hold_input()
+        self._input_lent = True
+        return descriptor
+
+    def hold_input(self) -> None:
+        if not self._reading_paused and not self.ended:
+            self._reading_paused = True
+            self._transport.pause_reading()
+
+    def let_input_go_on(self) -> None:
+        if self._reading_paused and not self.ended and not self._input_lent:
+            self._reading_paused = False
+            self._transport.resume_reading()
+
+    # the socket
+
+    @property
+    def peer(self) -> str | None:
+        """The address of a client over TCP."""
+        return self._peer
+
+    def duplicate(self) -> int:
+        """A descriptor of the socket. Ours goes when the client does, and its number may then be another client's."""
+        if self._socket is None or self.gone:
+            raise ConnectionResetError("the client has gone")
+        return os.dup(self._socket.fileno())
+
+    def send_buffer(self, size: int) -> None:
+        """Let the kernel hold more of what is sent."""
+        if self._socket is not None:
+            with contextlib.suppress(OSError):
+                self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, size)
+
+    # ends
+
+    def close(self) -> None:
+        if not self.gone:
+            self._transport.close()
+
+    def abort(self) -> None:
+        if not self.gone:
+            self._transport.abort()
+
+    def end_output(self) -> bool:
+        """Say that nothing more comes; False when there is nobody to hear it."""
+        if self.gone or not self._transport.can_write_eof():
+            return False
+        self._transport.write_eof()
+        return True
+
+    def watch_hangup(self) -> None:
+        """After the end of input the transport reads no more, so it would not see the client leave for good.
+
+        An epoll with no events wanted reports only hang-up and error, and can itself be watched by the loop.
+        """
+        if self._socket is None or self._hangup is not None:
+            return
+        self._hangup = select.epoll()
+        self._hangup.register(self._socket.fileno(), 0)
+        asyncio.get_running_loop().add_reader(self._hangup.fileno(), self._hung_up)
+
+    def _hung_up(self) -> None:
+        self.forget_hangup()
+        self.abort()
+
+    def forget_hangup(self) -> None:
+        if self._hangup is not None:
+            asyncio.get_running_loop().remove_reader(self._hangup.fileno())
+            self._hangup.close()
+            self._hangup = None

@@ -1,0 +1,130 @@
+"""Who is connected? How many clients there may be, how long they may keep us waiting, and how they all end."""
+
+import asyncio
+import logging
+import time
+from collections import Counter
+from email.utils import formatdate
+
+from husk.api.http.channel import Channel
+from husk.api.http.limits import Limits
+from husk.api.http.parser import Head
+
+log = logging.getLogger(__name__)
+
+# Seconds between two complaints about a crowd.
+_PATIENCE = 10.0
+
+
+class Crowd:
+    """All connections of one edge."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        # Short heads that were read before, see the parser.
+        self.known_heads: dict[bytes, Head] = {}
+        self._channels: set[Channel] = set()
+        self._peers: Counter[str] = Counter()
+        self._remote = 0
+        self._date = b""
+        self._date_ends = 0.0
+        self._sweeping: asyncio.TimerHandle | None = None
+        self._complained = float("-inf")
+        self._left = asyncio.Event()
+
+    def date(self) -> bytes:
+        """The Date header of now; made once a second."""
+        now = time.monotonic()
+        if now >= self._date_ends:
+            wall = time.time()
+            self._date = f"Date: {formatdate(wall, usegmt=True)}\r\n".encode()
+            self._date_ends = now + 1 - wall % 1
+        return self._date
+
+    # coming and going
+
+    def admit(self, channel: Channel) -> bool:
+        """Whether there is room for one more."""
+        peer = channel.peer
+        if len(self._channels) >= self.limits.connections or (peer is not None and not self.welcome(peer)):
+            self.complain(peer)
+            return False
+        self._channels.add(channel)
+        if self._sweeping is None:
+            self._plan_sweep()
+        return True
+
+    def leave(self, channel: Channel) -> None:
+        self._channels.discard(channel)
+        if channel.peer is not None:
+            self.farewell(channel.peer)
+        self._left.set()
+
+    def welcome(self, peer: str) -> bool:
+        """Whether one more may come from that address; it is counted then, until `farewell`."""
+        if self._remote >= self.limits.remote_connections or self._peers[peer] >= self.limits.peer_connections:
+            return False
+        self._remote += 1
+        self._peers[peer] += 1
+        return True
+
+    def farewell(self, peer: str) -> None:
+        self._remote -= 1
+        self._peers[peer] -= 1
+        if not self._peers[peer]:
+            del self._peers[peer]
+
+    def settled(self) -> None:
+        """One of them is not busy any more."""
+        self._left.set()
+
+    def complain(self, peer: str | None) -> None:
+        """In the log, but not once for each of a crowd."""
+        now = time.monotonic()
+        if now - self._complained > _PATIENCE:
+            self._complained = now
+            log.warning("a client %swas turned away: there are too many connections", f"at {peer} " if peer else "")
+
+    # who keeps us waiting
+
+    def _plan_sweep(self) -> None:
+        period = min(max(min(self.limits.head_time, self.limits.idle_time) / 4, 0.01), 15.0)
+        self._sweeping = asyncio.get_running_loop().call_later(period, self._sweep)
+
+    def _sweep(self) -> None:
+        now = time.monotonic()
+        for channel in [each for each in self._channels if each.overdue(now)]:
+            channel.give_up_on()
+        self._sweeping = None
+        if self._channels:
+            self._plan_sweep()
+
+    # the end
+
+    def finish(self) -> None:
+        """Idle connections end now, the others behind the answer that is under way."""
+        for channel in list(self._channels):
+            channel.finish()
+
+    async def quiet(self) -> None:
+        """Wait until nobody is served any more."""
+        while any(channel.busy for channel in self._channels):
+            self._left.clear()
+            await self._left.wait()
+
+    async def close(self) -> None:
+        """End them all, whatever they do."""
+        for channel in list(self._channels):
+            channel.close()
+        for _ in range(50):  # what is written goes out in the next turns of the loop
+            if not self._channels:
+                break
+            await asyncio.sleep(0)
+        for channel in list(self._channels):
+            channel.abort()
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+            self._sweeping = None
+
+    def __len__(self) -> int:
+        return len(self._channels)

@@ -1,0 +1,35 @@
+"""How does a client get from HTTP/1.1 to HTTP/2 on its connection? By `Upgrade: h2c`, as the sessions of builds do.
+
+After the answer 101 the bytes are HTTP/2's, and the side that asked serves: whoever speaks it gets them as a stream.
+HTTP/2 without that question is not served, and whoever tries it is told so in its own words.
+"""
+
+from husk.api.http.hijack import HijackedStream
+from husk.api.http.request import Request
+
+_SWITCHING = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n"
+
+_SETTINGS, _GOAWAY = 4, 7
+_HTTP_1_1_REQUIRED = 0xD
+
+
+def _frame(kind: int, payload: bytes) -> bytes:
+    """A frame of HTTP/2 about the connection as a whole."""
+    return len(payload).to_bytes(3, "big") + bytes((kind, 0)) + bytes(4) + payload
+
+
+# The answer to HTTP/2's own beginning: no settings, and then the reason, which names the protocol to use.
+GO_AWAY = _frame(_SETTINGS, b"") + _frame(
+    _GOAWAY, bytes(4) + _HTTP_1_1_REQUIRED.to_bytes(4, "big") + b"this API is served over HTTP/1.1"
+)
+
+
+def asked_for(request: Request) -> bool:
+    """Does the client want to go on in HTTP/2?"""
+    words = [word.strip().lower() for word in request.header("connection").split(",")]
+    return "upgrade" in words and request.header("upgrade").strip().lower() == "h2c"
+
+
+def upgrade(request: Request, fields: bytes = b"") -> HijackedStream:
+    """Answer 101; the connection's bytes are HTTP/2's from now on."""
+    return HijackedStream(request, _SWITCHING + fields + b"\r\n")

@@ -1,0 +1,34 @@
+"""How much may clients ask of the edge before they have shown what they want? One small table of numbers."""
+
+from dataclasses import dataclass, replace
+
+# Of the descriptors that the process may open, one in so many is a client's at most: workers, logs and containers
+# need theirs.
+_PART = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Sizes in bytes, times in seconds."""
+
+    # The head of a request: all of it, and how many lines it has. Credentials for many registries come in one line.
+    head_size: int = 256 << 10
+    head_lines: int = 256
+    # A body that is one document, which is read as a whole.
+    document_size: int = 16 << 20
+    # From the first byte of a head, or the beginning of a connection, to the head's end.
+    head_time: float = 60.0
+    # Between an answer and the next request.
+    idle_time: float = 3600.0
+    # How long a client may read and send on after the last answer on its connection.
+    linger_time: float = 5.0
+    # Connections at once: in all, those over TCP, and those of one address.
+    connections: int = 8192
+    remote_connections: int = 7168
+    peer_connections: int = 1024
+
+    def within(self, descriptors: int) -> "Limits":
+        """These limits for a process that may open so many descriptors; local clients keep a part of their own."""
+        connections = min(self.connections, max(descriptors // _PART, 1))
+        remote = min(self.remote_connections, connections - connections // 8)
+        return replace(self, connections=connections, remote_connections=remote)

@@ -1,0 +1,85 @@
+"""What does a client ask? One request: its head's parts, read when somebody wants them, and its body."""
+
+from urllib.parse import parse_qsl, unquote
+
+from husk.api.http.channel import Channel
+from husk.api.http.parser import Head
+from husk.api.http.upload import Body
+
+
+class Query:
+    """What stands behind the `?`: names with one value or more. Bytes that are no text are replaced."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, text: str) -> None:
+        self._values: dict[str, list[str]] = {}
+        for name, value in parse_qsl(text, keep_blank_values=True) if text else ():
+            self._values.setdefault(name, []).append(value)
+
+    def get(self, name: str, default: str = "") -> str:
+        values = self._values.get(name)
+        return values[0] if values else default
+
+    def getall(self, name: str) -> list[str]:
+        return self._values.get(name, [])
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._values
+
+
+_NO_QUERY = Query("")
+
+
+class Request:
+    """One request on one connection."""
+
+    __slots__ = ("_query", "body", "connection", "head", "method", "raw_path")
+
+    def __init__(self, head: Head, connection: Channel) -> None:
+        self.head = head
+        self.connection = connection
+        self.method = head.method
+        self.raw_path = head.raw_path
+        self.body: Body | None = None
+        self._query: Query | None = None
+
+    @property
+    def path(self) -> str:
+        """The path without its percent signs; bytes that are no text stay (`os.fsencode` gives them back)."""
+        text = self.raw_path.decode(errors="surrogateescape")
+        return unquote(text, errors="surrogateescape") if "%" in text else text
+
+    @property
+    def query(self) -> Query:
+        if self._query is None:
+            self._query = Query(self.query_text) if self.head.raw_query else _NO_QUERY
+        return self._query
+
+    @property
+    def query_text(self) -> str:
+        """The query as it was sent."""
+        return self.head.raw_query.decode(errors="surrogateescape")
+
+    def header(self, name: str, default: str = "") -> str:
+        """The first header of that name, which is written in lower case."""
+        value = self.head.headers.get(name.encode())
+        return default if value is None else value.decode(errors="surrogateescape")
+
+    def has(self, name: str) -> bool:
+        return name.encode() in self.head.headers
+
+    @property
+    def content_length(self) -> int:
+        """0 also where nobody knows, for the body comes in chunks."""
+        return self.head.length
+
+    @property
+    def begun(self) -> bool:
+        """Has the answer begun?"""
+        return self.connection.answer_begun
+
+    @property
+    def gone(self) -> bool:
+        """Has the client left?"""
+        return self.connection.gone

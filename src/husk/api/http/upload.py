@@ -1,0 +1,229 @@
+"""How does a request's body reach its handler? As it comes, or with the socket itself.
+
+What comes is kept as it is until somebody reads it, and the client has to wait when much of it is here. So a handler
+can also hand the rest of the body to a worker that reads the client's socket itself (`handed_over`): a large archive
+is then copied once on its way into a file. On a connection that this was done with nothing follows the answer.
+"""
+
+import asyncio
+import contextlib
+import os
+from collections import deque
+from collections.abc import AsyncIterator, Iterator
+from typing import NamedTuple
+
+from husk.api.http.bodies import ChunkFraming, Framing, LengthFraming
+from husk.api.http.channel import Channel
+from husk.api.http.errors import BadRequest, BodyCutOff, BodyTooLarge
+from husk.api.http.parser import Head
+
+# What may wait for a handler that reads a long body, before the client has to.
+_MOST_WAITING = 1 << 20
+# Seconds that a client may take between the head of its request and the end of a small body.
+_AT_ONCE = 0.01
+_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+
+class HandedOver(NamedTuple):
+    """A body for somebody who reads it from `socket`; `begun` is what was already read. No length: it is in chunks."""
+
+    socket: int
+    begun: bytes
+    length: int | None
+
+
+class Body:
+    """The body of the request that a connection is busy with."""
+
+    def __init__(self, connection: Channel, head: Head) -> None:
+        self._connection = connection
+        self._framing: Framing = ChunkFraming() if head.chunked else LengthFraming(head.length)
+        self._length = None if head.chunked else head.length
+        self._raw: deque[bytes] = deque()
+        self._pieces: deque[bytes] = deque()
+        self._handed_back = False
+        self._waiting = 0
+        self._started = False
+        self._cut_off = False
+        self._arrived: asyncio.Event | None = None
+        # The client waits for a word before it sends the body.
+        self._expected = head.is_1_1 and head.expect == b"100-continue"
+        self.with_worker = False
+        # Nobody knows where it ends, or wants to.
+        self.broken = False
+
+    @property
+    def ended(self) -> bool:
+        """Was the last byte of it read?"""
+        return self._framing.ended
+
+    @property
+    def expected(self) -> bool:
+        """Does the client still wait to be asked for it?"""
+        return self._expected
+
+    # what the connection calls
+
+    def feed(self, data: bytes) -> None:
+        """What has come; some of it may be behind the body."""
+        self._raw.append(data)
+        self._waiting += len(data)
+        if self._waiting > _MOST_WAITING:
+            self._connection.hold_input()
+        self._wake()
+
+    def cut_off(self) -> None:
+        """No more will come."""
+        self._cut_off = True
+        self._wake()
+
+    @property
+    def unread(self) -> bytes:
+        return b"".join((*self._pieces, *self._raw))
+
+    def discard(self) -> int:
+        """Read what is here and forget it; says how much it was."""
+        size = self._waiting
+        self._decode()
+        self._pieces.clear()
+        self._waiting = 0
+        return size
+
+    # what the handler calls
+
+    async def read(self, most: int) -> bytes:
+        """The next bytes, `most` of them at most; b"" at the end. BodyCutOff, BadRequest."""
+        if not self._pieces:
+            await self._fill()
+        return self._take(most)
+
+    async def pieces(self, most: int) -> AsyncIterator[bytes]:
+        while data := await self.read(most):
+            yield data
+
+    async def document(self, largest: int) -> bytes:
+        """All of it. BodyTooLarge."""
+        if (self._length or 0) > largest:
+            self.broken = True
+            raise BodyTooLarge
+        found: list[bytes] = []
+        size = 0
+        while data := await self.read(largest + 1):
+            found.append(data)
+            size += len(data)
+            if size > largest:
+                self.broken = True
+                raise BodyTooLarge
+        return b"".join(found)
+
+    async def small(self, largest: int) -> bytes | None:
+        """All of it, if it is small and comes at once. Else it can still be handed over."""
+        if self._expected or (self._length is not None and self._length > largest):
+            return None
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_AT_ONCE):
+                # In chunks it takes more bytes than it has.
+                while self._waiting <= 2 * largest:
+                    if (whole := self._whole()) is not None:
+                        return whole
+                    if self._cut_off:
+                        break
+                    await self._wait()
+        return None
+
+    @contextlib.contextmanager
+    def handed_over(self) -> Iterator[HandedOver]:
+        """The caller's for as long as this lasts, for somebody else to read."""
+        assert not self._started
+        self._ask()
+        self.with_worker = True
+        descriptor, begun = self._connection.lend_input(), b"".join(self._raw)
+        self._raw.clear()
+        self._waiting = 0
+        try:
+            yield HandedOver(descriptor, begun, self._length)
+        finally:
+            os.close(descriptor)
+
+    def consumed(self) -> None:
+        """Whoever it was handed to has read all of it."""
+        self.with_worker = True
+        self._connection.body_ended(b"")
+
+    # how
+
+    def _whole(self) -> bytes | None:
+        """The body, if all of it has come and no more than it."""
+        if self._length is not None and self._waiting < self._length:
+            return None
+        framing: Framing = ChunkFraming() if self._length is None else LengthFraming(self._length)
+        found: list[bytes] = []
+        try:
+            rest = framing.feed(b"".join(self._raw), found)
+        except BadRequest:
+            return None  # whoever reads it says what is wrong
+        if not framing.ended or rest:
+            return None
+        return b"".join(found)
+
+    async def _fill(self) -> None:
+        """Until there is something to take, or the body has ended."""
+        while True:
+            self._decode()
+            if self._pieces or self._framing.ended:
+                return
+            if self._cut_off:
+                raise BodyCutOff("the client left before it had sent all")
+            self._ask()
+            await self._wait()
+
+    def _decode(self) -> None:
+        """Take apart all that has come."""
+        self._started = True
+        found: list[bytes] = []
+        while self._raw and not self._framing.ended:
+            try:
+                rest = self._framing.feed(self._raw.popleft(), found)
+            except BadRequest:
+                self.broken = True
+                raise
+            if rest:
+                self._raw.appendleft(rest)
+        self._pieces.extend(found)
+        if self._framing.ended and not self._handed_back:
+            self._handed_back = True
+            behind = b"".join(self._raw)
+            self._raw.clear()
+            self._connection.body_ended(behind)
+        self._waiting = sum(map(len, self._pieces))
+
+    def _take(self, most: int) -> bytes:
+        found: list[bytes] = []
+        left = most
+        while self._pieces and left:
+            piece = self._pieces.popleft()
+            if len(piece) > left:
+                self._pieces.appendleft(piece[left:])
+                piece = piece[:left]
+            found.append(piece)
+            left -= len(piece)
+        data = found[0] if len(found) == 1 else b"".join(found)
+        self._waiting -= len(data)
+        if self._waiting <= _MOST_WAITING // 2 and not self._cut_off:
+            self._connection.let_input_go_on()
+        return data
+
+    def _ask(self) -> None:
+        if self._expected:
+            self._expected = False
+            self._connection.write_now(_CONTINUE)
+
+    async def _wait(self) -> None:
+        if self._arrived is None:
+            self._arrived = asyncio.Event()
+        self._arrived.clear()
+        await self._arrived.wait()
+
+    def _wake(self) -> None:
+        if self._arrived is not None:
+            self._arrived.set()

@@ -1,0 +1,158 @@
+"""A connection that leaves HTTP: nothing of the input is lost, and each side ends by itself."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from husk.api.http import h2c
+from husk.api.http.hijack import HijackedStream, hijack
+from husk.api.http.request import Request
+from husk.api.http.response import Answer, Response, Unanswered, fields
+from tests.unit.api.http.conftest import serving
+from tests.unit.api.loops import on_both_loops, until
+
+UPGRADE = b"POST /attach HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n"
+PLAIN = b"POST /attach HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+async def shout(stream: HijackedStream) -> None:
+    """Say it all louder, and a last word when the input has ended."""
+    while data := await stream.read():
+        await stream.write(data.upper())
+    await stream.write(b"!")
+    await stream.finish()
+
+
+async def handler(request: Request) -> Answer:
+    if request.body is not None:
+        assert await request.body.document(100) == b"{}"
+    await shout(hijack(request, fields({"Content-Type": "raw"})))
+    return Unanswered()
+
+
+@on_both_loops
+async def test_input_cut_at_every_byte_and_its_end(tmp_path: Path) -> None:
+    for begin in (UPGRADE, PLAIN, PLAIN[:-2] + b"Content-Length: 2\r\n\r\n{}"):
+        data = begin + b"input"
+        for cut in (1, len(begin) // 2, *range(len(begin) - 4, len(data) + 1)):
+            async with serving(handler, tmp_path) as connect, connect() as client:
+                client.send(data[:cut])
+                await client.writer.drain()
+                client.send(data[cut:])
+                client.end()
+                head = await client.head()
+                assert head.startswith(b"HTTP/1.1 101 UPGRADED\r\n" if begin is UPGRADE else b"HTTP/1.1 200 OK\r\n")
+                assert b"Content-Type: raw\r\n" in head and (b"Upgrade: tcp\r\n" in head) is (begin is UPGRADE)
+                assert await client.rest() == b"INPUT!"
+            (tmp_path / "s").unlink(missing_ok=True)
+
+
+@on_both_loops
+async def test_the_end_of_input_is_not_the_end_of_output_over_tcp_either(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+
+    async def waits(request: Request) -> Answer:
+        stream = hijack(request, b"")
+        assert await stream.read() == b"in"
+        assert await stream.read() == b""
+        await gate.wait()
+        await stream.write(b"out")
+        await stream.finish()
+        return Unanswered()
+
+    async with serving(waits, tmp_path, tcp=True) as connect, connect() as client:
+        client.send(UPGRADE)
+        await client.head()
+        client.send(b"in")
+        client.end()
+        asyncio.get_running_loop().call_later(0.05, gate.set)
+        assert await client.rest() == b"out"
+
+
+@on_both_loops
+async def test_a_client_that_half_closed_and_then_leaves_is_noticed(tmp_path: Path) -> None:
+    ends: list[str] = []
+
+    async def waits(request: Request) -> Answer:
+        stream = hijack(request, b"")
+        assert await stream.read() == b""
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ends.append("ended")
+            stream.abort()
+        return Unanswered()
+
+    async with serving(waits, tmp_path) as connect:
+        async with connect() as client:
+            client.send(UPGRADE)
+            await client.head()
+            client.end()
+            await asyncio.sleep(0.02)
+            assert not ends
+        await until(lambda: ends)
+
+
+@on_both_loops
+async def test_a_client_that_sends_much_waits_for_its_reader(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+    size = 8 << 20
+
+    async def slow(request: Request) -> Answer:
+        stream = hijack(request, b"")
+        await gate.wait()
+        total = 0
+        while data := await stream.read():
+            total += len(data)
+        await stream.write(b"%d" % total)
+        await stream.finish()
+        return Unanswered()
+
+    async with serving(slow, tmp_path) as connect, connect() as client:
+        client.send(UPGRADE + bytes(size))
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(client.writer.drain(), 0.2)
+        gate.set()
+        client.end()
+        await client.head()
+        assert await client.rest() == b"%d" % size
+
+
+# h2c
+
+SESSION = b"POST /session HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n"
+
+
+async def session(request: Request) -> Answer:
+    if not h2c.asked_for(request):
+        return Response(400, b"no h2c")
+    await shout(h2c.upgrade(request, fields({"X": "y"})))
+    return Unanswered()
+
+
+@on_both_loops
+async def test_after_the_answer_to_an_upgrade_to_h2c_bytes_are_bytes(tmp_path: Path) -> None:
+    async with serving(session, tmp_path) as connect:
+        async with connect() as client:
+            client.send(SESSION + b"pri * http/2.0\r\n\r\n")
+            client.end()
+            head = await client.head()
+            assert head.startswith(
+                b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\nX: y\r\n"
+            )
+            assert await client.rest() == b"PRI * HTTP/2.0\r\n\r\n!"
+        for head in (PLAIN, UPGRADE, SESSION.replace(b"Connection: Upgrade\r\n", b"")):
+            async with connect() as client:
+                client.send(head)
+                assert await client.answer() == (400, b"no h2c")
+
+
+def test_the_answer_to_http_2_is_two_frames_of_it() -> None:
+    frames, data = [], h2c.GO_AWAY
+    while data:
+        size = int.from_bytes(data[:3], "big")
+        frames.append((data[3], data[9 : 9 + size]))
+        data = data[9 + size :]
+    assert [kind for kind, _ in frames] == [4, 7]
+    assert frames[1][1][:8] == bytes(7) + b"\x0d"

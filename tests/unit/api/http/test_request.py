@@ -1,0 +1,48 @@
+"""What a request says: its path without percent signs, its query, its headers."""
+
+import pytest
+
+from husk.api.http.channel import Channel
+from husk.api.http.limits import Limits
+from husk.api.http.parser import HeadParser
+from husk.api.http.request import Request
+
+
+def request(target: bytes, headers: bytes = b"") -> Request:
+    head = HeadParser(Limits()).feed(b"GET " + target + b" HTTP/1.1\r\nHost: x\r\n" + headers + b"\r\n")
+    assert head is not None
+    return Request(head, Channel())
+
+
+@pytest.mark.parametrize(
+    ("target", "path"),
+    [
+        (b"/_ping", "/_ping"),
+        (b"/images/a%2Fb:c/json?x=/y", "/images/a/b:c/json"),
+        (b"/%C3%A4", "/ä"),
+        (b"/%FF", "/\udcff"),
+        (b"/%zz%", "/%zz%"),
+        (b"http://docker/_ping", "/_ping"),
+        (b"http://docker", "/"),
+        (b"*", "*"),
+    ],
+)
+def test_paths(target: bytes, path: str) -> None:
+    assert request(target.replace(b"*", b"/*") if target == b"*" else target).path == path.replace("*", "/*")
+
+
+def test_queries() -> None:
+    query = request(b"/x?a=1&b=&c&a=2&d=%C3%A4+%26&e=%FF&=&&f=a;b").query
+    assert [query.get(name) for name in "abcdef"] == ["1", "", "", "ä &", "\ufffd", "a;b"]
+    assert query.getall("a") == ["1", "2"]
+    assert query.getall("nothing") == []
+    assert ("b" in query, "z" in query) == (True, False)
+    assert query.get("z", "default") == "default"
+    assert not request(b"/x").query.getall("a")
+
+
+def test_headers() -> None:
+    found = request(b"/", b"X-Registry-Auth: one\r\nx-registry-auth: two\r\nEmpty:\r\n")
+    assert found.header("x-registry-auth") == "one"
+    assert (found.has("empty"), found.header("empty", "default")) == (True, "")
+    assert (found.has("other"), found.header("other", "default")) == (False, "default")
