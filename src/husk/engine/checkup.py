@@ -48,7 +48,7 @@ _TYPES: dict[str, type[msgspec.Struct]] = {
     "secret": ClusterObject,
     "config": ClusterObject,
 }
-_DISPOSABLE = (IMAGE, INDEX, PACKED)
+DISPOSABLE = (IMAGE, INDEX, PACKED, NAME)
 """Kinds whose records `repair` drops when they cannot be read: nothing but an image is lost with them."""
 
 
@@ -145,17 +145,25 @@ def _read(
                     raise Unreadable(reason)
                 readable[kind][key] = msgspec.json.decode(body, type=type)
             except (Unreadable, msgspec.DecodeError, UnicodeDecodeError) as error:
-                found.unreadable.append((kind, key))
-                cure = f"{BY_FIX} forgets it" if kind in _DISPOSABLE else f"{BY_FIX} puts it aside, into lost/"
-                found.problems.append(
-                    Problem(f"{kind} {key}", f"its record cannot be read: {error}", cure, fixable=True)
-                )
+                _note_unreadable(found, kind, key, error)
+    names = {}
+    for key, body in documents.get(NAME, {}).items():
+        try:
+            names[key] = body.decode()
+        except UnicodeDecodeError as error:
+            _note_unreadable(found, NAME, key, error)
     return Records(
         images=_of(readable[IMAGE], Image),
-        names={key: body.decode(errors="replace") for key, body in documents.get(NAME, {}).items()},
+        names=names,
         containers=list(_of(readable[CONTAINER], Container).values()),
         indexes=_of(readable[INDEX], ImageIndex),
     )
+
+
+def _note_unreadable(found: Examination, kind: str, key: str, error: Exception) -> None:
+    found.unreadable.append((kind, key))
+    cure = f"{BY_FIX} forgets it" if kind in DISPOSABLE else f"{BY_FIX} puts it aside, into lost/"
+    found.problems.append(Problem(f"{kind} {key}", f"its record cannot be read: {error}", cure, fixable=True))
 
 
 def _of(records: Mapping[str, msgspec.Struct], type: type[T]) -> dict[str, T]:

@@ -359,6 +359,7 @@ async def _as_far_as_possible(work: Coroutine[object, object, object], what: str
 async def _leave_host(config: Config, networks: Networks, index: Index) -> None:
     """The bridge and the cgroup above all containers stay while containers use them."""
     in_use = any(instance.record.state.status in ("running", "paused") for instance in index)
+    in_use = in_use or bool(index.aside)
     await networks.close(remove=not in_use)
     if not in_use:
         await asyncio.to_thread(cgroups.remove, config.cgroup_parent)

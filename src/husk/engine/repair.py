@@ -11,11 +11,10 @@ from pathlib import Path
 
 import msgspec
 
-from husk.engine.checkup import Examination
-from husk.engine.images.catalog import IMAGE, INDEX, NAME, ImageCatalog
+from husk.engine.checkup import DISPOSABLE, Examination
+from husk.engine.images.catalog import NAME, ImageCatalog
 from husk.engine.images.check import pulled_names, users_of
 from husk.engine.images.make import compose_manifest
-from husk.engine.images.push import PACKED
 from husk.engine.images.store import ImageStore
 from husk.engine.migrations import STEPS
 from husk.engine.model.clock import now_ns, rfc3339
@@ -63,7 +62,7 @@ async def _mend_records(data_root: Path, state: StateStore, found: Examination) 
     """Drop or put aside what would keep the stores from opening."""
     told, changes = [], []
     for kind, key in found.unreadable:
-        if kind in (IMAGE, INDEX, PACKED):
+        if kind in DISPOSABLE:
             changes.append(Change(kind, key, None))
             told.append(f"forgot the {kind} {key}")
             continue

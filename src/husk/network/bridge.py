@@ -57,7 +57,7 @@ class BridgeDriver:
         self._allocator = Allocator(
             subnet_of(state.gateway, settings.ip_range, self._gateway),
             subnet_of(state.gateway6, settings.ip_range6, self._gateway6),
-            settings.reserved,
+            (*settings.reserved, *state.taken),
         )
         self._pool: deque[Lease] = deque()
         self._tasks = Tasks()

@@ -81,15 +81,21 @@ def forget(netlink: NetlinkSocket, bridge: int, addresses: Sequence[Address]) ->
 def forget_others(netlink: NetlinkSocket, bridge: int, keep: Iterable[Address]) -> None:
     """After a crash: only these are still somebody's."""
     kept = set(keep)
+    forget(netlink, bridge, [address for address in known(netlink, bridge) if address not in kept])
+
+
+def known(netlink: NetlinkSocket, bridge: int) -> list[Address]:
+    """The addresses of the endpoints that the host was told of by `static_entries`."""
+    found: list[Address] = []
     for version in (4, 6):
         try:
-            known = [rtnetlink.parse_neighbour(found) for found in netlink.dump(rtnetlink.list_neighbours(version))]
+            entries = [rtnetlink.parse_neighbour(entry) for entry in netlink.dump(rtnetlink.list_neighbours(version))]
         except OSError:
             if version == 4:
                 raise
             continue  # a kernel without IPv6
-        ours = [one.address for one in known if one.index == bridge and one.permanent]
-        forget(netlink, bridge, [address for address in ours if address not in kept])
+        found += [entry.address for entry in entries if entry.index == bridge and entry.permanent]
+    return found
 
 
 def _set(interface: str, settings: Iterable[tuple[str, str, str]]) -> None:

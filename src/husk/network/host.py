@@ -60,6 +60,8 @@ class BridgeState(NamedTuple):
     bridge_index: int = 0
     # The MAC of a bridge of ours; "" for one of the administrator's, which may change.
     mac: str = ""
+    # Addresses on it of endpoints that no lease tells of.
+    taken: tuple[str, ...] = ()
 
 
 class Surroundings(NamedTuple):

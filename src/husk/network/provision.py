@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from husk.errors import HuskError, SystemFault
 from husk.kernel import rtnetlink
 from husk.kernel.netlink import NetlinkSocket
-from husk.network import host, parent, sandbox
+from husk.network import hardening, host, parent, sandbox
 from husk.network.firewall import Firewall
 from husk.network.rules import BridgedNetwork, validate_interface
 from husk.network.sandbox import Lease
@@ -67,7 +67,7 @@ def remove(settings: BridgeSettings, firewall: Firewall) -> None:
 
 
 def _prepare(opening: Opening, around: host.Host, firewall: Firewall) -> host.BridgeState:
-    settings, subnet, leases = opening
+    settings, subnet, leases, spare = opening
     plan = host.BridgePlan(
         interface=validate_interface(settings.interface),
         owner=settings.owner,
@@ -87,8 +87,12 @@ def _prepare(opening: Opening, around: host.Host, firewall: Firewall) -> host.Br
     new = settings.interface not in around.by_name
     state = host.ensure(plan, around)
     master = state.bridge_index
+    if spare:
+        owned = {text for lease in leases for text in (lease.ip_address, lease.ip6_address)}
+        known = [str(address) for address in hardening.known(around.netlink, master)]
+        state = state._replace(taken=tuple(address for address in known if address not in owned))
     # A bridge that has just been made has no ports, and its number says nothing about those of another.
-    if not new:
+    elif not new:
         sandbox.sweep_ports(around.netlink, around.links.values(), master, leases)
         sandbox.forget_others(around.netlink, master, leases)
     versions = host_versions(settings, state)

@@ -58,3 +58,5 @@ class Opening(NamedTuple):
     settings: BridgeSettings
     subnet: str | None
     leases: Sequence[Lease]
+    # Leave alone what no lease owns: it may be that of containers whose records cannot be read.
+    spare: bool = False

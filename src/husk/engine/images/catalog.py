@@ -154,9 +154,6 @@ class ImageCatalog:
         named = set(self._names.values())
         return [index for index in self._indexes.values() if index.digest not in named]
 
-    def indexes(self) -> list[ImageIndex]:
-        return list(self._indexes.values())
-
     def indexes_of(self, image: Image) -> list[ImageIndex]:
         """All indexes that an image is in."""
         return [index for index in self._indexes.values() if image.id in index.images]

@@ -20,7 +20,7 @@ from husk.engine.images.save import Saver
 from husk.engine.images.singleflight import Report
 from husk.engine.images.store import ImageStore
 from husk.engine.images.tag import refuse_ambiguous
-from husk.engine.model.clock import now_ns, parse_rfc3339, rfc3339
+from husk.engine.model.clock import now_ns, rfc3339
 from husk.engine.model.filters import Filters
 from husk.engine.model.image import HistoryStep, Image, ImportOptions, Removal
 from husk.errors import InvalidParameter, NotFound
@@ -225,7 +225,3 @@ class Images:
     async def login(self, credentials: Credentials) -> str:
         """An identity token, or empty when name and password simply are right."""
         return await self._registry.login(credentials)
-
-
-def created_seconds(image: Image) -> int:
-    return parse_rfc3339(image.created) // 10**9 if image.created else 0

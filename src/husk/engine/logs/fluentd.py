@@ -22,10 +22,6 @@ class _Options(msgspec.Struct):
     chunk: str = ""
 
 
-class _Answer(msgspec.Struct):
-    ack: str = ""
-
-
 def receiver(container: Container, options: Mapping[str, str]) -> Receiver:
     chosen = {name: flag(options.get(name, "false")) for name in _FLAGS}
     tag = attributes.tag(container, options.get("tag") or attributes.DEFAULT_TAG)

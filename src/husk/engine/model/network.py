@@ -31,7 +31,7 @@ MTU = _PREFIX + "driver.mtu"
 ANNOUNCEMENTS = _PREFIX + "advertise_addr_nmsgs"
 ANNOUNCEMENT_INTERVAL = _PREFIX + "advertise_addr_ms"
 PARENT = "parent"
-UPPER_DRIVERS = ("macvlan", "ipvlan")
+PARENT_DRIVERS = ("macvlan", "ipvlan")
 
 
 class IpamConfig(Struct, kw_only=True, rename="pascal"):
@@ -114,9 +114,9 @@ class Network(Struct, kw_only=True):
         return self.driver in ("bridge", "overlay")
 
     @property
-    def upper(self) -> bool:
+    def on_parent(self) -> bool:
         """Its endpoints are interfaces on one of the host's own."""
-        return self.driver in UPPER_DRIVERS
+        return self.driver in PARENT_DRIVERS
 
     @property
     def parent(self) -> str:

@@ -1,4 +1,4 @@
-"""How does a container come on and off its networks?
+"""Brings a container onto its networks and off them.
 
 A start leases a sandbox from the first network and attaches the others to it, then publishes ports through the endpoint
 that leads outside. Everything that was taken is in the record at once, so that `disconnect` can give it back whatever
@@ -8,15 +8,15 @@ happened in between; what the record does not know after a crash is swept at the
 import asyncio
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from ipaddress import IPv6Address
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from husk.engine.model.container import Container, Endpoint
 from husk.engine.model.events import Events
-from husk.engine.networks import publishing
+from husk.engine.networks.departures import Departures
 from husk.engine.networks.endpoints import (
     fresh,
     gateway6_endpoint,
@@ -31,6 +31,7 @@ from husk.engine.networks.endpoints import (
 from husk.engine.networks.links import Link, link
 from husk.engine.networks.live import LiveNetwork, Roster
 from husk.engine.networks.names import NameService
+from husk.engine.networks.publisher import Publisher
 from husk.engine.networks.requests import (
     check_attachable,
     interface_name,
@@ -43,14 +44,10 @@ from husk.network import sandbox
 from husk.network.bridge import MOST_PORTS, BridgeFull
 from husk.network.endpoint import EndpointOptions
 from husk.network.firewall import Firewall
-from husk.network.ports import PortRequest, Ports, PortTaken, PublishedPort, Target, retargeted
+from husk.network.ports import Ports, PublishedPort
 from husk.network.sandbox import NO_ROUTE, DefaultRoute, Lease
 
 log = logging.getLogger(__name__)
-
-T = TypeVar("T")
-# How long to wait for somebody else's address or port that is on its way back.
-_PATIENCE = 5.0
 
 
 class Connected(NamedTuple):
@@ -68,10 +65,6 @@ class Connected(NamedTuple):
     linked_by: tuple[tuple[Container, "Connected"], ...] = ()
 
 
-class NoConnectivity(HuskError):
-    """A container cannot be put on its networks as it asks."""
-
-
 class Connector:
     def __init__(
         self,
@@ -87,23 +80,18 @@ class Connector:
         self._roster = roster
         self._netns_dir = netns_dir
         self._host_gateways = host_gateways
-        self._firewall = firewall
-        self._ports = ports
         self._names = names
         self._events = events
         self._find_container = find_container
-        # Those who give back what they had: their end is known before that is done.
-        self._leaving: set[asyncio.Future[None]] = set()
+        self._departures = Departures()
+        self._publisher = Publisher(roster, firewall, ports, self._departures)
 
     def adopt(self, record: Container) -> list[PublishedPort]:
         """Take a running container of an earlier daemon over; the ports that lead to it."""
         for name, endpoint in record.endpoints.items():
             if endpoint.endpoint_id and name in self._roster.by_name:
                 self._roster.by_name[name].members[record.id] = record
-        # A crash may have come between a change of networks and that of the ports; `resume` finds others.
-        record.published = retargeted(record.published, self._target(record)) or []
-        self._ports.hold_again(record.published)
-        return record.published
+        return self._publisher.adopt(record)
 
     async def resume(self, record: Container) -> None:
         """What a running container has from the daemon itself, or what a crash kept from it."""
@@ -112,7 +100,7 @@ class Connector:
         if self.resolves(record):
             await self._names.serve(record)
         if not record.published:
-            await self._publish(record)
+            await self._publisher.publish(record)
 
     async def connect(self, record: Container) -> Connected:
         """Put a container that is about to run on its networks."""
@@ -129,7 +117,7 @@ class Connector:
                     await self._connect(record, endpoint)
             if len(record.endpoints) > 1 and record.sandbox_path:
                 await self._set_default_route(record)
-            await self._publish(record)
+            await self._publisher.publish(record)
             resolver = self.resolves(record)
             if resolver:
                 await self._names.serve(record)
@@ -137,21 +125,13 @@ class Connector:
 
     async def disconnect(self, record: Container) -> None:
         """Give back what `connect` took. Safe to call twice."""
-        gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._leaving.add(gone)
-        try:
+        with self._departures.departing():
             await self._disconnect(record)
-        finally:
-            self._leaving.discard(gone)
-            gone.set_result(None)
 
     async def _disconnect(self, record: Container) -> None:
         self._names.stop(record.id)
         sandbox_path, record.sandbox_path = record.sandbox_path, ""
-        published, record.published = record.published, []
-        if published:
-            await asyncio.to_thread(self._firewall.withdraw, published)
-            self._ports.give_back(published)
+        await self._publisher.withdraw(record)
         leases = []
         for name, endpoint in record.endpoints.items():
             record.endpoints[name] = fresh(endpoint)
@@ -175,7 +155,7 @@ class Connector:
                 )
             await self._connect(record, endpoint)
             await self._set_default_route(record)
-            await self._move_ports(record)
+            await self._publisher.move(record)
             if self.resolves(record):
                 await self._names.serve(record)
         except BaseException:
@@ -187,7 +167,7 @@ class Connector:
         live = self._roster.by_name.get(endpoint.network_name)
         if live is None or live.members.pop(record.id, None) is None:
             return
-        await self._move_ports(record)
+        await self._publisher.move(record)
         if (given := lease(record.sandbox_path, endpoint)) is not None:
             await live.driver.detach(given)
             await self._try_default_route(record)
@@ -217,7 +197,7 @@ class Connector:
                 ipv6=not without_ipv6(record, request),
             )
             try:
-                given = await self._patiently(Forbidden, lambda: self._place(record, live, options))
+                given = await self._departures.retry(Forbidden, lambda: self._place(record, live, options))
             except BridgeFull as error:
                 raise Unavailable(
                     f"network {endpoint.network_name} is full: a Linux bridge takes at most {MOST_PORTS:,} ports, "
@@ -237,16 +217,6 @@ class Connector:
         if record.sandbox_path:
             return await live.driver.attach(record.sandbox_path, options)
         return await live.driver.acquire(options)
-
-    async def _patiently(self, refusal: type[HuskError], attempt: Callable[[], Awaitable[T]]) -> T:
-        """What is refused because another one has it may be on its way back: then it is tried once more."""
-        try:
-            return await attempt()
-        except refusal:
-            if not self._leaving:
-                raise
-            await asyncio.wait(self._leaving, timeout=_PATIENCE)
-            return await attempt()
 
     def _live(self, endpoint: Endpoint) -> LiveNetwork:
         try:
@@ -353,62 +323,6 @@ class Connector:
             await self._set_default_route(record)
         except SystemFault as error:
             log.warning("container %s: %s", record.id[:12], error.message)
-
-    # --- published ports
-
-    def _target(self, record: Container) -> Target:
-        """Where ports of the host are to lead; to nothing when no network of the container's is reached from there."""
-        leading = self._reached(gateway_endpoint(record))
-        leading6 = self._reached(gateway6_endpoint(record))
-        return Target(
-            leading[1].ip_address if leading else "",
-            leading6[1].ip6_address if leading6 else "",
-            leading is not None and leading[0].record.gateway_modes.ipv4 == "routed",
-            leading6 is not None and leading6[0].record.gateway_modes.ipv6 == "routed",
-        )
-
-    def _reached(self, endpoint: Endpoint | None) -> tuple[LiveNetwork, Endpoint] | None:
-        if endpoint is None or (live := self._roster.by_name.get(endpoint.network_name)) is None:
-            return None
-        return (live, endpoint) if live.driver.reaches_host else None
-
-    async def _publish(self, record: Container) -> None:
-        if not (record.host_config.port_bindings or record.host_config.publish_all_ports):
-            return
-        reached = self._reached(gateway_endpoint(record)) or self._reached(gateway6_endpoint(record))
-        if reached is None:
-            return
-        live, leading = reached
-        requests = publishing.port_requests(record.config, record.host_config, live.record.host_binding)
-        try:
-            record.published = await self._patiently(PortTaken, lambda: self._take(requests, self._target(record)))
-        except PortTaken as error:
-            raise NoConnectivity(
-                f"driver failed programming external connectivity on endpoint {record.name} ({leading.endpoint_id}): "
-                f"{error.message}"
-            ) from error
-        await asyncio.to_thread(self._firewall.publish, record.published)
-
-    async def _take(self, requests: Sequence[PortRequest], target: Target) -> list[PublishedPort]:
-        return self._ports.take(requests, target)
-
-    async def _move_ports(self, record: Container) -> None:
-        """The container's networks have changed: let the ports lead to where it is reached now."""
-        old = record.published
-        if not old:
-            await self._publish(record)
-            return
-        new = retargeted(old, self._target(record))
-        if new == old:
-            return
-        record.published = new or []
-        await asyncio.to_thread(self._firewall.withdraw, old)
-        if new:
-            self._ports.retarget(new)
-            await asyncio.to_thread(self._firewall.publish, new)
-        else:
-            self._ports.give_back(old)
-            await self._publish(record)
 
     def _announce(self, action: str, live: LiveNetwork, record: Container) -> None:
         attributes = {"container": record.id, "name": live.record.name, "type": live.record.driver}

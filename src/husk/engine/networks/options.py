@@ -21,7 +21,7 @@ from husk.engine.model.network import (
     MASQUERADE,
     MTU,
     PARENT,
-    UPPER_DRIVERS,
+    PARENT_DRIVERS,
     IpamConfig,
     Network,
     NetworkRequest,
@@ -73,7 +73,7 @@ def check(request: NetworkRequest, existing: Iterable[Network]) -> None:
         if request.ingress:
             _check_ingress(request, others)
         _check_options(request, others)
-    if request.driver in UPPER_DRIVERS and not request.config_only:
+    if request.driver in PARENT_DRIVERS and not request.config_only:
         _check_upper(request, others)
     pools.check(request, others)
 
@@ -147,7 +147,7 @@ def settings(network: Network, base: BridgeSettings) -> BridgeSettings:
         announcements=base.announcements if announcements is None else announcements,
         announcement_interval=base.announcement_interval if milliseconds is None else milliseconds / 1000,
     )
-    if not network.upper:
+    if not network.on_parent:
         return behaviour
     alone = not options.get(PARENT)
     return behaviour._replace(
@@ -188,7 +188,7 @@ def _check_upper(request: NetworkRequest, others: Iterable[Network]) -> None:
     if parent:
         validate_interface(parent)
         for other in others:
-            if other.upper and other.parent == parent:
+            if other.on_parent and other.parent == parent:
                 raise Forbidden(f"network {other.name} is already using parent interface {parent}")
 
 
@@ -212,7 +212,7 @@ def _check_driver(request: NetworkRequest) -> None:
     driver = request.driver or "bridge"
     if driver in ("host", "null"):
         raise Forbidden(f'only one instance of "{driver}" network is allowed')
-    if driver not in ("bridge", "overlay", *UPPER_DRIVERS):
+    if driver not in ("bridge", "overlay", *PARENT_DRIVERS):
         raise NotFound(f'could not find plugin {driver} in v1 plugin registry: plugin "{driver}" not found')
     if request.scope not in ("", "swarm" if driver == "overlay" else "local"):
         raise NotImplementedYet(f"networks of scope {request.scope} are not implemented by Husk yet")

@@ -11,34 +11,33 @@ import msgspec
 
 from husk.config import AddressPool, Config
 from husk.engine.model.clock import now_ns, parse_rfc3339, rfc3339
+from husk.engine.model.container import KIND as CONTAINER
 from husk.engine.model.container import Container, Endpoint
 from husk.engine.model.container_config import EndpointRequest
 from husk.engine.model.events import Events
 from husk.engine.model.filters import Filters
 from husk.engine.model.network import BUILTIN, Network, NetworkRequest
-from husk.engine.networks import default_bridge, options, templates
+from husk.engine.networks import default_bridge, options, restore, templates
 from husk.engine.networks.balancing import Balancing
 from husk.engine.networks.connector import Connected, Connector
-from husk.engine.networks.endpoints import lease
 from husk.engine.networks.live import LiveNetwork, Roster
 from husk.engine.networks.names import NameService
 from husk.engine.networks.requests import check_joinable, check_request
 from husk.errors import Conflict, Forbidden, HuskError, InvalidParameter, NotFound
-from husk.network import drop_policies, host, sandbox
+from husk.network import drop_policies
 from husk.network.bridge import BridgeDriver
 from husk.network.firewall import Firewall
 from husk.network.guardian import Guardian
 from husk.network.ipam import special, unique_local
 from husk.network.ports import Ports
 from husk.network.relay import Relay
-from husk.network.settings import BridgeSettings, Opening
+from husk.network.settings import BridgeSettings
 from husk.storage.state import Change, StateStore
 from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
 
 KIND = "network"
-WARM_SANDBOXES = 4
 # A network that somebody made keeps fewer, and only while containers come and go.
 WARM_ON_USER_NETWORK = 2
 WARM_SECONDS = 20.0
@@ -313,8 +312,16 @@ class Networks:
             del records["bridge"]
         # What the records of others still name was given back, or is about to be: it may be somebody else's by now.
         running = [record for record in containers if record.state.status in ("running", "paused")]
-        await asyncio.to_thread(self._sweep, records, running)
-        self._roster.by_name.update(await self._open_networks(list(records.values()), running))
+        unreadable, unreadable_networks = self._state.aside(CONTAINER), self._state.aside(KIND)
+        every = list(records.values())
+        await asyncio.to_thread(restore.sweep, self._base, every, running, unreadable, unreadable_networks)
+        openings = restore.openings(every, running, self._config, self._base, spare=bool(unreadable))
+        drivers = await BridgeDriver.open_all(list(openings.values()), self._firewall, self._mended)
+        driver_of = dict(zip(openings, drivers, strict=True))
+        for name, driver in driver_of.items():
+            _note(records[name], driver)
+        for name, network in records.items():
+            self._roster.by_name[name] = LiveNetwork(network, driver_of.get(name))
         await self._state.settle(*(Change(KIND, n.id, msgspec.json.encode(n)) for n in records.values()))
         published = [port for record in running for port in self._connector.adopt(record)]
         await asyncio.to_thread(self._firewall.publish, published)
@@ -332,35 +339,6 @@ class Networks:
     def _mended(self) -> None:
         """A bridge is there again, without the addresses of services. Called in a thread."""
         self.balancing.balancer.apply()
-
-    def _sweep(self, records: dict[str, Network], containers: list[Container]) -> None:
-        self._base.netns_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        sandbox.sweep(self._base.netns_dir, [record.sandbox_path for record in containers if record.sandbox_path])
-        interfaces = {n.parent if n.upper else n.bridge_name for n in records.values()}
-        interfaces |= {f"br-{network_id[:12]}" for network_id in self._state.aside(KIND)}
-        host.sweep(self._base.owner, interfaces)
-
-    async def _open_networks(self, networks: list[Network], containers: list[Container]) -> dict[str, LiveNetwork]:
-        """All at once: with many networks most of the time would go into looking at the host again for each."""
-        driven = [network for network in networks if network.bridged or network.upper]
-        openings = [self._opening(network, containers) for network in driven]
-        drivers = await BridgeDriver.open_all(openings, self._firewall, self._mended)
-        for network, driver in zip(driven, drivers, strict=True):
-            _note(network, driver)
-        found = {network.name: driver for network, driver in zip(driven, drivers, strict=True)}
-        return {network.name: LiveNetwork(network, found.get(network.name)) for network in networks}
-
-    def _opening(self, network: Network, containers: list[Container]) -> Opening:
-        leases = [
-            given
-            for record in containers
-            if (endpoint := record.endpoints.get(network.name)) is not None
-            and (given := lease(record.sandbox_path, endpoint)) is not None
-        ]
-        if not network.builtin:
-            return Opening(options.settings(network, self._base), None, leases)
-        settings = default_bridge.settings(network, self._config, self._base)
-        return Opening(settings._replace(warm=WARM_SANDBOXES, warm_for=0.0), network.subnet or None, leases)
 
     def _find(self, reference: str) -> LiveNetwork:
         lives = self._roster.by_name

@@ -116,7 +116,7 @@ async def test_an_index_outlives_the_daemon_and_all_but_its_last_image(catalog: 
     assert again.find("box:1").id == FOREIGN.id
     assert HERE.manifest not in again.content()
     await again.delete(FOREIGN)
-    assert (again.indexes(), again.content(), again.target(parse("box:1"))) == ([], set(), "")
+    assert (list(again._indexes.values()), again.content(), again.target(parse("box:1"))) == ([], set(), "")
 
 
 async def test_a_dissolved_index_leaves_single_images(catalog: ImageCatalog) -> None:
@@ -124,7 +124,7 @@ async def test_a_dissolved_index_leaves_single_images(catalog: ImageCatalog) -> 
     await catalog.add_all([FOREIGN, HERE], [parse("box:1")], both)
     await catalog.dissolve(both)
     again = ImageCatalog(catalog._state)
-    assert (again.find("box:1").id, len(again), again.indexes()) == (HERE.id, 2, [])
+    assert (again.find("box:1").id, len(again), list(again._indexes.values())) == (HERE.id, 2, [])
 
 
 async def test_two_pulls_of_one_index_add_up(catalog: ImageCatalog) -> None:
@@ -133,5 +133,5 @@ async def test_two_pulls_of_one_index_add_up(catalog: ImageCatalog) -> None:
         for member in news.manifests:
             member.image = present.id if member.image == present.id else ""
         await catalog.add(present, parse("box:1"), index=news)
-    (known,) = catalog.indexes()
+    (known,) = catalog._indexes.values()
     assert known.images == [FOREIGN.id, HERE.id]

@@ -13,8 +13,9 @@ from husk.engine.model.container import Container, Endpoint
 from husk.engine.model.container_config import Config, HostConfig, PortBinding
 from husk.engine.model.events import Event, Events
 from husk.engine.model.network import Network
-from husk.engine.networks.connector import Connector, NoConnectivity
+from husk.engine.networks.connector import Connector
 from husk.engine.networks.live import LiveNetwork, Roster
+from husk.engine.networks.publisher import NoConnectivity
 from husk.errors import Conflict, Forbidden, InvalidParameter, NotFound, SystemFault, Unavailable
 from husk.network import sandbox
 from husk.network.bridge import BridgeFull

@@ -1,0 +1,97 @@
+"""The published ports of running containers: held on the host, and led to the endpoint that is reached from there."""
+
+import asyncio
+from collections.abc import Sequence
+
+from husk.engine.model.container import Container, Endpoint
+from husk.engine.networks import publishing
+from husk.engine.networks.departures import Departures
+from husk.engine.networks.endpoints import gateway6_endpoint, gateway_endpoint
+from husk.engine.networks.live import LiveNetwork, Roster
+from husk.errors import HuskError
+from husk.network.firewall import Firewall
+from husk.network.ports import PortRequest, Ports, PortTaken, PublishedPort, Target, retargeted
+
+
+class NoConnectivity(HuskError):
+    """A container cannot be put on its networks as it asks."""
+
+
+class Publisher:
+    """What is published is in the container's record at once, so that `withdraw` can give it back whatever happens."""
+
+    def __init__(self, roster: Roster, firewall: Firewall, ports: Ports, departures: Departures) -> None:
+        self._roster = roster
+        self._firewall = firewall
+        self._ports = ports
+        self._departures = departures
+
+    def adopt(self, record: Container) -> list[PublishedPort]:
+        """Hold the ports of a running container of an earlier daemon again; they are returned."""
+        # A crash may have come between a change of networks and that of the ports; `publish` finds others.
+        record.published = retargeted(record.published, self._target(record)) or []
+        self._ports.hold_again(record.published)
+        return record.published
+
+    async def withdraw(self, record: Container) -> None:
+        """Safe to call twice."""
+        published, record.published = record.published, []
+        if published:
+            await asyncio.to_thread(self._firewall.withdraw, published)
+            self._ports.give_back(published)
+
+    def _target(self, record: Container) -> Target:
+        """Where ports of the host are to lead; to nothing when no network of the container's is reached from there."""
+        leading = self._reached(gateway_endpoint(record))
+        leading6 = self._reached(gateway6_endpoint(record))
+        return Target(
+            leading[1].ip_address if leading else "",
+            leading6[1].ip6_address if leading6 else "",
+            leading is not None and leading[0].record.gateway_modes.ipv4 == "routed",
+            leading6 is not None and leading6[0].record.gateway_modes.ipv6 == "routed",
+        )
+
+    def _reached(self, endpoint: Endpoint | None) -> tuple[LiveNetwork, Endpoint] | None:
+        if endpoint is None or (live := self._roster.by_name.get(endpoint.network_name)) is None:
+            return None
+        return (live, endpoint) if live.driver.reaches_host else None
+
+    async def publish(self, record: Container) -> None:
+        if not (record.host_config.port_bindings or record.host_config.publish_all_ports):
+            return
+        reached = self._reached(gateway_endpoint(record)) or self._reached(gateway6_endpoint(record))
+        if reached is None:
+            return
+        live, leading = reached
+        requests = publishing.port_requests(record.config, record.host_config, live.record.host_binding)
+        try:
+            record.published = await self._departures.retry(
+                PortTaken, lambda: self._take(requests, self._target(record))
+            )
+        except PortTaken as error:
+            raise NoConnectivity(
+                f"driver failed programming external connectivity on endpoint {record.name} ({leading.endpoint_id}): "
+                f"{error.message}"
+            ) from error
+        await asyncio.to_thread(self._firewall.publish, record.published)
+
+    async def _take(self, requests: Sequence[PortRequest], target: Target) -> list[PublishedPort]:
+        return self._ports.take(requests, target)
+
+    async def move(self, record: Container) -> None:
+        """The container's networks have changed: let the ports lead to where it is reached now."""
+        old = record.published
+        if not old:
+            await self.publish(record)
+            return
+        new = retargeted(old, self._target(record))
+        if new == old:
+            return
+        record.published = new or []
+        await asyncio.to_thread(self._firewall.withdraw, old)
+        if new:
+            self._ports.retarget(new)
+            await asyncio.to_thread(self._firewall.publish, new)
+        else:
+            self._ports.give_back(old)
+            await self.publish(record)

@@ -1,0 +1,57 @@
+"""What a daemon that starts finds of its networks on the host: what of it stays, and what is opened again.
+
+A container whose record cannot be read runs on, and nobody knows which sandbox and which addresses are its own. While
+there is such a container, nothing is removed that might be part of its network.
+"""
+
+from collections.abc import Collection, Iterable
+
+from husk.config import Config
+from husk.engine.model.container import Container
+from husk.engine.model.network import Network
+from husk.engine.networks import default_bridge, options
+from husk.engine.networks.endpoints import lease
+from husk.network import host, sandbox
+from husk.network.settings import BridgeSettings, Opening
+
+WARM_SANDBOXES = 4
+
+
+def sweep(
+    base: BridgeSettings,
+    networks: Iterable[Network],
+    running: Iterable[Container],
+    unreadable_containers: Collection[str],
+    unreadable_networks: Collection[str],
+) -> None:
+    """Remove sandboxes and interfaces of ours that belong to nobody. Blocks."""
+    base.netns_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not unreadable_containers:
+        sandbox.sweep(base.netns_dir, [record.sandbox_path for record in running if record.sandbox_path])
+    interfaces = {network.parent if network.on_parent else network.bridge_name for network in networks}
+    interfaces |= {f"br-{network_id[:12]}" for network_id in unreadable_networks}
+    host.sweep(base.owner, interfaces)
+
+
+def openings(
+    networks: Iterable[Network], running: Collection[Container], config: Config, base: BridgeSettings, spare: bool
+) -> dict[str, Opening]:
+    """How the networks with a driver are opened, by their names. Pure.
+
+    All at once: with many networks most of the time would go into looking at the host again for each.
+    """
+    driven = [network for network in networks if network.bridged or network.on_parent]
+    return {network.name: _opening(network, running, config, base)._replace(spare=spare) for network in driven}
+
+
+def _opening(network: Network, running: Iterable[Container], config: Config, base: BridgeSettings) -> Opening:
+    leases = [
+        given
+        for record in running
+        if (endpoint := record.endpoints.get(network.name)) is not None
+        and (given := lease(record.sandbox_path, endpoint)) is not None
+    ]
+    if not network.builtin:
+        return Opening(options.settings(network, base), None, leases)
+    settings = default_bridge.settings(network, config, base)
+    return Opening(settings._replace(warm=WARM_SANDBOXES, warm_for=0.0), network.subnet or None, leases)
