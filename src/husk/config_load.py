@@ -1,4 +1,4 @@
-"""How do flags and `daemon.json` become a `Config`? By Docker's rules: same keys, same conflicts, nothing unknown.
+"""Makes a `Config` out of flags and `daemon.json`, by Docker's rules: same keys, same conflicts, nothing unknown.
 
 Flags and file are read into the same shape (`husk.config_settings`), merged, and only then validated. A key in both
 places is an error, as it is for dockerd: silently preferring one of them hides a mistake that is found much later.

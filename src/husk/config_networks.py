@@ -1,4 +1,4 @@
-"""What may the settings of the default bridge and of names be? dockerd's rules, with a message for each. Pure."""
+"""What the settings of the default bridge and of names may be: dockerd's rules, with a message for each. Pure."""
 
 import ipaddress
 import re

@@ -1,4 +1,4 @@
-"""Which settings mean something else here than in dockerd, and which would promise what Husk does not do? Pure."""
+"""Settings that mean something else here than in dockerd, or would promise what Husk does not do. Pure."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any

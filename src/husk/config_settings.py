@@ -1,4 +1,4 @@
-"""What can stand in a `daemon.json`, and on the command line? dockerd's keys with their types, and nothing else.
+"""What can stand in a `daemon.json`, and on the command line: dockerd's keys with their types, and nothing else.
 
 Both are read into the same shape, so that a value means the same wherever it was given. What the values may be is
 checked later (`husk.config_load`), when both are one.

@@ -1,4 +1,4 @@
-"""How do values become JSON, and requests values? Go's reading of JSON, so that what dockerd accepts is accepted here.
+"""Values as JSON, and requests as values: Go's reading of JSON, so that what dockerd accepts is accepted here.
 
 Go takes `null` for "not given", matches field names in any case, and lets a few lists of words be one word. msgspec
 does none of that: `Reader` first brings a document into the shape that msgspec expects, then converts it strictly.

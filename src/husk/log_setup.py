@@ -1,4 +1,4 @@
-"""What does the daemon's log look like? dockerd's two forms on standard error: `text` (key=value) and `json`."""
+"""The daemon's log: dockerd's two forms on standard error, `text` (key=value) and `json`."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""In which threads does blocking work run? By purpose, so that what may take long never makes wait what is short.
+"""The threads in which blocking work runs, by purpose, so that what may take long never makes wait what is short.
 
 - `asyncio.to_thread`: short work that somebody waits for: mounts, a container's own files, the firewall.
 - `trees`: walks over whole trees, to measure, compare or copy them. A disk gets no faster by more of them at once.

@@ -1,13 +1,20 @@
-"""What containers, images and networks are and do: state machines, policies, events.
+"""What containers, images, networks, volumes and services are and do: state machines, policies, events.
 
-The engine knows no HTTP and no system calls. It drives the host through `husk.runtime`, `husk.storage`, `husk.registry`
-and `husk.network`, and is usable on its own:
+The engine decides and records. It knows no HTTP and makes no system calls: it drives the host through `husk.runtime`,
+`husk.storage`, `husk.registry` and `husk.network`, and is usable on its own:
 
     async with Engine.open(config) as engine:
         created = await engine.containers.create("", Config(image="busybox", cmd=["true"]), HostConfig(), {}, "")
         await engine.containers.start(created.container.id)
 
-Rooms, each knowing only those before it: `model` (records and pure rules), `images` (what a container starts from),
-`networks` (where it is reached), `volumes` (what outlives it) and `logs` (what it said), `containers` (a process with a
-life), `services` (containers that are kept as declared). `engine` puts them together.
+The rooms, from the bottom up; each imports only those below it, and neighbours do not know each other:
+
+    model                              records and pure rules that all rooms share
+    images | networks | volumes | logs what a container starts from, where it is reached, what it keeps, what it writes
+    containers                         a process with a life
+    builder                            what makes images out of Dockerfiles
+    services                           declared state, and the tasks that make it real
+
+`engine` puts the rooms together: what one needs from above is handed to it there, as a function or a small interface.
+`system` answers for the daemon as a whole, `checkup` and `repair` look at a data root that may be damaged.
 """

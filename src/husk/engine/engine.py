@@ -1,4 +1,4 @@
-"""What is the engine as a whole? Its parts, put together in the order in which they need each other.
+"""The engine as a whole: its parts, put together in the order in which they need each other.
 
 async with Engine.open(config) as engine:
     for container in engine.containers.listing(all=True, limit=0, filters=NO_FILTERS):

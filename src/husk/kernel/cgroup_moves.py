@@ -1,4 +1,4 @@
-"""Why is it slow to move a process into a cgroup, and what can be done about it before the move?
+"""Makes it fast to move a process into a cgroup, by what can be done before the move.
 
 A move takes a lock that every fork and every exit of the host takes too. The kernel makes that cheap for them: whoever
 wants to move first waits for a grace period (5 to 20 ms, more on a busy host), unless somebody moved a moment ago. The

@@ -1,4 +1,4 @@
-"""Where are the control groups of this host, and how are those of a container watched, emptied and removed?
+"""Where the control groups of this host are, and how those of a container are watched, emptied and removed.
 
 Three layouts exist. `v2`: one tree at /sys/fs/cgroup. `v1`: one tree per controller below it. `hybrid`: v1 trees plus a
 v2 tree at /sys/fs/cgroup/unified that should hold no controllers; where it still holds some, crun 1.8 refuses to work.

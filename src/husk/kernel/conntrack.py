@@ -1,4 +1,4 @@
-"""Which conversations does the kernel remember, and how is it made to forget some?
+"""The conversations that the kernel remembers, and how it is made to forget some.
 
 A conversation that it remembers keeps the translation it began with. A UDP client that never pauses would be led to
 where a port led before, or to nowhere, for as long as it goes on.

@@ -1,4 +1,4 @@
-"""Has this file changed, and what happens in this directory? inotify for the event loop, by ctypes."""
+"""Changes of files and in directories: inotify for the event loop, by ctypes."""
 
 import asyncio
 import ctypes

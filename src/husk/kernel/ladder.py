@@ -1,4 +1,4 @@
-"""Where in a directory tree are we? One open directory and the way back up, however deep it lies.
+"""A place in a directory tree: one open directory and the way back up, however deep it lies.
 
 Whoever fills a tree can nest directories deeper than a path can be long, deeper than Python recurses, and in more
 levels than a process may have descriptors; and may move them while somebody walks through. So a step down opens a name

@@ -1,4 +1,4 @@
-"""How many files may this process have open? Each container costs the daemon a few."""
+"""How many files this process may have open. Each container costs the daemon a few."""
 
 import resource
 

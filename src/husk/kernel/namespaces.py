@@ -1,4 +1,4 @@
-"""How is a network namespace made, kept, entered and given up?
+"""Network namespaces: made, kept, entered and given up.
 
 A namespace lives as long as a process, an open descriptor or a bind mount refers to it. Ours are bind mounts on plain
 files, so that they outlive the daemon. The kernel gives every thread its own namespace: work inside one happens in a

@@ -1,4 +1,4 @@
-"""How does the daemon talk to the kernel over netlink? Framing, attributes, and a socket that sends and reads answers.
+"""Talks to the kernel over netlink: framing, attributes, and a socket that sends and reads answers.
 
 Only what rtnetlink needs, on the standard library: importing pyroute2 costs 12 MiB and 100 ms, and its socket runs an
 event loop of its own per request. A `NetlinkSocket` belongs to the network namespace of the thread that opened it, for

@@ -1,4 +1,4 @@
-"""How is an element of an nftables set or map added or deleted at a cost that does not depend on anything else?
+"""Adds and deletes an element of an nftables set or map at a cost that does not depend on anything else.
 
 libnftables reads the sets of all tables of the host before it adds one element: on a host with many rules that takes
 longer than all the rest of a container's start. The kernel itself needs nothing but the names and the bytes.

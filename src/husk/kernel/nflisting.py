@@ -1,4 +1,4 @@
-"""What does an nftables table hold? As the kernel has it: no text that a library writes in its own way."""
+"""What an nftables table holds, as the kernel has it: no text that a library writes in its own way."""
 
 import socket
 import struct

@@ -1,4 +1,4 @@
-"""How are nftables commands carried out without starting a process? Through libnftables, one transaction per call.
+"""Carries out nftables commands without starting a process: through libnftables, one transaction per call.
 
 The library waits with select(), which knows descriptors up to 1023 and ends the whole process at a higher one. A daemon
 with many containers has more than that open. So each call happens in a thread of its own with a descriptor table of its

@@ -1,4 +1,4 @@
-"""How does the daemon notice that somebody has removed rules? The kernel tells everyone who listens."""
+"""Notices that somebody has removed rules: the kernel tells everyone who listens."""
 
 import contextlib
 import errno

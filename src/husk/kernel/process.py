@@ -1,4 +1,4 @@
-"""How are processes started, watched and signalled? By descriptor: a pid is a number that somebody else may get next.
+"""Starts, watches and signals processes by descriptor: a pid is a number that somebody else may get next.
 
 This is the one place of the daemon that starts programs. `subprocess.Popen` without `preexec_fn` uses vfork, whose cost
 does not grow with the daemon's memory; the exit is seen through a pidfd, so that no child watcher, signal handler or

@@ -1,4 +1,4 @@
-"""How to read a file of a container's tree without being led out of it? By openat2, with the tree as the root.
+"""Reads files of a container's tree without being led out of it: by openat2, with the tree as the root.
 
 A symbolic link inside an image may point anywhere; the kernel resolves it as if the tree were `/`.
 """

@@ -1,4 +1,4 @@
-"""Which links, addresses and routes are there, and how are they made and unmade? Messages for `NetlinkSocket`.
+"""Messages for `NetlinkSocket` that list, make and delete links, addresses, routes and neighbours.
 
 The functions build or parse bytes and do no I/O.
 """

@@ -1,4 +1,4 @@
-"""How does a list of system calls become the program that the kernel runs at each of them? Through libseccomp.
+"""Makes the program that the kernel runs at each system call out of a list of them, through libseccomp.
 
 The OCI runtimes do the same at every start of a container, which costs more than all the rest of the start together;
 done here it is done once. Debian's crun and runc depend on the library, so it is there where containers can run.

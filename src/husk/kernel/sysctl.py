@@ -1,4 +1,4 @@
-"""How are kernel settings below /proc/sys read and written? Network settings are those of the thread's namespace."""
+"""Reads and writes settings below /proc/sys. Network settings are those of the thread's namespace."""
 
 import os
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""How is a directory tree that somebody hostile has filled walked through, measured and removed?
+"""Walks through, measures and removes a directory tree that somebody hostile has filled.
 
 A container can nest directories deeper than a path can be long and deeper than Python recurses, so nothing here follows
 a path from the top or keeps one descriptor per level (`ladder`).

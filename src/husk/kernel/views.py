@@ -1,4 +1,4 @@
-"""How does a process get a view of the file systems that is its own, and no way back out of it?
+"""Gives a process a view of the file systems that is its own, with no way back out of it.
 
 A mount namespace of its own, one directory as its root, and nothing else mounted: `unshare`, then `bind` and `restrict`
 what belongs to the view, then `pivot`. The calls change the whole process: they are for workers, never for the daemon.

@@ -1,4 +1,4 @@
-"""How does a network learn which MAC an address has now? By an ARP and a neighbour advertisement that nobody asked for.
+"""Tells a network which MAC an address has now, by an ARP and a neighbour advertisement that nobody asked for.
 
 Who knew another MAC for the address, that of an earlier container, must not go on sending there.
 """

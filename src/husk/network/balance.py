@@ -1,4 +1,4 @@
-"""How does one address stand for many containers? Virtual addresses and published ports, shared out by nftables.
+"""One address for many containers: virtual addresses and published ports, shared out by nftables.
 
 A table of its own beside the daemon's, and one for IPv6 while that is needed: they are small, and written as a whole
 whenever a task comes or goes, in one transaction. Each new connection goes to the next target in turn; one that is

@@ -1,4 +1,4 @@
-"""How does a container get a network on the bridge within microseconds, and how is it given back?
+"""The driver of one network: it gives containers their sandboxes within microseconds, and takes them back.
 
 The life of a sandbox: built ahead of need into the warm pool (namespace, veth, address, route) → leased by `acquire`
 → the engine records the lease, then starts the container in it → `release`. Until the lease is recorded, a crash makes

@@ -1,4 +1,4 @@
-"""What do DNS messages say? Reads questions and writes answers, bytes in and bytes out, without any I/O.
+"""DNS messages: reads questions and writes answers, bytes in and bytes out, without any I/O.
 
 Only what a resolver for containers needs: one question per message, A, AAAA and PTR answers, EDNS noticed. Everything
 else is passed on as it is to somebody who understands it.

@@ -1,4 +1,4 @@
-"""Who puts the rules back when somebody removes them? `nft flush ruleset` is part of many firewall scripts."""
+"""Puts rules back that somebody removes: `nft flush ruleset` is part of many firewall scripts."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""What must the host look like for a bridge network? A bridge with an address, forwarding, a subnet of its own."""
+"""What the host must have for a bridge network: a bridge with an address, forwarding, a subnet of its own."""
 
 import errno
 import logging

@@ -1,4 +1,4 @@
-"""Which subnet does a network get, and which address does an endpoint get? Pure bookkeeping, no I/O."""
+"""Which subnet a network gets, and which address an endpoint gets. Pure bookkeeping, no I/O."""
 
 import hashlib
 from bisect import bisect_right

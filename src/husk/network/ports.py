@@ -1,4 +1,4 @@
-"""Which port of the host leads to which port of a container, and is it still free?
+"""Which port of the host leads to which port of a container, and whether it is still free.
 
 While a port is published, the daemon holds a socket on it: no other program can take it meanwhile, and one that has it
 already is noticed before the container runs. Packets do not reach the socket: the firewall leads them on before, all

@@ -1,4 +1,4 @@
-"""How does a connection from IPv6 reach a container with IPv4 alone, or the other way round? The daemon passes it on.
+"""Passes connections from IPv6 on to containers with IPv4 alone, and the other way round.
 
 Also what is sent to ::1 goes this way, which the kernel does not let rules lead elsewhere. It is what dockerd has a
 proxy process for; unlike rules it needs the daemon, and the container sees the host's address on the bridge.

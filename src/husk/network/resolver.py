@@ -1,4 +1,4 @@
-"""Who answers a container's questions for names? One resolver per container, inside its sandbox.
+"""Answers a container's questions for names: one resolver per container, inside its sandbox.
 
 Docker's address for it is 127.0.0.11, port 53. The sockets are made in the sandbox by a thread and served by the
 daemon's loop, so that nothing has to be routed or let through, and the daemon knows who asks. They are on other ports,

@@ -1,4 +1,4 @@
-"""Which packets may cross a bridge, whose addresses are hidden, where do published ports lead? The rules' text. Pure.
+"""The text of the rules: which packets may cross a bridge, whose addresses are hidden, where ports lead. Pure.
 
 The chains are fixed; networks are elements of sets and published ports elements of maps, so that one more of either is
 an element and not a rule. Each daemon has tables of its own, one for each kind of packets: two never touch each

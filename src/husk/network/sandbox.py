@@ -1,4 +1,4 @@
-"""What does a container's network consist of, and how is it made, removed, and found again after a crash?
+"""What a container's network consists of, and how it is made, removed, and found again after a crash.
 
 A sandbox is a network namespace held by a file, with the loopback up and, per network, an endpoint: `eth0`, `eth1`,
 ..., each one end of a veth pair whose other end is a port of the network's bridge, or a macvlan or ipvlan interface on

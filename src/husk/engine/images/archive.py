@@ -1,4 +1,4 @@
-"""What does an image archive say? Which images are in it, of which files, under which names.
+"""What an image archive says: which images are in it, of which files, under which names.
 
 Pure. Docker's own format (`manifest.json`) names files; an OCI layout (`index.json`) names digests. An archive may be
 both: then Docker's part tells the names, and the layout gives the manifests, whose digests are worth keeping.

@@ -1,4 +1,4 @@
-"""What do others state about an image? In-toto statements, which its index names beside the platforms that it has."""
+"""What others state about an image: in-toto statements, which its index names beside the platforms that it has."""
 
 from collections.abc import Collection
 

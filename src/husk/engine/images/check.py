@@ -1,4 +1,4 @@
-"""What do the facts about blobs and layers mean for images and containers? What is broken, and what would cure it.
+"""What the facts about blobs and layers mean for images and containers: what is broken, and what would cure it.
 
 All of it is pure: `judge` takes records and facts and returns a verdict, which `repair` can act on.
 

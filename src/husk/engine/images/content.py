@@ -1,4 +1,4 @@
-"""What content is an image? Its manifest, its configuration and the blobs of its layers, as others can take them over.
+"""The content of an image: its manifest, its configuration and the blobs of its layers, as others can take them over.
 
 A registry's manifest is kept byte for byte. It may name blobs that are not here, because a layer with the same files
 came earlier in another compression; then an equal manifest is made over the blobs that are here.

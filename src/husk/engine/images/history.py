@@ -1,4 +1,4 @@
-"""How was an image made? The steps that its configuration records, newest first, with what each added."""
+"""`docker history`: the steps that an image's configuration records, newest first, with what each added."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""How does a file system in a tar become an image? As its only layer; the instructions make the configuration."""
+"""`docker import`: a tar becomes the only layer of an image; instructions make its configuration."""
 
 import asyncio
 from collections.abc import AsyncIterator

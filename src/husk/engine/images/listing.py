@@ -1,4 +1,4 @@
-"""Which images does a client mean with its filters? Newest first; images that only others build on need `all`."""
+"""Which images a list shows: by filters, newest first; images that only others build on need `all`."""
 
 import fnmatch
 

@@ -1,4 +1,4 @@
-"""How do images come out of a file? Read once, as it arrives: each layer is unpacked while it streams by.
+"""`docker load`: the file is read once, as it arrives; each layer is unpacked while it streams by.
 
 What a file of the archive is, is told only by documents that may come last. So small JSON files are kept in memory and
 everything that looks like a layer is unpacked at once, to be put on top of its parent when the documents have told the

@@ -1,4 +1,4 @@
-"""Which images does nobody need, and how much comes free when they go?"""
+"""`docker image prune`: the images that nobody needs, and how much comes free when they go."""
 
 import logging
 from collections.abc import Awaitable, Callable

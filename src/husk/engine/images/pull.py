@@ -1,4 +1,4 @@
-"""How does an image come from a registry? Manifest, configuration, then the missing layers, several at a time.
+"""`docker pull`: the manifest, the configuration, then the missing layers, several at a time.
 
 Each layer is hashed and unpacked while it arrives (`husk.storage`), and is complete or absent. Layers arrive in any
 order and are put on top of each other from the base up. The image's record and its names are written last, in one

@@ -1,4 +1,4 @@
-"""How does an image get into a registry? Layers, several at a time, and configuration, then the manifest by its tag.
+"""`docker push`: layers, several at a time, and the configuration, then the manifest by its tag.
 
 What came from a registry goes back byte for byte. Layers that were made here (commit, import, build) are plain tars;
 they are compressed on their way out, always to the same bytes. The digest of those bytes is remembered, so that the

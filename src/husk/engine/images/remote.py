@@ -1,4 +1,4 @@
-"""What does a registry know about an image that is not here? Its search, and a manifest with its platforms."""
+"""What a registry knows about an image that is not here: its search, and a manifest with its platforms."""
 
 import msgspec
 

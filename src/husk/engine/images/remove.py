@@ -1,4 +1,4 @@
-"""When may an image go, and what goes with it? Docker's rules of conflict, then names, records, blobs and layers.
+"""`docker rmi`: Docker's rules of conflict, then names, records, blobs and layers go.
 
 An image that stands for an index goes with it, all platforms at once. One platform alone goes by its own id, or when
 the client names it.

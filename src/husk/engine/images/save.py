@@ -1,4 +1,4 @@
-"""How do images become one file? A tar that is a Docker archive and an OCI layout at once, written as it is read.
+"""`docker save`: a tar that is a Docker archive and an OCI layout at once, written as it is read.
 
     oci-layout, index.json              the OCI layout's own
     manifest.json, repositories         the same for `docker load`, old and new

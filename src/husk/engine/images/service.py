@@ -1,4 +1,4 @@
-"""What can be done with images? The engine's answer to every image operation of the edge."""
+"""What the edge can do with images: one method for each operation of the API."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterable, Sequence
 

@@ -1,4 +1,4 @@
-"""What do `labels`, `env` and `tag` add to each line of a log? Pure."""
+"""What `labels`, `env` and `tag` add to each line of a log. Pure."""
 
 import re
 from collections.abc import Mapping

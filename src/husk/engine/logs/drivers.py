@@ -1,4 +1,4 @@
-"""Which driver sends a container's log away, and where to?"""
+"""The driver that sends a container's log away, and where to."""
 
 from husk.engine.logs import fluentd, gelf, journald, syslog
 from husk.engine.logs.receivers import Receiver

@@ -1,4 +1,4 @@
-"""How do lines become events of fluentd? Its forward protocol: one packet of MessagePack for many lines. Pure."""
+"""Lines as events of fluentd, in its forward protocol: one packet of MessagePack for many lines. Pure."""
 
 import base64
 import os

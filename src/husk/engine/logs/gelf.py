@@ -1,4 +1,4 @@
-"""How does a line become a GELF message? JSON, packed and cut into pieces for UDP, ended by a zero for TCP. Pure."""
+"""Lines as GELF messages: JSON, packed and cut into pieces for UDP, ended by a zero for TCP. Pure."""
 
 import gzip
 import os

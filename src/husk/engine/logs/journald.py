@@ -1,4 +1,4 @@
-"""How does a line become an entry of systemd's journal? Its own protocol: fields in a datagram. Pure."""
+"""Lines as entries of systemd's journal, in its own protocol: fields in a datagram. Pure."""
 
 import re
 import struct

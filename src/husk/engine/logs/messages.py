@@ -1,4 +1,4 @@
-"""What is one message to a receiver of logs? A whole line, or a piece of one that is too long. Pure."""
+"""One message to a receiver of logs: a whole line, or a piece of one that is too long. Pure."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

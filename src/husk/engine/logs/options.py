@@ -1,4 +1,4 @@
-"""What do a container's log driver and its options ask for? Checked in dockerd's words. Pure."""
+"""What a container's log driver and its options ask for, checked in dockerd's words. Pure."""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Where do messages go, and in which form? One receiver for each container with a driver that sends its log away."""
+"""Where messages go, and in which form: one receiver for each container with a driver that sends its log away."""
 
 import socket
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""How does a line become a syslog message? RFC 3164, RFC 5424, or what local daemons take. Pure but for file checks."""
+"""Lines as syslog messages: RFC 3164, RFC 5424, or what local daemons take. Pure but for file checks."""
 
 import os
 import time

@@ -1,4 +1,4 @@
-"""How do packets reach a receiver of logs? Datagrams or a stream, over the network or a socket of this host."""
+"""How packets reach a receiver of logs: datagrams or a stream, over the network or a socket of this host."""
 
 import asyncio
 import contextlib

@@ -8,8 +8,12 @@ The life of an endpoint, a container's place on a network: noted in the containe
 connected → while the container runs it has an address, an interface, names and perhaps published ports → noted again.
 `connector` moves endpoints between these two; all that it takes from the host is in the record at once.
 
-`service` is the face of it all, `live` a network with its driver and members, `publishing` reads what a container wants
-of ports, `options` and `pools` check what clients ask of a network and `requests` what they ask of an endpoint, `names`
-knows what names mean, `links` is Docker's old way of names, `balancing` puts services on networks. `husk.network` does
-the work.
+Modules: `service` is what others call, `live` a network with its driver and members, `restore` what a start finds on
+the host, `publisher` holds the ports of running containers (`publishing` reads which ones a container wants,
+`departures` waits for those that come back), `options`, `pools` and `templates` check what clients ask of a network
+and `requests` what they ask of an endpoint, `default_bridge` follows the daemon's settings, `names` knows what names
+mean, `links` is Docker's old way of names, `balancing` puts services on networks.
+
+Who may touch what: `husk.network` does the work on the host, and only this room calls it. Of other rooms it knows
+`model` alone; how a container is found is handed to it as a function.
 """

@@ -1,4 +1,4 @@
-"""How do services appear on networks? Names that stand for virtual addresses, and ports of the host for many tasks."""
+"""Services on networks: names that stand for virtual addresses, and ports of the host for many tasks."""
 
 import asyncio
 import logging

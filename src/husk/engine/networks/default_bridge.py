@@ -1,4 +1,4 @@
-"""How is the default network set up? By the daemon's settings, at every start; its record follows them. Pure."""
+"""The default network follows the daemon's settings at every start, and its record follows them too. Pure."""
 
 from ipaddress import IPv4Network, IPv6Interface, IPv6Network
 

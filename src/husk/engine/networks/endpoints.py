@@ -1,4 +1,4 @@
-"""What does a container's place on a network look like? Orders, leases and names of endpoints. Pure."""
+"""The endpoints of a container: their order, their leases and their names. Pure."""
 
 from collections.abc import Iterable
 

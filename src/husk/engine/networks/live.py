@@ -1,4 +1,4 @@
-"""What is a network while the daemon runs? Its record, its driver, and the running containers on it."""
+"""A network while the daemon runs: its record, its driver, and the running containers on it."""
 
 from ipaddress import IPv4Address, IPv6Address
 

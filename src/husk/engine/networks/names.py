@@ -1,4 +1,4 @@
-"""Which addresses do names stand for on the networks of a container? And who serves the answers.
+"""Which addresses names stand for on the networks of a container, and who serves the answers.
 
 A container knows the members of its own networks: by name, id, host name and alias, each also with the network's name
 behind it, and under the aliases of its own links. An alias that several have gets all their addresses, in any order.

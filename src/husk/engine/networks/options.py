@@ -1,4 +1,4 @@
-"""May a network be made like this? Reads a request, says what is wrong in Docker's words, and touches nothing."""
+"""Checks a request for a network, says what is wrong in Docker's words, and makes its record and settings. Pure."""
 
 import re
 from collections.abc import Iterable, Mapping

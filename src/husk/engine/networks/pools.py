@@ -1,4 +1,4 @@
-"""Which addresses may a network have? Reads the address pools of a request, in Docker's words. Pure."""
+"""The address pools of a request for a network, read in Docker's words. Pure."""
 
 import ipaddress
 from collections.abc import Iterable

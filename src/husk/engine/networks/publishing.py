@@ -1,4 +1,4 @@
-"""Which ports does a container want published? From its configuration, in Docker's reading of it. Pure."""
+"""The ports that a container wants published, as Docker reads its configuration. Pure."""
 
 import ipaddress
 import re

@@ -1,4 +1,4 @@
-"""May a container be put on networks like this? Checks what a client asks for, in Docker's words. Pure."""
+"""Checks what a client asks of an endpoint, in Docker's words. Pure."""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Which networks are there, and what can be done with them?"""
+"""The networks that there are: made, listed, removed and restored, and what containers and services ask of them."""
 
 import asyncio
 import logging

@@ -6,14 +6,19 @@ made by it and carries its id in a label.
 
     pending → preparing → starting → running → complete | failed | shutdown | rejected
 
-`planner` is pure: a service, its tasks as observed, the time → what to do next, and when to look again. `reconciler` is
-the only one who acts: observe, plan, act, until nothing is left to do; it is woken by container events, by changes of
-services and by its own clock, and it forgets nothing that matters, so that a crash or a missed event heals by itself.
+`planner` is pure: a service, its tasks as observed, the time → what to do next, and when to look again. `reconciler`
+is the only one who acts: observe, plan, act, until nothing is left to do; it is woken by container events, by changes
+of services and by its own clock, and it forgets nothing that matters, so that a crash or a missed event heals by
+itself.
 
-Modules: `model` (the types), `cluster` (the swarm, its one node, the versions of objects), `store` (records of services
-and tasks), `updates` (rolling update, pure part of the planner), `planner`, `placement` (constraints), `containers`
-(task → container configuration), `reconciler`, `runner` (work on single tasks that takes time), `endpoints` (virtual
-addresses, names, published ports), `objects` (secrets and configs, sealed), `delivery` (those as files in tasks),
-`networks` (ingress, who needs which), `pulling` (credentials for images), `following` (who waits for new tasks),
-`privileges`, `validate`, `defaults`, `service` (what the edge calls).
+Modules: `model` (the types), `cluster` (the swarm, its one node, the versions of objects), `store` (records of
+services and tasks), `updates` (rolling update, pure part of the planner), `planner`, `placement` (constraints),
+`containers` (task → container configuration), `reconciler`, `runner` (work on single tasks that takes time),
+`endpoints` (virtual addresses, names, published ports), `objects` (secrets and configs, sealed), `delivery` (those as
+files in tasks), `networks` (ingress, who needs which), `network_services` (what a network tells of services),
+`credentials` (for images), `followers` (who waits for new tasks), `expand` with `gotemplate` and `gofunctions`
+(templates), `ids`, `settings`, `privileges`, `validate`, `defaults`, `service` (what the edge calls).
+
+Who may touch what: this is the highest room. It makes and removes containers through `containers.service` as a client
+would, and nothing below knows that services exist.
 """

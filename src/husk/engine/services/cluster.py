@@ -1,4 +1,4 @@
-"""What is the swarm that this engine is? One node, manager and worker at once, and the settings all services share.
+"""The swarm that this engine is: one node, manager and worker at once, and the settings all services share.
 
 A swarm with autolock is locked after each start of the daemon: what it declares can neither be seen nor changed, and no
 secret is read, until somebody brings the unlock key. Its services are kept going meanwhile, but for new tasks that need

@@ -1,4 +1,4 @@
-"""How does a task become a container? Its template, translated into a container's configuration. Pure."""
+"""Translates a task's template into a container's configuration. Pure."""
 
 from collections.abc import Iterable
 

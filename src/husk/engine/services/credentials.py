@@ -1,4 +1,4 @@
-"""Who may pull a service's image? Credentials that came with it, sealed in its record: its next task may need them."""
+"""Credentials that came with a service, sealed in its record: the pull for its next task may need them."""
 
 import asyncio
 

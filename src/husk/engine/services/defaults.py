@@ -1,4 +1,4 @@
-"""What does a service mean where it says nothing? What is kept of it, and the values in force for who asks. Pure."""
+"""What a service means where it says nothing: what is kept of it, and the values in force for who asks. Pure."""
 
 import msgspec
 

@@ -1,4 +1,4 @@
-"""Where is a service reached? Virtual addresses on its networks, names, published ports; kept as the tasks change."""
+"""Where a service is reached: virtual addresses on its networks, names, published ports; kept as the tasks change."""
 
 import logging
 from collections.abc import Callable, Iterable, Mapping

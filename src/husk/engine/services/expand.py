@@ -1,4 +1,4 @@
-"""What do a service's templates say for one of its tasks? In its container's settings, secrets and configs. Pure."""
+"""What a service's templates say for one of its tasks, in its container's settings, secrets and configs. Pure."""
 
 from collections.abc import Callable, Mapping
 

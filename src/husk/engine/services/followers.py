@@ -1,4 +1,4 @@
-"""Which tasks does a service get from now on? For those who follow its logs."""
+"""Tells those who follow a service's logs of the tasks that it gets."""
 
 import asyncio
 from collections.abc import Iterator

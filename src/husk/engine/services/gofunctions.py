@@ -1,4 +1,4 @@
-"""Which functions does every Go template have, and how are values written? Pure; part of `gotemplate`."""
+"""The functions that every Go template has, and how values are written. Pure; part of `gotemplate`."""
 
 import json
 import re

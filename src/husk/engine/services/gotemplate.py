@@ -1,4 +1,4 @@
-"""What does a text with `{{…}}` say? Go's template language, as far as services use it. Pure: words in, text out.
+"""Go's template language (`{{…}}`), as far as services use it. Pure: words in, text out.
 
 `parse` reads a text into nodes, `Template.render` writes it with a dot and functions: values, fields, variables,
 pipelines, `if`, `with`, `range`, trimming and comments. `define`, `block` and `template` are refused. As Docker has

@@ -1,4 +1,4 @@
-"""What are the cluster's objects called? Ids of 25 characters as Docker's, and names that are safe everywhere."""
+"""Ids of the cluster's objects, of 25 characters as Docker's, and names that are safe everywhere."""
 
 import re
 import secrets

@@ -1,4 +1,4 @@
-"""What are services and tasks? Their specifications keep the API's own field names, as those of containers do."""
+"""The records of services and tasks. Their specifications keep the API's own field names, as those of containers do."""
 
 from typing import Literal, TypeVar
 

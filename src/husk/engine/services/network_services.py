@@ -1,4 +1,4 @@
-"""What does a network tell about the services on it? For `docker network inspect --verbose`. Pure."""
+"""The services on a network, for `docker network inspect --verbose`. Pure."""
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Which networks does a swarm have, and who needs them?
+"""The networks of a swarm, and who needs them.
 
 The ingress network is made with the swarm, as in Docker. On one host it is a bridge like another: tasks of services
 with published ports in ingress mode are on it beside their own networks, and the ports lead to them there. So a service

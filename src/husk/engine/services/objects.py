@@ -1,4 +1,4 @@
-"""What can be done with secrets and configs? Values that tasks get as files; sealed wherever they are kept."""
+"""What can be done with secrets and configs: values that tasks get as files, sealed wherever they are kept."""
 
 import asyncio
 import base64

@@ -1,4 +1,4 @@
-"""May a task run on this node? Constraints, limits per node and room for reservations. Pure."""
+"""Whether a task may run on this node: constraints, limits per node and room for reservations. Pure."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping

@@ -1,4 +1,4 @@
-"""What must be done next so that a service is as declared? Pure: service, tasks and time in; actions and an alarm out.
+"""What must be done next so that a service is as declared. Pure: service, tasks and time in; actions and an alarm out.
 
 The planner looks at the whole picture each time and never at what it said before. Slots are numbered places: a
 replicated service has 1..n, a global one has slot 0 on each node, a job has 0..total-1. In each slot at most one task

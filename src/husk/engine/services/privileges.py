@@ -1,4 +1,4 @@
-"""What may a service's containers do beyond the usual, or not? Its privileges as their security options. Pure."""
+"""A service's privileges as the security options of its containers. Pure."""
 
 import base64
 import binascii

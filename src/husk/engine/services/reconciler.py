@@ -1,4 +1,4 @@
-"""Who makes services as they are declared? One loop: observe, plan, act, until nothing is left to do.
+"""The loop that makes services as they are declared: observe, plan, act, until nothing is left to do.
 
 Woken by container events, by changes of services and by the planner's alarms. Work that takes time (pulling an image,
 stopping a container) is the `runner`'s, beside the loop; when it ends it wakes the loop. All that the loop knows is in

@@ -1,4 +1,4 @@
-"""Who carries a task through its life? Work that takes time, one piece per task at once, beside the reconciler's loop.
+"""Carries tasks through their lives: work that takes time, one piece per task at once, beside the reconciler's loop.
 
 Each piece can be cut off anywhere by a crash, and by a newer decision between its steps: the task's record and its
 container say how far it came, and `resume` goes on from there.

@@ -1,4 +1,4 @@
-"""What can be done with services and tasks? The engine's answer to those operations of the edge."""
+"""What the edge can do with services and tasks."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable

@@ -1,4 +1,4 @@
-"""What can be set of a swarm and of its node? As clients declare it and as it is kept; what may be declared. Pure."""
+"""The settings of a swarm and of its node, as clients declare them and as they are kept. Pure."""
 
 from typing import TypeVar
 

@@ -1,4 +1,4 @@
-"""Where does declared state live? In a cluster store: records by kind and id, with one version counter over all.
+"""The cluster store, where declared state lives: records by kind and id, with one version counter over all.
 
 `ClusterStore` is what the reconciler and the edge work with; `EmbeddedStore` keeps it in the engine's own SQLite file.
 A store on several hosts would be another implementation of the same few methods.

@@ -1,4 +1,4 @@
-"""How does a service get from one template to the next? Rolling update and rollback. Pure; part of the planner.
+"""Rolling updates and rollbacks: how a service gets from one template to the next. Pure; part of the planner.
 
 An update is under way while the service's status says so. Slots are replaced in order, `parallelism` at a time; one
 counts as done when its new task has run for `delay`. New tasks that never run, or fail within `monitor`, count against

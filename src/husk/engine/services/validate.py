@@ -1,4 +1,4 @@
-"""May a service be declared like this? Says what is wrong in Docker's words and changes nothing. Pure."""
+"""Checks a service that is declared; says what is wrong in Docker's words and changes nothing. Pure."""
 
 from husk.engine.services import expand, privileges
 from husk.engine.services.ids import check_service_name

@@ -1,4 +1,4 @@
-"""Which volumes does a client mean with its filters? Pure."""
+"""Which volumes a list shows, by filters. Pure."""
 
 from collections.abc import Collection, Iterable
 

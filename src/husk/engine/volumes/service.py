@@ -1,4 +1,4 @@
-"""What can be done with volumes? The engine's answer to the edge, and to containers that take and leave them."""
+"""What the edge can do with volumes, and containers that take and leave them."""
 
 import asyncio
 import contextlib
