@@ -91,6 +91,8 @@ class LayerStore:
         self._state = state
         self._blobs = blobs
         self._records: dict[str, Layer] = {}
+        # How often they have changed.
+        self.revision = 0
         self._sequence = 0
         self._lock = asyncio.Lock()
         self._tasks = Tasks()
@@ -264,12 +266,14 @@ class LayerStore:
             if layer is None or needed(chain):
                 return False
             del self._records[chain]
+            self.revision += 1
             self._looked_at.pop(chain, None)
             try:
                 # Whoever needed it is gone for good: should it come back without its files, the next start removes it.
                 await self._state.commit(Change(KIND, chain, None), lazy=True)
             except BaseException:
                 self._records[chain] = layer
+                self.revision += 1
                 raise
             self._throw_away(layer.directory)
             if layer.blob not in self.blobs():
@@ -327,6 +331,7 @@ class LayerStore:
             self._empty_trash_soon()
             raise
         self._records[chain] = layer
+        self.revision += 1
         self._looked_at[chain] = True
         return layer
 

@@ -212,6 +212,7 @@ class FakeImages:
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
         self.records = {"busybox": image()}
+        self.revision = 0
         self.pulling: Callable[[Callable[[Progress], None]], Coroutine[object, object, None]] | None = None
         self.pulled: tuple[object, ...] = ()
 

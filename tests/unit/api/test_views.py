@@ -4,7 +4,7 @@ import pytest
 
 from husk.api.versioning import Version
 from husk.api.views import images
-from husk.api.views.containers import command_text, status_text
+from husk.api.views.containers import command_text, status_of
 from husk.engine.model.clock import parse_rfc3339
 from husk.engine.model.container import State
 from husk.engine.model.container_config import Config
@@ -28,11 +28,11 @@ NOW = parse_rfc3339(T) / 1e9 + 300
     ],
 )
 def test_a_status_in_words(state: State, text: str) -> None:
-    assert status_text(state, NOW) == text
+    assert status_of(state).at(NOW)[0] == text
 
 
 def test_a_clock_that_went_back_does_no_harm() -> None:
-    assert status_text(State(status="running", started_at=T), NOW - 1000) == "Up Less than a second"
+    assert status_of(State(status="running", started_at=T)).at(NOW - 1000)[0] == "Up Less than a second"
 
 
 def test_words_with_spaces_are_quoted() -> None:

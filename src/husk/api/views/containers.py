@@ -2,6 +2,8 @@
 
 import time
 from collections.abc import Collection, Sequence
+from math import inf
+from typing import NamedTuple
 
 import msgspec
 from msgspec import UNSET
@@ -21,7 +23,7 @@ from husk.api.versioning import CURRENT, Version
 from husk.api.views import endpoints
 from husk.engine.containers.places import Places
 from husk.engine.model import container as model
-from husk.engine.model.clock import human_duration, parse_rfc3339
+from husk.engine.model.clock import human_duration, lasts, parse_rfc3339
 from husk.engine.model.container import ZERO_TIME, Container, State
 from husk.engine.networks.endpoints import in_order
 from husk.engine.system import STORAGE_DRIVER
@@ -50,21 +52,35 @@ def without_empty(value: msgspec.Struct, optional: Collection[str]) -> dict[str,
     return document
 
 
-def status_text(state: State, now: float) -> str:
-    """`Up 5 minutes`, `Exited (0) 2 hours ago`: the STATUS column."""
+class StatusText(NamedTuple):
+    """The STATUS column, `Up 5 minutes`, `Exited (0) 2 hours ago`: what stands around the time, and since when."""
+
+    before: str
+    since: float | None = None
+    after: str = ""
+
+    def at(self, now: float) -> tuple[str, float]:
+        """The words of that moment, and for how many seconds they are right."""
+        if self.since is None:
+            return self.before, inf
+        passed = max(0.0, now - self.since)
+        return self.before + human_duration(passed) + self.after, lasts(passed)
+
+
+def status_of(state: State) -> StatusText:
     if state.status == "running":
-        return f"Up {_ago(state.started_at, now)}" + _health_text(state)
+        return StatusText("Up ", _seconds(state.started_at), _health_text(state))
     if state.status == "paused":
-        return f"Up {_ago(state.started_at, now)} (Paused)"
+        return StatusText("Up ", _seconds(state.started_at), " (Paused)")
     if state.status == "restarting":
-        return f"Restarting ({state.exit_code}) {_ago(state.finished_at, now)} ago"
+        return StatusText(f"Restarting ({state.exit_code}) ", _seconds(state.finished_at), " ago")
     if state.status == "removing":
-        return "Removal In Progress"
+        return StatusText("Removal In Progress")
     if state.status == "dead":
-        return "Dead"
+        return StatusText("Dead")
     if state.status == "created" or state.started_at == ZERO_TIME:
-        return "Created"
-    return f"Exited ({state.exit_code}) {_ago(state.finished_at, now)} ago"
+        return StatusText("Created")
+    return StatusText(f"Exited ({state.exit_code}) ", _seconds(state.finished_at), " ago")
 
 
 def _health_text(state: State) -> str:
@@ -73,8 +89,8 @@ def _health_text(state: State) -> str:
     return " (health: starting)" if state.health.status == "starting" else f" ({state.health.status})"
 
 
-def _ago(moment: str, now: float) -> str:
-    return human_duration(max(0.0, now - parse_rfc3339(moment) / 1e9))
+def _seconds(moment: str) -> float:
+    return parse_rfc3339(moment) / 1e9
 
 
 def command_text(path: str, args: list[str]) -> str:
@@ -102,7 +118,7 @@ def summary(
         size_root_fs=sizes[1] if sizes else UNSET,
         labels=container.config.labels,
         state=container.state.status,
-        status=status_text(container.state, time.time()),
+        status=status_of(container.state).at(time.time())[0],
         host_config=SummaryHostConfig(
             network_mode=container.host_config.network_mode,
             annotations=(container.host_config.annotations if version >= WITH_LISTED_ANNOTATIONS else None) or UNSET,

@@ -11,6 +11,7 @@ import msgspec
 from husk.engine.containers.attach import Switchboard
 from husk.engine.containers.names import random_name
 from husk.engine.model.container import KIND, Container, State
+from husk.engine.model.record import changes
 from husk.engine.networks.endpoints import link_names
 from husk.errors import Conflict, InvalidParameter, NotFound
 from husk.kernel import process
@@ -180,15 +181,18 @@ class Index:
         """Write a new record, in one transaction with what belongs to it."""
         await self._state.add(Change(KIND, record.id, _encode(record)), *others)
         instance = self._by_id[record.id] = Instance(record, self._tasks)
+        changes.note()
         return instance
 
     async def save(self, instance: Instance, ahead: State | None = None, *, state: bool = False) -> None:
         """Write its record, or fail; with a state `ahead` of what memory tells, if the next daemon is to know more."""
+        changes.note()  # also of what was put into its lists and dictionaries
         record = instance.record if ahead is None else msgspec.structs.replace(instance.record, state=ahead)
         await self._state.commit(Change(KIND, instance.id, _encode(record)), lazy=state and _forgettable(instance))
 
     async def settle(self, instance: Instance, ahead: State | None = None) -> None:
         """Write what has become of it: now, or when the disk has room again. That is not refused."""
+        changes.note()
         record = instance.record if ahead is None else msgspec.structs.replace(instance.record, state=ahead)
         await self._state.settle(Change(KIND, instance.id, _encode(record)), lazy=_forgettable(instance))
 
@@ -212,6 +216,7 @@ class Index:
         with contextlib.suppress(KeyError):
             if self._by_name[instance.record.name] == instance.id:
                 del self._by_name[instance.record.name]
+        changes.note()
 
 
 def _forgettable(instance: Instance) -> bool:

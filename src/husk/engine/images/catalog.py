@@ -6,8 +6,9 @@ otherwise are found by their id, and live as long as their index.
 """
 
 import asyncio
+import contextlib
 import re
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -40,6 +41,8 @@ class ImageCatalog:
         self._state = state
         self._settle = settle
         self._changing = asyncio.Lock()
+        # How often it has changed: what was made of it is as it was while this is.
+        self.revision = 0
         self._images = state.records(IMAGE, Image)
         self._indexes = state.records(INDEX, ImageIndex)
         self._names = state.read(NAME, bytes.decode)
@@ -203,6 +206,15 @@ class ImageCatalog:
 
     # --- changing
 
+    @contextlib.asynccontextmanager
+    async def _change(self) -> AsyncIterator[None]:
+        """One at a time; noted when memory says what the store does."""
+        async with self._changing:
+            try:
+                yield
+            finally:
+                self.revision += 1
+
     async def add(self, image: Image, *names: Reference, index: ImageIndex | None = None) -> None:
         """Write an image and point names to it, or to its index, at once."""
         await self.add_all([image], names, index)
@@ -211,7 +223,7 @@ class ImageCatalog:
         """Write images and the index that they belong to, and point names to that, at once."""
         if self._settle is not None:
             await self._settle()
-        async with self._changing:
+        async with self._change():
             if index is not None and (known := self._indexes.get(index.digest)) is not None:
                 index = merged(known, index)
             target = index.digest if index is not None else images[0].id
@@ -227,7 +239,7 @@ class ImageCatalog:
             self._names.update(named)
 
     async def forget_names(self, *names: Reference) -> None:
-        async with self._changing:
+        async with self._change():
             await self._state.commit(*(Change(NAME, str(name), None) for name in names))
             for name in names:
                 self._names.pop(str(name), None)
@@ -246,7 +258,7 @@ class ImageCatalog:
         `stays` is asked when nobody else changes anything any more: somebody may have come to need an image meanwhile.
         Returns the ids that went.
         """
-        async with self._changing:
+        async with self._change():
             going = {image_id for image_id in image_ids if not stays(image_id)}
             whole = {index.digest for index in indexes if not stays(index.digest)}
             if not going and not whole:
@@ -273,7 +285,7 @@ class ImageCatalog:
 
     async def dissolve(self, index: ImageIndex) -> None:
         """Make single images of an index; its names go to its default."""
-        async with self._changing:
+        async with self._change():
             default = self._defaults.pop(index.digest, "")
             names = [name for name, target in self._names.items() if target == index.digest]
             changes = [Change(NAME, name, default.encode() if default else None) for name in names]

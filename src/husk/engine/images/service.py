@@ -44,6 +44,11 @@ class Images:
         self._importer = Importer(store, registry)
         self._pruner = Pruner(store, self._remover)
 
+    @property
+    def revision(self) -> int:
+        """How often anything of images has changed that an answer may show: names, records or layers."""
+        return self._store.catalog.revision + self._store.layers.revision
+
     def __len__(self) -> int:
         return len(self._store.catalog)
 

@@ -118,3 +118,9 @@ def human_duration(seconds: float) -> str:
     if hours < 24 * 365 * 2:
         return f"{hours // 24 // 30} months"
     return f"{int(seconds / 3600) // 24 // 365} years"
+
+
+def lasts(seconds: float) -> float:
+    """For how many seconds `human_duration` has the same words from now on, at least."""
+    step = 1 if seconds < 60 else 60 if seconds < 3600 else 1800
+    return step - max(0.0, seconds) % step

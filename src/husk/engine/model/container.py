@@ -5,6 +5,7 @@ from typing import Literal
 from msgspec import Struct, field
 
 from husk.engine.model.container_config import Config, EndpointRequest, HostConfig
+from husk.engine.model.record import counted
 from husk.network.ports import PublishedPort
 
 KIND = "container"
@@ -13,6 +14,7 @@ ZERO_TIME = "0001-01-01T00:00:00Z"
 Status = Literal["created", "running", "paused", "restarting", "removing", "exited", "dead"]
 
 
+@counted
 class HealthResult(Struct, kw_only=True, rename="pascal"):
     """One probe. The exit code is -1 where the probe could not be run or did not end in time."""
 
@@ -22,6 +24,7 @@ class HealthResult(Struct, kw_only=True, rename="pascal"):
     output: str
 
 
+@counted
 class Health(Struct, kw_only=True, rename="pascal"):
     """What the probes of a container say; `log` holds the latest of them."""
 
@@ -30,6 +33,7 @@ class Health(Struct, kw_only=True, rename="pascal"):
     log: list[HealthResult] = []
 
 
+@counted
 class Endpoint(Struct, kw_only=True):
     """The container's place on one network. Addresses are empty while it does not run."""
 
@@ -54,6 +58,7 @@ class Endpoint(Struct, kw_only=True):
     added: bool = False
 
 
+@counted
 class MountPoint(Struct, kw_only=True, rename="pascal", omit_defaults=True):
     """A place in the container's file system that comes from elsewhere: bind, volume, tmpfs or image.
 
@@ -85,6 +90,7 @@ class MountPoint(Struct, kw_only=True, rename="pascal", omit_defaults=True):
     layers: list[str] = []
 
 
+@counted
 class State(Struct, kw_only=True):
     """Where the container is in its life. Times are RFC 3339 with nanoseconds, `ZERO_TIME` for never."""
 
@@ -105,6 +111,7 @@ class State(Struct, kw_only=True):
 TASK_LABEL = "com.docker.swarm.task.id"
 
 
+@counted
 class Container(Struct, kw_only=True):
     """The record of one container: what the store holds and the engine works on."""
 

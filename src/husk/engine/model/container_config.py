@@ -6,7 +6,10 @@ is what the store holds. Everything else on the wire is translated at the edge.
 
 from msgspec import Struct, field
 
+from husk.engine.model.record import counted
 
+
+@counted
 class HealthConfig(Struct, kw_only=True, rename="pascal", omit_defaults=True):
     test: list[str] = []
     interval: int = 0
@@ -32,6 +35,7 @@ class ExecConfig(Struct, kw_only=True, rename="pascal"):
     cmd: list[str] = []
 
 
+@counted
 class Config(Struct, kw_only=True, rename="pascal"):
     """The portable part: what an image may carry too."""
 
@@ -62,27 +66,32 @@ class Config(Struct, kw_only=True, rename="pascal"):
     shell: list[str] | None = None
 
 
+@counted
 class RestartPolicy(Struct, kw_only=True, rename="pascal"):
     name: str = ""
     maximum_retry_count: int = 0
 
 
+@counted
 class LogConfig(Struct, kw_only=True, rename="pascal"):
     type: str = ""
     config: dict[str, str] = {}
 
 
+@counted
 class PortBinding(Struct, kw_only=True, rename="pascal"):
     host_ip: str = ""
     host_port: str = ""
 
 
+@counted
 class DeviceMapping(Struct, kw_only=True, rename="pascal"):
     path_on_host: str = ""
     path_in_container: str = ""
     cgroup_permissions: str = ""
 
 
+@counted
 class DeviceRequest(Struct, kw_only=True, rename="pascal"):
     driver: str = ""
     count: int = 0
@@ -91,22 +100,26 @@ class DeviceRequest(Struct, kw_only=True, rename="pascal"):
     options: dict[str, str] | None = None
 
 
+@counted
 class ThrottleDevice(Struct, kw_only=True, rename="pascal"):
     path: str = ""
     rate: int = 0
 
 
+@counted
 class WeightDevice(Struct, kw_only=True, rename="pascal"):
     path: str = ""
     weight: int = 0
 
 
+@counted
 class Ulimit(Struct, kw_only=True, rename="pascal"):
     name: str = ""
     soft: int = 0
     hard: int = 0
 
 
+@counted
 class BindOptions(Struct, kw_only=True, rename="pascal", omit_defaults=True):
     propagation: str = ""
     non_recursive: bool = False
@@ -115,11 +128,13 @@ class BindOptions(Struct, kw_only=True, rename="pascal", omit_defaults=True):
     read_only_force_recursive: bool = False
 
 
+@counted
 class DriverConfig(Struct, kw_only=True, rename="pascal", omit_defaults=True):
     name: str = ""
     options: dict[str, str] | None = None
 
 
+@counted
 class VolumeOptions(Struct, kw_only=True, rename="pascal", omit_defaults=True):
     no_copy: bool = False
     labels: dict[str, str] | None = None
@@ -127,16 +142,19 @@ class VolumeOptions(Struct, kw_only=True, rename="pascal", omit_defaults=True):
     subpath: str = ""
 
 
+@counted
 class ImageOptions(Struct, kw_only=True, rename="pascal", omit_defaults=True):
     subpath: str = ""
 
 
+@counted
 class TmpfsOptions(Struct, kw_only=True, rename="pascal", omit_defaults=True):
     size_bytes: int = 0
     mode: int = 0
     options: list[list[str]] | None = None
 
 
+@counted
 class Mount(Struct, kw_only=True, rename="pascal", omit_defaults=True):
     type: str = ""
     source: str = ""
@@ -150,6 +168,7 @@ class Mount(Struct, kw_only=True, rename="pascal", omit_defaults=True):
     cluster_options: dict[str, object] | None = None
 
 
+@counted
 class HostConfig(Struct, kw_only=True, rename="pascal"):
     """The part that belongs to this host: limits, namespaces, mounts, network, policies."""
 
@@ -224,6 +243,7 @@ class HostConfig(Struct, kw_only=True, rename="pascal"):
     io_maximum_bandwidth: int = field(default=0, name="IOMaximumBandwidth")
 
 
+@counted
 class EndpointRequest(Struct, kw_only=True, rename="pascal"):
     """How the client wants the container on one network."""
 

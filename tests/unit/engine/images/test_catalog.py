@@ -1,9 +1,14 @@
 """Images by id and by name."""
 
+import contextlib
+from collections.abc import Awaitable, Callable
+
 import pytest
 
 from husk.engine.images.catalog import IMAGE, NAME, ImageCatalog
+from husk.engine.images.index import ImageIndex, IndexEntry
 from husk.errors import InvalidParameter, NotFound
+from husk.registry.manifest import OCI_INDEX
 from husk.registry.reference import parse
 from husk.storage.state import StateStore
 from tests.unit.engine.records import digest, image
@@ -111,3 +116,26 @@ async def test_deleting_takes_the_names_along(catalog: ImageCatalog, state: Stat
     assert [name.familiar for name in catalog.names(box)] == ["b:1"]
     await catalog.delete(box)
     assert (list(catalog), state.load(IMAGE), state.load(NAME)) == ([], {}, {})
+
+
+async def test_every_change_is_counted_when_it_can_be_seen(catalog: ImageCatalog) -> None:
+    """What was made of a catalog is right as long as its revision is the same."""
+    box, seen = image("box"), {catalog.revision}
+    entries = [IndexEntry(digest=box.manifest, size=1, image=box.id)]
+    family = ImageIndex(digest=digest("index"), size=1, media_type=OCI_INDEX, manifests=entries)
+    changes: list[Callable[[], Awaitable[object]]] = [
+        lambda: catalog.add(box, parse("a:1")),
+        lambda: catalog.add(box, parse("b:1")),
+        lambda: catalog.forget_names(parse("b:1")),
+        lambda: catalog.add(box, parse("c:1"), index=family),
+        lambda: catalog.dissolve(family),
+        lambda: catalog.delete(box),
+    ]
+    for change in changes:
+        await change()
+        assert catalog.revision not in seen
+        seen.add(catalog.revision)
+        for text in ("a:1", "b:1", "c:1"):
+            with contextlib.suppress(NotFound):
+                catalog.find(text)
+        assert catalog.revision in seen

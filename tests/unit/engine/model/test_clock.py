@@ -5,7 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from husk.engine.model import clock
-from husk.engine.model.clock import LATEST, human_duration, parse_duration, parse_rfc3339, parse_timestamp, rfc3339
+from husk.engine.model.clock import (
+    LATEST,
+    human_duration,
+    lasts,
+    parse_duration,
+    parse_rfc3339,
+    parse_timestamp,
+    rfc3339,
+)
 from husk.errors import InvalidParameter
 
 SECOND = 10**9
@@ -123,3 +131,11 @@ def test_what_is_no_timestamp_is_refused(text: str) -> None:
 )  # fmt: skip
 def test_how_long_ago_is_said_in_dockers_words(seconds: float, words: str) -> None:
     assert human_duration(seconds) == words
+
+
+@given(st.floats(0, 4e8) | st.integers(0, 10**6).map(float), st.floats(0, 1, exclude_max=True))
+def test_words_last_as_long_as_is_said(seconds: float, part: float) -> None:
+    rest = lasts(seconds)
+    assert rest > 0
+    if seconds + part * rest < seconds + rest:  # else the sum was rounded up to the very end
+        assert human_duration(seconds + part * rest) == human_duration(seconds)
