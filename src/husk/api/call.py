@@ -6,6 +6,7 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
+from husk.api.encoded import Answers
 from husk.api.errors import JSON_TYPE
 from husk.api.http.errors import BadRequest, BodyCutOff
 from husk.api.http.limits import Limits
@@ -31,10 +32,11 @@ _FALSE = frozenset({"", "0", "no", "false", "none"})
 class Common:
     """What all calls of one edge share."""
 
-    __slots__ = ("changes", "engine", "fields", "json_fields", "limits", "minimum")
+    __slots__ = ("answers", "changes", "engine", "fields", "json_fields", "limits", "minimum")
 
     def __init__(self, engine: "Engine", minimum: Version = MINIMUM, limits: Limits | None = None) -> None:
         self.engine = engine
+        self.answers = Answers(engine)  # those that are kept
         self.minimum = minimum  # the oldest that this daemon serves
         self.changes = Tasks()  # who owns what goes on when the client has gone
         self.limits = limits or Limits()

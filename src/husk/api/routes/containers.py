@@ -1,12 +1,13 @@
 """Containers: make them, list them, look at them, move them through their life."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from msgspec import UNSET
 
 from husk.api import adapting
 from husk.api.call import Call
+from husk.api.encoded import ImageNames
 from husk.api.http.response import Answer
 from husk.api.router import Handled, change, read, stream
 from husk.api.types.containers import CreateExtras, CreateResponse, WaitError, WaitResponse
@@ -18,7 +19,7 @@ from husk.engine.containers.places import Places
 from husk.engine.model.container import Container
 from husk.engine.model.container_config import Config
 from husk.engine.model.filters import Filters
-from husk.errors import HuskError, InvalidParameter
+from husk.errors import InvalidParameter
 from husk.gojson import Reader, encode
 
 WITH_CONDITIONS = Version(1, 30)
@@ -48,48 +49,27 @@ async def create(call: Call) -> Answer:
 
 
 def listing(call: Call) -> Handled:
-    engine = call.engine
     limit = call.integer("limit") or 0
     filters = Filters.parse(call.text("filters"), FILTERS)
-    found, names = engine.containers.listing(call.flag("all"), limit, filters), engine.containers.names()
     if call.flag("size"):
-        return _listing_with_sizes(call, found, names)
-    shown_image = ImageNames(call)
-    return call.json([views.summary(c, names[c.id], shown_image.of(c), None, call.version) for c in found])
+        return _listing_with_sizes(call, call.engine.containers.listing(call.flag("all"), limit, filters))
+    return call.encoded(call.common.answers.containers(call.flag("all"), limit, filters, call.version))
 
 
-async def _listing_with_sizes(call: Call, found: Sequence[Container], names: Mapping[str, list[str]]) -> Answer:
-    shown_image, sizes = ImageNames(call), call.engine.containers.sizes
+async def _listing_with_sizes(call: Call, found: Sequence[Container]) -> Answer:
+    containers = call.engine.containers
+    names, shown_image, sizes = containers.names(), ImageNames(call.engine), containers.sizes
     return call.json([views.summary(c, names[c.id], shown_image.of(c), await sizes(c), call.version) for c in found])
 
 
-class ImageNames:
-    """The name to show for a container's image; each name is looked up once per answer."""
-
-    def __init__(self, call: Call) -> None:
-        self._images = call.engine.images
-        self._ids: dict[str, set[str]] = {}
-
-    def of(self, container: Container) -> str:
-        name = container.config.image
-        if name not in self._ids:
-            try:
-                self._ids[name] = self._images.meant_by(name)
-            except HuskError:
-                self._ids[name] = set()
-        return name if container.image_id in self._ids[name] else container.image_id
-
-
 def inspect(call: Call) -> Handled:
-    container = call.engine.containers.find(call.argument)
-    return _inspect_with_sizes(call, container) if call.flag("size") else _inspected(call, container, None)
+    if call.flag("size"):
+        return _inspect_with_sizes(call, call.engine.containers.find(call.argument))
+    return call.encoded(call.common.answers.container(call.argument, call.version))
 
 
 async def _inspect_with_sizes(call: Call, container: Container) -> Answer:
-    return _inspected(call, container, await call.engine.containers.sizes(container))
-
-
-def _inspected(call: Call, container: Container, sizes: tuple[int, int] | None) -> Answer:
+    sizes = await call.engine.containers.sizes(container)
     execs = call.engine.execs.unfinished(container.id)
     lower = call.engine.images.directories(container.layers)
     return call.json(views.inspect(container, Places(call.engine.config), call.version, sizes, execs, lower))

@@ -3,9 +3,9 @@
 from msgspec import UNSET
 
 from husk.api.call import Call
+from husk.api.encoded import ImageNames
 from husk.api.http.response import Answer
 from husk.api.router import change, read
-from husk.api.routes.containers import ImageNames
 from husk.api.types.containers import ContainerSummary
 from husk.api.types.disk import BuildsPruned, DiskUsage, DiskUsageSums, Usage
 from husk.api.types.images import ImageSummary
@@ -67,7 +67,7 @@ def _images(call: Call) -> list[ImageSummary]:
 
 
 async def _containers(call: Call) -> list[ContainerSummary]:
-    names = ImageNames(call)
+    names = ImageNames(call.engine)
     containers = call.engine.containers
     called = containers.names()
     return [

@@ -29,6 +29,8 @@ def listing(call: Call) -> Answer:
     filters = Filters.parse(call.text("filters"), FILTERS)
     patterns = filters.get("reference")
     shared, manifests = call.flag("shared-size"), call.flag("manifests") and call.version >= WITH_MANIFESTS
+    if not shared and not manifests:
+        return call.encoded(call.common.answers.images(call.flag("all"), filters, call.version))
 
     def shown(image: Image) -> ImageSummary:
         summary = views.summary(
@@ -54,6 +56,8 @@ def inspect(call: Call) -> Answer:
     manifests = call.flag("manifests") and call.version >= WITH_DESCRIPTOR
     if platform is not None and manifests:
         raise InvalidParameter("conflicting options: manifests and platform options cannot both be set")
+    if platform is None and not manifests:
+        return call.encoded(call.common.answers.image(call.argument, call.version))
     shown, image = images.find(call.argument), images.select(call.argument, platform).image
     directories = images.directories(image.chain_ids)
     answer = views.inspect(image, images.tags(shown), images.digests(shown), call.version, directories)
