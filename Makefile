@@ -1,7 +1,7 @@
 # make setup   install what is missing (Debian packages, .venv with the locked dependencies)
 # make run     set up, then run the daemon in the foreground: make run ARGS="--log-level debug"
 # make test    set up, then linters, types, import rules and all tests: make test TESTS="tests/unit -k reference"
-# make check   linters, types and import rules alone
+# make check   linters, types, import rules, and modules without tests, alone
 
 SHELL := /bin/bash
 BIN := .venv/bin
@@ -14,7 +14,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH):/usr/local/sbin:/usr/sbin:/sbin
 # Independent commands two at a time, each with its output in one piece.
 BOTH := $(MAKE) --no-print-directory --jobs 2 --output-sync=target
 
-.PHONY: setup setup-test run test check lint types imports collect lock clean
+.PHONY: setup setup-test run test check lint types imports mirrors collect lock clean
 
 setup:
 	@scripts/setup
@@ -26,10 +26,10 @@ run: setup
 	@exec $(BIN)/husk serve $(ARGS)
 
 check: setup-test
-	@$(BOTH) types imports lint
+	@$(BOTH) types imports lint mirrors
 
 test: setup-test
-	@$(BOTH) types collect imports lint
+	@$(BOTH) types collect imports lint mirrors
 	$(BIN)/python scripts/run-tests $(TESTS)
 
 lint:
@@ -41,6 +41,9 @@ types:
 
 imports:
 	$(BIN)/lint-imports
+
+mirrors:
+	$(BIN)/python scripts/check-mirrored-tests
 
 # Python compiles the tests once here, and not once in every worker.
 collect:

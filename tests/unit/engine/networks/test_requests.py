@@ -1,0 +1,133 @@
+"""What a container may ask of its networks."""
+
+from typing import Any
+
+import pytest
+
+from husk.engine.model.container import TASK_LABEL, Endpoint
+from husk.engine.model.container_config import Config, EndpointRequest, HostConfig
+from husk.engine.model.network import Network
+from husk.engine.networks import requests
+from husk.engine.networks.live import LiveNetwork
+from husk.errors import Forbidden, InvalidParameter
+from tests.unit.engine.records import container
+
+IFNAME = "com.docker.network.endpoint.ifname"
+SYSCTLS = "com.docker.network.endpoint.sysctls"
+
+
+def live(name: str = "home", **changes: Any) -> LiveNetwork:
+    return LiveNetwork(Network(id=name * 8, name=name, driver="bridge", created="", **changes))
+
+
+@pytest.mark.parametrize(
+    ("config", "host", "message"),
+    [
+        ({"mac_address": "nonsense"}, {}, "nonsense is not a valid mac address"),
+        ({}, {"network_mode": "container:"}, "invalid container format"),
+        ({"hostname": "x"}, {"network_mode": "container:a"}, "conflicting options: hostname and the network mode"),
+        ({}, {"network_mode": "container:a", "dns": ["1.1.1.1"]}, "conflicting options: dns"),
+        ({}, {"network_mode": "host", "links": ["a"]}, "host type networking can't be used with links"),
+        ({}, {"links": [":x"]}, "bad format for links"),
+    ],
+)
+def test_a_container_that_is_refused(config: dict[str, Any], host: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidParameter, match=message):
+        requests.check(Config(**config), HostConfig(**host), {})
+
+
+@pytest.mark.parametrize(
+    ("request_", "message"),
+    [
+        ({"mac_address": "02:42"}, "is not a valid mac address"),
+        ({"ipam_config": {"IPv4Address": "10.0.0.999"}}, "invalid IPv4 address: 10.0.0.999"),
+        ({"ipam_config": {"IPv6Address": "::zz"}}, "invalid IPv6 address: ::zz"),
+        ({"ipam_config": {"LinkLocalIPs": ["10.0.0.1"]}}, "invalid link-local IP address: 10.0.0.1"),
+        ({"ipam_config": {"LinkLocalIPs": ["?"]}}, "invalid link-local IP address"),
+        ({"driver_opts": {IFNAME: "lo"}}, "invalid interface name: 'lo'"),
+        ({"driver_opts": {IFNAME: "a/b"}}, "invalid interface name"),
+        ({"driver_opts": {SYSCTLS: "net.ipv4.conf.eth0.log=1"}}, "unrecognised network interface sysctl"),
+        ({"driver_opts": {SYSCTLS: "kernel.panic=1"}}, "unrecognised network interface sysctl"),
+        ({"aliases": ["a b"]}, "invalid alias: 'a b'"),
+        ({"links": [":"]}, "bad format for links"),
+    ],
+)
+def test_an_endpoint_that_is_refused(request_: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidParameter, match=message):
+        requests.check_endpoint(EndpointRequest(**request_))
+
+
+def test_settings_of_the_interface() -> None:
+    options = {SYSCTLS: "net.ipv6.conf.IFNAME.accept_ra=2,net.ipv4.conf.ifname.log_martians=1", IFNAME: "lan0"}
+    request = EndpointRequest(driver_opts=options, ipam_config={"LinkLocalIPs": ["169.254.1.1"]})
+    requests.check_endpoint(request)
+    assert requests.interface_name(request) == "lan0"
+    assert requests.link_local(request) == ("169.254.1.1",)
+    assert requests.interface_sysctls(request) == (
+        ("net/ipv6/conf/IFNAME/accept_ra", "2"),
+        ("net/ipv4/conf/IFNAME/log_martians", "1"),
+    )
+
+
+def test_networks_of_the_swarm_are_for_tasks() -> None:
+    plain, task = container("plain"), container("task", config=Config(labels={TASK_LABEL: "t"}))
+    swarm = live(scope="swarm")
+    requests.check_attachable(swarm, task)
+    with pytest.raises(Forbidden, match="not manually attachable"):
+        requests.check_attachable(swarm, plain)
+    requests.check_attachable(live(scope="swarm", attachable=True), plain)
+    with pytest.raises(Forbidden, match="configuration-only"):
+        requests.check_attachable(live(config_only=True), plain)
+
+
+@pytest.mark.parametrize(
+    ("mode", "on", "to", "message"),
+    [
+        ("home", "home", "host", "cannot connect container to host network"),
+        ("host", "host", "home", "cannot be connected to any other network"),
+        ("container:x", "", "home", "cannot be connected to any other network"),
+        ("none", "none", "home", r"private \(none\) mode"),
+        ("home", "home", "none", r"private \(none\) mode"),
+        ("home", "home", "home", "already exists in network home"),
+    ],
+)
+def test_what_cannot_be_joined(mode: str, on: str, to: str, message: str) -> None:
+    record = container("box", status="running", host_config=HostConfig(network_mode=mode))
+    record.endpoints = {on: Endpoint(network_name=on, network_id=on)} if on else {}
+    with pytest.raises(Forbidden, match=message):
+        requests.check_joinable(live(to), record)
+
+
+@pytest.mark.parametrize(
+    ("network", "request_", "message"),
+    [
+        ({"name": "bridge"}, {"ipam_config": {"IPv4Address": "10.0.0.2"}}, "on user defined networks only"),
+        ({}, {"ipam_config": {"IPv4Address": "10.0.0.2"}}, "networks with user configured subnets"),
+        (
+            {"chosen_subnet": True, "subnet": "10.1.0.0/24"},
+            {"ipam_config": {"IPv4Address": "10.0.0.2"}},
+            "no configured subnet or ip-range contain the IP address 10.0.0.2",
+        ),
+        ({"name": "bridge"}, {"aliases": ["x"]}, "network-scoped alias is supported only"),
+    ],
+)
+def test_what_a_network_does_not_have(network: dict[str, Any], request_: dict[str, Any], message: str) -> None:
+    endpoint = Endpoint(network_name="x", network_id="x", request=EndpointRequest(**request_))
+    with pytest.raises(InvalidParameter, match=message):
+        requests.check_request(live(**network), endpoint)
+
+
+@pytest.mark.parametrize(
+    ("sysctls", "options", "off"),
+    [
+        ({}, {}, False),
+        ({"net.ipv6.conf.all.disable_ipv6": "1"}, {}, True),
+        ({"net/ipv6/conf/eth0/disable_ipv6": "1"}, {}, True),
+        ({"net.ipv6.conf.eth1.disable_ipv6": "1"}, {}, False),
+        ({"net.ipv6.conf.lan0.disable_ipv6": "1"}, {IFNAME: "lan0"}, True),
+        ({}, {SYSCTLS: "net.ipv6.conf.IFNAME.disable_ipv6=1"}, True),
+    ],
+)
+def test_where_ipv6_is_off_no_address_is_taken(sysctls: dict[str, str], options: dict[str, str], off: bool) -> None:
+    record = container("box", host_config=HostConfig(sysctls=sysctls))
+    assert requests.without_ipv6(record, EndpointRequest(driver_opts=options)) is off
