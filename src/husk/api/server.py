@@ -50,8 +50,9 @@ log = logging.getLogger(__name__)
 # As many as the kernel lets wait: a client that finds no room gets an error, on a Unix socket at once.
 BACKLOG = 4096
 SHUTDOWN_GRACE = 15.0
-# Clients ask for the same few paths again and again.
+# Clients ask for the same few paths again and again: so many of them are remembered, if they are not longer.
 _MOST_PLACES = 2048
+_LONGEST_PLACE = 256
 
 ROUTES: tuple[Route, ...] = (
     *system.ROUTES,
@@ -119,9 +120,10 @@ class Edge:
             route, argument = self._router.match(request.method.decode(), path)
         except HuskError as error:
             return error_response(error, fields_of_all)
-        if len(self._places) >= _MOST_PLACES:
-            self._places.clear()
-        self._places[request.method, request.raw_path] = version, route, argument
+        if len(request.raw_path) <= _LONGEST_PLACE:
+            if len(self._places) >= _MOST_PLACES:
+                self._places.clear()
+            self._places[request.method, request.raw_path] = version, route, argument
         return version, route, argument
 
     async def _stream(self, route: Route, call: Call) -> Answer:

@@ -18,7 +18,6 @@ _LONGEST_LINE = 8192
 # What writev(2) takes.
 _MOST_PIECES = 1024
 # The end of a chunk and the head of the next one, as all clients send them; whatever else is allowed is read by lines.
-_CHUNK = re.compile(rb"([0-9a-fA-F]{1,15})\r\n")
 _NEXT_CHUNK = re.compile(rb"\r\n([0-9a-fA-F]{1,15})\r\n")
 _HEX = frozenset(b"0123456789abcdefABCDEF")
 
@@ -29,25 +28,6 @@ class Upload(NamedTuple):
     socket: int
     begun: bytes
     length: int | None
-
-
-def whole_body(begun: bytes, length: int | None) -> bytes | None:
-    """The body, if all of it has come and no more than it; None also where it takes more than a look to tell."""
-    if length is not None:
-        return begun if len(begun) == length else None
-    if not begun.endswith(b"0\r\n\r\n"):
-        return None
-    pieces: list[bytes] = []
-    at = 0
-    while (head := _CHUNK.match(begun, at)) is not None:
-        start, size = head.end(), int(head[1], 16)
-        at = start + size + 2
-        if begun[at - 2 : at] != b"\r\n":
-            return None
-        if size == 0:
-            return b"".join(pieces) if at == len(begun) else None
-        pieces.append(begun[start : at - 2])
-    return None
 
 
 class Body:

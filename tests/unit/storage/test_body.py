@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from husk.storage.body import Body, Upload, whole_body
+from husk.storage.body import Body, Upload
 from husk.storage.tar import TarError
 
 END = b"0\r\n\r\n"
@@ -132,25 +132,3 @@ def test_what_breaks_off_or_is_no_body(sent: bytes, length: int | None, take: Ca
     for begun in (b"", sent):
         with arriving(begun, [sent] if not begun else [], length) as body, pytest.raises(TarError):
             take(body, 1000)
-
-
-@given(pieces_of_data)
-def test_a_body_that_has_come_as_a_whole(pieces: list[bytes]):
-    sent, data = in_chunks(pieces), b"".join(pieces)
-    assert whole_body(sent, None) == data
-    assert whole_body(data, len(data)) == data
-    for end in {0, 1, len(sent) // 2, len(sent) - 5, len(sent) - 1}:
-        assert whole_body(sent[:end], None) is None
-    assert whole_body(sent + b"x", None) is None
-    assert whole_body(data + b"x", len(data)) is None
-
-
-@pytest.mark.parametrize(
-    "sent",
-    [
-        b"", b"0\r\n", b"1\r\nab\r\n0\r\n\r\n", b"2;ext=1\r\nab\r\n0\r\n\r\n", b"g\r\n0\r\n\r\n", b"-1\r\n0\r\n\r\n",
-        b"2\r\nab\r\n0\r\nTrailer: x\r\n\r\n", b"7\r\n0\r\n\r\n", b"ffffffffffffffff\r\n0\r\n\r\n",
-    ],
-)  # fmt: skip
-def test_a_body_that_takes_more_than_a_look(sent: bytes):
-    assert whole_body(sent, None) is None

@@ -2,7 +2,9 @@
 
 What comes is kept as it is until somebody reads it, and the client has to wait when much of it is here. So a handler
 can also hand the rest of the body to a worker that reads the client's socket itself (`handed_over`): a large archive
-is then copied once on its way into a file. On a connection that this was done with nothing follows the answer.
+is then copied once on its way into a file. On a connection that this was done with nothing follows the answer. It is
+worth it: 200 MB with a length took 3.1 s of a user's time and 0.23 s of the processor's on a busy machine, and 7.5 and
+0.71 s through the daemon; in chunks 7.5 and 0.40 s beside 10.3 and 0.76 s (medians of five, alternating).
 """
 
 import asyncio

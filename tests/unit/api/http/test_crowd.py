@@ -1,0 +1,114 @@
+"""The crowd of clients: who may come, who has kept us waiting, and how they all go."""
+
+import asyncio
+
+import pytest
+
+from husk.api.http.channel import Channel
+from husk.api.http.crowd import Crowd
+from husk.api.http.limits import Limits
+from tests.unit.api.loops import until
+
+
+class Guest(Channel):
+    """A client that does what the test says."""
+
+    def __init__(self, peer: str | None = None) -> None:
+        super().__init__()
+        self._peer = peer
+        self.is_busy = False
+        self.late = False
+        self.told: list[str] = []
+
+    @property
+    def busy(self) -> bool:
+        return self.is_busy
+
+    def overdue(self, now: float) -> bool:
+        return self.late
+
+    def give_up_on(self) -> None:
+        self.late = False
+        self.told.append("give up")
+
+    def finish(self) -> None:
+        self.told.append("finish")
+
+    def close(self) -> None:
+        self.told.append("close")
+
+    def abort(self) -> None:
+        self.told.append("abort")
+
+
+async def test_each_limit_counts_for_itself_and_who_leaves_makes_room(caplog: pytest.LogCaptureFixture) -> None:
+    crowd = Crowd(Limits(connections=4, remote_connections=3, peer_connections=2))
+    first, second = Guest("10.0.0.1"), Guest("10.0.0.1")
+    assert crowd.admit(first) and crowd.admit(second)
+    assert not crowd.admit(Guest("10.0.0.1"))
+    other = Guest("10.0.0.2")
+    assert crowd.admit(other)
+    assert not crowd.admit(Guest("10.0.0.3"))  # no more from outside
+    local = Guest()
+    assert crowd.admit(local)
+    assert not crowd.admit(Guest())  # no more at all
+    assert len(crowd) == 4
+    crowd.leave(first)
+    assert crowd.admit(Guest("10.0.0.1"))
+    crowd.leave(local)
+    assert crowd.admit(Guest())
+    assert caplog.text.count("turned away") == 1
+    await crowd.close()
+
+
+def test_tunnels_count_their_clients_themselves() -> None:
+    crowd = Crowd(Limits(remote_connections=2, peer_connections=1))
+    assert crowd.welcome("a")
+    assert not crowd.welcome("a")
+    assert crowd.welcome("b")
+    assert not crowd.welcome("c")
+    crowd.farewell("a")
+    assert crowd.welcome("a")
+
+
+async def test_only_who_is_overdue_is_given_up_on() -> None:
+    crowd = Crowd(Limits(head_time=0.04))
+    guests = [Guest(), Guest()]
+    for guest in guests:
+        crowd.admit(guest)
+    guests[0].late = True
+    await until(lambda: guests[0].told)
+    guests[1].late = True  # it is looked at again and again
+    await until(lambda: guests[1].told)
+    assert guests[0].told == guests[1].told == ["give up"]
+    await crowd.close()
+
+
+async def test_it_is_quiet_when_nobody_is_busy() -> None:
+    crowd = Crowd(Limits())
+    guests = [Guest(), Guest()]
+    for guest in guests:
+        guest.is_busy = True
+        crowd.admit(guest)
+    quiet = asyncio.get_running_loop().create_task(crowd.quiet())
+    guests[0].is_busy = False
+    crowd.settled()
+    await asyncio.sleep(0)
+    assert not quiet.done()
+    crowd.leave(guests[1])
+    await asyncio.wait_for(quiet, 5)
+    crowd.finish()
+    await crowd.close()
+    assert (guests[0].told, guests[1].told) == (["finish", "close", "abort"], [])
+
+
+def test_the_date_is_made_once_a_second() -> None:
+    crowd = Crowd(Limits())
+    assert crowd.date() is crowd.date()
+    assert crowd.date().startswith(b"Date: ") and crowd.date().endswith(b" GMT\r\n")
+
+
+@pytest.mark.parametrize(("descriptors", "all", "remote"), [(1024, 512, 448), (1 << 20, 8192, 7168), (1, 1, 1)])
+def test_limits_within_what_the_process_may_open(descriptors: int, all: int, remote: int) -> None:
+    limits = Limits().within(descriptors)
+    assert (limits.connections, limits.remote_connections) == (all, remote)

@@ -1,0 +1,62 @@
+"""Answers as they travel."""
+
+import pytest
+
+from husk.api.http.channel import Channel
+from husk.api.http.limits import Limits
+from husk.api.http.parser import HeadParser
+from husk.api.http.request import Request
+from husk.api.http.response import Response, fields
+
+DATE = b"Date: now\r\n"
+
+
+def request(method: bytes = b"GET", version: bytes = b"1.1") -> Request:
+    head = HeadParser(Limits()).feed(method + b" / HTTP/" + version + b"\r\nHost: x\r\n\r\n")
+    assert head is not None
+    return Request(head, Channel())
+
+
+def sent(response: Response, asked: Request, keep_alive: bool = True) -> bytes:
+    return b"".join(response.encode(asked, DATE, keep_alive))
+
+
+def test_a_short_answer_is_one_piece_and_a_long_one_is_not_copied() -> None:
+    head, rest = Response(200, b"hi", fields({"A": "b"})).encode(request(), DATE, True)
+    assert (head, rest) == (b"HTTP/1.1 200 OK\r\nA: b\r\nDate: now\r\nContent-Length: 2\r\n\r\nhi", b"")
+    body = bytes(1 << 20)
+    head, rest = Response(200, body).encode(request(), DATE, True)
+    assert head.endswith(b"Content-Length: 1048576\r\n\r\n") and rest is body
+
+
+@pytest.mark.parametrize(
+    ("response", "method", "version", "keep_alive", "wanted"),
+    [
+        (Response(200, b"hi"), b"HEAD", b"1.1", True, b"HTTP/1.1 200 OK\r\nDate: now\r\nContent-Length: 2\r\n\r\n"),
+        (Response(204), b"GET", b"1.1", True, b"HTTP/1.1 204 No Content\r\nDate: now\r\n\r\n"),
+        (Response(304, b"x"), b"GET", b"1.1", True, b"HTTP/1.1 304 Not Modified\r\nDate: now\r\n\r\n"),
+        (Response(299), b"GET", b"1.1", True, b"HTTP/1.1 299 \r\nDate: now\r\nContent-Length: 0\r\n\r\n"),
+        (
+            Response(409, b"no"),
+            b"GET",
+            b"1.1",
+            False,
+            b"HTTP/1.1 409 Conflict\r\nDate: now\r\nConnection: close\r\nContent-Length: 2\r\n\r\nno",
+        ),
+        (
+            Response(200, b"hi"),
+            b"GET",
+            b"1.0",
+            True,
+            b"HTTP/1.0 200 OK\r\nDate: now\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\nhi",
+        ),
+    ],
+)
+def test_forms(response: Response, method: bytes, version: bytes, keep_alive: bool, wanted: bytes) -> None:
+    assert sent(response, request(method, version), keep_alive) == wanted
+
+
+@pytest.mark.parametrize("value", ["a\r\nB: c", "a\nb", "a\rb", "a\0b"])
+def test_a_header_is_one_line(value: str) -> None:
+    with pytest.raises(ValueError, match="no header"):
+        fields({"A": value})
