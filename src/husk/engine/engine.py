@@ -63,6 +63,7 @@ from husk.engine.volumes.service import Volumes
 from husk.errors import HuskError, InvalidParameter, Unavailable
 from husk.kernel import cgroups
 from husk.kernel.cgroup_moves import Moves
+from husk.kernel.lean_mounts import LeanMounts
 from husk.registry.client import RegistryClient
 from husk.runtime.conmon import Monitor
 from husk.runtime.exec import ExecMonitor
@@ -205,7 +206,10 @@ async def _open(config: Config, stack: AsyncExitStack, open_files: int) -> Engin
     volumes = await Volumes.open(config, state, events, records)
     stack.push_async_callback(volumes.close)
     moves = Moves()
-    monitor = Monitor(host.conmon_path, moves)
+    needed = [config.data_root, config.exec_root, host.conmon_path, host.init_path, runtimes.default.path]
+    lean = LeanMounts([str(path) for path in needed if path])
+    stack.callback(lean.close)
+    monitor = Monitor(host.conmon_path, moves, lean)
     image_store = ImageStore(
         ImageCatalog(state, blobs.settle), blobs, layers, records, events, lambda: state.aside(*IMAGE_USERS)
     )

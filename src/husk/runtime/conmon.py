@@ -19,10 +19,12 @@ What conmon 2.1.6 does that callers must know:
 
 import asyncio
 import contextlib
+import logging
 import os
 import select
 import socket
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,7 +33,11 @@ import msgspec
 from husk.errors import SystemFault
 from husk.kernel import process, unixdiag
 from husk.kernel.cgroup_moves import Moves
+from husk.kernel.lean_mounts import LeanMounts
 from husk.runtime import oci
+from husk.tasks import Tasks
+
+log = logging.getLogger(__name__)
 
 # conmon reads at most 32 KiB of a message and drops the rest.
 _INPUT_CHUNK = 16 * 1024
@@ -79,24 +85,38 @@ class Report(msgspec.Struct):
 
 
 class Monitor:
-    def __init__(self, conmon_path: str, moves: Moves | None = None) -> None:
+    def __init__(self, conmon_path: str, moves: Moves | None = None, lean: LeanMounts | None = None) -> None:
+        """`lean` is where to start runtimes that need nothing of the host but the system's directories."""
         self._path = conmon_path
         self._moves = moves or Moves()
+        self._lean = lean
+        self._tasks = Tasks()
 
     def expect(self) -> None:
         """A process will be started soon: the earlier this is said, the sooner it runs."""
         self._moves.expect()
 
-    async def create(self, bundle: Bundle, runtime: oci.OCIRuntime, timeout: float = 120.0) -> Created:
+    async def create(
+        self,
+        bundle: Bundle,
+        runtime: oci.OCIRuntime,
+        timeout: float = 120.0,
+        mounts: Sequence[str] | None = None,
+    ) -> Created:
         """Create the container of the bundle; it waits for `runtime.start`. The caller watches the monitor with
-        `process.wait_exit`, which also reaps it. When this fails nothing runs, but the runtime may know the id."""
+        `process.wait_exit`, which also reaps it. When this fails nothing runs, but the runtime may know the id.
+
+        `mounts` are the mount points that the container is made of, if it needs no others of the host's: then it is
+        made apart from all that is mounted there.
+        """
         for name in ("exit", "oom", "attach", "ctl", "winsz", "pid"):
             (bundle.directory / name).unlink(missing_ok=True)
         reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         os.set_blocking(writer, True)
         complaints = os.memfd_create("conmon", os.MFD_CLOEXEC)
-        child: process.Child | None = None
-        try:
+        children: list[process.Child] = []
+
+        def start() -> None:
             child = process.spawn(
                 self._argv(bundle, runtime),
                 stderr=complaints,
@@ -105,12 +125,21 @@ class Monitor:
                 # conmon leaves a file in its working directory when memory runs out.
                 cwd=str(bundle.directory),
             )
+            children.append(child)
+
+        brought: Sequence[str] = ()
+        try:
+            if mounts is not None and self._lean is not None and await self._started_apart(start, mounts):
+                brought = mounts
+            else:
+                start()
             os.close(writer)
             writer = -1
             async with asyncio.timeout(timeout):
                 report = await read_report(reader)
+            [child] = children
         except BaseException as error:
-            if child is not None:
+            for child in children:
                 # A runtime that is still at work would make things again that the caller removes.
                 await asyncio.shield(process.end_family(child))
             if isinstance(error, TimeoutError):
@@ -129,6 +158,19 @@ class Monitor:
             os.close(complaints)
             if writer >= 0:
                 os.close(writer)
+            if brought and self._lean is not None:
+                # The container has them as its own now, or there is none.
+                self._lean.forget(brought)
+
+    async def _started_apart(self, start: Callable[[], None], mounts: Sequence[str]) -> bool:
+        assert self._lean is not None
+        try:
+            await self._tasks.to_its_end(self._lean.call(start, mounts), "start a monitor")
+        except OSError as error:
+            log.warning("runtimes are started among all mounts of the host, which takes longer beside many: %s", error)
+            self._lean = None
+            return False
+        return True
 
     def _argv(self, bundle: Bundle, runtime: oci.OCIRuntime) -> list[str]:
         directory = str(bundle.directory)

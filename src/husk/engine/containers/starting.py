@@ -14,6 +14,7 @@ from husk.engine.containers.plan import seccomp_profile
 from husk.engine.containers.prepare import prepare
 from husk.engine.containers.staging import Stager
 from husk.engine.host import Host
+from husk.engine.model.container import Container
 from husk.engine.networks.service import Networks
 from husk.kernel import process
 from husk.runtime.conmon import Monitor
@@ -66,7 +67,8 @@ class Starter:
             lambda reference: self._index.find(reference).record,
         )
         bundle = self._places.bundle(record)
-        created = await self._monitor.create(bundle, runtime)
+        mounts = self._own_mounts(record) if runtime.known_files else None
+        created = await self._monitor.create(bundle, runtime, mounts=mounts)
         record.state.pid = created.pid
         record.monitor_pid = created.monitor_pid
         record.monitor_started = process.start_time(created.monitor_pid) or 0
@@ -77,3 +79,12 @@ class Starter:
         if instance.switchboard:
             instance.switchboard.connect(await self._monitor.attach(bundle))
         await runtime.start(record.id)
+
+    def _own_mounts(self, record: Container) -> list[str] | None:
+        """The mount points that the container is made of; None when it needs others of the host's too."""
+        config = record.host_config
+        if config.ipc_mode not in ("private", "none") or any(point.type != "tmpfs" for point in record.mounts):
+            return None
+        if record.sandbox_path.startswith("/proc/"):
+            return [str(self._places.root(record.id).merged)]
+        return [str(self._places.root(record.id).merged), *filter(None, [record.sandbox_path])]
