@@ -19,7 +19,7 @@ from contextlib import AsyncExitStack
 
 import uvloop
 
-from husk import log_setup
+from husk import log_setup, threads
 from husk.api.http.limits import Limits
 from husk.api.server import Edge, serve
 from husk.api.tls import server_context
@@ -90,6 +90,7 @@ class Daemon:
 
     async def serve(self) -> None:
         loop = asyncio.get_running_loop()
+        loop.set_default_executor(threads.short())
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._end, number)
         loop.add_signal_handler(signal.SIGHUP, lambda: log.info("not started yet: SIGHUP has no effect"))

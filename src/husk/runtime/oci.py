@@ -85,15 +85,17 @@ class OCIRuntime(msgspec.Struct, frozen=True):
 
     async def delete(self, container_id: str, force: bool = False) -> None:
         """Forget a container and remove its cgroup. `force` kills it first; what does not exist is no error."""
-        if not (self.root / container_id).exists():
-            return
-        if self.known_files and await asyncio.to_thread(self._sweep, container_id):
+        if await asyncio.to_thread(self.forget_ended, container_id):
             return
         try:
             await self._run("delete", *(["--force"] if force else []), container_id)
         except SystemFault:
             if (self.root / container_id).exists():
                 raise
+
+    def forget_ended(self, container_id: str) -> bool:
+        """Forget a container that has ended, without the program's help; False if that takes `delete`. Blocks."""
+        return not (self.root / container_id).exists() or (self.known_files and self._sweep(container_id))
 
     async def kill(self, container_id: str, sig: int) -> None:
         await self._run("kill", container_id, str(int(sig)))

@@ -37,6 +37,7 @@ class Instance:
         self.lock = asyncio.Lock()
         self.switchboard = Switchboard(tasks)
         self.init_pidfd = -1
+        self.holds = True  # anything on the host, as far as we know: what a former daemon left has to be looked for
         self.restart_delay = 0.0
         self.root_users = 0  # copies under way, which need the root mounted though nothing runs
         self.pending_restart: asyncio.Task[None] | None = None
@@ -181,6 +182,7 @@ class Index:
         """Write a new record, in one transaction with what belongs to it."""
         await self._state.add(Change(KIND, record.id, _encode(record)), *others)
         instance = self._by_id[record.id] = Instance(record, self._tasks)
+        instance.holds = False
         changes.note()
         return instance
 

@@ -73,7 +73,9 @@ class Lifecycle:
         self._tasks = tasks
         self._release_layers = release_layers
         self._starter = Starter(index, places, layers, networks, self._stager, monitor, runtimes, host)
-        self.release = Releaser(places, runtimes, networks, self._stager).release
+        releaser = Releaser(places, runtimes, networks, self._stager)
+        self.release = releaser.release
+        self.forget = releaser.forget
         self._pauser = Pauser(index, runtimes, self.publish, lambda: self._companions)
         self._closing = False
         self._companions: tuple[Companion, ...] = ()

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 
 from husk.engine.containers.index import Instance
 from husk.engine.containers.joining import release_shm
@@ -28,32 +28,65 @@ class Releaser:
 
     async def release(self, instance: Instance) -> None:
         """Give back what a running container holds on the host. Safe to call twice, and on one that never ran."""
+        if not instance.holds and not instance.root_users:
+            return
         record = instance.record
         if instance.init_pidfd >= 0:
             os.close(instance.init_pidfd)
             instance.init_pidfd = -1
-        bundle = self._places.bundle_directory(record.id)
-        if bundle.exists():
-            await _quietly(self._forget(record))
-            await _quietly(asyncio.to_thread(self._clear_cgroup, record))
-        await asyncio.gather(
-            _quietly(self._unmount(instance)),
-            _quietly(self._networks.disconnect(record)),
-        )
-        if record.host_config.ipc_mode == "shareable":
-            await _quietly(asyncio.to_thread(release_shm, self._places, record.id))
+        # A copy that is under way still needs its file systems, and unmounts them at its own end.
+        unmount = not instance.root_users or record.state.status == "removing"
+        steps, bundle_left = await asyncio.to_thread(self._let_go, record, unmount)
+        if bundle_left:
+            steps.append(await _quietly(self._with_the_runtime(record, unmount)))
+        if unmount:
+            steps.append(await _quietly(self._stager.unmount(record)))
+        steps.append(await _quietly(self._networks.disconnect(record)))
         record.state.pid, record.monitor_pid, record.monitor_started = 0, 0, 0
-        if bundle.exists():
-            await asyncio.to_thread(discard_bundle, self._places, record.id)
+        instance.holds = not unmount or not all(steps)
 
-    async def _forget(self, record: Container) -> None:
-        await self._runtimes.of(record.host_config.runtime).delete(record.id, force=True)
+    def forget(self, instance: Instance) -> None:
+        """Nothing of it is on the host: let memory say so too."""
+        self._networks.forget(instance.record)
+        instance.record.state.pid, instance.record.monitor_pid, instance.record.monitor_started = 0, 0, 0
+        instance.holds = False
 
-    async def _unmount(self, instance: Instance) -> None:
-        """A copy that is under way still needs it all, and unmounts it at its own end."""
-        if not instance.root_users or instance.record.state.status == "removing":
-            await asyncio.to_thread(self._places.root(instance.id).unmount)
-            await self._stager.unmount(instance.record)
+    def _let_go(self, record: Container, unmount: bool) -> tuple[list[bool], bool]:
+        """All that needs nobody's help, in one go: a thread for each step would take longer than the step. Whether the
+        steps went well, and whether the bundle is still there, because it takes the runtime to end this."""
+        bundle = self._places.bundle_directory(record.id).exists()
+        steps, ended = [], False
+        if bundle:
+            try:
+                ended = self._runtimes.of(record.host_config.runtime).forget_ended(record.id)
+            except (HuskError, OSError) as error:
+                log.warning("while releasing a container: %s", error)
+            if ended:
+                steps.append(_tried(lambda: self._clear_cgroup(record)))
+        if unmount and (ended or not bundle):
+            steps.append(_tried(self._places.root(record.id).unmount))
+        if record.host_config.ipc_mode == "shareable" and (ended or not bundle):
+            steps.append(_tried(lambda: release_shm(self._places, record.id)))
+        if ended:
+            discard_bundle(self._places, record.id)
+        return steps, bundle and not ended
+
+    async def _with_the_runtime(self, record: Container, unmount: bool) -> None:
+        """For one that its runtime still has at work, or that this engine does not know the files of."""
+        try:
+            await self._runtimes.of(record.host_config.runtime).delete(record.id, force=True)
+        finally:
+            await asyncio.to_thread(self._clear_up, record, unmount)
+
+    def _clear_up(self, record: Container, unmount: bool) -> None:
+        try:
+            self._clear_cgroup(record)
+        finally:
+            discard_bundle(self._places, record.id)
+            if unmount:
+                self._places.root(record.id).unmount()
+            if record.host_config.ipc_mode == "shareable":
+                release_shm(self._places, record.id)
 
     def _clear_cgroup(self, record: Container) -> None:
         """A runtime that was cut off leaves its cgroup; a container in the host's pid namespace leaves processes."""
@@ -67,9 +100,21 @@ class Releaser:
             cgroup_parents.remove(path)
 
 
-async def _quietly(work: Awaitable[None]) -> None:
-    """Releasing goes on past a failure: the rest must be given back too."""
+def _tried(step: Callable[[], object]) -> bool:
+    """As `_quietly`, for what blocks."""
+    try:
+        step()
+    except (HuskError, OSError) as error:
+        log.warning("while releasing a container: %s", error)
+        return False
+    return True
+
+
+async def _quietly(work: Awaitable[None]) -> bool:
+    """Releasing goes on past a failure: the rest must be given back too. Whether it went well."""
     try:
         await work
     except (HuskError, OSError) as error:
         log.warning("while releasing a container: %s", error)
+        return False
+    return True

@@ -41,14 +41,21 @@ class Restorer:
     async def restore(self) -> None:
         await self._cut_off_starts()
         await self._sweep()
+        held = await asyncio.to_thread(self._held)
         for instance in self._index:
             try:
-                await self._restore(instance)
+                await self._restore(instance, instance.id in held)
             except Exception:
                 # Whatever it is that is wrong with one, the others have to be served.
                 log.exception("container %s could not be restored", instance.id[:12])
 
-    async def _restore(self, instance: Instance) -> None:
+    def _held(self) -> set[str]:
+        """The ids of those who have anything on the host that belongs to a process: all looked at together."""
+        data = os.path.realpath(self._places.data) + "/"
+        mounted = {point.removeprefix(data).partition("/")[0] for point in mounts_below(data)}
+        return mounted.union(*map(_names, (self._places.run, self._places.stagings, self._places.shms)))
+
+    async def _restore(self, instance: Instance, held: bool) -> None:
         record = instance.record
         policy = record.host_config.restart_policy
         was_running = record.state.running
@@ -59,7 +66,10 @@ class Restorer:
                 return
             await self._lifecycle.ended(instance, self._exit_time(instance))
         else:
-            await self._lifecycle.release(instance)
+            if held:
+                await self._lifecycle.release(instance)
+            else:
+                self._lifecycle.forget(instance)
             if record.state.status == "removing":
                 await self._lifecycle.remove(instance, force=False)
         if not self._index.present(instance) or instance.pending_restart is not None:

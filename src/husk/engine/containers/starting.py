@@ -48,6 +48,7 @@ class Starter:
     async def create(self, instance: Instance, companions: Iterable[Companion]) -> None:
         """Make the container's process and let it run; its record then has the pids."""
         self._monitor.expect()
+        instance.holds = True
         record = instance.record
         runtime = self._runtimes.get(record.host_config.runtime)
         for companion in companions:

@@ -128,6 +128,11 @@ class Connector:
         with self._departures.departing():
             await self._disconnect(record)
 
+    def forget(self, record: Container) -> None:
+        """Take out of the record what `disconnect` would give back, if that has been done."""
+        record.sandbox_path, record.published = "", []
+        record.endpoints = {name: fresh(endpoint) for name, endpoint in record.endpoints.items()}
+
     async def _disconnect(self, record: Container) -> None:
         self._names.stop(record.id)
         sandbox_path, record.sandbox_path = record.sandbox_path, ""

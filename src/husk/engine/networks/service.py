@@ -237,6 +237,10 @@ class Networks:
         """Give back what `connect` took. Safe to call twice."""
         await self._connector.disconnect(record)
 
+    def forget(self, record: Container) -> None:
+        """What its record names of a former daemon's time has been given back: `open` keeps what runs, and no more."""
+        self._connector.forget(record)
+
     def new_endpoint(self, reference: str, record: Container, request: EndpointRequest) -> Endpoint:
         """A container's place on one more network, if it may have it."""
         live = self._find(reference)
