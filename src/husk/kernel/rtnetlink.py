@@ -1,28 +1,16 @@
-"""Messages for `NetlinkSocket` that list, make and delete links, addresses, routes and neighbours.
+"""Messages for `NetlinkSocket` that list, make and delete links: bridges, veth pairs, macvlan and ipvlan interfaces.
 
-The functions build or parse bytes and do no I/O.
+The functions build or parse bytes and do no I/O. Addresses, routes and neighbours are in `rtaddresses`.
 """
 
 import socket
 import struct
-from ipaddress import (
-    IPv4Address,
-    IPv4Interface,
-    IPv4Network,
-    IPv6Address,
-    IPv6Interface,
-    IPv6Network,
-    ip_address,
-    ip_interface,
-    ip_network,
-)
 
 import msgspec
 
 from husk.kernel.netlink import (
     CREATE,
     EXCLUSIVE,
-    REPLACE,
     Message,
     attribute,
     attributes,
@@ -33,14 +21,7 @@ from husk.kernel.netlink import (
 
 UP = 0x1
 
-AnyAddress = IPv4Address | IPv6Address
-AnyInterface = IPv4Interface | IPv6Interface
-AnyNetwork = IPv4Network | IPv6Network
-
 _NEWLINK, _DELLINK, _GETLINK = 16, 17, 18
-_NEWADDR, _DELADDR, _GETADDR = 20, 21, 22
-_NEWROUTE, _DELROUTE, _GETROUTE = 24, 25, 26
-_NEWNEIGH, _DELNEIGH, _GETNEIGH = 28, 29, 30
 
 _IFLA_ADDRESS = 1
 _IFLA_IFNAME = 3
@@ -63,34 +44,7 @@ _MACVLAN_MODE = 1
 _IPVLAN_MODE, _IPVLAN_FLAGS = 1, 2
 _SKIP_STATS = 8
 
-_IFA_ADDRESS = 1
-_IFA_LOCAL = 2
-_IFA_BROADCAST = 4
-# No wait for somebody who has the same address: addresses come from us alone.
-_IFA_F_NODAD = 0x2
-
-_RTA_DST = 1
-_RTA_OIF = 4
-_RTA_GATEWAY = 5
-_RT_TABLE_MAIN = 254
-_RTPROT_BOOT = 3
-_RTPROT_RA = 9
-_RT_SCOPE_UNIVERSE = 0
-_RT_SCOPE_LINK = 253
-_RT_SCOPE_NOWHERE = 255
-_RTN_UNICAST = 1
-
-_NDA_DST = 1
-_NDA_LLADDR = 2
-_NUD_NOARP = 0x40
-_NUD_PERMANENT = 0x80
-_NTF_MASTER = 0x04
-_NTF_STICKY = 0x40
-
 _IFINFO = struct.Struct("=BxHiII")
-_IFADDR = struct.Struct("=BBBBI")
-_RTMSG = struct.Struct("=BBBBBBBBI")
-_NDMSG = struct.Struct("=BxxxiHBB")
 
 
 class Link(msgspec.Struct, frozen=True):
@@ -104,30 +58,6 @@ class Link(msgspec.Struct, frozen=True):
     mtu: int
     alias: str
     mac: str = ""
-
-
-class Address(msgspec.Struct, frozen=True):
-    """An address of an interface."""
-
-    index: int
-    interface: AnyInterface
-
-
-class Route(msgspec.Struct, frozen=True):
-    """A unicast route; `index` is the interface it leaves by, 0 when it names several or none."""
-
-    destination: AnyNetwork
-    index: int
-    # A router on the link has told of it.
-    learned: bool = False
-
-
-class Neighbour(msgspec.Struct, frozen=True):
-    """What the host takes for the MAC of an address; a `permanent` one is changed by no packet."""
-
-    index: int
-    address: AnyAddress
-    permanent: bool
 
 
 def mac_bytes(mac: str) -> bytes:
@@ -185,7 +115,7 @@ def add_macvlan(
 ) -> Message:
     """An interface with a MAC of its own on another one; born inside the namespace of the file descriptor."""
     data = nested(_IFLA_INFO_DATA, number(_MACVLAN_MODE, mode))
-    return _upper("macvlan", name, parent, data, mac, namespace, mtu)
+    return _on_parent("macvlan", name, parent, data, mac, namespace, mtu)
 
 
 def add_ipvlan(
@@ -197,10 +127,10 @@ def add_ipvlan(
         attribute(_IPVLAN_MODE, struct.pack("=H", mode)),
         attribute(_IPVLAN_FLAGS, struct.pack("=H", flags)),
     )
-    return _upper("ipvlan", name, parent, data, "", namespace, mtu)
+    return _on_parent("ipvlan", name, parent, data, "", namespace, mtu)
 
 
-def _upper(kind: str, name: str, parent: int, data: bytes, mac: str, namespace: int | None, mtu: int) -> Message:
+def _on_parent(kind: str, name: str, parent: int, data: bytes, mac: str, namespace: int | None, mtu: int) -> Message:
     payload = _link() + text(_IFLA_IFNAME, name) + _link_to(parent)
     if mac:
         payload += attribute(_IFLA_ADDRESS, mac_bytes(mac))
@@ -282,118 +212,6 @@ def parse_link(payload: bytes) -> Link:
         alias=_text(found.get(_IFLA_IFALIAS, b"")),
         mac=found.get(_IFLA_ADDRESS, b"").hex(":"),
     )
-
-
-def _family(version: int) -> int:
-    return socket.AF_INET6 if version == 6 else socket.AF_INET
-
-
-def _address(kind: int, flags: int, index: int, interface: AnyInterface, what: str) -> Message:
-    ours = _IFA_F_NODAD if interface.version == 6 else 0
-    prefix = interface.network.prefixlen
-    payload = _IFADDR.pack(_family(interface.version), prefix, ours, _RT_SCOPE_UNIVERSE, index)
-    payload += attribute(_IFA_LOCAL, interface.ip.packed) + attribute(_IFA_ADDRESS, interface.ip.packed)
-    if interface.version == 4 and prefix < 31:
-        payload += attribute(_IFA_BROADCAST, interface.network.broadcast_address.packed)
-    return Message(kind, flags, payload, f"{what} address {interface}")
-
-
-def add_address(index: int, interface: AnyInterface) -> Message:
-    return _address(_NEWADDR, CREATE | REPLACE, index, interface, "add")
-
-
-def delete_address(index: int, interface: AnyInterface) -> Message:
-    return _address(_DELADDR, 0, index, interface, "delete")
-
-
-def list_addresses(version: int = 4) -> Message:
-    return Message(_GETADDR, 0, _IFADDR.pack(_family(version), 0, 0, 0, 0), "list addresses")
-
-
-def parse_address(payload: bytes) -> Address:
-    _family, prefix, _flags, _scope, index = _IFADDR.unpack_from(payload)
-    found = attributes(payload[_IFADDR.size :])
-    # On a point-to-point link IFA_ADDRESS is the other end; IFA_LOCAL is always ours.
-    local = ip_address(found.get(_IFA_LOCAL) or found[_IFA_ADDRESS])
-    return Address(index, ip_interface((local, prefix)))
-
-
-def _default_route(
-    kind: int, flags: int, version: int, gateway: AnyAddress | None, what: str, index: int = 0
-) -> Message:
-    # IPv4 alone tells routes over a gateway from those to whoever is on the link.
-    scope = _RT_SCOPE_LINK if gateway is None and version == 4 else _RT_SCOPE_UNIVERSE
-    if kind == _DELROUTE:
-        scope = _RT_SCOPE_NOWHERE
-    payload = _RTMSG.pack(_family(version), 0, 0, 0, _RT_TABLE_MAIN, _RTPROT_BOOT, scope, _RTN_UNICAST, 0)
-    if gateway is not None:
-        payload += attribute(_RTA_GATEWAY, gateway.packed)
-    if index:
-        payload += number(_RTA_OIF, index)
-    return Message(kind, flags, payload, what)
-
-
-def add_default_route(gateway: AnyAddress, index: int = 0) -> Message:
-    """The interface says where a gateway is whose address is one of the link alone."""
-    what = f"add default route via {gateway}"
-    return _default_route(_NEWROUTE, CREATE | EXCLUSIVE, gateway.version, gateway, what, index)
-
-
-def replace_default_route(gateway: AnyAddress, index: int = 0) -> Message:
-    what = f"set default route via {gateway}"
-    return _default_route(_NEWROUTE, CREATE | REPLACE, gateway.version, gateway, what, index)
-
-
-def direct_default_route(version: int, index: int, *, replace: bool = False) -> Message:
-    """Every address is taken to be on this interface."""
-    flags = CREATE | (REPLACE if replace else EXCLUSIVE)
-    return _default_route(_NEWROUTE, flags, version, None, f"set IPv{version} default route out of {index}", index)
-
-
-def delete_default_route(version: int = 4) -> Message:
-    return _default_route(_DELROUTE, 0, version, None, "delete default route")
-
-
-def list_routes(version: int = 4) -> Message:
-    return Message(_GETROUTE, 0, _RTMSG.pack(_family(version), 0, 0, 0, 0, 0, 0, 0, 0), "list routes")
-
-
-def parse_route(payload: bytes) -> Route | None:
-    """The route, or None for what leads to no other host (local, broadcast, blackhole)."""
-    family, length, _source, _tos, _table, protocol, _scope, kind, _flags = _RTMSG.unpack_from(payload)
-    if kind != _RTN_UNICAST:
-        return None
-    found = attributes(payload[_RTMSG.size :])
-    anywhere = bytes(16 if family == socket.AF_INET6 else 4)
-    destination = ip_network((found.get(_RTA_DST, anywhere), length), strict=False)
-    return Route(destination, _number(found.get(_RTA_OIF)), protocol == _RTPROT_RA)
-
-
-def add_neighbour(index: int, address: AnyAddress, mac: str) -> Message:
-    """Whatever packets say: this is the MAC of the address."""
-    payload = _NDMSG.pack(_family(address.version), index, _NUD_PERMANENT, 0, 0)
-    payload += attribute(_NDA_DST, address.packed) + attribute(_NDA_LLADDR, mac_bytes(mac))
-    return Message(_NEWNEIGH, CREATE | REPLACE, payload, f"add neighbour {address}")
-
-
-def delete_neighbour(index: int, address: AnyAddress) -> Message:
-    payload = _NDMSG.pack(_family(address.version), index, 0, 0, 0) + attribute(_NDA_DST, address.packed)
-    return Message(_DELNEIGH, 0, payload, f"delete neighbour {address}")
-
-
-def list_neighbours(version: int = 4) -> Message:
-    return Message(_GETNEIGH, 0, _NDMSG.pack(_family(version), 0, 0, 0, 0), "list neighbours")
-
-
-def parse_neighbour(payload: bytes) -> Neighbour:
-    _family, index, state, _flags, _kind = _NDMSG.unpack_from(payload)
-    return Neighbour(index, ip_address(attributes(payload[_NDMSG.size :])[_NDA_DST]), bool(state & _NUD_PERMANENT))
-
-
-def add_station(port: int, mac: str) -> Message:
-    """Frames for the MAC go to this port of a bridge, whoever else sends some in its name."""
-    payload = _NDMSG.pack(socket.AF_BRIDGE, port, _NUD_NOARP, _NTF_MASTER | _NTF_STICKY, 0)
-    return Message(_NEWNEIGH, CREATE | REPLACE, payload + attribute(_NDA_LLADDR, mac_bytes(mac)), f"add station {mac}")
 
 
 def _number(value: bytes | None) -> int:

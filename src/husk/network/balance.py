@@ -12,7 +12,7 @@ import threading
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from husk.kernel import conntrack, nflisting, rtnetlink
+from husk.kernel import conntrack, nflisting, rtaddresses, rtnetlink
 from husk.kernel.netlink import NetlinkSocket
 from husk.kernel.nftables import Nftables
 from husk.network import integrity
@@ -216,8 +216,8 @@ def _set_addresses(old: Sequence[tuple[str, str]], new: Sequence[tuple[str, str]
     with NetlinkSocket() as netlink:
         indexes = {link.name: link.index for link in map(rtnetlink.parse_link, netlink.dump(rtnetlink.list_links()))}
         for what, change in (
-            ([pair for pair in old if pair not in new], rtnetlink.delete_address),
-            (new, rtnetlink.add_address),
+            ([pair for pair in old if pair not in new], rtaddresses.delete_address),
+            (new, rtaddresses.add_address),
         ):
             for interface, address in what:
                 if (index := indexes.get(validate_interface(interface))) is not None:

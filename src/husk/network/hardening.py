@@ -10,7 +10,7 @@ import logging
 from collections.abc import Iterable, Sequence
 from ipaddress import IPv4Address, IPv6Address
 
-from husk.kernel import rtnetlink, sysctl
+from husk.kernel import rtaddresses, sysctl
 from husk.kernel.netlink import Message, NetlinkSocket
 
 log = logging.getLogger(__name__)
@@ -68,12 +68,15 @@ def static_entries(bridge: int, port: int, mac: str, addresses: Iterable[Address
     """Where the host and the bridge find an endpoint, whoever claims to be it."""
     if not mac:
         return []
-    return [rtnetlink.add_station(port, mac), *(rtnetlink.add_neighbour(bridge, address, mac) for address in addresses)]
+    return [
+        rtaddresses.add_station(port, mac),
+        *(rtaddresses.add_neighbour(bridge, address, mac) for address in addresses),
+    ]
 
 
 def forget(netlink: NetlinkSocket, bridge: int, addresses: Sequence[Address]) -> None:
     """Nothing happens for those that are not known."""
-    for error in netlink.attempt([rtnetlink.delete_neighbour(bridge, address) for address in addresses]):
+    for error in netlink.attempt([rtaddresses.delete_neighbour(bridge, address) for address in addresses]):
         if error is not None and error.errno not in _GONE:
             raise error
 
@@ -89,7 +92,9 @@ def known(netlink: NetlinkSocket, bridge: int) -> list[Address]:
     found: list[Address] = []
     for version in (4, 6):
         try:
-            entries = [rtnetlink.parse_neighbour(entry) for entry in netlink.dump(rtnetlink.list_neighbours(version))]
+            entries = [
+                rtaddresses.parse_neighbour(entry) for entry in netlink.dump(rtaddresses.list_neighbours(version))
+            ]
         except OSError:
             if version == 4:
                 raise

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from husk.config import AddressPool
 from husk.errors import InvalidParameter, SystemFault
-from husk.kernel import namespaces, rtnetlink, sysctl
+from husk.kernel import namespaces, rtaddresses, rtnetlink, sysctl
 from husk.kernel.netlink import NetlinkSocket
 from husk.network import hardening, ipam
 
@@ -117,18 +117,18 @@ class Host:
         self.netlink = netlink
         self.links = {link.index: link for link in map(rtnetlink.parse_link, netlink.dump(rtnetlink.list_links()))}
         self.by_name = {link.name: link for link in self.links.values()}
-        self._addresses: list[rtnetlink.Address] = []
-        self._routes: list[rtnetlink.Route] = []
+        self._addresses: list[rtaddresses.Address] = []
+        self._routes: list[rtaddresses.Route] = []
         for version in (4, 6):
             try:
-                addresses = netlink.dump(rtnetlink.list_addresses(version))
-                routes = netlink.dump(rtnetlink.list_routes(version))
+                addresses = netlink.dump(rtaddresses.list_addresses(version))
+                routes = netlink.dump(rtaddresses.list_routes(version))
             except OSError:
                 if version == 4:
                     raise
                 continue  # a kernel without IPv6
-            self._addresses += map(rtnetlink.parse_address, addresses)
-            self._routes += filter(None, map(rtnetlink.parse_route, routes))
+            self._addresses += map(rtaddresses.parse_address, addresses)
+            self._routes += filter(None, map(rtaddresses.parse_route, routes))
         self._resolvers = [IPv4Network(server) for server in _nameservers()]
 
     def around(self, interface: str) -> Surroundings:
@@ -171,7 +171,7 @@ class Host:
         """A bridge has got these addresses: the next one must not get them too."""
         for gateway in (state.gateway, state.gateway6):
             if gateway is not None:
-                self._addresses.append(rtnetlink.Address(index, gateway))
+                self._addresses.append(rtaddresses.Address(index, gateway))
 
 
 @contextmanager
@@ -263,14 +263,14 @@ def _ensure_bridge(
     elif state.gateway6 is not None:
         # What else is on the administrator's own bridge, and whom the host believes there, is no matter of ours.
         sysctl.try_write(f"net/ipv6/conf/{name}/disable_ipv6", "0" if gateway6 is not None else "1")
-    messages = [rtnetlink.delete_address(index, own) for own in surroundings.own if own != gateway]
+    messages = [rtaddresses.delete_address(index, own) for own in surroundings.own if own != gateway]
     if gateway is not None and gateway not in surroundings.own:
-        messages.append(rtnetlink.add_address(index, gateway))
+        messages.append(rtaddresses.add_address(index, gateway))
     if state.gateway6 is not None:
         stale = [own for own in own6 if own != gateway6 and not own.ip.is_link_local]
-        messages += [rtnetlink.delete_address(index, own) for own in stale]
+        messages += [rtaddresses.delete_address(index, own) for own in stale]
         if gateway6 is not None and gateway6 not in own6:
-            messages.append(rtnetlink.add_address(index, gateway6))
+            messages.append(rtaddresses.add_address(index, gateway6))
     if link is None or not link.up:
         messages.append(rtnetlink.set_up(name))
     if messages:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import msgspec
 
 from husk.errors import SystemFault
-from husk.kernel import namespaces, rtnetlink, sysctl
+from husk.kernel import namespaces, rtaddresses, rtnetlink, sysctl
 from husk.kernel.netlink import Message, NetlinkSocket
 from husk.network import hardening
 from husk.network.ipam import mac_address
@@ -176,10 +176,10 @@ def _route(inside: NetlinkSocket, version: int, to: DefaultRoute) -> OSError | N
     except OSError as error:
         return error
     if to.gateway:
-        return inside.attempt([rtnetlink.replace_default_route(ip_address(to.gateway), index)])[0]
+        return inside.attempt([rtaddresses.replace_default_route(ip_address(to.gateway), index)])[0]
     if index:
-        return inside.attempt([rtnetlink.direct_default_route(version, index, replace=True)])[0]
-    (refused,) = inside.attempt([rtnetlink.delete_default_route(version)])
+        return inside.attempt([rtaddresses.direct_default_route(version, index, replace=True)])[0]
+    (refused,) = inside.attempt([rtaddresses.delete_default_route(version)])
     # There was none; or the kernel has no IPv6.
     harmless = refused is None or refused.errno in (errno.ESRCH, errno.EOPNOTSUPP, errno.EAFNOSUPPORT)
     return None if harmless else refused
@@ -281,17 +281,17 @@ def _configure(lease: Lease, wiring: Wiring, default_route: bool) -> None:
         sysctl.try_write(f"{settings}/accept_ra", "0")
     index = socket.if_nametoindex(lease.interface)
     addresses = [address for address in (wiring.address, wiring.address6) if address is not None]
-    messages = [rtnetlink.add_address(index, address) for address in (*addresses, *wiring.link_local)]
+    messages = [rtaddresses.add_address(index, address) for address in (*addresses, *wiring.link_local)]
     messages.append(rtnetlink.set_up(lease.interface))
     if default_route and wiring.direct:
-        messages += [rtnetlink.direct_default_route(address.version, index) for address in addresses]
+        messages += [rtaddresses.direct_default_route(address.version, index) for address in addresses]
     elif default_route:
         gateways = [gateway for gateway in (wiring.gateway, wiring.gateway6) if gateway is not None]
-        messages += [rtnetlink.add_default_route(gateway, index) for gateway in gateways]
+        messages += [rtaddresses.add_default_route(gateway, index) for gateway in gateways]
     if wiring.host_mac:
         # Nobody else on the network can say that it is the gateway, unless the settings name another as that.
         gateways = [gateway for gateway in (wiring.gateway, wiring.gateway6) if gateway in wiring.host_addresses]
-        messages += [rtnetlink.add_neighbour(index, gateway, wiring.host_mac) for gateway in gateways if gateway]
+        messages += [rtaddresses.add_neighbour(index, gateway, wiring.host_mac) for gateway in gateways if gateway]
     with NetlinkSocket() as inside:
         inside.execute(*messages)
     for setting, value in wiring.sysctls:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from husk.kernel import namespaces, rtnetlink
+from husk.kernel import namespaces, rtaddresses, rtnetlink
 from husk.kernel.mount import mounts_below
 from husk.kernel.netlink import NetlinkSocket
 from husk.network.settings import BridgeSettings
@@ -53,8 +53,10 @@ def outside(tmp_path: Path) -> Path:
         def connect(namespace: int) -> None:
             host.execute(rtnetlink.add_veth("uplink", "eth0", peer_namespace=namespace, mtu=1400))
             with NetlinkSocket() as inside:
-                inside.execute(rtnetlink.add_address(socket.if_nametoindex("eth0"), OUTSIDE), rtnetlink.set_up("eth0"))
+                inside.execute(
+                    rtaddresses.add_address(socket.if_nametoindex("eth0"), OUTSIDE), rtnetlink.set_up("eth0")
+                )
 
         namespaces.create(path, connect)
-        host.execute(rtnetlink.add_address(socket.if_nametoindex("uplink"), HOST_OUTSIDE), rtnetlink.set_up("uplink"))
+        host.execute(rtaddresses.add_address(socket.if_nametoindex("uplink"), HOST_OUTSIDE), rtnetlink.set_up("uplink"))
     return path

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from husk.errors import Forbidden, InvalidParameter
-from husk.kernel import namespaces, rtnetlink, sysctl
+from husk.kernel import namespaces, rtaddresses, rtnetlink, sysctl
 from husk.kernel.netlink import NetlinkSocket
 from husk.kernel.nftables import Nftables
 from husk.network import sandbox
@@ -105,13 +105,13 @@ async def test_bip_sets_gateway_and_subnet_and_replaces_the_old_address(settings
     assert (lease.ip_address, lease.prefix_len) == ("10.7.0.1", 24)
     assert pings(lease.sandbox_path, "10.7.0.9")
     with NetlinkSocket() as netlink:
-        addresses = [rtnetlink.parse_address(payload) for payload in netlink.dump(rtnetlink.list_addresses())]
+        addresses = [rtaddresses.parse_address(payload) for payload in netlink.dump(rtaddresses.list_addresses())]
     assert [str(entry.interface) for entry in addresses] == ["127.0.0.1/8", "10.7.0.9/24"]
 
 
 async def test_containers_send_no_larger_packets_than_the_uplink_takes(settings, outside):
     with NetlinkSocket() as netlink:
-        netlink.execute(rtnetlink.add_default_route(OUTSIDE.ip))
+        netlink.execute(rtaddresses.add_default_route(OUTSIDE.ip))
     driver = await open_driver(settings, None, [])
     lease = await driver.acquire()
     with NetlinkSocket() as netlink:

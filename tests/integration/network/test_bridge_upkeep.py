@@ -9,7 +9,7 @@ import pytest
 
 from husk.config import AddressPool
 from husk.errors import Forbidden, SystemFault, Unavailable
-from husk.kernel import rtnetlink, sysctl
+from husk.kernel import rtaddresses, rtnetlink, sysctl
 from husk.kernel.netlink import NetlinkSocket
 from husk.kernel.nftables import Nftables
 from husk.network.balance import Balance, Balancer, VirtualAddress
@@ -204,7 +204,7 @@ async def test_a_bridge_of_the_administrator_is_used_but_never_deleted(settings)
         )
         index = socket.if_nametoindex(settings.interface)
         netlink.execute(
-            rtnetlink.add_address(index, IPv4Interface("10.3.0.7/24")), rtnetlink.set_master("port0", index)
+            rtaddresses.add_address(index, IPv4Interface("10.3.0.7/24")), rtnetlink.set_master("port0", index)
         )
     driver = await open_driver(settings, None, [])
     assert (driver.gateway, driver.subnet) == ("10.3.0.7", "10.3.0.0/24")

@@ -19,7 +19,7 @@ from typing import NamedTuple, TypeVar
 
 import pytest
 
-from husk.kernel import namespaces, rtnetlink
+from husk.kernel import namespaces, rtaddresses, rtnetlink
 from husk.kernel.netlink import NetlinkSocket
 from tests.support.daemon import Daemon
 
@@ -56,11 +56,11 @@ def outside_at(path: Path, here: Interface, there: Interface) -> Iterator[Outsid
         def connect(namespace: int) -> None:
             host.execute(rtnetlink.add_veth(link, "eth0", peer_namespace=namespace))
             with NetlinkSocket() as inside:
-                inside.execute(rtnetlink.add_address(socket.if_nametoindex("eth0"), there), rtnetlink.set_up("eth0"))
+                inside.execute(rtaddresses.add_address(socket.if_nametoindex("eth0"), there), rtnetlink.set_up("eth0"))
 
         namespaces.create(path, connect)
         try:
-            host.execute(rtnetlink.add_address(socket.if_nametoindex(link), here), rtnetlink.set_up(link))
+            host.execute(rtaddresses.add_address(socket.if_nametoindex(link), here), rtnetlink.set_up(link))
             yield Outside(path, str(there.ip), str(here.ip))
         finally:
             namespaces.remove(path)

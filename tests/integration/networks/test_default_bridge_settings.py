@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from husk.kernel import namespaces, rtnetlink
+from husk.kernel import namespaces, rtaddresses, rtnetlink
 from husk.kernel.netlink import NetlinkSocket
 from tests.integration.networks.conftest import Network, Outside, address6, inside, reach, serving
 from tests.support.daemon import Daemon
@@ -41,7 +41,7 @@ def machine_on(bridge: str, path: Path, *addresses: str) -> Iterator[Path]:
             host.execute(rtnetlink.add_veth(link, "eth0", peer_namespace=namespace, master=master))
             with NetlinkSocket() as inside:
                 for address in addresses:
-                    inside.execute(rtnetlink.add_address(socket.if_nametoindex("eth0"), ip_interface(address)))
+                    inside.execute(rtaddresses.add_address(socket.if_nametoindex("eth0"), ip_interface(address)))
                 inside.execute(rtnetlink.set_up("eth0"))
 
         namespaces.create(path, plug_in)

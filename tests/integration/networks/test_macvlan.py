@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
-from husk.kernel import namespaces, rtnetlink
+from husk.kernel import namespaces, rtaddresses, rtnetlink
 from husk.kernel.netlink import NetlinkSocket
 from tests.integration.networks.conftest import Network, reach, serving
 
@@ -41,7 +41,9 @@ def wire(tmp_path: Path) -> Iterator[Wire]:
             host.execute(rtnetlink.add_veth(parent, "eth0", peer_namespace=namespace))
             with NetlinkSocket() as inside:
                 address = IPv4Interface(f"{prefix}.1/24")
-                inside.execute(rtnetlink.add_address(socket.if_nametoindex("eth0"), address), rtnetlink.set_up("eth0"))
+                inside.execute(
+                    rtaddresses.add_address(socket.if_nametoindex("eth0"), address), rtnetlink.set_up("eth0")
+                )
 
         namespaces.create(path, connect)
         try:

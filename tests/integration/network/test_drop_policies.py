@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from husk.kernel import namespaces, rtnetlink
+from husk.kernel import namespaces, rtaddresses, rtnetlink
 from husk.kernel.netlink import NetlinkSocket
 from tests.support.daemon import Daemon
 
@@ -26,10 +26,10 @@ def outside(tmp_path: Path) -> Iterator[str]:
         def connect(namespace: int) -> None:
             host.execute(rtnetlink.add_veth("out0", "eth0", peer_namespace=namespace))
             with NetlinkSocket() as inside:
-                inside.execute(rtnetlink.add_address(index("eth0"), THERE), rtnetlink.set_up("eth0"))
+                inside.execute(rtaddresses.add_address(index("eth0"), THERE), rtnetlink.set_up("eth0"))
 
         namespaces.create(path, connect)
-        host.execute(rtnetlink.add_address(index("out0"), HERE), rtnetlink.set_up("out0"))
+        host.execute(rtaddresses.add_address(index("out0"), HERE), rtnetlink.set_up("out0"))
     yield str(THERE.ip)
     namespaces.remove(path)
 
