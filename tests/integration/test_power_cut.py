@@ -1,7 +1,10 @@
 """The power fails right after the API has acknowledged something: it is there when the power is back, and whole."""
 
+import contextlib
 import io
 import json
+import os
+import sqlite3
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -36,8 +39,16 @@ class Powered:
         """What comes before the test's own operation is no part of it."""
         self._disk.sync()
 
-    def cut(self, *processes: int) -> None:
-        self._disk.cut(self.daemon, *processes)
+    def cut(self, *processes: int, start: bool = True) -> None:
+        self._disk.cut(self.daemon, *processes, start=start)
+
+    def unsynced(self) -> list[str]:
+        """The directories of layers whose files are not known to be on the disk."""
+        with contextlib.closing(
+            sqlite3.connect(f"file:{self.daemon.config.data_root}/state.db?mode=ro", uri=True)
+        ) as db:
+            records = [json.loads(body) for (body,) in db.execute("select body from document where kind = 'layer'")]
+        return [record["directory"] for record in records if not record["synced"]]
 
     def has_mark(self, image: str) -> None:
         assert self.docker("run", "--rm", "--pull=never", image, "cat", "/mark").stdout == MARK
@@ -106,6 +117,72 @@ def test_a_pulled_image(powered: Powered, registry: Registry) -> None:
     powered.cut()
     powered.has_mark(f"{registry.host}/app:1")
     powered.check()
+
+
+def test_files_of_a_pulled_image_that_were_not_on_the_disk_are_unpacked_again(
+    powered: Powered, registry: Registry
+) -> None:
+    powered.sync()
+    powered.post(f"/images/create?fromImage={registry.host}/app&tag=1")
+    powered.cut(start=False)
+    lost = powered.unsynced()
+    layers = powered.daemon.config.data_root / "layers/l"
+    marks = [path for name in lost if (path := layers / name / "mark").exists() and path.stat().st_size == len(MARK)]
+    assert len(lost) >= 2 and not marks, "the files were on the disk: nothing is shown by this test"
+    powered.daemon.start()
+    assert powered.unsynced() == []
+    powered.has_mark(f"{registry.host}/app:1")
+    powered.check()
+
+
+def test_a_second_power_cut_right_after_the_files_were_unpacked_again(powered: Powered, registry: Registry) -> None:
+    powered.sync()
+    powered.post(f"/images/create?fromImage={registry.host}/app&tag=1")
+    powered.cut()
+    powered.cut()
+    powered.has_mark(f"{registry.host}/app:1")
+    powered.check()
+
+
+def test_an_image_is_pulled_again_after_a_power_cut(powered: Powered, registry: Registry) -> None:
+    powered.sync()
+    powered.post(f"/images/create?fromImage={registry.host}/app&tag=1")
+    powered.cut()
+    assert "up to date" in powered.docker("pull", f"{registry.host}/app:1").stdout
+    powered.has_mark(f"{registry.host}/app:1")
+    powered.check()
+
+
+def test_the_store_is_mended_without_a_daemon_after_a_power_cut(powered: Powered, registry: Registry) -> None:
+    powered.sync()
+    powered.post(f"/images/create?fromImage={registry.host}/app&tag=1")
+    powered.cut(start=False)
+    assert check_store(powered.daemon).returncode != 0
+    check_store(powered.daemon, "--fix")
+    assert_sound(powered.daemon, "--deep")
+    powered.daemon.start()
+    powered.has_mark(f"{registry.host}/app:1")
+
+
+def test_files_of_layers_are_on_the_disk_soon_and_are_left_alone_then(powered: Powered, registry: Registry) -> None:
+    powered.post(f"/images/create?fromImage={registry.host}/app&tag=1")
+    until(lambda: not powered.unsynced(), "the files of all layers are on the disk")
+    layers = powered.daemon.config.data_root / "layers/l"
+    before = set(os.listdir(layers))
+    # The record that says so follows within a second; another change waits for it as well.
+    powered.docker("tag", f"{registry.host}/app:1", "other:1")
+    powered.cut()
+    assert set(os.listdir(layers)) == before
+    powered.has_mark("other:1")
+    powered.check()
+
+
+def test_a_clean_end_leaves_nothing_to_unpack_again(powered: Powered, registry: Registry) -> None:
+    powered.post(f"/images/create?fromImage={registry.host}/app&tag=1")
+    powered.daemon.stop()
+    assert powered.unsynced() == []
+    powered.daemon.start()
+    powered.has_mark(f"{registry.host}/app:1")
 
 
 def test_a_committed_container(powered: Powered) -> None:

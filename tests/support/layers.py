@@ -39,6 +39,7 @@ class Store:
     async def emptied(self) -> None:
         """Wait until nothing is left to delete."""
         await self.layers._tasks.join()
+        await self.layers.emptied()
 
     async def unpack(self, blob: bytes, digest: str | None = None, piece: int = 1 << 20) -> Unpacked:
         async with self.layers.ingest(digest, GZIP) as ingest:

@@ -44,7 +44,7 @@ class Disk:
         """All that there is now is on the disk."""
         _run("sync", "-f", str(self._mount_point))
 
-    def cut(self, daemon: Daemon, *processes: int) -> None:
+    def cut(self, daemon: Daemon, *processes: int, start: bool = True) -> None:
         """The power fails at this moment, and comes back; `processes` of containers would not run then."""
         assert daemon.process is not None
         daemon.process.send_signal(signal.SIGSTOP)
@@ -56,7 +56,8 @@ class Disk:
         _run("umount", "-l", str(self._mount_point))
         os.truncate(self._images[-2], 0)
         self._mount()
-        daemon.start()
+        if start:
+            daemon.start()
 
     def _mount(self) -> None:
         _run("mount", "-o", "loop,commit=600", str(self._images[-1]), str(self._mount_point))

@@ -71,6 +71,7 @@ from husk.runtime.oci import Runtimes, find_runtimes
 from husk.storage.blobs import BlobStore
 from husk.storage.layers import LayerStore
 from husk.storage.nursery import Nursery
+from husk.storage.recover import recover
 from husk.storage.sealing import Sealer
 from husk.storage.state import StateStore
 from husk.storage.task_files import TaskFiles
@@ -187,6 +188,7 @@ async def _open(config: Config, stack: AsyncExitStack, open_files: int) -> Engin
 
     layers = await LayerStore.open(config.data_root / "layers", state, blobs, nursery, config.max_layer_size, mounted)
     stack.push_async_callback(layers.close)
+    await recover(layers, blobs)
     registry = RegistryClient(
         config.insecure_registries,
         config.registry_mirrors,

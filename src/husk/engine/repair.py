@@ -6,7 +6,6 @@ cannot be read are put aside into `lost/`, with the container's directory.
 
 import asyncio
 from collections.abc import Iterable
-from contextlib import aclosing
 from pathlib import Path
 
 import msgspec
@@ -31,7 +30,7 @@ from husk.storage.layers import Layer, LayerStore
 from husk.storage.lost import put_record_aside, remove_leftover
 from husk.storage.nursery import Nursery
 from husk.storage.overlay import ContainerRoot
-from husk.storage.sources import read_pieces
+from husk.storage.recover import from_the_base, unpack_again
 from husk.storage.state import Change, StateStore
 
 
@@ -128,24 +127,12 @@ class _Mender:
         return told + ([f"removed {len(leftovers)} things that nothing uses"] if leftovers else [])
 
     def _from_the_base(self, chain: Iterable[str]) -> list[Layer]:
-        """Layers get the look of their root directory from the one below."""
-        return sorted((layer for key in chain if (layer := self._layers.get(key))), key=self._depth)
-
-    def _depth(self, layer: Layer) -> int:
-        depth, below = 0, self._layers.get(layer.parent)
-        while below is not None:
-            depth, below = depth + 1, self._layers.get(below.parent)
-        return depth
+        return from_the_base(self._layers, (layer for key in chain if (layer := self._layers.get(key))))
 
     async def _unpack(self, layer: Layer) -> str:
         """From the blob, whose digest is verified once more."""
         try:
-            async with self._layers.ingest(layer.blob, layer.media_type) as ingest:
-                async with aclosing(read_pieces(self._blobs.path(layer.blob))) as pieces:
-                    async for piece in pieces:
-                        await ingest.write(piece)
-                unpacked = await ingest.finish()
-            await self._layers.renew(layer.chain_id, unpacked)
+            await unpack_again(self._layers, self._blobs, layer)
         except (HuskError, OSError) as error:
             return f"could not unpack layer {layer.chain_id} again: {error}"
         return f"unpacked layer {layer.chain_id} again from its blob"

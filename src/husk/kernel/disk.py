@@ -1,10 +1,12 @@
-"""What is in memory only, and how does it come to the disk? syncfs(2), which Python does not offer."""
+"""What is in memory only, and how does it come to the disk? syncfs(2), sync_file_range(2), fsync(2)."""
 
 import ctypes
 import os
 from pathlib import Path
 
 _libc = ctypes.CDLL(None, use_errno=True)
+
+_SYNC_FILE_RANGE_WRITE = 2
 
 
 def sync_file_system(path: Path) -> None:
@@ -25,3 +27,22 @@ def sync_directory(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def sync_file(path: Path) -> None:
+    """Return when a file's content would outlive a power cut; its name is the directory's, see `sync_directory`."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def begin_writing(descriptor: int, offset: int, count: int) -> None:
+    """Have the kernel begin to write a part of a file to the disk, so that whoever syncs it later waits less.
+
+    Nothing is promised by it, and where a file system cannot do it nothing happens.
+    """
+    _libc.sync_file_range(
+        descriptor, ctypes.c_int64(offset), ctypes.c_int64(count), ctypes.c_uint(_SYNC_FILE_RANGE_WRITE)
+    )

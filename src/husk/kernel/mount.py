@@ -6,6 +6,7 @@ Nothing here remembers anything: the kernel's mount table is the only record, an
 import ctypes
 import errno
 import os
+import re
 import threading
 from collections.abc import Callable, Sequence
 
@@ -94,6 +95,26 @@ def parse_mounts_below(table: bytes, path: str) -> list[str]:
     found = [point for point in points if point == path or point.startswith(inside)]
     # A later line may be mounted on top of an earlier one at the same place.
     return sorted(reversed(found), key=lambda point: -point.rstrip("/").count("/"))
+
+
+def overlaid() -> set[str]:
+    """The read-only directories of all overlay mounts, as they were named when those were made."""
+    with open("/proc/self/mountinfo", "rb") as table:
+        return parse_overlaid(table.read())
+
+
+def parse_overlaid(table: bytes) -> set[str]:
+    """`overlaid` for the text of a mountinfo file."""
+    found: set[str] = set()
+    for line in table.splitlines():
+        kind, _, options = line.partition(b" - ")[2].split(b" ", 2)
+        # A separator that belongs to a name stands behind a backslash, which itself is written as a number.
+        for option in re.split(rb"(?<!\\134),", options) if kind == b"overlay" else ():
+            key, _, directories = option.partition(b"=")
+            if key in (b"lowerdir", b"lowerdir+"):
+                names = map(unescape, re.split(rb"(?<!\\134):", directories))
+                found.update(re.sub(r"\\(.)", r"\1", name) for name in names)
+    return found
 
 
 def shared_of(path: str) -> tuple[str, frozenset[str]]:

@@ -360,7 +360,8 @@ async def _body_from(response: "ClientResponse", offset: int) -> AsyncIterator[b
         skip = offset - int(found[1])
     measured = "Content-Length" in response.headers or "chunked" in response.headers.get("Transfer-Encoding", "")
     try:
-        while chunk := await response.content.read(_CHUNK):
+        # Each piece as it came: to join them would cost more than to receive them.
+        async for chunk, _ in response.content.iter_chunks():
             if skip < len(chunk):
                 yield chunk[skip:] if skip else chunk
             skip = max(0, skip - len(chunk))

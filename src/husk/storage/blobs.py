@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Self
 
 from husk.errors import InvalidParameter, NotFound
-from husk.kernel.disk import sync_file_system
+from husk.kernel.disk import sync_directory, sync_file
 from husk.kernel.trees import discard_tree
 from husk.storage.durable import Flusher
 from husk.storage.lost import put_aside
@@ -39,7 +39,8 @@ class BlobStore:
         self._content = root / "sha256"
         self._ingest = root / "ingest"
         self._sequence = itertools.count()
-        self._flusher = Flusher(lambda: sync_file_system(root), "sync the contents")
+        self._unsynced: set[str] = set()
+        self._flusher = Flusher(self._sync, "sync the blobs")
 
     @classmethod
     def open(cls, root: Path) -> Self:
@@ -100,14 +101,28 @@ class BlobStore:
     def adopt(self, temporary: Path, digest: str) -> None:
         """Make a file that was written at `temporary` visible as the blob `digest`."""
         os.replace(temporary, self.path(digest))
+        self._unsynced.add(digest)
         self._flusher.wrote()
 
     async def settle(self) -> None:
-        """Return when all blobs, and whatever else was written to their file system before them, are on the disk."""
+        """Return when all blobs are on the disk."""
         await self._flusher.settle()
 
     def close(self) -> None:
         self._flusher.close()
+
+    def _sync(self) -> None:
+        """Each by itself and not the whole file system: what else was written there may wait (`LayerStore`)."""
+        synced: list[str] = []
+        try:
+            while self._unsynced:
+                synced.append(self._unsynced.pop())
+                with contextlib.suppress(FileNotFoundError):  # it was removed meanwhile
+                    sync_file(self.path(synced[-1]))
+            sync_directory(self._content)
+        except BaseException:
+            self._unsynced.update(synced)
+            raise
 
     def _remove_strays(self) -> None:
         """What somebody else has put between our blobs."""

@@ -113,8 +113,8 @@ def read_layer_records(documents: Mapping[str, bytes]) -> LayerFacts:
 async def look_at_layers(root: Path, blobs: Path, facts: LayerFacts, whole: Mapping[str, int], deep: bool) -> None:
     """Compare each layer's directory with its record, or with what its blob (if it is whole) gives when unpacked.
 
-    The bytes in files tell quickly that one is gone or short; only a layer that looks wrong is unpacked again, unless
-    it is to go deep.
+    The bytes in files tell quickly that one is gone or short; only a layer that looks wrong, or whose files are not
+    known to be on the disk, is unpacked again, unless it is to go deep.
     """
     directories = root / "l"
     present = set(_names(directories))
@@ -133,7 +133,7 @@ async def look_at_layers(root: Path, blobs: Path, facts: LayerFacts, whole: Mapp
         try:
             size = await asyncio.to_thread(tree_size, path)
             suspect = "" if size == layer.size else f"its files have {size} bytes instead of {layer.size}"
-            if (deep or suspect) and layer.blob in whole:
+            if (deep or suspect or not layer.synced) and layer.blob in whole:
                 # Layers exist whose size is not what we count; their own blob has the last word.
                 blob = blobs / "sha256" / layer.blob.removeprefix("sha256:")
                 suspect = await difference_from_blob(layer, path, blob, root.parent)

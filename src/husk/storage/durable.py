@@ -1,9 +1,8 @@
 """When is what was written on the disk? After a `settle`, which all who wait at the same time share.
 
-Whatever the API acknowledges must outlive a power cut, in this order: contents (`BlobStore`, `LayerStore`,
-`VolumeStore`), then the record that names them (`StateStore`). Syncing each file would take longer than writing it, so
-contents are synced once per operation, all of the file system at once; commits that wait at the same time share one
-sync of SQLite's log.
+Whatever the API acknowledges must outlive a power cut, in this order: contents (`BlobStore`, `VolumeStore`), then the
+record that names them (`StateStore`). Commits that wait at the same time share one sync of SQLite's log. What can be
+made again from contents, the unpacked files of layers, is synced when nobody waits (`writeback`).
 """
 
 import asyncio

@@ -5,9 +5,12 @@ import hashlib
 import os
 import threading
 
+from husk.kernel.disk import begin_writing
 from husk.storage.tar import BLOCK
 
 BUFFER_SIZE = 1 << 20
+# Whoever waits for the blob to be on the disk finds most of it there: it is written while the rest arrives.
+_WRITE_BEHIND = 4 << 20
 
 
 class Source(threading.Thread):
@@ -29,6 +32,7 @@ class Source(threading.Thread):
         self._ended = False
         self._error: OSError | None = None
         self.size = 0
+        self._begun = 0
         self.head = b""
         while len(self.head) < BLOCK and (more := os.read(fd, BLOCK - len(self.head))):
             self.head += more
@@ -77,6 +81,9 @@ class Source(threading.Thread):
         with self._changed:
             self.size += count
             self._changed.notify_all()
+        if self.size - self._begun >= _WRITE_BEHIND:
+            begin_writing(self._blob, self._begun, self.size - self._begun)
+            self._begun = self.size
 
     def copy_to(self, fd: int, offset: int, count: int) -> int:
         """Copy what came at `offset`, once it has come, into a file; less than `count` where that is not possible."""

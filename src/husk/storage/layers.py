@@ -5,9 +5,11 @@ The life of a layer:
 1. `ingest` gives it a directory below `l/` and a worker process; the pieces of its blob go in as they arrive.
 2. `finish` tells its digests. The directory is complete and belongs to nobody yet; a start of the daemon removes it.
 3. `commit` puts it on top of its parent: the blob appears under its digest, then one record in the state store makes
-   the layer exist. From now on it never changes. (`discard` instead, if it is not wanted after all.) All of it is on
+   the layer exist. From now on it never changes. (`discard` instead, if it is not wanted after all.) The blob is on
    the disk after `BlobStore.settle`, which comes before the record of the image that it is for.
-4. `remove` deletes the record, then moves the directory to `trash/`, where it is deleted in the background, and removes
+4. Its files are on the disk some seconds later (`Writeback`), and then the record says so: `synced`. A start that finds
+   a record without that unpacks the layer again from its blob (`recover`), for the power may have failed in between.
+5. `remove` deletes the record, then moves the directory to `trash/`, where it is deleted in the background, and removes
    the blob when no other layer has the same.
 
 One of an earlier daemon is looked at before it is used for another image (`sound`): whoever brings the content of a
@@ -23,30 +25,29 @@ import logging
 import os
 import re
 import stat
-import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Self, TypeVar
 
 import msgspec
+from msgspec import structs
 
-from husk import threads
 from husk.errors import DiskFault, NotFound, SystemFault
-from husk.kernel.trees import remove_tree
 from husk.storage.archive import chain_id
 from husk.storage.blobs import BlobStore, validate_digest
-from husk.storage.ingest import Ingest, Unpacked
+from husk.storage.ingest import Ingest, Unpacked, short_name
 from husk.storage.nursery import Nursery
 from husk.storage.soundness import blob_fault, tree_fault
 from husk.storage.state import Change, StateStore
+from husk.storage.trash import Trash
 from husk.storage.workers import Worker
+from husk.storage.writeback import Writeback
 from husk.tasks import Tasks
 
 KIND = "layer"
 DIFF_MEDIA_TYPE = "application/vnd.docker.image.rootfs.diff.tar"
 
 _NAME = re.compile(r"[0-9a-z]+")
-_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 T = TypeVar("T")
 
@@ -54,7 +55,10 @@ log = logging.getLogger(__name__)
 
 
 class Layer(msgspec.Struct, frozen=True):
-    """One layer at its place in a chain; `size` counts the files' bytes, `blob_size` those that came in."""
+    """One layer at its place in a chain; `size` counts the files' bytes, `blob_size` those that came in.
+
+    `synced` says that its files are known to be on the disk, not its blob alone.
+    """
 
     chain_id: str
     diff_id: str
@@ -64,6 +68,7 @@ class Layer(msgspec.Struct, frozen=True):
     blob: str
     blob_size: int
     media_type: str
+    synced: bool = True
 
 
 class LayerStore:
@@ -87,7 +92,7 @@ class LayerStore:
         self._nursery = nursery
         self._max_size = max_size
         self._layers = root / "l"
-        self._trash = root / "trash"
+        self._trash = Trash(root / "trash", self._layers)
         self._state = state
         self._blobs = blobs
         self._records: dict[str, Layer] = {}
@@ -96,8 +101,7 @@ class LayerStore:
         self._sequence = 0
         self._lock = asyncio.Lock()
         self._tasks = Tasks()
-        self._emptying: asyncio.Task[None] | None = None
-        self._stop = threading.Event()
+        self._writeback = Writeback(root, self._synced)
 
     @classmethod
     async def open(
@@ -109,32 +113,33 @@ class LayerStore:
         max_size: int = 0,
         mounted: Callable[[str], bool] = lambda chain: False,
     ) -> Self:
-        """Load the records and sweep what has none."""
+        """Load the records and sweep what has none; before layers are used, `recover` sees to those in doubt."""
         store = cls(root, state, blobs, nursery, max_size, mounted)
         store._layers.mkdir(parents=True, exist_ok=True, mode=0o710)
-        store._trash.mkdir(exist_ok=True, mode=0o700)
+        store._trash.make()
         layers = list(state.records(KIND, Layer).values())
         store._records = {layer.chain_id: layer for layer in layers}
         known = {layer.directory for layer in layers}
         present = set(os.listdir(store._layers))
-        names = known | present | set(os.listdir(store._trash))
+        names = known | present | store._trash.names()
         store._sequence = max((int(name, 36) for name in names if _NAME.fullmatch(name)), default=0)
         # Those of layers whose records cannot be read are among them.
         for name in present - known if not state.aside(KIND) else ():
             try:
-                store._throw_away(name)
+                store._trash.take(name)
             except OSError as error:
                 log.error("what is left of layer %s cannot be removed: %s", name, error)
         for layer in layers:
             if layer.directory not in present:
                 log.error("the directory of layer %s is missing: images with it cannot be used", layer.chain_id)
-        store._empty_trash_soon()
+        store._trash.empty_soon()
         return store
 
     async def close(self) -> None:
-        """Stop deleting; the rest is deleted after the next start."""
-        self._stop.set()
+        """Stop deleting, the rest is deleted after the next start; and wait until the files of layers are synced."""
         await self._tasks.join()
+        await self._trash.close()
+        await self._writeback.close()
 
     def get(self, chain: str) -> Layer | None:
         return self._records.get(chain)
@@ -182,12 +187,16 @@ class LayerStore:
         return layers
 
     @contextlib.asynccontextmanager
-    async def ingest(self, digest: str | None, media_type: str) -> AsyncIterator[Ingest]:
-        """Take in one layer; if the block is left before `finish` has returned, no trace of it stays."""
+    async def ingest(self, digest: str | None, media_type: str, limited: bool = True) -> AsyncIterator[Ingest]:
+        """Take in one layer; if the block is left before `finish` has returned, no trace of it stays.
+
+        Unless it is `limited`, it may be larger than layers may be now.
+        """
         expected = "-" if digest is None else validate_digest(digest)
         staging, blob_file = self._make_staging()
         try:
-            worker = await Worker.start(self._nursery, *self._unpacking(staging, blob_file, expected))
+            work = self._unpacking(staging, blob_file, expected, self._max_size if limited else 0)
+            worker = await Worker.start(self._nursery, *work)
         except BaseException:
             self._drop(staging, blob_file)
             raise
@@ -204,7 +213,7 @@ class LayerStore:
             producer, worker = await Worker.start_pair(
                 self._nursery,
                 ("husk.storage.diff", [str(upper)]),
-                self._unpacking(staging, blob_file, "-"),
+                self._unpacking(staging, blob_file, "-", self._max_size),
             )
         except BaseException:
             self._drop(staging, blob_file)
@@ -242,8 +251,15 @@ class LayerStore:
 
     async def emptied(self) -> None:
         """Wait until what was thrown away is deleted."""
-        if self._emptying is not None:
-            await asyncio.wait({self._emptying})
+        await self._trash.emptied()
+
+    def doubt(self, layer: Layer) -> None:
+        """Whoever brings this layer again mends it: what is here of it is damaged."""
+        self._looked_at[layer.chain_id] = False
+
+    def sync_later(self, layer: Layer) -> None:
+        """Sync the files of a layer whose record does not say that they are, and let it say so."""
+        self._writeback.add(layer.directory)
 
     async def _commit(self, unpacked: Unpacked, parent: str) -> Layer:
         async with self._lock:
@@ -275,10 +291,10 @@ class LayerStore:
                 self._records[chain] = layer
                 self.revision += 1
                 raise
-            self._throw_away(layer.directory)
+            self._trash.take(layer.directory)
             if layer.blob not in self.blobs():
                 await self._blobs.remove(layer.blob)
-        self._empty_trash_soon()
+        self._trash.empty_soon()
         return True
 
     async def _whole(self, work: Coroutine[object, object, T]) -> T:
@@ -297,16 +313,17 @@ class LayerStore:
         """Give a layer that images have already new content: it must be on the disk before the old one goes."""
         layer = await self._take_over(unpacked, old.chain_id, old.parent, settled=True)
         if all(other.directory != old.directory for other in self._records.values()):
-            self._throw_away(old.directory)
+            self._trash.take(old.directory)
         if old.blob not in self.blobs():
             await self._blobs.remove(old.blob)
-        self._empty_trash_soon()
+        self._trash.empty_soon()
         return layer
 
     async def _take_over(self, unpacked: Unpacked, chain: str, parent: str, settled: bool = False) -> Layer:
-        """Make what was unpacked the content of a layer, old or new; on the disk it is later, or when it is `settled`.
+        """Make what was unpacked the content of a layer, old or new; if it is `settled` it is on the disk at once.
 
-        A layer that no image has yet goes at the next start, however much of it a power cut has left.
+        Else its blob is when an image has it, its files are later. A layer that no image has yet goes at the next
+        start, however much of it a power cut has left.
         """
         layer = Layer(
             chain_id=chain,
@@ -317,23 +334,38 @@ class LayerStore:
             blob=unpacked.blob,
             blob_size=unpacked.blob_size,
             media_type=unpacked.media_type,
+            synced=settled,
         )
         self._give_root(layer, unpacked)
         self._blobs.adopt(unpacked.blob_file, unpacked.blob)
         try:
             if settled:
                 await self._blobs.settle()
-            await self._state.commit(Change(KIND, chain, msgspec.json.encode(layer)), lazy=not settled)
+                await self._writeback.settle()
+            await self._state.commit(_record(layer), lazy=not settled)
         except DiskFault:
-            self._throw_away(unpacked.staging)
+            self._trash.take(unpacked.staging)
             if unpacked.blob not in self.blobs():
                 await self._blobs.remove(unpacked.blob)
-            self._empty_trash_soon()
+            self._trash.empty_soon()
             raise
         self._records[chain] = layer
         self.revision += 1
         self._looked_at[chain] = True
+        if not settled:
+            self._writeback.add(layer.directory)
         return layer
+
+    async def _synced(self, directories: frozenset[str]) -> None:
+        """The files of these are on the disk: their records may say so."""
+        async with self._lock:
+            synced = [
+                structs.replace(layer, synced=True)
+                for layer in self._records.values()
+                if layer.directory in directories and not layer.synced
+            ]
+            await self._state.commit(*(_record(layer) for layer in synced), lazy=True)
+            self._records.update({layer.chain_id: layer for layer in synced})
 
     def _give_root(self, layer: Layer, unpacked: Unpacked) -> None:
         """The union's root directory looks like the topmost layer's."""
@@ -343,13 +375,14 @@ class LayerStore:
             os.chown(self.path(layer), status.st_uid, status.st_gid)
             os.chmod(self.path(layer), stat.S_IMODE(status.st_mode))
 
-    def _unpacking(self, staging: str, blob_file: Path, expected: str) -> tuple[str, list[str]]:
+    def _unpacking(self, staging: str, blob_file: Path, expected: str, limit: int) -> tuple[str, list[str]]:
         """The worker that unpacks a layer, and its arguments."""
-        return "husk.storage.unpack", [str(self._layers / staging), str(blob_file), expected, str(self._max_size)]
+        return "husk.storage.unpack", [str(self._layers / staging), str(blob_file), expected, str(limit)]
 
     def _make_staging(self) -> tuple[str, Path]:
+        self._writeback.postpone()
         self._sequence += 1
-        name = _base36(self._sequence)
+        name = short_name(self._sequence)
         (self._layers / name).mkdir(mode=0o755)
         return name, self._blobs.temporary()
 
@@ -360,31 +393,9 @@ class LayerStore:
 
     def _drop(self, staging: str, blob_file: Path) -> None:
         blob_file.unlink(missing_ok=True)
-        self._throw_away(staging)
-        self._empty_trash_soon()
-
-    def _throw_away(self, name: str) -> None:
-        with contextlib.suppress(FileNotFoundError):
-            os.rename(self._layers / name, self._trash / name)
-
-    def _empty_trash_soon(self) -> None:
-        if self._emptying is None or self._emptying.done():
-            self._emptying = self._tasks.spawn(self._empty_trash(), "empty the trash of layers")
-
-    async def _empty_trash(self) -> None:
-        stuck: set[str] = set()
-        while not self._stop.is_set() and (names := set(os.listdir(self._trash)) - stuck):
-            for name in names:
-                try:
-                    await threads.removals(remove_tree, self._trash / name, self._stop)
-                except OSError as error:
-                    log.error("cannot delete %s: %s", self._trash / name, error)
-                    stuck.add(name)
+        self._trash.take(staging)
+        self._trash.empty_soon()
 
 
-def _base36(number: int) -> str:
-    text = ""
-    while number:
-        number, digit = divmod(number, 36)
-        text = _DIGITS[digit] + text
-    return text or "0"
+def _record(layer: Layer) -> Change:
+    return Change(KIND, layer.chain_id, msgspec.json.encode(layer))

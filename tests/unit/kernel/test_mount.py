@@ -2,7 +2,7 @@
 
 import pytest
 
-from husk.kernel.mount import overlay_options, parse_mounts_below, parse_shared_of
+from husk.kernel.mount import overlay_options, parse_mounts_below, parse_overlaid, parse_shared_of
 
 TABLE = rb"""22 1 254:0 / / rw,relatime - ext4 /dev/vda rw
 30 22 0:25 / /data rw - tmpfs tmpfs rw
@@ -33,6 +33,19 @@ def test_nothing_is_mounted_below_an_ordinary_directory():
 def test_separators_in_directory_names_are_escaped_in_overlay_options():
     options = overlay_options(["/a:b", "/c,d"], "/u,p:q", "/w\\x")
     assert options.startswith(r"lowerdir=/a\:b:/c\,d,upperdir=/u\,p:q,workdir=/w\\x,")
+
+
+OVERLAYS = rb"""22 1 254:0 / / rw,relatime - ext4 /dev/vda rw
+40 22 0:30 / /r1 rw - overlay overlay rw,lowerdir=/data/l/2:/data/l/1,upperdir=/data/u,workdir=/data/w,index=off
+41 22 0:31 / /r2 rw shared:3 - overlay none rw,lowerdir=layers/l/3,upperdir=/data/u:v
+42 22 0:32 / /r3 rw - overlay overlay rw,lowerdir=/a\134:b:/c\134,d:/e\040f,upperdir=/lowerdir=/no
+43 22 0:33 / /r4 rw - overlay overlay rw,lowerdir+=/g\072h,lowerdir+=/i
+"""
+
+
+def test_the_directories_that_overlay_mounts_stand_on_are_told_as_they_were_named():
+    named = {"/data/l/2", "/data/l/1", "layers/l/3", "/a:b", "/c,d", "/e f", "/g:h", "/i"}
+    assert parse_overlaid(OVERLAYS) == named
 
 
 SHARED = b"""\

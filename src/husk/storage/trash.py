@@ -1,0 +1,61 @@
+"""Where do directories go that nobody needs any more? Out of sight in one step, and from there bit by bit."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import threading
+from pathlib import Path
+
+from husk import threads
+from husk.kernel.trees import remove_tree
+from husk.tasks import Tasks
+
+log = logging.getLogger(__name__)
+
+
+class Trash:
+    """A directory beside `source`, whose entries are thrown into it and deleted in the background."""
+
+    def __init__(self, path: Path, source: Path) -> None:
+        self._path = path
+        self._source = source
+        self._tasks = Tasks()
+        self._emptying: asyncio.Task[None] | None = None
+        self._stop = threading.Event()
+
+    def make(self) -> None:
+        self._path.mkdir(exist_ok=True, mode=0o700)
+
+    def names(self) -> set[str]:
+        """What is not deleted yet."""
+        return set(os.listdir(self._path))
+
+    def take(self, name: str) -> None:
+        """Nothing happens when there is no such entry."""
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(self._source / name, self._path / name)
+
+    def empty_soon(self) -> None:
+        if self._emptying is None or self._emptying.done():
+            self._emptying = self._tasks.spawn(self._empty(), "empty the trash of layers")
+
+    async def emptied(self) -> None:
+        """Wait until all is deleted that can be."""
+        if self._emptying is not None:
+            await asyncio.wait({self._emptying})
+
+    async def close(self) -> None:
+        """Stop deleting; the rest is deleted after the next start."""
+        self._stop.set()
+        await self._tasks.join()
+
+    async def _empty(self) -> None:
+        stuck: set[str] = set()
+        while not self._stop.is_set() and (names := self.names() - stuck):
+            for name in names:
+                try:
+                    await threads.removals(remove_tree, self._path / name, self._stop)
+                except OSError as error:
+                    log.error("cannot delete %s: %s", self._path / name, error)
+                    stuck.add(name)
