@@ -1,0 +1,101 @@
+"""Ports are held and led to where the container is reached, moved when that changes, and all given back."""
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from husk.engine.model.container import Container, Endpoint
+from husk.engine.model.container_config import HostConfig, PortBinding
+from husk.engine.model.network import Network
+from husk.engine.networks.departures import Departures
+from husk.engine.networks.live import LiveNetwork, Roster
+from husk.engine.networks.publisher import NoConnectivity, Publisher
+from husk.network.ports import PortRequest, PortTaken, PublishedPort, Target
+from tests.unit.engine.records import container
+
+
+class FakePorts:
+    """Every request gets port 8080, as long as nobody has it."""
+
+    def __init__(self) -> None:
+        self.held: list[PublishedPort] = []
+
+    def take(self, requests: Sequence[PortRequest], target: Target) -> list[PublishedPort]:
+        if self.held:
+            raise PortTaken("Bind for 0.0.0.0:8080 failed: port is already allocated")
+        self.held = [PublishedPort("tcp", "0.0.0.0", 8080, target.at("0.0.0.0")[0], 80) for _ in requests]
+        return self.held
+
+    def hold_again(self, ports: Sequence[PublishedPort]) -> None:
+        self.held = list(ports)
+
+    def give_back(self, ports: Sequence[PublishedPort]) -> None:
+        self.held = [port for port in self.held if port not in ports]
+
+    def retarget(self, ports: Sequence[PublishedPort]) -> None:
+        self.held = list(ports)
+
+
+class World:
+    def __init__(self) -> None:
+        roster = Roster()
+        for name, reached in (("home", True), ("lan", True), ("macvlan", False)):
+            record = Network(id=name, name=name, driver="bridge", created="")
+            roster.by_name[name] = LiveNetwork(record, cast(Any, SimpleNamespace(reaches_host=reached)))
+        self.rules: set[PublishedPort] = set()
+        self.ports = FakePorts()
+        firewall = SimpleNamespace(publish=self.rules.update, withdraw=self.rules.difference_update)
+        self.publisher = Publisher(roster, cast(Any, firewall), cast(Any, self.ports), Departures())
+
+
+def box(*networks: str, name: str = "box") -> Container:
+    bindings: dict[str, list[PortBinding] | None] = {"80/tcp": [PortBinding(host_port="8080")]}
+    record = container(name, host_config=HostConfig(network_mode=networks[0], port_bindings=bindings))
+    record.endpoints = {network: endpoint(network, number) for number, network in enumerate(networks)}
+    return record
+
+
+def endpoint(network: str, number: int = 0) -> Endpoint:
+    return Endpoint(
+        network_name=network, network_id="", ip_address=f"10.{number}.0.2", gateway=f"10.{number}.0.1", endpoint_id="e"
+    )
+
+
+async def test_a_port_is_held_and_led_to_the_container_until_it_is_withdrawn() -> None:
+    world, record = World(), box("home")
+    await world.publisher.publish(record)
+    assert [port.container_ip for port in world.ports.held] == ["10.0.0.2"]
+    assert world.rules == set(record.published) == set(world.ports.held)
+    await world.publisher.withdraw(record)
+    await world.publisher.withdraw(record)
+    assert (record.published, world.rules, world.ports.held) == ([], set(), [])
+
+
+async def test_a_container_that_is_not_reached_from_the_host_publishes_nothing() -> None:
+    world, record = World(), box("macvlan")
+    await world.publisher.publish(record)
+    assert (record.published, world.ports.held) == ([], [])
+
+
+async def test_a_taken_port_is_told_with_the_endpoint() -> None:
+    world = World()
+    await world.publisher.publish(box("home"))
+    with pytest.raises(NoConnectivity, match=r"on endpoint other \(e\): Bind for 0.0.0.0:8080 failed"):
+        await world.publisher.publish(box("home", name="other"))
+
+
+async def test_a_change_of_networks_moves_the_port() -> None:
+    world, record = World(), box("home", "lan")
+    await world.publisher.publish(record)
+    del record.endpoints["home"]
+    await world.publisher.move(record)
+    assert [port.container_ip for port in record.published] == ["10.1.0.2"]
+    assert world.rules == set(record.published) == set(world.ports.held)
+
+
+async def test_a_running_container_of_an_earlier_daemon_keeps_its_ports() -> None:
+    before, world, record = World(), World(), box("home")
+    await before.publisher.publish(record)
+    assert world.publisher.adopt(record) == record.published == world.ports.held

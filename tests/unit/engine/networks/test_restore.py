@@ -1,0 +1,60 @@
+"""What a daemon that starts keeps of its networks on the host, and what it opens."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from husk.config import Config
+from husk.engine.model.container import Endpoint
+from husk.engine.model.network import Network
+from husk.engine.networks import restore
+from husk.network import host, sandbox
+from husk.network.settings import BridgeSettings
+from tests.unit.engine.records import container
+
+
+def network(name: str, driver: str = "bridge", **options: str) -> Network:
+    return Network(id=name * 8, name=name, driver=driver, created="", subnet="10.1.0.0/24", options=options)
+
+
+def settings(tmp_path: Path) -> BridgeSettings:
+    return BridgeSettings("husk0", "husk bridge of husk", tmp_path / "netns", pool6="fd11:22::/48")
+
+
+@pytest.fixture
+def swept(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    monkeypatch.setattr(sandbox, "sweep", lambda _, keep: found.update(sandboxes=list(keep)))
+    monkeypatch.setattr(host, "sweep", lambda _, keep: found.update(interfaces=set(keep)))
+    return found
+
+
+def test_what_belongs_to_nobody_goes(tmp_path: Path, swept: dict[str, Any]) -> None:
+    running = container(status="running")
+    running.sandbox_path = "/netns/1"
+    networks = [network("home"), network("lan", driver="macvlan", parent="eth7")]
+    restore.sweep(settings(tmp_path), networks, [running, container()], frozenset(), frozenset({"f" * 64}))
+    assert swept["sandboxes"] == ["/netns/1"]
+    assert swept["interfaces"] == {"br-homehomehome", "eth7", "br-ffffffffffff"}
+
+
+def test_no_sandbox_goes_while_a_container_cannot_be_read(tmp_path: Path, swept: dict[str, Any]) -> None:
+    restore.sweep(settings(tmp_path), [], [], frozenset({"c" * 64}), frozenset())
+    assert "sandboxes" not in swept and swept["interfaces"] == set()
+
+
+@pytest.mark.parametrize("spare", [True, False])
+def test_networks_are_opened_with_the_leases_of_running_containers(tmp_path: Path, spare: bool) -> None:
+    running = container(status="running")
+    running.sandbox_path = "/netns/1"
+    running.endpoints["home"] = Endpoint(
+        network_name="home", network_id="", ip_address="10.1.0.2", prefix_len=24, host_interface="veth1"
+    )
+    networks = [network("home"), network("host", driver="host"), network("bridge")]
+    opened = restore.openings(networks, [running], Config(), settings(tmp_path), spare)
+    assert list(opened) == ["home", "bridge"]
+    assert [lease.ip_address for lease in opened["home"].leases] == ["10.1.0.2"]
+    assert {one.spare for one in opened.values()} == {spare}
+    # The default network is used all the time: its sandboxes are kept ready for good.
+    assert (opened["bridge"].settings.warm_for, opened["bridge"].subnet) == (0.0, "10.1.0.0/24")
