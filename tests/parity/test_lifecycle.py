@@ -195,27 +195,27 @@ def test_update(pair: Pair) -> None:
 
 def test_signals_to_a_paused_container(pair: Pair) -> None:
     def script(engine: Engine) -> object:
-        told: dict[str, object] = {}
+        answers: dict[str, object] = {}
         for stop_signal in ("", "SIGTERM", "SIGUSR1"):
             config = {"Cmd": ["sleep", "60"], **({"StopSignal": stop_signal} if stop_signal else {})}
             for signal in ("KILL", "TERM", "USR1", "WINCH"):
-                engine.start("box", **config)  # type: ignore[arg-type]
-                engine.http("POST", "/containers/box/pause")
-                answer = engine.post("/containers/box/kill", signal=signal)
-                told[f"paused {stop_signal} {signal}"] = [answer, _settled(engine, signal)]
-                engine.remove("box")
-        return told
+                name = f"box{stop_signal}-{signal}"
+                engine.start(name, **config)  # type: ignore[arg-type]
+                engine.http("POST", f"/containers/{name}/pause")
+                answers[name] = engine.post(f"/containers/{name}/kill", signal=signal)
+        return [answers, _settled(engine, list(answers))]
 
-    def _settled(engine: Engine, signal: str) -> str:
-        """KILL ends even PID 1, which ignores the others; dockerd thaws it a moment later."""
-        if signal == "KILL":
-            engine.wait("box")
+    def _settled(engine: Engine, names: list[str]) -> dict[str, str]:
+        """KILL ends even PID 1, which ignores the others; dockerd thaws them a moment later, one moment for all."""
+        for name in names:
+            if name.endswith("KILL"):
+                engine.wait(name)
         deadline = time.monotonic() + 1
-        while (status := engine.get("/containers/box/json")["body"]["State"]["Status"]) == "paused":
+        while True:
+            seen = {name: engine.get(f"/containers/{name}/json")["body"]["State"]["Status"] for name in names}
             if time.monotonic() > deadline:
-                break
+                return seen
             time.sleep(0.05)
-        return str(status)
 
     pair.same(script)
 

@@ -163,7 +163,7 @@ def test_placement_constraints(swarm: Swarm) -> None:
 def test_reservations_and_limits(swarm: Swarm) -> None:
     daemon = swarm.daemon
     swarm.create("huge", "--reserve-cpu", "4096")
-    until(lambda: swarm.tasks("huge")[0]["Status"].get("Err"), "there is no such node")
+    until(lambda: any(task["Status"].get("Err") for task in swarm.tasks("huge")), "there is no such node")
     assert "insufficient resources" in swarm.tasks("huge")[0]["Status"]["Err"]
     swarm.create(
         "small", "--limit-memory", "64m", "--limit-cpu", "0.5", "--limit-pids", "50", "--reserve-memory", "16m"
