@@ -200,7 +200,7 @@ def _provide_image(engine: Engine) -> None:
     if engine.name == "husk":
         return
     sys.path.insert(0, str(SOURCES))
-    from husk.engine.images.bootstrap import archive
+    from husk.storage.busybox import archive
 
     applets = subprocess.run(["busybox", "--list"], capture_output=True, text=True, check=True).stdout.split()
     data = archive(shutil.which("busybox") or "", applets)
