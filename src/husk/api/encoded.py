@@ -178,15 +178,15 @@ class Answers:
     def images(self, all: bool, filters: Filters, version: Version) -> bytes:
         """The list, without what images share and without manifests."""
         images = self._engine.images
-        if filters.get("reference"):
+        if filters:
+            found = images.listing(all, filters)
             # Such a list shows only those names that match.
-            patterns = filters.get("reference")
-            return _joined(self._image_summary(i, version, patterns) for i in images.listing(all, filters))
+            if patterns := filters.get("reference"):
+                return _joined(self._image_summary(image, version, patterns) for image in found)
+            return _joined(self._listed_image(image, version) for image in found)
         key, stamp = ("images", all, version), images.revision
-        if not filters and (body := self._bodies.get(key, stamp)) is not None:
-            return body
-        body = _joined(self._listed_image(image, version) for image in images.listing(all, filters))
-        if not filters:
+        if (body := self._bodies.get(key, stamp)) is None:
+            body = _joined(self._listed_image(image, version) for image in images.listing(all, filters))
             self._bodies.put(key, stamp, body, len(body))
         return body
 

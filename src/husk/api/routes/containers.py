@@ -18,7 +18,7 @@ from husk.engine.containers.listing import FILTERS
 from husk.engine.containers.places import Places
 from husk.engine.model.container import Container
 from husk.engine.model.container_config import Config
-from husk.engine.model.filters import Filters
+from husk.engine.model.filters import NO_FILTERS, Filters
 from husk.errors import InvalidParameter
 from husk.gojson import Reader, encode
 
@@ -49,6 +49,8 @@ async def create(call: Call) -> Answer:
 
 
 def listing(call: Call) -> Handled:
+    if not call.request.head.raw_query:
+        return call.encoded(call.common.answers.containers(False, 0, NO_FILTERS, call.version))
     limit = call.integer("limit") or 0
     filters = Filters.parse(call.text("filters"), FILTERS)
     if call.flag("size"):
@@ -63,7 +65,7 @@ async def _listing_with_sizes(call: Call, found: Sequence[Container]) -> Answer:
 
 
 def inspect(call: Call) -> Handled:
-    if call.flag("size"):
+    if call.request.head.raw_query and call.flag("size"):
         return _inspect_with_sizes(call, call.engine.containers.find(call.argument))
     return call.encoded(call.common.answers.container(call.argument, call.version))
 

@@ -9,7 +9,7 @@ from husk.api.views import images as views
 from husk.engine.images.listing import FILTERS
 from husk.engine.images.prune import FILTERS as PRUNE_FILTERS
 from husk.engine.model.container_config import Config
-from husk.engine.model.filters import Filters
+from husk.engine.model.filters import NO_FILTERS, Filters
 from husk.engine.model.image import CommitOptions, Image, Removal
 from husk.errors import InvalidParameter
 from husk.gojson import Reader
@@ -25,6 +25,8 @@ _credentials = Reader(AuthRequest)
 
 
 def listing(call: Call) -> Answer:
+    if not call.request.head.raw_query:
+        return call.encoded(call.common.answers.images(False, NO_FILTERS, call.version))
     images = call.engine.images
     filters = Filters.parse(call.text("filters"), FILTERS)
     patterns = filters.get("reference")
@@ -51,6 +53,8 @@ def listing(call: Call) -> Answer:
 
 
 def inspect(call: Call) -> Answer:
+    if not call.request.head.raw_query:
+        return call.encoded(call.common.answers.image(call.argument, call.version))
     images = call.engine.images
     platform = platform_parameter(call.text("platform")) if call.version >= INSPECT_PLATFORM else None
     manifests = call.flag("manifests") and call.version >= WITH_DESCRIPTOR

@@ -124,6 +124,9 @@ class Filters:
         return f"Filters({self._fields!r})"
 
 
+NO_FILTERS = Filters()
+
+
 def _has(labels: Mapping[str, str], wanted: str) -> bool:
     key, separator, value = wanted.partition("=")
     return key in labels and (not separator or labels[key] == value)
