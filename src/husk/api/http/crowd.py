@@ -4,11 +4,13 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from email.utils import formatdate
 
 from husk.api.http.channel import Channel
 from husk.api.http.limits import Limits
 from husk.api.http.parser import Head
+
+_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +39,7 @@ class Crowd:
         now = time.monotonic()
         if now >= self._date_ends:
             wall = time.time()
-            self._date = f"Date: {formatdate(wall, usegmt=True)}\r\n".encode()
+            self._date = _date(wall)
             self._date_ends = now + 1 - wall % 1
         return self._date
 
@@ -128,3 +130,11 @@ class Crowd:
 
     def __len__(self) -> int:
         return len(self._channels)
+
+
+def _date(wall: float) -> bytes:
+    """In the words of HTTP, which are English wherever the host is. The standard library has it in `email`, which takes
+    as long to load as a hundred answers."""
+    now = time.gmtime(wall)
+    day, month = _DAYS[now.tm_wday], _MONTHS[now.tm_mon - 1]
+    return f"Date: {day}, {time.strftime(f'%d {month} %Y %H:%M:%S', now)} GMT\r\n".encode()

@@ -1,14 +1,14 @@
 """How much may clients ask of the edge before they have shown what they want? One small table of numbers."""
 
-from dataclasses import dataclass, replace
+import msgspec
+from msgspec.structs import replace
 
 # Of the descriptors that the process may open, one in so many is a client's at most: workers, logs and containers
 # need theirs.
 _PART = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(msgspec.Struct, frozen=True):
     """Sizes in bytes, times in seconds."""
 
     # The head of a request: all of it, and how many lines it has. Credentials for many registries come in one line.

@@ -1,6 +1,8 @@
 """The crowd of clients: who may come, who has kept us waiting, and how they all go."""
 
 import asyncio
+import time
+from email.utils import formatdate
 
 import pytest
 
@@ -112,3 +114,9 @@ def test_the_date_is_made_once_a_second() -> None:
 def test_limits_within_what_the_process_may_open(descriptors: int, all: int, remote: int) -> None:
     limits = Limits().within(descriptors)
     assert (limits.connections, limits.remote_connections) == (all, remote)
+
+
+@pytest.mark.parametrize("wall", [0.0, 951782399.9, 1763287200.5, 4102444799.0])
+def test_a_date_is_written_as_the_standard_library_writes_it(wall: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "time", lambda: wall)
+    assert Crowd(Limits()).date() == f"Date: {formatdate(wall, usegmt=True)}\r\n".encode()
