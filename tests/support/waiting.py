@@ -1,5 +1,6 @@
 """How tests wait: on a condition with a deadline, never for a time."""
 
+import asyncio
 import time
 from collections.abc import Callable
 from typing import TypeVar
@@ -18,3 +19,13 @@ def until(condition: Callable[[], T], what: str, deadline: float = 20.0) -> T:
 
 
 wait_until = until
+
+
+async def until_async(condition: Callable[[], T], what: str, deadline: float = 20.0) -> T:
+    """The same in an event loop, which goes on meanwhile."""
+    end = time.monotonic() + deadline
+    while True:
+        if value := condition():
+            return value
+        assert time.monotonic() < end, f"waited {deadline:g} seconds in vain: {what}"
+        await asyncio.sleep(0.001)

@@ -24,13 +24,13 @@ import msgspec
 from husk.api.versioning import Version
 from husk.api.views import containers as container_views
 from husk.api.views import images as image_views
-from husk.engine.containers.places import Places
 from husk.engine.model.container import Container
 from husk.engine.model.filters import Filters
 from husk.engine.model.image import Image
 from husk.engine.model.record import changes
 from husk.errors import HuskError
 from husk.gojson import encode
+from husk.runtime.assembly.paths import Paths
 
 if TYPE_CHECKING:
     from husk.engine.engine import Engine
@@ -119,7 +119,7 @@ class Answers:
         key = ("container", container.id, version)
         if (body := self._bodies.get(key, stamp)) is None:
             lower = engine.images.directories(container.layers)
-            document = container_views.inspect(container, Places(engine.config), version, None, execs, lower)
+            document = container_views.inspect(container, Paths(engine.config), version, None, execs, lower)
             body = encode(document) + b"\n"
             self._bodies.put(key, stamp, body, len(body))
         return body

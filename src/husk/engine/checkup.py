@@ -27,9 +27,9 @@ from husk.engine.services.cluster import Swarm
 from husk.engine.services.model import ClusterObject, Service, Task
 from husk.engine.volumes.service import KIND as VOLUME
 from husk.errors import SystemFault
+from husk.runtime.assembly.root import ContainerRoot
 from husk.storage.check import Problem, look_at_blobs, look_at_layers, read_layer_records, scratch_left
 from husk.storage.layers import KIND as LAYER
-from husk.storage.overlay import ContainerRoot
 from husk.storage.schema import Unreadable, read_documents
 
 T = TypeVar("T")

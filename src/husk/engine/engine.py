@@ -10,28 +10,32 @@ import json
 import logging
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 
 from husk.claims import claimed_roots
 from husk.config import Config, RuntimeConfig
-from husk.engine.containers.changes import Differ
 from husk.engine.containers.commit import Committer
-from husk.engine.containers.connections import Connections
-from husk.engine.containers.copy import Copier
+from husk.engine.containers.connect import Connections
+from husk.engine.containers.copy import Copier, Differ
+from husk.engine.containers.create import Creator
 from husk.engine.containers.exec import Execs
 from husk.engine.containers.health import Prober
-from husk.engine.containers.index import Index
+from husk.engine.containers.index import Companion, Index, publish_container
 from husk.engine.containers.lifecycle import Lifecycle
 from husk.engine.containers.oom import MemoryWatch
-from husk.engine.containers.places import Places
-from husk.engine.containers.prune import ContainerPruner
+from husk.engine.containers.pause import Pauser
+from husk.engine.containers.release import Releaser
+from husk.engine.containers.remove import ContainerPruner, Remover
 from husk.engine.containers.restore import Restorer
-from husk.engine.containers.roots import Roots
+from husk.engine.containers.roots import Roots, Stager
 from husk.engine.containers.service import Containers
-from husk.engine.containers.staging import Stager
+from husk.engine.containers.spec import bundle_of
+from husk.engine.containers.start import Starter
 from husk.engine.containers.stats import Statistics
-from husk.engine.containers.storing import Storing
+from husk.engine.containers.stop import Stopper
 from husk.engine.containers.top import Top
 from husk.engine.containers.update import Updater
+from husk.engine.containers.volumes import MountTaker
 from husk.engine.host import Host
 from husk.engine.images.bootstrap import make_busybox
 from husk.engine.images.catalog import ImageCatalog
@@ -61,15 +65,18 @@ from husk.engine.services.store import EmbeddedStore
 from husk.engine.system import System
 from husk.engine.volumes.service import Volumes
 from husk.errors import HuskError, InvalidParameter, Unavailable
-from husk.kernel import cgroups
-from husk.kernel.cgroup_moves import Moves
-from husk.kernel.lean_mounts import LeanMounts
 from husk.registry.client import RegistryClient
-from husk.runtime.conmon import Monitor
+from husk.runtime.assembly import cgroup
+from husk.runtime.assembly.assembly import Assembly
+from husk.runtime.assembly.leftovers import Leftovers
+from husk.runtime.assembly.paths import Paths
+from husk.runtime.conmon import LeanMounts, Monitor, Moves
 from husk.runtime.exec import ExecMonitor
 from husk.runtime.oci import Runtimes, find_runtimes
+from husk.runtime.process import Processes
 from husk.storage.blobs import BlobStore
 from husk.storage.layers import LayerStore
+from husk.storage.lost import put_aside
 from husk.storage.nursery import Nursery
 from husk.storage.recover import recover
 from husk.storage.sealing import Sealer
@@ -197,8 +204,10 @@ async def _open(config: Config, stack: AsyncExitStack, open_files: int) -> Engin
         attempts=config.max_download_attempts,
     )
     await stack.enter_async_context(registry)
-    places = Places(config)
-    await _as_far_as_possible(asyncio.to_thread(places.make_mount_points_layer), "mount points of containers")
+    paths = Paths(config)
+    assembly = Assembly(paths)
+    aside = partial(put_aside, config.data_root)
+    await _as_far_as_possible(asyncio.to_thread(assembly.make_mount_points, aside), "mount points of containers")
 
     def records() -> Iterator[Container]:
         return (instance.record for instance in index)
@@ -218,39 +227,76 @@ async def _open(config: Config, stack: AsyncExitStack, open_files: int) -> Engin
     downloads, uploads = Limiter(config.max_concurrent_downloads), Limiter(config.max_concurrent_uploads)
     pusher = Pusher(image_store, registry, state, uploads)
     images = Images(image_store, registry, pusher, downloads)
-    lifecycle = Lifecycle(
+    companions: list[Companion] = []
+    processes = Processes()
+    publish = partial(publish_container, events)
+    stager = Stager(assembly, layers, volumes)
+    roots = Roots(index, assembly, layers, stager)
+    releaser = Releaser(assembly, runtimes, networks, stager)
+    pauser = Pauser(index, runtimes, publish, companions)
+    stopper = Stopper(index, pauser, publish)
+    remover = Remover(
         index=index,
-        places=places,
-        layers=layers,
-        networks=networks,
+        assembly=assembly,
+        releaser=releaser,
+        stopper=stopper,
         volumes=volumes,
-        monitor=monitor,
-        runtimes=runtimes,
-        events=events,
-        host=host,
-        tasks=tasks,
+        publish=publish,
         release_layers=image_store.release,
     )
-    roots = Roots(index, places, layers, Stager(places, layers, volumes))
-    execs = Execs(
+    starter = Starter(
         index=index,
-        places=places,
-        monitor=ExecMonitor(host.conmon_path, moves),
+        assembly=assembly,
+        lower=roots.lower,
+        networks=networks,
+        stager=stager,
+        monitor=monitor,
         runtimes=runtimes,
+        processes=processes,
         host=host,
-        publish=lifecycle.publish,
+    )
+    lifecycle = Lifecycle(
+        index=index,
+        assembly=assembly,
+        monitor=monitor,
+        processes=processes,
+        starter=starter,
+        releaser=releaser,
+        remover=remover,
+        companions=companions,
+        publish=publish,
         tasks=tasks,
     )
-    memory_watch = MemoryWatch(index, places, monitor, lifecycle.publish, tasks)
+    execs = Execs(
+        index=index,
+        assembly=assembly,
+        monitor=ExecMonitor(host.conmon_path, moves),
+        runtimes=runtimes,
+        processes=processes,
+        host=host,
+        publish=publish,
+        tasks=tasks,
+    )
+    memory_watch = MemoryWatch(index, paths, monitor, publish, tasks)
     stack.callback(memory_watch.close)
-    rotator = Rotator(places.log, lambda record: monitor.reopen_log(places.bundle(record)), tasks)
-    forwarder = Forwarder(places.log, index.knows, tasks)
+    rotator = Rotator(paths.log, lambda record: monitor.reopen_log(bundle_of(record, paths)), tasks)
+    forwarder = Forwarder(paths.log, index.has, tasks)
     stack.callback(rotator.close)
-    lifecycle.accompany(execs, Prober(execs, lifecycle.publish, tasks), memory_watch, rotator, forwarder)
+    companions += [execs, Prober(execs, publish, tasks), memory_watch, rotator, forwarder]
     stack.push_async_callback(tasks.cancel_all)
     stack.callback(lifecycle.close)
     restorer = Restorer(
-        index=index, places=places, lifecycle=lifecycle, monitor=monitor, runtimes=runtimes, tasks=tasks
+        index=index,
+        paths=paths,
+        lifecycle=lifecycle,
+        pauser=pauser,
+        releaser=releaser,
+        remover=remover,
+        monitor=monitor,
+        runtimes=runtimes,
+        processes=processes,
+        leftovers=Leftovers(paths, aside),
+        tasks=tasks,
     )
     await execs.restore()
     await restorer.restore()
@@ -260,40 +306,52 @@ async def _open(config: Config, stack: AsyncExitStack, open_files: int) -> Engin
     await _as_far_as_possible(pusher.collect(), "what is left of pushes")
     if not len(images):
         await _as_far_as_possible(make_busybox(image_store), "the image busybox:latest")
-    containers = Containers(
+    creator = Creator(
         index=index,
-        lifecycle=lifecycle,
-        places=places,
+        assembly=assembly,
         images=images,
         pins=image_store.pins,
         networks=networks,
         volumes=volumes,
-        storing=Storing(index, places, roots, volumes, images),
+        mounts=MountTaker(index, assembly, roots, volumes, images),
         monitor=monitor,
         runtimes=runtimes,
         host=host,
+        publish=publish,
         log_default=LogConfig(type=config.log_driver, config=dict(config.log_opts)),
         defaults=config.containers,
+    )
+    containers = Containers(
+        index=index,
+        creator=creator,
+        lifecycle=lifecycle,
+        stopper=stopper,
+        pauser=pauser,
+        remover=remover,
+        assembly=assembly,
+        images=images,
+        monitor=monitor,
+        publish=publish,
     )
     system = System(config, host, _named(runtimes), lambda: state.trouble)
     return Engine(
         config=config,
         events=events,
         containers=containers,
-        copier=Copier(index, places, roots, nursery, lifecycle.publish),
-        differ=Differ(index, places, roots),
-        statistics=Statistics(index, places),
-        top=Top(index, places, lifecycle.publish),
-        updater=Updater(index, places, runtimes, host, lifecycle.publish),
-        container_pruner=ContainerPruner(index, places, lifecycle, events),
+        copier=Copier(index, assembly, roots, nursery, publish),
+        differ=Differ(index, assembly, roots),
+        statistics=Statistics(index, paths),
+        top=Top(index, paths, publish),
+        updater=Updater(index, paths, runtimes, host, publish),
+        container_pruner=ContainerPruner(index, assembly, remover, events),
         execs=execs,
         images=images,
         networks=networks,
         volumes=volumes,
-        connections=Connections(index, networks, places, tasks),
+        connections=Connections(index, networks, paths, tasks),
         system=system,
         services=await _open_services(stack, config, state, system, containers, images, networks, events),
-        committer=Committer(image_store, index, lifecycle, places),
+        committer=Committer(image_store, index, assembly, pauser, publish),
         registry=registry,
         runtimes=runtimes,
         downloads=downloads,
@@ -368,7 +426,7 @@ async def _leave_host(config: Config, networks: Networks, index: Index) -> None:
     in_use = in_use or bool(index.aside)
     await networks.close(remove=not in_use)
     if not in_use:
-        await asyncio.to_thread(cgroups.remove, config.cgroup_parent)
+        await asyncio.to_thread(cgroup.remove, config.cgroup_parent)
 
 
 def _told(config: Config) -> dict[str, str]:

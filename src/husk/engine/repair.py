@@ -24,12 +24,12 @@ from husk.engine.model.image import Image
 from husk.engine.model.volume import Volume
 from husk.engine.volumes.service import KIND as VOLUME
 from husk.errors import HuskError, NotFound
+from husk.runtime.assembly.root import ContainerRoot
 from husk.storage.blobs import BlobStore
 from husk.storage.layers import KIND as LAYER
 from husk.storage.layers import Layer, LayerStore
 from husk.storage.lost import put_record_aside, remove_leftover
 from husk.storage.nursery import Nursery
-from husk.storage.overlay import ContainerRoot
 from husk.storage.recover import from_the_base, unpack_again
 from husk.storage.state import Change, StateStore
 

@@ -24,6 +24,8 @@ MNT_DETACH = 0x2
 UMOUNT_NOFOLLOW = 0x8
 CLONE_FS = 0x200
 CLONE_NEWNS = 0x20000
+# Says of a directory in an upper layer that nothing of those below shows through.
+OPAQUE_XATTR = "trusted.overlay.opaque"
 
 # mount(2) copies at most one page of options.
 _MAX_DATA = os.sysconf("SC_PAGE_SIZE") - 1

@@ -18,16 +18,19 @@ import asyncio
 import os
 import signal
 from contextlib import ExitStack
+from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
 from husk.errors import SystemFault
 from husk.kernel import process
+from husk.kernel.trees import discard_tree
 from husk.runtime import oci
 from husk.runtime.conmon import Bundle, Console, Monitor, content, read_report, socket_directory
 
 START_TIMEOUT = 60.0
+_RECORD = "exec.json"
 
 
 class Started(NamedTuple):
@@ -40,6 +43,26 @@ class Started(NamedTuple):
 
 class ExecMonitor(Monitor):
     """Starts monitors of execs; everything else is as with containers."""
+
+    def prepare(self, bundle: Bundle, of_container: Path) -> bytes:
+        """Make the bundle's directory; the configuration that the container of that other bundle was made with."""
+        bundle.directory.mkdir(mode=0o700, parents=True)
+        return (of_container / "config.json").read_bytes()
+
+    def save(self, bundle: Bundle, record: bytes) -> None:
+        """Note what the next daemon has to know."""
+        (bundle.directory / _RECORD).write_bytes(record)
+
+    def saved(self, directory: Path) -> list[tuple[Path, bytes | None]]:
+        """The directories of all execs, with what was noted of each; None where nothing can be read."""
+        try:
+            return [(directory / name, _content(directory / name / _RECORD)) for name in os.listdir(directory)]
+        except FileNotFoundError:
+            return []
+
+    def discard(self, bundle: Bundle) -> None:
+        """Delete the bundle; nothing happens when it is gone."""
+        discard_tree(bundle.directory)
 
     async def start(self, bundle: Bundle, runtime: oci.OCIRuntime, spec: dict[str, object], attached: bool) -> Started:
         """Run the process in the container of the bundle. When this fails nothing runs."""
@@ -126,3 +149,10 @@ class _Talk:
         self._stack.callback(os.close, ours)
         self._closing_theirs.callback(os.close, theirs)
         return ours
+
+
+def _content(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return None

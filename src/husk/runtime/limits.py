@@ -178,3 +178,12 @@ def _resources(limits: Resources, host: HostFacts, warnings: list[str]) -> Resou
         )
         limits = replace(limits, memory_swappiness=None)
     return limits
+
+
+def online(path: str) -> str:
+    """The numbers of processors or memory nodes that are there, from a file of /sys such as `.../cpu/online`."""
+    try:
+        with open(path) as file:
+            return file.read().strip()
+    except OSError:
+        return "0"

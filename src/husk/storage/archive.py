@@ -9,12 +9,13 @@ import hashlib
 import os
 import stat
 
+from husk.kernel.mount import OPAQUE_XATTR as OPAQUE_XATTR
+
 WHITEOUT_PREFIX = b".wh."
 # Names that aufs kept for itself; only the opaque mark among them has a meaning in a layer.
 WHITEOUT_META_PREFIX = b".wh..wh."
 OPAQUE_MARK = b".wh..wh..opq"
 
-OPAQUE_XATTR = "trusted.overlay.opaque"
 _OVERLAY_XATTRS = ("trusted.overlay.", "user.overlay.")
 
 

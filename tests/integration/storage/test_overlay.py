@@ -14,9 +14,9 @@ import pytest
 from husk.errors import SystemFault
 from husk.kernel.mount import bind, mount, mount_overlay, mounts_below, unmount
 from husk.kernel.trees import remove_tree
+from husk.runtime.assembly.root import ContainerRoot
 from husk.storage.diff import write_diff
 from husk.storage.layers import DIFF_MEDIA_TYPE
-from husk.storage.overlay import ContainerRoot
 from tests.support.layers import Store, directory, make_tar, member, symlink
 
 CAPABILITY = bytes.fromhex("0100000200040000000000000000000000000000")

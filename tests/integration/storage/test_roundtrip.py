@@ -19,8 +19,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from husk.kernel.mount import mounts_below
+from husk.runtime.assembly.root import ContainerRoot
 from husk.storage.check import difference_from_blob
-from husk.storage.overlay import ContainerRoot
 from tests.support.layers import Store
 
 Step = Callable[[Path], object]

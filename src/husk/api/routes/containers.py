@@ -15,12 +15,12 @@ from husk.api.versioning import Version
 from husk.api.views import containers as views
 from husk.engine.containers.index import Exit
 from husk.engine.containers.listing import FILTERS
-from husk.engine.containers.places import Places
 from husk.engine.model.container import Container
 from husk.engine.model.container_config import Config
 from husk.engine.model.filters import NO_FILTERS, Filters
 from husk.errors import InvalidParameter
 from husk.gojson import Reader, encode
+from husk.runtime.assembly.paths import Paths
 
 WITH_CONDITIONS = Version(1, 30)
 WITH_STOP_SIGNAL = Version(1, 42)
@@ -74,7 +74,7 @@ async def _inspect_with_sizes(call: Call, container: Container) -> Answer:
     sizes = await call.engine.containers.sizes(container)
     execs = call.engine.execs.unfinished(container.id)
     lower = call.engine.images.directories(container.layers)
-    return call.json(views.inspect(container, Places(call.engine.config), call.version, sizes, execs, lower))
+    return call.json(views.inspect(container, Paths(call.engine.config), call.version, sizes, execs, lower))
 
 
 async def start(call: Call) -> Answer:

@@ -1,13 +1,12 @@
-"""`docker commit`: a container's writable layer becomes one more layer of its image, its configuration the image's."""
+"""Commit: a container becomes an image. Its writable layer becomes one more layer, its configuration the image's."""
 
 import asyncio
 import contextlib
-import os
 
-from husk.engine.containers.create import inherit
-from husk.engine.containers.index import Index, Instance
-from husk.engine.containers.lifecycle import Lifecycle
-from husk.engine.containers.places import Places
+from husk.engine.containers.drivers import Assembly
+from husk.engine.containers.index import Index, Instance, Publish
+from husk.engine.containers.merge import inherit
+from husk.engine.containers.pause import Pauser
 from husk.engine.images.changes import apply_changes
 from husk.engine.images.index import platform_of
 from husk.engine.images.make import make_image
@@ -26,11 +25,12 @@ from husk.storage.layers import Layer
 
 
 class Committer:
-    def __init__(self, store: ImageStore, index: Index, lifecycle: Lifecycle, places: Places) -> None:
+    def __init__(self, store: ImageStore, index: Index, assembly: Assembly, pauser: Pauser, publish: Publish) -> None:
         self._store = store
         self._index = index
-        self._lifecycle = lifecycle
-        self._places = places
+        self._assembly = assembly
+        self._pauser = pauser
+        self._publish = publish
 
     async def commit(self, reference: str, options: CommitOptions) -> str:
         """The new image's id."""
@@ -45,8 +45,8 @@ class Committer:
         finally:
             if paused:
                 with contextlib.suppress(Conflict):  # it has ended
-                    await self._lifecycle.unpause(instance, for_commit=True)
-        self._lifecycle.publish(
+                    await self._pauser.unpause(instance, for_commit=True)
+        self._publish(
             instance.record, "commit", comment=options.comment, imageID=image_id, imageRef=name.familiar if name else ""
         )
         return image_id
@@ -56,7 +56,7 @@ class Committer:
         if instance.record.state.status != "running":
             return False
         try:
-            await self._lifecycle.pause(instance, for_commit=True)
+            await self._pauser.pause(instance, for_commit=True)
         except Conflict:
             return False
         return True
@@ -91,12 +91,12 @@ class Committer:
 
     async def _changes(self, instance: Instance) -> Unpacked | None:
         """What the container has written, as a layer; None if that is nothing."""
-        upper = self._places.root(instance.id).upper
+        root = self._assembly.root(instance.id)
         self._require_here(instance)
         try:
-            if not await asyncio.to_thread(os.listdir, upper):
+            if await asyncio.to_thread(root.unchanged):
                 return None
-            changes = await self._store.layers.ingest_diff(upper)
+            changes = await self._store.layers.ingest_diff(root.upper)
         except (HuskError, OSError):
             self._require_here(instance)
             raise

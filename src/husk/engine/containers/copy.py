@@ -1,5 +1,6 @@
-"""How do files get into and out of a container? Workers do it, inside the container's own view, but for a few small
-files where that view makes no difference.
+"""Copy files into and out of a container, export and compare it.
+
+Workers do it, inside the container's own view, but for a few small files where that view makes no difference.
 
 A copy sees the container as dockerd's does: its root file system with bind mounts and volumes in their places, whether
 it runs or not. Data goes through a pipe at the speed of the slower side; the daemon holds a piece at a time.
@@ -16,16 +17,16 @@ from typing import NamedTuple, NoReturn, TypeVar
 
 import msgspec
 
+from husk import threads
+from husk.engine.containers.drivers import Assembly
 from husk.engine.containers.index import Index, Instance
-from husk.engine.containers.mounts import needs_staging
-from husk.engine.containers.places import Places
 from husk.engine.containers.roots import Roots
 from husk.engine.model.container import Container
 from husk.engine.model.paths import check_length
 from husk.errors import Forbidden, InvalidParameter, NotFound, SystemFault
-from husk.kernel import rooted
 from husk.runtime.users import resolve_user
 from husk.storage.body import Upload
+from husk.storage.changes import Change, changes
 from husk.storage.confine import Bind
 from husk.storage.look import look
 from husk.storage.nursery import Nursery
@@ -75,7 +76,7 @@ class SmallArchive(NamedTuple):
     data: bytes
 
 
-class _Place(NamedTuple):
+class _Target(NamedTuple):
     """A path of a container whose root is mounted: as it was asked for, and made plain."""
 
     instance: Instance
@@ -91,9 +92,9 @@ class _Place(NamedTuple):
 
 
 class Copier:
-    def __init__(self, index: Index, places: Places, roots: Roots, nursery: Nursery, publish: Publish) -> None:
+    def __init__(self, index: Index, assembly: Assembly, roots: Roots, nursery: Nursery, publish: Publish) -> None:
         self._index = index
-        self._places = places
+        self._assembly = assembly
         self._roots = roots
         self._nursery = nursery
         self._publish = publish
@@ -102,24 +103,24 @@ class Copier:
 
     async def status(self, reference: str, path: str) -> FileStatus:
         """What `path` names inside the container."""
-        async with self._at(reference, path) as place:
-            status = await self._without_worker(look, place)
+        async with self._at(reference, path) as target:
+            status = await self._without_worker(look, target)
             if status is not None:
                 return status
-            async with self._pack(place, only_status=True) as (_, status):
+            async with self._pack(target, only_status=True) as (_, status):
                 return status
 
     @contextlib.asynccontextmanager
     async def read(self, reference: str, path: str, outlet: int | None = None) -> AsyncIterator[Archive | SmallArchive]:
         """The file or directory as a tar; that of small ones is here at once, where no worker is needed for it."""
-        async with self._at(reference, path) as place:
-            small = await self._without_worker(read_small, place)
+        async with self._at(reference, path) as target:
+            small = await self._without_worker(read_small, target)
             if small is not None:
-                self._publish(place.instance.record, "archive-path")
+                self._publish(target.instance.record, "archive-path")
                 yield SmallArchive(*small)
                 return
-            async with self._pack(place, outlet=outlet) as (worker, status):
-                self._publish(place.instance.record, "archive-path")
+            async with self._pack(target, outlet=outlet) as (worker, status):
+                self._publish(target.instance.record, "archive-path")
                 yield Archive(worker, status)
 
     @contextlib.asynccontextmanager
@@ -136,19 +137,19 @@ class Copier:
 
     async def write_small(self, reference: str, path: str, archive: bytes, *, as_user: bool) -> bool:
         """As `write`, for an archive with a few small files in it; False if it must be written by `write`."""
-        async with self._at(reference, path) as place:
-            record = place.instance.record
+        async with self._at(reference, path) as target:
+            record = target.instance.record
             if record.host_config.readonly_rootfs:
                 return False
 
             def put() -> bool:
-                owner = _owner(record, place.root) if as_user and record.config.user else None
-                return put_small(place.root, place.mount_points, place.clean, archive, owner)
+                owner = self._owner(record) if as_user and record.config.user else None
+                return put_small(target.root, target.mount_points, target.clean, archive, owner)
 
             try:
                 done = await self._in_thread(put, f"write a file to {record.id[:12]}")
             except FileNotFoundError:
-                self._fail(place.instance, "missing", path, reference)
+                self._fail(target.instance, "missing", path, reference)
         if done:
             self._publish(record, "extract-to-dir")
         return bool(done)
@@ -158,16 +159,16 @@ class Copier:
     ) -> None:
         """Unpack `archive` into the directory `path`. `as_user` gives the files to the container's own user;
         `keep_kinds` refuses to put a file in a directory's place, or a directory in a file's."""
-        async with self._at(reference, path) as place:
-            record = place.instance.record
+        async with self._at(reference, path) as target:
+            record = target.instance.record
             job = PutJob(
-                root=str(place.root),
-                binds=place.binds,
-                path=place.clean,
+                root=str(target.root),
+                binds=target.binds,
+                path=target.clean,
                 readonly_root=record.host_config.readonly_rootfs,
                 keep_kinds=keep_kinds,
                 length=None,
-                owner=await asyncio.to_thread(_owner, record, place.root) if as_user and record.config.user else None,
+                owner=await asyncio.to_thread(self._owner, record) if as_user and record.config.user else None,
             )
             if isinstance(archive, Upload):
                 job["length"] = archive.length
@@ -183,22 +184,22 @@ class Copier:
             finally:
                 worker.stop()
         if outcome != "ok":
-            self._fail(place.instance, outcome, path, reference)
+            self._fail(target.instance, outcome, path, reference)
         self._publish(record, "extract-to-dir")
 
     @contextlib.asynccontextmanager
-    async def _at(self, reference: str, path: str) -> AsyncIterator[_Place]:
+    async def _at(self, reference: str, path: str) -> AsyncIterator[_Target]:
         instance = self._index.find(reference)
         async with self._roots.mounted(instance) as root:
-            yield _Place(instance, reference, root, self._binds(instance.record), path, clean_path(path))
+            yield _Target(instance, reference, root, self._binds(instance.record), path, clean_path(path))
 
-    async def _without_worker(self, ask: Ask[T], place: _Place) -> T | None:
+    async def _without_worker(self, ask: Ask[T], target: _Target) -> T | None:
         """What can be told of the path without a worker: in a thread, for a container's file may make anybody wait."""
-        asking = functools.partial(ask, place.root, place.mount_points, place.clean)
+        asking = functools.partial(ask, target.root, target.mount_points, target.clean)
         try:
-            return await self._in_thread(asking, f"look at {place.instance.id[:12]}")
+            return await self._in_thread(asking, f"look at {target.instance.id[:12]}")
         except FileNotFoundError:
-            self._fail(place.instance, "missing", place.path, place.reference)
+            self._fail(target.instance, "missing", target.path, target.reference)
 
     async def _in_thread(self, work: Callable[[], T | None], name: str) -> T | None:
         """Do it in a thread, None if too many wait in one: then a worker shall, which nobody else needs.
@@ -219,13 +220,13 @@ class Copier:
 
     @contextlib.asynccontextmanager
     async def _pack(
-        self, place: _Place, only_status: bool = False, outlet: int | None = None
+        self, target: _Target, only_status: bool = False, outlet: int | None = None
     ) -> AsyncIterator[tuple[Producer, FileStatus]]:
-        worker = await self._start_packing(place.root, place.binds, place.clean, only_status, outlet)
+        worker = await self._start_packing(target.root, target.binds, target.clean, only_status, outlet)
         try:
             outcome = await worker.line()
             if not outcome.startswith("found "):
-                self._fail(place.instance, outcome, place.path, place.reference)
+                self._fail(target.instance, outcome, target.path, target.reference)
             yield worker, json.loads(outcome.removeprefix("found "))
         finally:
             worker.stop()
@@ -246,12 +247,17 @@ class Copier:
             raise NotFound(f"No such container: {reference}")
         _fail(outcome, path, reference)
 
+    def _owner(self, record: Container) -> list[int]:
+        root = self._assembly.root(record.id)
+        user = resolve_user(record.config.user, root.read_text("/etc/passwd"), root.read_text("/etc/group"))
+        return [user.uid, user.gid]
+
     def _binds(self, record: Container) -> list[Bind]:
         """What the container has mounted, as `plan` mounts it; a tmpfs exists only inside a running container."""
-        place = self._places.place(record.id)
+        paths = self._assembly.paths.of(record.id)
         binds = [
             Bind(
-                source=str(place.staging / str(number)) if needs_staging(point) else point.source,
+                source=str(paths.staging / str(number)) if point.staged else point.source,
                 target=point.destination,
                 readonly=not point.rw,
             )
@@ -260,9 +266,9 @@ class Copier:
         ]
         taken = {item["target"] for item in binds}
         for target, source in (
-            ("/etc/resolv.conf", place.resolv_conf),
-            ("/etc/hostname", place.hostname),
-            ("/etc/hosts", place.hosts),
+            ("/etc/resolv.conf", paths.resolv_conf),
+            ("/etc/hostname", paths.hostname),
+            ("/etc/hosts", paths.hosts),
         ):
             if target not in taken and source.exists():
                 binds.append(Bind(source=str(source), target=target, readonly=False))
@@ -282,11 +288,6 @@ def clean_path(path: str) -> str:
     return clean if clean == "/" or not path.endswith("/") else clean + "/"
 
 
-def _owner(record: Container, root: Path) -> list[int]:
-    user = resolve_user(record.config.user, rooted.read_text(root, "/etc/passwd"), rooted.read_text(root, "/etc/group"))
-    return [user.uid, user.gid]
-
-
 def _fail(outcome: str, path: str, reference: str) -> NoReturn:
     kind, _, message = outcome.partition(" ")
     match kind:
@@ -298,3 +299,17 @@ def _fail(outcome: str, path: str, reference: str) -> NoReturn:
             raise Forbidden(message)
         case _:
             raise SystemFault(message or "the worker that copies files died: see the daemon's log")
+
+
+class Differ:
+    """What has a container changed in its file system since it was created?"""
+
+    def __init__(self, index: Index, assembly: Assembly, roots: Roots) -> None:
+        self._index = index
+        self._assembly = assembly
+        self._roots = roots
+
+    async def changes(self, reference: str) -> list[Change]:
+        record = self._index.find(reference).record
+        upper = self._assembly.root(record.id).upper
+        return await threads.trees(changes, str(upper), self._roots.lower(record))

@@ -1,115 +1,189 @@
-"""What does a new container look like? The request, completed from its image and from this host's defaults. Pure."""
+"""Create a container: check the request, resolve its image, take id and name, make volumes, write the record.
 
-import copy
-import posixpath
+Nothing stays mounted, and no process is there before `start`.
+"""
+
+import asyncio
+import contextlib
+import socket
+from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from husk.config import ContainerDefaults
+from husk.engine.containers import merge, validate
+from husk.engine.containers.drivers import Assembly, Monitor, Runtimes
+from husk.engine.containers.index import Index, Publish
+from husk.engine.containers.spec import Extras, block_paths, plan
+from husk.engine.containers.start import resolve_joined
+from husk.engine.containers.volumes import MountTaker
 from husk.engine.host import Host
-from husk.engine.model.container_config import Config, HealthConfig, HostConfig, LogConfig, Ulimit
-from husk.errors import InvalidParameter
-from husk.runtime import defaults
-
-JSON_FILE = LogConfig(type="json-file")
-STANDARD = ContainerDefaults()
-
-
-def merge_config(request: Config, image: Config) -> Config:
-    """The request completed from its image; raises if there is nothing to run."""
-    config = inherit(request, image)
-    if config.working_dir:
-        config.working_dir = "/" + posixpath.normpath(config.working_dir).lstrip("/")
-    if config.entrypoint == [""]:
-        config.entrypoint = None
-    if not config.entrypoint and not config.cmd:
-        raise InvalidParameter("no command specified")
-    return config
+from husk.engine.images.service import Images
+from husk.engine.images.store import Pins
+from husk.engine.logs import drivers as log_drivers
+from husk.engine.logs import options as log_options
+from husk.engine.model.clock import now_ns, rfc3339
+from husk.engine.model.container import Container
+from husk.engine.model.container_config import Config, EndpointRequest, HostConfig, LogConfig
+from husk.engine.networks.endpoints import parse_links
+from husk.engine.networks.requests import HOST_WITH_LINKS
+from husk.engine.networks.service import Networks
+from husk.engine.volumes.service import Taking, Volumes
+from husk.errors import InvalidParameter, NotFound
+from husk.runtime import capabilities
+from husk.runtime.spec import User
 
 
-def inherit(request: Config, image: Config) -> Config:
-    """The request with the other's values where it has none of its own, by Docker's rules."""
-    config = copy.deepcopy(request)
-    config.user = config.user or image.user
-    config.working_dir = config.working_dir or image.working_dir
-    config.stop_signal = config.stop_signal or image.stop_signal
-    config.stop_timeout = image.stop_timeout if config.stop_timeout is None else config.stop_timeout
-    config.healthcheck = inherit_health(config.healthcheck, image.healthcheck)
-    if not config.entrypoint:
-        if not config.cmd:
-            config.cmd = image.cmd
-        if config.entrypoint is None:
-            config.entrypoint = image.entrypoint
-    own = {entry.partition("=")[0] for entry in config.env}
-    config.env = config.env + [entry for entry in image.env if entry.partition("=")[0] not in own]
-    config.labels = {**image.labels, **config.labels}
-    config.exposed_ports = {**(image.exposed_ports or {}), **(config.exposed_ports or {})} or None
-    config.volumes = {**(image.volumes or {}), **(config.volumes or {})} or None
-    return config
+class Created(NamedTuple):
+    container: Container
+    warnings: list[str]
 
 
-def inherit_health(request: HealthConfig | None, image: HealthConfig | None) -> HealthConfig | None:
-    """Field by field: a request may change the interval alone of the image's check."""
-    if request is None or image is None:
-        return request or image
-    names = HealthConfig.__struct_fields__
-    return HealthConfig(**{name: getattr(request, name) or getattr(image, name) for name in names})
+class Creator:
+    def __init__(
+        self,
+        *,
+        index: Index,
+        assembly: Assembly,
+        images: Images,
+        pins: Pins,
+        networks: Networks,
+        volumes: Volumes,
+        mounts: MountTaker,
+        monitor: Monitor,
+        runtimes: Runtimes,
+        host: Host,
+        publish: Publish,
+        log_default: LogConfig,
+        defaults: ContainerDefaults,
+    ) -> None:
+        self._index = index
+        self._assembly = assembly
+        self._images = images
+        self._pins = pins
+        self._networks = networks
+        self._volumes = volumes
+        self._mounts = mounts
+        self._monitor = monitor
+        self._runtimes = runtimes
+        self._host = host
+        self._publish = publish
+        self._log_default = log_default
+        self._defaults = defaults
+
+    def reload(self, defaults: ContainerDefaults, default_runtime: str) -> None:
+        """Containers that are made from now on get these."""
+        self._defaults = defaults
+        self._host = replace(self._host, default_runtime=default_runtime)
+
+    async def create(
+        self,
+        name: str,
+        config: Config,
+        host_config: HostConfig,
+        endpoints: dict[str, EndpointRequest],
+        platform: str,
+    ) -> Created:
+        """Validate, resolve the image, take id and name, make volumes, write the record. Nothing stays mounted."""
+        if not config.image:
+            raise InvalidParameter("no image specified")
+        validate.check(config, host_config, endpoints)
+        capabilities.resolve(host_config.cap_add, host_config.cap_drop, host_config.privileged)
+        if host_config.runtime:
+            self._runtimes.get(host_config.runtime)
+        if host_config.init and not self._host.init_path:
+            raise InvalidParameter("HostConfig.Init needs an init program on the host: install tini")
+        image = self._images.find_for_container(config.image, platform)
+        # Most are started at once.
+        self._monitor.expect()
+        complete = merge.merge_config(config, image.config)
+        validate.check_image(complete)
+        percent = host_config.cpu_percent
+        host_config = merge.complete_host_config(host_config, self._host, self._log_default, self._defaults)
+        log_options.check(host_config.log_config.type, host_config.log_config.config)
+        try:
+            resolve_joined(host_config, self._find)
+        except NotFound as error:
+            raise InvalidParameter(error.message) from None
+        container_id = self._index.new_id()
+        complete.hostname = complete.hostname or _default_hostname(host_config, container_id)
+        program, arguments = merge.command(complete)
+        created = now_ns()
+        mode = host_config.network_mode
+        if mode.startswith("container:"):
+            # As with networks, an unknown one is reported at start.
+            with contextlib.suppress(NotFound):
+                mode = host_config.network_mode = "container:" + self._find(mode.removeprefix("container:")).id
+        taken = self._index.reserve_name(name, container_id)
+        links = host_config.links
+        try:
+            record = Container(
+                id=container_id,
+                name=taken,
+                created=rfc3339(created),
+                created_ns=created,
+                image_id=image.id,
+                config=complete,
+                host_config=host_config,
+                path=program,
+                args=arguments,
+                layers=image.chain_ids,
+                runtime=host_config.runtime,
+            )
+            log_drivers.receiver(record)
+            record.endpoints = self._networks.endpoints(mode, endpoints, links)
+            if links and mode == "bridge":
+                host_config.links = self._named_links(taken, links)
+            async with self._pins.hold(record.layers), self._volumes.taking() as taking:
+                record.mounts = await self._mounts.take(record.id, complete, host_config, taking)
+                async with self._pins.hold(record.used_layers):
+                    warnings = await self._write(record, taking)
+        except BaseException:
+            self._index.release_name(taken)
+            raise
+        self._publish(record, "create")
+        if mode == "host" and host_config.port_bindings:
+            warnings.append("Published ports are discarded when using host network mode")
+        if not platform and (foreign := self._images.warning_about(image)):
+            warnings.append(foreign)
+        if percent:
+            warnings.append("linux does not support CPU percent. Percent discarded.")
+        return Created(record, warnings)
+
+    def _named_links(self, name: str, links: list[str]) -> list[str]:
+        """Links on the default bridge as dockerd shows them: `/db:/web/alias`."""
+        found = []
+        for alias, target in parse_links(links).items():
+            try:
+                other = self._find(target)
+            except NotFound as error:
+                raise InvalidParameter(f"could not get container for {target}: {error.message}") from None
+            if other.host_config.network_mode == "host":
+                raise InvalidParameter(HOST_WITH_LINKS)
+            found.append(f"/{other.name}:/{name}/{alias}")
+        return found
+
+    async def _write(self, record: Container, taking: Taking) -> list[str]:
+        """Give a new container its directory and its volumes their first content, then write it; returns warnings."""
+        # The devices may appear until it starts; what this host can limit is known now.
+        extras = Extras(block_devices=dict.fromkeys(block_paths(record.host_config), (0, 0)))
+        _, warnings = plan(record, self._assembly.paths.of(record.id), User(), self._host, extras)
+        root = self._assembly.root(record.id)
+        try:
+            await asyncio.to_thread(root.create)
+            await self._mounts.prepare(record, taking)
+            await self._index.add(record, *taking.changes)
+        except BaseException:
+            await asyncio.shield(asyncio.to_thread(root.remove))
+            raise
+        taking.done()
+        return warnings
+
+    def _find(self, reference: str) -> Container:
+        return self._index.find(reference).record
 
 
-def inherit_logging(request: LogConfig, default: LogConfig) -> LogConfig:
-    """The daemon's options belong to the daemon's driver: a container with another one gets none of them."""
-    driver = request.type or default.type
-    inherited = default.config if driver == default.type else {}
-    return LogConfig(type=driver, config={**inherited, **request.config})
-
-
-def command(config: Config) -> tuple[str, list[str]]:
-    """(program, arguments) of the container's first process."""
-    words = [*(config.entrypoint or []), *(config.cmd or [])]
-    return words[0], words[1:]
-
-
-def complete_host_config(
-    request: HostConfig, host: Host, log_default: LogConfig = JSON_FILE, daemon: ContainerDefaults = STANDARD
-) -> HostConfig:
-    """The request with the defaults of the daemon's settings and of this host written out."""
-    config = copy.deepcopy(request)
-    config.network_mode = "bridge" if config.network_mode in ("", "default") else config.network_mode
-    config.ipc_mode = config.ipc_mode or daemon.default_ipc_mode
-    config.cgroupns_mode = _cgroupns_mode(config, host, daemon.default_cgroupns_mode)
-    config.cgroup_parent = config.cgroup_parent or daemon.cgroup_parent
-    config.dns = config.dns or list(daemon.dns) or config.dns
-    config.dns_search = config.dns_search or list(daemon.dns_search) or config.dns_search
-    config.dns_options = config.dns_options or list(daemon.dns_opts) or config.dns_options
-    named = {limit.name for limit in config.ulimits or ()}
-    usual = [
-        Ulimit(name=one.name, soft=one.soft, hard=one.hard) for one in daemon.default_ulimits if one.name not in named
-    ]
-    config.ulimits = [*(config.ulimits or ()), *usual] or config.ulimits
-    config.log_config = inherit_logging(config.log_config, log_default)
-    config.restart_policy.name = config.restart_policy.name or "no"
-    config.shm_size = config.shm_size or daemon.default_shm_size
-    config.runtime = config.runtime or host.default_runtime
-    config.cpu_percent = 0
-    config.console_size = [*config.console_size, 0, 0][:2]
-    if config.oom_kill_disable is None and not host.cgroup_v2:
-        config.oom_kill_disable = False
-    if (config.privileged or "host" in (config.pid_mode, config.ipc_mode)) and not _names_label(config):
-        config.security_opt = [*(config.security_opt or ()), "label=disable"]
-    if config.masked_paths is None and not config.privileged:
-        config.masked_paths = [*defaults.MASKED_PATHS, *host.masked_paths]
-    if config.readonly_paths is None and not config.privileged:
-        config.readonly_paths = list(defaults.READONLY_PATHS)
-    if config.memory_swappiness == -1:
-        config.memory_swappiness = None
-    if config.pids_limit is not None and config.pids_limit <= 0:
-        config.pids_limit = None
-    if config.memory and config.memory_swap == 0:
-        config.memory_swap = config.memory * 2
-    return config
-
-
-def _cgroupns_mode(config: HostConfig, host: Host, default: str) -> str:
-    return config.cgroupns_mode or default or ("private" if host.cgroup_v2 else "host")
-
-
-def _names_label(config: HostConfig) -> bool:
-    return any(option.split("=")[0] == "label" for option in config.security_opt or ())
+def _default_hostname(host_config: HostConfig, container_id: str) -> str:
+    if host_config.network_mode == "host" or host_config.uts_mode == "host":
+        return socket.gethostname()
+    return container_id[:12]

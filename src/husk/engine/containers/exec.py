@@ -1,4 +1,4 @@
-"""How is another process run in a container? Execs: made, then started once, then inspected for a while.
+"""Exec: another process in a container, made, then started once, then inspected for a while.
 
     create    made      in memory alone; gone when its container stops
     start     running   + exec-root/exec/<id>/ (record, process.json, its monitor's files), a monitor, a process
@@ -10,32 +10,25 @@ A daemon that starts again takes over the running ones: their monitors and proce
 import asyncio
 import contextlib
 import logging
-import os
 import secrets
 import signal as signals
 from collections.abc import Iterator
-from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import msgspec
 
-from husk.engine.containers import exec_plan
+from husk.engine.containers import exec_spec
 from husk.engine.containers.attach import Attachment
-from husk.engine.containers.companions import Companion
-from husk.engine.containers.index import Index, Instance
-from husk.engine.containers.places import Places
+from husk.engine.containers.drivers import Assembly, ExecMonitor, Process, Processes, Runtimes
+from husk.engine.containers.index import Companion, Index, Instance, Publish
 from husk.engine.host import Host
 from husk.engine.logs.records import STDERR, STDOUT
 from husk.engine.model.clock import now_ns
 from husk.engine.model.container import Container
 from husk.engine.model.container_config import ExecConfig
 from husk.errors import Conflict, HuskError, InvalidParameter, NotFound
-from husk.kernel import process
-from husk.kernel.trees import discard_tree
 from husk.runtime import oci
 from husk.runtime.conmon import Bundle, Console
-from husk.runtime.exec import ExecMonitor
-from husk.runtime.oci import Runtimes
 from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
@@ -47,10 +40,6 @@ KILLED = 137
 
 class CannotRun(InvalidParameter):
     """The process could not be started; the exec has an exit code that says so."""
-
-
-class Publish(Protocol):
-    def __call__(self, record: Container, action: str, **attributes: str) -> None: ...
 
 
 class ExecRecord(msgspec.Struct, kw_only=True):
@@ -89,15 +78,17 @@ class Execs(Companion):
         self,
         *,
         index: Index,
-        places: Places,
+        assembly: Assembly,
         monitor: ExecMonitor,
         runtimes: Runtimes,
+        processes: Processes,
         host: Host,
         publish: Publish,
         tasks: Tasks,
     ) -> None:
         self._index = index
-        self._places = places
+        self._assembly = assembly
+        self._processes = processes
         self._monitor = monitor
         self._runtimes = runtimes
         self._host = host
@@ -135,13 +126,13 @@ class Execs(Companion):
         """Raise if nobody in the container is called so. A number needs no name."""
         container = _active(self._index.find(reference), reference)
         if user and not user.isdigit():
-            await asyncio.to_thread(exec_plan.find_user, self._places.place(container.id).rootfs, container, user)
+            await asyncio.to_thread(exec_spec.find_user, self._assembly.root(container.id), container, user)
 
     def _create(self, container: Container, config: ExecConfig, probe: bool) -> Exec:
         # Most are started at once.
         self._monitor.expect()
         self._forget_old()
-        complete = exec_plan.complete(config, container)
+        complete = exec_spec.complete(config, container)
         record = ExecRecord(id=secrets.token_hex(32), container_id=container.id, config=complete, probe=probe)
         made = self._execs[record.id] = Exec(record)
         self._tell(container, f"exec_create: {_command(complete)}", record)
@@ -192,7 +183,7 @@ class Execs(Companion):
             spec = await asyncio.to_thread(self._prepare, record, container, bundle, size)
             started = await self._monitor.start(bundle, runtime, spec, attach)
         except BaseException as error:
-            await asyncio.to_thread(discard_tree, bundle.directory)
+            await asyncio.to_thread(self._monitor.discard, bundle)
             reason = error.message if isinstance(error, HuskError) else str(error)
             code = oci.exit_code(reason)
             self._finish(found, CANNOT_INVOKE if code == oci.CANNOT_START else code)
@@ -200,41 +191,41 @@ class Execs(Companion):
                 raise CannotRun(reason) from error
             raise
         record.pid, record.monitor_pid = started.pid, started.monitor_pid
-        record.monitor_started = process.start_time(started.monitor_pid) or 0
-        watched = process.pidfd_open(started.monitor_pid)
-        _save(bundle.directory, record)
+        record.monitor_started = self._processes.start_time(started.monitor_pid) or 0
+        watched = self._processes.open(started.monitor_pid)
+        self._monitor.save(bundle, msgspec.json.encode(record))
         self._tasks.spawn(self._watch(found, instance, watched), f"watch exec {record.id[:12]}")
         return self._attachment(found, container, started.console, tty)
 
     def _prepare(
         self, record: ExecRecord, container: Container, bundle: Bundle, size: list[int] | None
     ) -> dict[str, object]:
-        bundle.directory.mkdir(mode=0o700, parents=True)
-        base = self._places.bundle_directory(container.id) / "config.json"
-        return exec_plan.read_and_plan(base, self._places.place(container.id).rootfs, container, record.config, size,
+        paths = self._assembly.paths
+        base = self._monitor.prepare(bundle, paths.bundle(container.id))
+        return exec_spec.read_and_plan(base, self._assembly.root(container.id), container, record.config, size,
                                        self._host.limits.capabilities)  # fmt: skip
 
     def _bundle(self, record: ExecRecord, attached: bool) -> Bundle:
         return Bundle(
             container_id=record.container_id,
-            directory=self._places.execs / record.id,
+            directory=self._assembly.paths.exec_bundle(record.id),
             terminal=record.config.tty,
             stdin_open=record.config.attach_stdin and attached,
             stdin_once=True,
             command=record.config.cmd[0],
         )
 
-    async def _watch(self, found: Exec, instance: Instance, pidfd: int) -> None:
+    async def _watch(self, found: Exec, instance: Instance, monitor: Process) -> None:
         try:
-            await process.wait_exit(pidfd)
+            await monitor.wait()
         finally:
-            os.close(pidfd)
+            monitor.close()
         record = found.record
-        directory = self._places.execs / record.id
-        code = self._monitor.exit_status(self._bundle(record, attached=False))
+        bundle = self._bundle(record, attached=False)
+        code = self._monitor.exit_status(bundle)
         self._finish(found, KILLED if code is None else code)
         self._tell(instance.record, "exec_die", record, exitCode=str(record.exit_code))
-        await asyncio.to_thread(discard_tree, directory)
+        await asyncio.to_thread(self._monitor.discard, bundle)
 
     def _finish(self, found: Exec, code: int) -> None:
         found.record.running = False
@@ -261,7 +252,7 @@ class Execs(Companion):
             live=console is not None,
             on_close=leave,
             on_detach=lambda: self._tell(container, "exec_detach", found.record),
-            ending=lambda: container.has_been_manually_stopped or _ended(found.record),
+            ending=lambda: container.has_been_manually_stopped or self._has_ended(found.record),
         )
         if console is not None:
             attachment.connected(console)
@@ -290,7 +281,7 @@ class Execs(Companion):
         except TimeoutError:
             timed_out = True
         finally:
-            _kill(made.record)
+            self._kill(made.record)
             await attachment.close()
         await made.ended.wait()
         code = made.record.exit_code
@@ -306,32 +297,46 @@ class Execs(Companion):
 
     async def restore(self) -> None:
         """Take over what runs, and clean up after what ended while no daemon was there."""
-        for directory in await asyncio.to_thread(_directories, self._places.execs):
-            record = await asyncio.to_thread(_load, directory)
+        for directory, text in await asyncio.to_thread(self._monitor.saved, self._assembly.paths.execs):
+            record = _read(text)
             try:
                 adopted = record is not None and self._index.has(record.container_id) and self._adopt(record)
             except (HuskError, OSError):
                 log.exception("the process in %s could not be taken over", directory)
                 adopted = False
             if not adopted:
-                await asyncio.to_thread(discard_tree, directory)
+                await asyncio.to_thread(self._monitor.discard, Bundle(container_id="", directory=directory))
 
     def _adopt(self, record: ExecRecord) -> bool:
         found = Exec(record)
         code = self._monitor.exit_status(self._bundle(record, attached=False))
-        if process.start_time(record.monitor_pid) == record.monitor_started:
-            watched = process.pidfd_open(record.monitor_pid)
+        if self._processes.start_time(record.monitor_pid) == record.monitor_started:
+            watched = self._processes.open(record.monitor_pid)
             instance = self._index.find(record.container_id)
             self._tasks.spawn(self._watch(found, instance, watched), f"watch exec {record.id[:12]}")
             if record.probe:
                 # Nobody is left who would end it in time.
-                _kill(record)
+                self._kill(record)
             self._execs[record.id] = found
             return True
         if code is not None:
             self._finish(found, code)
             self._execs[record.id] = found
         return False
+
+    def _kill(self, record: ExecRecord) -> None:
+        """End a running exec. Its pid is not used again before its monitor has seen the end."""
+        if record.running and self._processes.start_time(record.monitor_pid) == record.monitor_started:
+            with contextlib.suppress(ProcessLookupError), contextlib.closing(self._processes.open(record.pid)) as found:
+                found.signal(signals.SIGKILL)
+
+    def _has_ended(self, record: ExecRecord) -> bool:
+        """Has its process ended, though its monitor is not done with it?"""
+        try:
+            with contextlib.closing(self._processes.open(record.pid)) as found:
+                return found.has_ended
+        except (OSError, HuskError):
+            return True
 
     def _tell(self, container: Container, action: str, record: ExecRecord, **attributes: str) -> None:
         self._publish(container, action, execID=record.id, **attributes)
@@ -366,38 +371,8 @@ def _command(config: ExecConfig) -> str:
     return f"{config.cmd[0]} {' '.join(config.cmd[1:])}"
 
 
-def _kill(record: ExecRecord) -> None:
-    """End a running exec. Its pid is not used again before its monitor has seen the end."""
-    if record.running and process.start_time(record.monitor_pid) == record.monitor_started:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(record.pid, signals.SIGKILL)
-
-
-def _ended(record: ExecRecord) -> bool:
-    """Has its process ended, though its monitor is not done with it?"""
+def _read(text: bytes | None) -> ExecRecord | None:
     try:
-        pidfd = process.pidfd_open(record.pid)
-    except (OSError, HuskError):
-        return True
-    try:
-        return process.has_ended(pidfd)
-    finally:
-        os.close(pidfd)
-
-
-def _save(directory: Path, record: ExecRecord) -> None:
-    (directory / "exec.json").write_bytes(msgspec.json.encode(record))
-
-
-def _load(directory: Path) -> ExecRecord | None:
-    try:
-        return msgspec.json.decode((directory / "exec.json").read_bytes(), type=ExecRecord)
-    except (OSError, msgspec.MsgspecError):
+        return None if text is None else msgspec.json.decode(text, type=ExecRecord)
+    except msgspec.MsgspecError:
         return None
-
-
-def _directories(parent: Path) -> list[Path]:
-    try:
-        return [parent / name for name in os.listdir(parent)]
-    except FileNotFoundError:
-        return []

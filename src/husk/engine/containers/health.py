@@ -14,9 +14,8 @@ import logging
 
 import msgspec
 
-from husk.engine.containers.companions import Companion
-from husk.engine.containers.exec import Execs, Publish
-from husk.engine.containers.index import Instance
+from husk.engine.containers.exec import Execs
+from husk.engine.containers.index import Companion, Instance, Publish
 from husk.engine.model.clock import now_ns, parse_rfc3339, rfc3339
 from husk.engine.model.container import Health, HealthResult
 from husk.engine.model.container_config import Config, HealthConfig

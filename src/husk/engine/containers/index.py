@@ -1,20 +1,23 @@
-"""Which containers are there? All of them in memory, by id and by name, each change written through to the store."""
+"""All containers, in memory, by id and by name; each change of a record is written through to the store."""
 
 import asyncio
 import contextlib
 import re
 import secrets
 from collections.abc import Iterator
+from typing import Protocol, TypeAlias
 
 import msgspec
 
 from husk.engine.containers.attach import Switchboard
-from husk.engine.containers.names import random_name
+from husk.engine.containers.drivers import Process
+from husk.engine.model import companion
 from husk.engine.model.container import KIND, Container, State
+from husk.engine.model.events import Events
+from husk.engine.model.names import random_name
 from husk.engine.model.record import changes
 from husk.engine.networks.endpoints import link_names
-from husk.errors import Conflict, InvalidParameter, NotFound
-from husk.kernel import process
+from husk.errors import Conflict, InvalidParameter, NotFound, SystemFault
 from husk.storage.state import Change, StateStore
 from husk.tasks import Tasks
 
@@ -36,7 +39,7 @@ class Instance:
         self.record = record
         self.lock = asyncio.Lock()
         self.switchboard = Switchboard(tasks)
-        self.init_pidfd = -1
+        self.process: Process | None = None
         self.holds = True  # anything on the host, as far as we know: what a former daemon left has to be looked for
         self.restart_delay = 0.0
         self.root_users = 0  # copies under way, which need the root mounted though nothing runs
@@ -52,7 +55,29 @@ class Instance:
     @property
     def has_ended(self) -> bool:
         """Has its process ended, though that may not be told yet?"""
-        return self.init_pidfd < 0 or process.has_ended(self.init_pidfd)
+        return self.process is None or self.process.has_ended
+
+    def let_go(self) -> None:
+        """Of its process, which has ended or is left to the next daemon."""
+        if self.process is not None:
+            self.process.close()
+            self.process = None
+
+    def cancel_restart(self) -> None:
+        """Give up its next run, if it waits for one."""
+        pending, self.pending_restart = self.pending_restart, None
+        if pending is not None:
+            pending.cancel()
+
+    @contextlib.contextmanager
+    def conflict_if_ended(self) -> Iterator[None]:
+        """The runtime refuses a process that has ended, also while that end still waits for our lock to be recorded."""
+        try:
+            yield
+        except SystemFault as fault:
+            if self.has_ended:
+                raise Conflict(f"container {self.id} is not running") from fault
+            raise
 
     @contextlib.contextmanager
     def kept(self) -> Iterator[None]:
@@ -75,6 +100,21 @@ class Instance:
     def announce_removal(self, exit: Exit) -> None:
         _resolve(self._exits, exit)
         _resolve(self._removals, exit)
+
+
+Companion: TypeAlias = companion.Companion[Instance]
+
+
+class Publish(Protocol):
+    """Tells the world what has happened to a container."""
+
+    def __call__(self, record: Container, action: str, **attributes: str) -> None: ...
+
+
+def publish_container(events: Events, record: Container, action: str, **attributes: str) -> None:
+    """An event of a container, with what clients may choose it by."""
+    common = {**record.config.labels, "image": record.config.image, "name": record.name}
+    events.publish("container", action, record.id, {**common, **attributes})
 
 
 def _register(futures: set[asyncio.Future[Exit]]) -> asyncio.Future[Exit]:
@@ -109,9 +149,6 @@ class Index:
 
     def __iter__(self) -> Iterator[Instance]:
         return iter(list(self._by_id.values()))
-
-    def knows(self, container_id: str) -> bool:
-        return container_id in self._by_id
 
     def __len__(self) -> int:
         return len(self._by_id)

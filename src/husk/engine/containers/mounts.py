@@ -1,7 +1,7 @@
 """What does a client mean with its mounts? Reads `Binds`, `Mounts`, `Volumes` and `VolumesFrom`. Pure.
 
 What comes out are mount points as the container's record keeps them, still without what only the host knows: where a
-volume lies, which layers an image has. `husk.engine.containers.storing` completes them.
+volume lies, which layers an image has. `husk.engine.containers.volumes` completes them.
 """
 
 import posixpath
@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import msgspec
 
-from husk.engine.containers.procfs import check_name
 from husk.engine.model.container import MountPoint
 from husk.engine.model.container_config import (
     BindOptions,
@@ -23,6 +22,7 @@ from husk.engine.model.container_config import (
 )
 from husk.engine.model.paths import check_length, clean
 from husk.errors import InvalidParameter
+from husk.runtime.assembly.procfs import check_name
 
 PROPAGATIONS = ("private", "rprivate", "shared", "rshared", "slave", "rslave")
 DEFAULT_PROPAGATION = "rprivate"
@@ -91,11 +91,6 @@ def declared(config: Config, host_config: HostConfig, taken: Iterable[str]) -> l
         for place in places
         if place not in there
     ]
-
-
-def needs_staging(point: MountPoint) -> bool:
-    """Must it be mounted beside the container's root first, for the runtime takes nothing but paths?"""
-    return point.type == "image" or bool(point.subpath)
 
 
 def check_target(target: str) -> None:

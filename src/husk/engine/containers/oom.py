@@ -1,4 +1,4 @@
-"""Has a container run out of memory? Told when it happens, not only when the container ends of it.
+"""Out of memory: told when it happens, not only when the container ends of it.
 
 conmon touches the file `oom` in the bundle each time the container runs out of memory; what the kernel counts tells
 whether a process was killed for it. The container's first process may survive that; `lifecycle` looks once more at its
@@ -9,13 +9,12 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from husk.engine.containers.companions import Companion
-from husk.engine.containers.index import Index, Instance
-from husk.engine.containers.places import Places
+from husk.engine.containers.index import Companion, Index, Instance
+from husk.engine.containers.spec import bundle_of
 from husk.engine.model.container import Container
-from husk.kernel.cgroups import oom_kills
-from husk.kernel.inotify import IN_CLOSE, Watches
-from husk.runtime.conmon import Monitor
+from husk.runtime.assembly import cgroup
+from husk.runtime.assembly.paths import Paths
+from husk.runtime.conmon import Monitor, OomWatches
 from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
@@ -25,14 +24,14 @@ _ATTEMPTS, _PAUSE = 50, 0.02
 
 class MemoryWatch(Companion):
     def __init__(
-        self, index: Index, places: Places, monitor: Monitor, publish: Callable[[Container, str], None], tasks: Tasks
+        self, index: Index, paths: Paths, monitor: Monitor, publish: Callable[[Container, str], None], tasks: Tasks
     ) -> None:
         self._index = index
-        self._places = places
+        self._paths = paths
         self._monitor = monitor
         self._publish = publish
         self._tasks = tasks
-        self._watches = Watches()
+        self._watches = OomWatches()
         self._watched: dict[str, int] = {}
         self._kills: dict[str, int] = {}
 
@@ -41,13 +40,11 @@ class MemoryWatch(Companion):
             return
         record = instance.record
         try:
-            directory = self._places.bundle_directory(record.id)
-            self._watched[record.id] = self._watches.add(
-                directory, IN_CLOSE, lambda name: self._happened(instance) if name == b"oom" else None
-            )
+            bundle = bundle_of(record, self._paths)
+            self._watched[record.id] = self._watches.add(bundle, lambda: self._happened(instance))
         except OSError as error:
             log.warning("container %s: lack of memory is seen at its end only: %s", record.id[:12], error.strerror)
-        if self._monitor.oom(self._places.bundle(record)) and not record.state.oom_killed:
+        if self._monitor.oom(bundle_of(record, self._paths)) and not record.state.oom_killed:
             self._happened(instance)
 
     def ended(self, instance: Instance) -> None:
@@ -68,7 +65,7 @@ class MemoryWatch(Companion):
                 # The end of a container reports it too.
                 if instance.id not in self._watched or instance.record.state.status not in ("running", "paused"):
                     return
-                kills = oom_kills(self._places.cgroup(instance.record))
+                kills = cgroup.oom_kills(self._paths.cgroup(instance.id, instance.record.host_config.cgroup_parent))
                 # One that is not to be killed for it waits for memory, which is worth the same event.
                 if kills > self._kills.get(instance.id, 0) or instance.record.host_config.oom_kill_disable:
                     self._kills[instance.id] = kills

@@ -1,39 +1,31 @@
-"""What does a running container hold on the host, and how is it given back? One function, safe to call at any time."""
+"""Give back what a running container holds on the host. One function, safe to call at any time."""
 
 import asyncio
 import logging
-import os
 from collections.abc import Awaitable, Callable
 
+from husk.engine.containers.drivers import Assembly, Networks, Runtimes
 from husk.engine.containers.index import Instance
-from husk.engine.containers.joining import release_shm
-from husk.engine.containers.places import Places
-from husk.engine.containers.prepare import discard_bundle
-from husk.engine.containers.staging import Stager
+from husk.engine.containers.roots import Stager
 from husk.engine.model.container import Container
-from husk.engine.networks.service import Networks
-from husk.errors import HuskError, SystemFault
-from husk.kernel import cgroup_parents, cgroups
-from husk.runtime.oci import Runtimes
+from husk.errors import HuskError
 
 log = logging.getLogger(__name__)
 
 
 class Releaser:
-    def __init__(self, places: Places, runtimes: Runtimes, networks: Networks, stager: Stager) -> None:
-        self._places = places
+    def __init__(self, assembly: Assembly, runtimes: Runtimes, networks: Networks, stager: Stager) -> None:
+        self._assembly = assembly
         self._runtimes = runtimes
         self._networks = networks
         self._stager = stager
 
     async def release(self, instance: Instance) -> None:
-        """Give back what a running container holds on the host. Safe to call twice, and on one that never ran."""
+        """Safe to call twice, and on a container that never ran."""
         if not instance.holds and not instance.root_users:
             return
         record = instance.record
-        if instance.init_pidfd >= 0:
-            os.close(instance.init_pidfd)
-            instance.init_pidfd = -1
+        instance.let_go()
         # A copy that is under way still needs its file systems, and unmounts them at its own end.
         unmount = not instance.root_users or record.state.status == "removing"
         steps, bundle_left = await asyncio.to_thread(self._let_go, record, unmount)
@@ -54,7 +46,8 @@ class Releaser:
     def _let_go(self, record: Container, unmount: bool) -> tuple[list[bool], bool]:
         """All that needs nobody's help, in one go: a thread for each step would take longer than the step. Whether the
         steps went well, and whether the bundle is still there, because it takes the runtime to end this."""
-        bundle = self._places.bundle_directory(record.id).exists()
+        assembly = self._assembly
+        bundle = assembly.has_bundle(record.id)
         steps, ended = [], False
         if bundle:
             try:
@@ -64,11 +57,11 @@ class Releaser:
             if ended:
                 steps.append(_tried(lambda: self._clear_cgroup(record)))
         if unmount and (ended or not bundle):
-            steps.append(_tried(self._places.root(record.id).unmount))
+            steps.append(_tried(assembly.root(record.id).unmount))
         if record.host_config.ipc_mode == "shareable" and (ended or not bundle):
-            steps.append(_tried(lambda: release_shm(self._places, record.id)))
+            steps.append(_tried(lambda: assembly.release_shm(record.id)))
         if ended:
-            discard_bundle(self._places, record.id)
+            assembly.discard_bundle(record.id)
         return steps, bundle and not ended
 
     async def _with_the_runtime(self, record: Container, unmount: bool) -> None:
@@ -82,22 +75,15 @@ class Releaser:
         try:
             self._clear_cgroup(record)
         finally:
-            discard_bundle(self._places, record.id)
+            self._assembly.discard_bundle(record.id)
             if unmount:
-                self._places.root(record.id).unmount()
+                self._assembly.root(record.id).unmount()
             if record.host_config.ipc_mode == "shareable":
-                release_shm(self._places, record.id)
+                self._assembly.release_shm(record.id)
 
     def _clear_cgroup(self, record: Container) -> None:
-        """A runtime that was cut off leaves its cgroup; a container in the host's pid namespace leaves processes."""
-        path = self._places.cgroup(record)
-        try:
-            cgroups.remove(path)
-        except SystemFault:
-            cgroups.kill_all(path)
-            cgroups.remove(path)
-        if record.host_config.cgroup_parent:
-            cgroup_parents.remove(path)
+        parent = record.host_config.cgroup_parent
+        self._assembly.clear_cgroup(self._assembly.paths.cgroup(record.id, parent), named=bool(parent))
 
 
 def _tried(step: Callable[[], object]) -> bool:

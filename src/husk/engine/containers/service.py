@@ -2,55 +2,37 @@
 
 import asyncio
 import contextlib
-import logging
-import socket
 from collections.abc import AsyncIterator, Awaitable
-from typing import NamedTuple, TypeVar
-
-from msgspec.structs import replace
+from typing import TypeVar
 
 from husk import threads
 from husk.config import ContainerDefaults
-from husk.engine.containers import create, joining, listing, validate
+from husk.engine.containers import listing
 from husk.engine.containers.attach import Attachment
-from husk.engine.containers.ends import conflict_if_ended
-from husk.engine.containers.index import Exit, Index, Instance
+from husk.engine.containers.create import Created, Creator
+from husk.engine.containers.drivers import Assembly
+from husk.engine.containers.index import Exit, Index, Instance, Publish
 from husk.engine.containers.lifecycle import Lifecycle
-from husk.engine.containers.places import Places
-from husk.engine.containers.plan import Extras, block_paths, plan
-from husk.engine.containers.storing import Storing
-from husk.engine.host import Host
+from husk.engine.containers.pause import Pauser
+from husk.engine.containers.remove import Remover
+from husk.engine.containers.spec import bundle_of
+from husk.engine.containers.stop import Stopper
 from husk.engine.images.service import Images
-from husk.engine.images.store import Pins
-from husk.engine.logs import drivers as log_drivers
 from husk.engine.logs import options as log_options
 from husk.engine.logs.read import AsRecords, Form, read_log
 from husk.engine.logs.readers import Readers
 from husk.engine.logs.records import STDERR, STDOUT, LogQuery
-from husk.engine.model.clock import now_ns, rfc3339
+from husk.engine.model.clock import now_ns
 from husk.engine.model.container import Container
-from husk.engine.model.container_config import Config, EndpointRequest, HostConfig, LogConfig
+from husk.engine.model.container_config import Config, EndpointRequest, HostConfig
 from husk.engine.model.filters import Filters
 from husk.engine.networks.endpoints import links_after_rename, parse_links
-from husk.engine.networks.requests import HOST_WITH_LINKS
-from husk.engine.networks.service import Networks
-from husk.engine.volumes.service import Taking, Volumes
 from husk.errors import Conflict, HuskError, InvalidParameter, NotFound, NotImplementedYet, NotModified
-from husk.runtime import capabilities
 from husk.runtime.conmon import Monitor
-from husk.runtime.oci import Runtimes
-from husk.runtime.spec import User
 
 T = TypeVar("T")
 
-log = logging.getLogger(__name__)
-
 CONDITIONS = ("", "not-running", "next-exit", "removed")
-
-
-class Created(NamedTuple):
-    container: Container
-    warnings: list[str]
 
 
 class Containers:
@@ -58,38 +40,31 @@ class Containers:
         self,
         *,
         index: Index,
+        creator: Creator,
         lifecycle: Lifecycle,
-        places: Places,
+        stopper: Stopper,
+        pauser: Pauser,
+        remover: Remover,
+        assembly: Assembly,
         images: Images,
-        pins: Pins,
-        networks: Networks,
-        volumes: Volumes,
-        storing: Storing,
         monitor: Monitor,
-        runtimes: Runtimes,
-        host: Host,
-        log_default: LogConfig,
-        defaults: ContainerDefaults,
+        publish: Publish,
     ) -> None:
         self._index = index
+        self._creator = creator
         self._lifecycle = lifecycle
-        self._places = places
+        self._stopper = stopper
+        self._pauser = pauser
+        self._remover = remover
+        self._assembly = assembly
         self._images = images
-        self._pins = pins
-        self._volumes = volumes
-        self._storing = storing
-        self._networks = networks
         self._monitor = monitor
-        self._runtimes = runtimes
-        self._host = host
-        self._log_default = log_default
-        self._defaults = defaults
+        self._publish = publish
         self._readers = Readers()
 
     def reload(self, defaults: ContainerDefaults, default_runtime: str) -> None:
         """Containers that are made from now on get these."""
-        self._defaults = defaults
-        self._host = replace(self._host, default_runtime=default_runtime)
+        self._creator.reload(defaults, default_runtime)
 
     # --- looking
 
@@ -106,7 +81,7 @@ class Containers:
 
     async def sizes(self, container: Container) -> tuple[int, int]:
         """(bytes in the writable layer, bytes of the whole root file system)"""
-        own = await threads.trees(self._places.root(container.id).usage)
+        own = await threads.trees(self._assembly.root(container.id).usage)
         return own, own + self._images.size_of_layers(container.layers)
 
     # --- making
@@ -119,100 +94,7 @@ class Containers:
         endpoints: dict[str, EndpointRequest],
         platform: str,
     ) -> Created:
-        """Validate, resolve the image, take id and name, make volumes, write the record. Nothing stays mounted."""
-        if not config.image:
-            raise InvalidParameter("no image specified")
-        validate.check(config, host_config, endpoints)
-        capabilities.resolve(host_config.cap_add, host_config.cap_drop, host_config.privileged)
-        if host_config.runtime:
-            self._runtimes.get(host_config.runtime)
-        if host_config.init and not self._host.init_path:
-            raise InvalidParameter("HostConfig.Init needs an init program on the host: install tini")
-        image = self._images.find_for_container(config.image, platform)
-        # Most are started at once.
-        self._monitor.expect()
-        complete = create.merge_config(config, image.config)
-        validate.check_image(complete)
-        percent = host_config.cpu_percent
-        host_config = create.complete_host_config(host_config, self._host, self._log_default, self._defaults)
-        log_options.check(host_config.log_config.type, host_config.log_config.config)
-        try:
-            joining.resolve(host_config, self.find)
-        except NotFound as error:
-            raise InvalidParameter(error.message) from None
-        container_id = self._index.new_id()
-        complete.hostname = complete.hostname or _default_hostname(host_config, container_id)
-        program, arguments = create.command(complete)
-        created = now_ns()
-        mode = host_config.network_mode
-        if mode.startswith("container:"):
-            # As with networks, an unknown one is reported at start.
-            with contextlib.suppress(NotFound):
-                mode = host_config.network_mode = "container:" + self.find(mode.removeprefix("container:")).id
-        taken = self._index.reserve_name(name, container_id)
-        links = host_config.links
-        try:
-            record = Container(
-                id=container_id,
-                name=taken,
-                created=rfc3339(created),
-                created_ns=created,
-                image_id=image.id,
-                config=complete,
-                host_config=host_config,
-                path=program,
-                args=arguments,
-                layers=image.chain_ids,
-                runtime=host_config.runtime,
-            )
-            log_drivers.receiver(record)
-            record.endpoints = self._networks.endpoints(mode, endpoints, links)
-            if links and mode == "bridge":
-                host_config.links = self._named_links(taken, links)
-            async with self._pins.hold(record.layers), self._volumes.taking() as taking:
-                record.mounts = await self._storing.take(record.id, complete, host_config, taking)
-                async with self._pins.hold(record.used_layers):
-                    warnings = await self._write(record, taking)
-        except BaseException:
-            self._index.release_name(taken)
-            raise
-        self._lifecycle.publish(record, "create")
-        if mode == "host" and host_config.port_bindings:
-            warnings.append("Published ports are discarded when using host network mode")
-        if not platform and (foreign := self._images.warning_about(image)):
-            warnings.append(foreign)
-        if percent:
-            warnings.append("linux does not support CPU percent. Percent discarded.")
-        return Created(record, warnings)
-
-    def _named_links(self, name: str, links: list[str]) -> list[str]:
-        """Links on the default bridge as dockerd shows them: `/db:/web/alias`."""
-        found = []
-        for alias, target in parse_links(links).items():
-            try:
-                other = self.find(target)
-            except NotFound as error:
-                raise InvalidParameter(f"could not get container for {target}: {error.message}") from None
-            if other.host_config.network_mode == "host":
-                raise InvalidParameter(HOST_WITH_LINKS)
-            found.append(f"/{other.name}:/{name}/{alias}")
-        return found
-
-    async def _write(self, record: Container, taking: Taking) -> list[str]:
-        """Give a new container its directory and its volumes their first content, then write it; returns warnings."""
-        # The devices may appear until it starts; what this host can limit is known now.
-        extras = Extras(block_devices=dict.fromkeys(block_paths(record.host_config), (0, 0)))
-        _, warnings = plan(record, self._places.place(record.id), User(), self._host, extras)
-        root = self._places.root(record.id)
-        try:
-            await asyncio.to_thread(root.create)
-            await self._storing.prepare(record, taking)
-            await self._index.add(record, *taking.changes)
-        except BaseException:
-            await asyncio.shield(asyncio.to_thread(root.remove))
-            raise
-        taking.done()
-        return warnings
+        return await self._creator.create(name, config, host_config, endpoints, platform)
 
     async def rename(self, reference: str, name: str) -> None:
         instance = self._index.find(reference)
@@ -229,7 +111,7 @@ class Containers:
                 raise type(error)(f"Error when allocating new name: {error.message}") from None
             await self._index.rename(instance, taken)
         await self._rename_in_links(old, taken)
-        self._lifecycle.publish(instance.record, "rename", oldName="/" + old)
+        self._publish(instance.record, "rename", oldName="/" + old)
 
     async def _rename_in_links(self, old: str, new: str) -> None:
         for other in self._index:
@@ -248,34 +130,34 @@ class Containers:
         await self._lifecycle.start(self._index.find(reference))
 
     async def stop(self, reference: str, timeout: int | None, signal: str) -> None:
-        await self._lifecycle.stop(self._index.find(reference), timeout, signal)
+        await self._stopper.stop(self._index.find(reference), timeout, signal)
 
     async def restart(self, reference: str, timeout: int | None, signal: str) -> None:
         instance = self._index.find(reference)
         with instance.kept():
             with contextlib.suppress(NotModified):
-                await self._lifecycle.stop(instance, timeout, signal)
+                await self._stopper.stop(instance, timeout, signal)
             with contextlib.suppress(NotModified):  # somebody else was faster
                 await self._lifecycle.start(instance)
-        self._lifecycle.publish(instance.record, "restart")
+        self._publish(instance.record, "restart")
 
     async def kill(self, reference: str, signal: str) -> None:
         try:
-            await self._lifecycle.kill(self._index.find(reference), signal)
+            await self._stopper.kill(self._index.find(reference), signal)
         except (Conflict, InvalidParameter, NotFound) as error:
             raise type(error)(f"cannot kill container: {reference}: {error.message}") from None
 
     async def pause(self, reference: str) -> None:
-        await self._lifecycle.pause(self._index.find(reference))
+        await self._pauser.pause(self._index.find(reference))
 
     async def unpause(self, reference: str) -> None:
-        await self._lifecycle.unpause(self._index.find(reference))
+        await self._pauser.unpause(self._index.find(reference))
 
     async def remove(self, reference: str, force: bool, volumes: bool, link: bool) -> None:
         if link:
             await self._unlink(reference)
             return
-        await self._lifecycle.remove(self._index.find(reference), force, volumes)
+        await self._remover.remove(self._index.find(reference), force, volumes)
 
     async def _unlink(self, reference: str) -> None:
         """Forget the link `/web/db` of the container web; it stays in what that one has until its next start."""
@@ -318,7 +200,7 @@ class Containers:
     def _read_log(self, instance: Instance, query: LogQuery, form: Form[T]) -> AsyncIterator[T]:
         exit = instance.next_exit() if query.follow else None
         return read_log(
-            self._places.log(instance.id),
+            self._assembly.paths.log(instance.id),
             query,
             form,
             ended=lambda: (
@@ -351,7 +233,7 @@ class Containers:
             if from_log:
                 query = LogQuery(stdout=stdout, stderr=stderr, follow=follow, until_ns=None if follow else now_ns())
                 exit = finished if follow else None
-                path = self._places.log(instance.id)
+                path = self._assembly.paths.log(instance.id)
                 history = read_log(path, query, AsRecords(), finished.done, exit, self._readers)
             streams = frozenset({STDOUT} if stdout else ()) | frozenset({STDERR} if stderr else ())
             attachment = Attachment(
@@ -361,7 +243,7 @@ class Containers:
                 history=history,
                 live=stream and not follow,
                 on_close=instance.switchboard.leave,
-                on_detach=lambda: self._lifecycle.publish(record, "detach"),
+                on_detach=lambda: self._publish(record, "detach"),
                 ending=lambda: record.has_been_manually_stopped or instance.has_ended,
                 finished=finished,
             )
@@ -370,14 +252,14 @@ class Containers:
                     await self._connect(instance, attachment)
                 else:
                     instance.switchboard.add(attachment)
-        self._lifecycle.publish(record, "attach")
+        self._publish(record, "attach")
         return attachment
 
     async def _connect(self, instance: Instance, attachment: Attachment) -> None:
         """The first attachment to a container that runs makes the connection that all share."""
         try:
-            with conflict_if_ended(instance):
-                console = await self._monitor.attach(self._places.bundle(instance.record))
+            with instance.conflict_if_ended():
+                console = await self._monitor.attach(bundle_of(instance.record, self._assembly.paths))
         except Conflict:
             # It has just ended, which waits for our lock to be recorded: there is no more to hear.
             attachment.finish()
@@ -390,9 +272,9 @@ class Containers:
         record = instance.record
         if record.state.status not in ("running", "paused"):
             raise Conflict(f"Container {record.id} is not running")
-        with conflict_if_ended(instance):
-            await self._monitor.resize(self._places.bundle(record), height, width)
-        self._lifecycle.publish(record, "resize", height=str(height), width=str(width))
+        with instance.conflict_if_ended():
+            await self._monitor.resize(bundle_of(record, self._assembly.paths), height, width)
+        self._publish(record, "resize", height=str(height), width=str(width))
 
     def _require_present(self, instance: Instance, reference: str) -> None:
         """It may have been removed while this waited for its lock; to save it would bring its record back."""
@@ -403,9 +285,3 @@ class Containers:
 
     def instance(self, reference: str) -> Instance:
         return self._index.find(reference)
-
-
-def _default_hostname(host_config: HostConfig, container_id: str) -> str:
-    if host_config.network_mode == "host" or host_config.uts_mode == "host":
-        return socket.gethostname()
-    return container_id[:12]

@@ -7,10 +7,11 @@ from typing import Literal
 import msgspec
 
 from husk.engine.containers.index import Index, Instance
-from husk.engine.containers.places import Places
 from husk.engine.model.clock import now_ns
 from husk.engine.model.container import Container
-from husk.kernel.accounting import CPU, Interface, Usage, read_interfaces, read_usage
+from husk.runtime.assembly import cgroup
+from husk.runtime.assembly.cgroup import CPU, Interface, Usage
+from husk.runtime.assembly.paths import Paths
 
 PERIOD = 1.0
 
@@ -33,9 +34,9 @@ class Sample(msgspec.Struct, frozen=True):
 
 
 class Statistics:
-    def __init__(self, index: Index, places: Places) -> None:
+    def __init__(self, index: Index, paths: Paths) -> None:
         self._index = index
-        self._places = places
+        self._paths = paths
 
     def samples(self, reference: str, mode: Mode) -> AsyncIterator[Sample]:
         """`stream`: one every second until the container is removed. `once`: one, a second after the first reading,
@@ -74,7 +75,7 @@ class Statistics:
 
     def _read(self, record: Container, pid: int) -> Measurement:
         time_ns = now_ns()
-        usage = read_usage(self._places.cgroup(record))
+        usage = cgroup.usage(self._paths.cgroup(record.id, record.host_config.cgroup_parent))
         on_host = record.host_config.network_mode == "host"
-        interfaces = None if on_host or not pid else read_interfaces(pid) or None
+        interfaces = None if on_host or not pid else cgroup.interfaces(pid) or None
         return Measurement(time_ns, usage, interfaces)

@@ -9,10 +9,11 @@ from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 from husk.engine.containers.index import Index
-from husk.engine.containers.places import Places
 from husk.engine.model.container import Container
 from husk.errors import Conflict, InvalidParameter, SystemFault
-from husk.kernel import cgroups, process
+from husk.runtime import process
+from husk.runtime.assembly import cgroup
+from husk.runtime.assembly.paths import Paths
 
 DEFAULT_ARGUMENTS = "-ef"
 _LONGEST = 1000
@@ -28,9 +29,9 @@ class Table(NamedTuple):
 
 
 class Top:
-    def __init__(self, index: Index, places: Places, publish: Callable[[Container, str], None]) -> None:
+    def __init__(self, index: Index, paths: Paths, publish: Callable[[Container, str], None]) -> None:
         self._index = index
-        self._places = places
+        self._paths = paths
         self._publish = publish
 
     async def top(self, reference: str, arguments: str) -> Table:
@@ -40,7 +41,8 @@ class Top:
             raise Conflict(f"Container {record.id} is restarting, wait until the container is running")
         if not record.state.running:
             raise Conflict(f"container {record.id} is not running")
-        pids = await asyncio.to_thread(cgroups.processes, self._places.cgroup(record))
+        group = self._paths.cgroup(record.id, record.host_config.cgroup_parent)
+        pids = await asyncio.to_thread(cgroup.processes, group)
         # Some options (such as `f`) cannot be used together with -q: then ps tells of all, and we choose.
         chosen = [f"-q{','.join(str(pid) for pid in sorted(pids))}"] if pids else []
         done = await process.run(["ps", *words, *chosen], timeout=_TIMEOUT)

@@ -9,13 +9,13 @@ from msgspec import structs
 
 from husk.engine.containers import validate
 from husk.engine.containers.index import Index
-from husk.engine.containers.places import Places
-from husk.engine.containers.plan import plan
+from husk.engine.containers.spec import plan
 from husk.engine.host import Host
 from husk.engine.model.container import Container
 from husk.engine.model.container_config import HostConfig
 from husk.errors import Conflict, SystemFault
-from husk.kernel import cgroups
+from husk.runtime.assembly import cgroup
+from husk.runtime.assembly.paths import Paths
 from husk.runtime.oci import Runtimes
 from husk.runtime.spec import ContainerSpec, User, oci_resources
 
@@ -28,10 +28,10 @@ _LIMITS = (
 
 class Updater:
     def __init__(
-        self, index: Index, places: Places, runtimes: Runtimes, host: Host, publish: Callable[[Container, str], None]
+        self, index: Index, paths: Paths, runtimes: Runtimes, host: Host, publish: Callable[[Container, str], None]
     ) -> None:
         self._index = index
-        self._places = places
+        self._paths = paths
         self._runtimes = runtimes
         self._host = host
         self._publish = publish
@@ -63,17 +63,18 @@ class Updater:
 
     def _plan(self, record: Container, host_config: HostConfig) -> tuple[ContainerSpec, list[str]]:
         changed = structs.replace(record, host_config=host_config)
-        return plan(changed, self._places.place(record.id), User(), self._host)
+        return plan(changed, self._paths.of(record.id), User(), self._host)
 
     async def _apply(self, record: Container, before: ContainerSpec, after: ContainerSpec) -> None:
         runtime, v2 = self._runtimes.of(record.host_config.runtime), self._host.cgroup_v2
+        group = self._paths.cgroup(record.id, record.host_config.cgroup_parent)
         try:
             await runtime.update(record.id, oci_resources(after, v2))
             if before.resources.pids_limit is not None and after.resources.pids_limit is None:
                 # crun 1.8 has no number for a limit that is taken away.
-                await asyncio.to_thread(cgroups.lift_pids_limit, self._places.cgroup(record))
+                await asyncio.to_thread(cgroup.lift_pids_limit, group)
             if before.resources.cpu_quota is not None and after.resources.cpu_quota is None:
-                await asyncio.to_thread(cgroups.lift_cpu_quota, self._places.cgroup(record))
+                await asyncio.to_thread(cgroup.lift_cpu_quota, group)
         except SystemFault as error:
             # Some of it may have been applied; the record says that nothing was.
             with contextlib.suppress(SystemFault):

@@ -8,14 +8,14 @@ import re
 
 import msgspec
 
-from husk.engine.containers import security, sysctls, validate_limits
+from husk.engine.containers import security, validate_limits
 from husk.engine.containers.mounts import check_target, wanted_mounts
-from husk.engine.containers.procfs import check_name
 from husk.engine.model.container_config import Config, EndpointRequest, HealthConfig, HostConfig
 from husk.engine.model.paths import check_length, clean
 from husk.engine.model.signals import parse_signal
 from husk.engine.networks import requests as network_requests
 from husk.errors import InvalidParameter, NotImplementedYet
+from husk.runtime.assembly.procfs import check_name
 
 RESTART_POLICIES = ("", "no", "always", "unless-stopped", "on-failure")
 _PORT = re.compile(r"\d{1,5}(-\d{1,5})?(/(tcp|udp|sctp))?", re.ASCII | re.IGNORECASE)
@@ -42,7 +42,7 @@ def check(config: Config, host: HostConfig, endpoints: dict[str, EndpointRequest
     _check_policies(host)
     _check_namespaces(host)
     security.check(host.security_opt)
-    sysctls.check(host)
+    validate_limits.check_sysctls(host)
     _check_storage(host)
     if any(not 0 <= value <= 0xFFFF for value in host.console_size):
         raise InvalidParameter(f"invalid ConsoleSize {host.console_size}: height and width are between 0 and 65535")

@@ -1,10 +1,11 @@
-"""May a container have these limits, devices and kernel settings? The part of `validate` about resources. Pure."""
+"""May a container have these limits, devices and kernel settings? The part of `validate` about resources."""
 
 import os
 import re
 
 from husk.engine.model.container_config import HostConfig
 from husk.errors import InvalidParameter
+from husk.runtime.limits import online
 
 MIN_MEMORY = 6 * 1024 * 1024
 _CPUSET = re.compile(r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*", re.ASCII)
@@ -17,6 +18,12 @@ relatime norelatime strictatime nostrictatime private rprivate shared rshared sl
 """
 _TMPFS_VALUES = "size mode uid gid nr_inodes nr_blocks mpol huge"
 
+# Settings of the kernel that belong to an IPC namespace.
+_IPC_NAMES = """
+msgmax msgmnb msgmni sem shmall shmmax shmmni shm_rmid_forced auto_msgmni sem_next_id msg_next_id shm_next_id
+"""
+_IPC = frozenset(f"kernel.{name}" for name in _IPC_NAMES.split())
+
 
 def check(host: HostConfig) -> None:
     """Raise for the first limit that is wrong."""
@@ -27,8 +34,8 @@ def check(host: HostConfig) -> None:
         raise InvalidParameter("SHM size can not be less than 0")
     if not -1000 <= host.oom_score_adj <= 1000:
         raise InvalidParameter(f"Invalid value {host.oom_score_adj}, range for oom score adj is [-1000, 1000]")
-    _check_cpuset("cpuset cpus", host.cpuset_cpus, _online("/sys/devices/system/cpu/online"), "CPUs")
-    _check_cpuset("cpuset mems", host.cpuset_mems, _online("/sys/devices/system/node/online"), "memory nodes")
+    _check_cpuset("cpuset cpus", host.cpuset_cpus, online("/sys/devices/system/cpu/online"), "CPUs")
+    _check_cpuset("cpuset mems", host.cpuset_mems, online("/sys/devices/system/node/online"), "memory nodes")
     _check_ulimits(host)
     _check_devices(host)
     for options in (host.tmpfs or {}).values():
@@ -145,9 +152,22 @@ def _expand(text: str) -> set[int]:
     return numbers
 
 
-def _online(path: str) -> str:
-    try:
-        with open(path) as file:
-            return file.read().strip()
-    except OSError:
-        return "0"
+def check_sysctls(host: HostConfig) -> None:
+    """Raise for a setting that would be the host's, or that the chosen namespaces make the host's."""
+    for key in host.sysctls or {}:
+        name = key.replace("/", ".")
+        if not name.isascii() or not name.isprintable() or ".." in name:
+            raise InvalidParameter(f'sysctl "{key}" is not in a separate kernel namespace')
+        if name in _IPC or name.startswith("fs.mqueue."):
+            if host.ipc_mode == "host":
+                raise InvalidParameter(f'sysctl "{key}" is not allowed in the hosts ipc namespace')
+        elif name.startswith("net."):
+            if host.network_mode == "host":
+                raise InvalidParameter(f'sysctl "{key}" not allowed in host network namespace')
+        elif name == "kernel.domainname":
+            if host.uts_mode == "host":
+                raise InvalidParameter(f'sysctl "{key}" is not allowed in the hosts uts namespace')
+        elif name == "kernel.hostname":
+            raise InvalidParameter(f'sysctl "{key}" is not allowed as it conflicts with the OCI "hostname" field')
+        else:
+            raise InvalidParameter(f'sysctl "{key}" is not in a separate kernel namespace')

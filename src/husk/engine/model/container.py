@@ -89,6 +89,11 @@ class MountPoint(Struct, kw_only=True, rename="pascal", omit_defaults=True):
     # image
     layers: list[str] = []
 
+    @property
+    def staged(self) -> bool:
+        """Must it be mounted beside the container's root first, for the runtime takes nothing but paths?"""
+        return self.type == "image" or bool(self.subpath)
+
 
 @counted
 class State(Struct, kw_only=True):

@@ -6,13 +6,13 @@ from typing import TypeVar, get_args
 
 import msgspec
 
-from husk.engine.containers.names import random_name
 from husk.engine.containers.service import Containers
 from husk.engine.logs.read import Form
 from husk.engine.logs.records import LogQuery
 from husk.engine.model.clock import now_ns, rfc3339
 from husk.engine.model.events import Events
 from husk.engine.model.filters import Filters
+from husk.engine.model.names import random_name
 from husk.engine.model.network import Network
 from husk.engine.services import validate
 from husk.engine.services.cluster import Cluster

@@ -37,9 +37,8 @@ async def test_a_change_that_waited_for_a_removal_brings_nothing_back(
 ) -> None:
     index = Index(state, Tasks())
     unused: dict[str, Any] = dict.fromkeys(
-        ("lifecycle", "places", "images", "pins", "networks", "volumes", "storing", "monitor", "runtimes", "host",
-         "log_default", "defaults")
-    )  # fmt: skip
+        ("creator", "lifecycle", "stopper", "pauser", "remover", "assembly", "images", "monitor", "publish")
+    )
     containers = Containers(index=index, **unused)
     record = container("web", host_config=HostConfig(links=["/db:/web/db"]))
     index.reserve_name("web", record.id)

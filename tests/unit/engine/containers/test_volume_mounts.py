@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from husk.engine.containers.mounts import PROPAGATIONS, declared, inherited, needs_staging, volumes_from, wanted_mounts
+from husk.engine.containers.mounts import PROPAGATIONS, declared, inherited, volumes_from, wanted_mounts
 from husk.engine.model.container import MountPoint
 from husk.engine.model.container_config import (
     BindOptions,
@@ -125,7 +125,7 @@ def test_a_part_of_a_volume_or_image(subpath: str, clean: str) -> None:
     image = Mount(type="image", source="name:tag", target="/x", image_options=ImageOptions(subpath=subpath))
     assert point(mount=volume).subpath == point(mount=image).subpath == clean
     assert point(mount=volume).copies == (not subpath)
-    assert needs_staging(point(mount=volume)) == bool(subpath) and needs_staging(point(mount=image))
+    assert point(mount=volume).staged == bool(subpath) and point(mount=image).staged
 
 
 @pytest.mark.parametrize("subpath", ["/a", "..", "../a", "a/../../b", "a/../..", "a\0b"])

@@ -8,7 +8,8 @@ from unittest.mock import AsyncMock, Mock
 
 import pytest
 
-from husk.engine.containers.service import Containers, Created
+from husk.engine.containers.create import Created
+from husk.engine.containers.service import Containers
 from husk.engine.model.container import TASK_LABEL, Container, Health
 from husk.engine.model.container_config import Config, HostConfig
 from husk.engine.model.events import Events

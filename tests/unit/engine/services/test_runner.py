@@ -6,7 +6,8 @@ from unittest.mock import AsyncMock, Mock
 
 import pytest
 
-from husk.engine.containers.service import Containers, Created
+from husk.engine.containers.create import Created
+from husk.engine.containers.service import Containers
 from husk.engine.services.model import ContainerSpec, Service, ServiceSpec, Task, TaskSpec, TaskStatus
 from husk.engine.services.placement import NodeFacts
 from husk.engine.services.runner import Runner

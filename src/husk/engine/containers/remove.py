@@ -1,0 +1,120 @@
+"""Remove a container, or all that do not run: the record goes first, then what it has on the disk."""
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+from husk import threads
+from husk.engine.containers.drivers import Assembly, Volumes
+from husk.engine.containers.index import Exit, Index, Instance, Publish
+from husk.engine.containers.release import Releaser
+from husk.engine.containers.stop import Stopper
+from husk.engine.model.events import Events
+from husk.engine.model.filters import Filters
+from husk.errors import Conflict, HuskError, NotFound
+
+log = logging.getLogger(__name__)
+
+_STOP_FIRST = ": stop the container before removing or force remove"
+
+
+class Remover:
+    def __init__(
+        self,
+        *,
+        index: Index,
+        assembly: Assembly,
+        releaser: Releaser,
+        stopper: Stopper,
+        volumes: Volumes,
+        publish: Publish,
+        release_layers: Callable[[list[str]], Awaitable[object]],
+    ) -> None:
+        """`release_layers` is told which layers a container that goes no longer needs."""
+        self._index = index
+        self._assembly = assembly
+        self._releaser = releaser
+        self._stopper = stopper
+        self._volumes = volumes
+        self._publish = publish
+        self._release_layers = release_layers
+
+    async def remove(self, instance: Instance, force: bool, volumes: bool = False) -> None:
+        """`volumes` takes the volumes without a name along, as a container that removes itself does."""
+        record = instance.record
+        while self._index.present(instance):
+            if record.state.running:
+                if not force:
+                    paused = record.state.status == "paused"
+                    advice = " and must be unpaused first" if paused else _STOP_FIRST
+                    raise Conflict(
+                        f'cannot remove container "{record.name}": container is {record.state.status}{advice}'
+                    )
+                await self._stopper.end_for_removal(instance)
+            async with instance.lock:
+                # Somebody may have started it while this waited for the lock.
+                if self._index.present(instance) and not record.state.running:
+                    await self.remove_locked(instance, volumes or record.host_config.auto_remove)
+
+    async def remove_locked(self, instance: Instance, volumes: bool) -> None:
+        """With its lock held, and no process. What is left of a removal that was cut off is swept at the next start."""
+        record = instance.record
+        code = record.state.exit_code
+        record.state.status = "removing"
+        await self._releaser.release(instance)
+        async with self._volumes.going_with(record, volumes) as changes:
+            await self._index.delete(instance, *changes)
+        try:
+            await threads.removals(self._assembly.discard, record.id)
+            await self._release_layers(record.used_layers)
+        except (HuskError, OSError) as error:
+            # It has no record any more; the next start sweeps what is left of it.
+            log.warning("container %s is removed, and not all that it used: %s", record.id[:12], error)
+        self._publish(record, "destroy")
+        instance.switchboard.finish()
+        instance.announce_removal(Exit(code))
+
+
+class Pruned(NamedTuple):
+    ids: list[str]
+    reclaimed: int
+
+
+class ContainerPruner:
+    def __init__(self, index: Index, assembly: Assembly, remover: Remover, events: Events) -> None:
+        self._index = index
+        self._assembly = assembly
+        self._remover = remover
+        self._events = events
+        self._busy = False
+
+    async def prune(self, filters: Filters) -> Pruned:
+        """Remove every container that does not run and that the filters (`until`, `label`, `label!`) choose."""
+        until = filters.until()
+        if self._busy:
+            raise Conflict("a prune operation is already running")
+        self._busy = True
+        ids, reclaimed = [], 0
+        try:
+            for instance in self._index:
+                if self._chosen(instance, filters, until):
+                    size = await threads.trees(self._assembly.root(instance.id).usage)
+                    try:
+                        await self._remover.remove(instance, force=False)
+                    except (Conflict, NotFound):
+                        continue  # it has been started, or removed, a moment ago
+                    ids.append(instance.id)
+                    reclaimed += size
+        finally:
+            self._busy = False
+        self._events.publish("container", "prune", "", {"reclaimed": str(reclaimed)})
+        return Pruned(ids, reclaimed)
+
+    def _chosen(self, instance: Instance, filters: Filters, until: int | None) -> bool:
+        record = instance.record
+        return (
+            self._index.present(instance)
+            and not record.state.running
+            and (until is None or record.created_ns < until)
+            and filters.matches_labels(record.config.labels)
+        )

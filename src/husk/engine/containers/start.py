@@ -1,0 +1,211 @@
+"""Give a container its process: network, mounts, files, bundle, monitor, in the order in which they need each other.
+
+What fails half-way is given back by `release`, which the caller sees to.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from husk.engine.containers import network_files
+from husk.engine.containers.drivers import Assembly, Monitor, Networks, Processes, Runtimes
+from husk.engine.containers.index import Companion, Index, Instance
+from husk.engine.containers.roots import Stager
+from husk.engine.containers.spec import Extras, block_paths, bundle_of, plan, seccomp_profile
+from husk.engine.containers.validate_limits import device_rule
+from husk.engine.host import Host
+from husk.engine.model.container import Container
+from husk.engine.model.container_config import HostConfig
+from husk.engine.networks import links
+from husk.engine.networks.connector import Connected
+from husk.errors import Conflict, InvalidParameter, NotFound
+from husk.runtime.assembly import cgroup, sources
+from husk.runtime.assembly.paths import ContainerPaths
+from husk.runtime.devices import block_device_numbers, from_host, host_devices
+from husk.runtime.precompiled import CompiledFilters
+from husk.runtime.spec import Device, DeviceRule, oci_spec, resolve_user
+
+Finder = Callable[[str], Container]
+Lower = Callable[[Container], Sequence[str]]
+_PREFIX = "container:"
+
+
+class Starter:
+    def __init__(
+        self,
+        *,
+        index: Index,
+        assembly: Assembly,
+        lower: Lower,
+        networks: Networks,
+        stager: Stager,
+        monitor: Monitor,
+        runtimes: Runtimes,
+        processes: Processes,
+        host: Host,
+    ) -> None:
+        """`lower` tells what a container's own changes lie on, topmost first."""
+        self._index = index
+        self._assembly = assembly
+        self._lower = lower
+        self._networks = networks
+        self._stager = stager
+        self._monitor = monitor
+        self._runtimes = runtimes
+        self._processes = processes
+        self._host = host
+        self._filters = CompiledFilters()
+
+    async def create(self, instance: Instance, companions: Iterable[Companion]) -> None:
+        """Make the container's process and let it run; its record then has the pids."""
+        self._monitor.expect()
+        instance.holds = True
+        record = instance.record
+        runtime = self._runtimes.get(record.host_config.runtime)
+        for companion in companions:
+            await companion.starting(instance)
+        network = await self._networks.connect(record)
+        annotations = await self._filters.annotations(seccomp_profile(record.host_config, self._host))
+        await self._stager.mount(record)
+        await asyncio.to_thread(self._prepare, record, network, annotations)
+        bundle = bundle_of(record, self._assembly.paths)
+        mounts = self._own_mounts(record) if runtime.known_files else None
+        created = await self._monitor.create(bundle, runtime, mounts=mounts)
+        record.state.pid = created.pid
+        record.monitor_pid = created.monitor_pid
+        record.monitor_started = self._processes.start_time(created.monitor_pid) or 0
+        instance.process = self._processes.open(created.pid)
+        config = record.host_config
+        own = ([], []) if config.privileged else (config.masked_paths or [], config.readonly_paths or [])
+        await asyncio.to_thread(self._assembly.secure_procfs, created.pid, *own)
+        if instance.switchboard:
+            instance.switchboard.connect(await self._monitor.attach(bundle))
+        await runtime.start(record.id)
+
+    def _own_mounts(self, record: Container) -> list[str] | None:
+        """The mount points that the container is made of; None when it needs others of the host's too."""
+        config = record.host_config
+        if config.ipc_mode not in ("private", "none") or any(point.type != "tmpfs" for point in record.mounts):
+            return None
+        if record.sandbox_path.startswith("/proc/"):
+            return [str(self._assembly.root(record.id).merged)]
+        return [str(self._assembly.root(record.id).merged), *filter(None, [record.sandbox_path])]
+
+    def _prepare(self, record: Container, network: Connected, annotations: dict[str, str]) -> None:
+        """Mount the root, write hosts, hostname and resolv.conf, write the bundle. All of it blocks."""
+        assembly, host = self._assembly, self._host
+        root = assembly.root(record.id)
+        root.create()
+        root.mount(self._lower(record))
+        user = resolve_user(
+            record.config.user,
+            root.read_text("/etc/passwd"),
+            root.read_text("/etc/group"),
+            record.host_config.group_add or [],
+        )
+        paths = network_files.write(record, assembly.paths, network)
+        for point in record.mounts:
+            if point.type == "bind":
+                sources.make_ready(point.source, makes=point.makes_source, propagation=point.propagation)
+        root.make_directory(record.config.working_dir or "/")
+        joined = join(record, assembly, lambda reference: self._index.find(reference).record)
+        devices, rules = wanted_devices(record.host_config)
+        extras = Extras(
+            devices=devices,
+            annotations=annotations,
+            source_flags=_source_flags(record, paths),
+            device_rules=rules,
+            block_devices=block_device_numbers(block_paths(record.host_config, host.limits.block_weight)),
+            joined=joined.namespaces,
+            shm=joined.shm,
+            environment=tuple(links.environment(network.links)),
+        )
+        spec, _ = plan(record, paths, user, host, extras)
+        limits = spec.resources
+        cgroup.make_parents(
+            spec.cgroup_path,
+            named=bool(record.host_config.cgroup_parent),
+            realtime=limits.cpu_realtime_runtime,
+            period=limits.cpu_realtime_period,
+        )
+        assembly.write_bundle(bundle_of(record, assembly.paths), oci_spec(spec, host.cgroup_v2))
+
+
+def wanted_devices(host_config: HostConfig) -> tuple[tuple[Device, ...], tuple[DeviceRule, ...]]:
+    """The nodes of the host that the container gets, and what it may do with them."""
+    for request in host_config.device_requests or ():
+        words = " ".join(f"[{' '.join(group)}]" for group in request.capabilities or ())
+        raise InvalidParameter(f'could not select device driver "{request.driver}" with capabilities: [{words}]')
+    devices = {device.path: device for device in (host_devices() if host_config.privileged else ())}
+    rules = []
+    for mapping in host_config.devices or ():
+        found, allowed = from_host(mapping.path_on_host, mapping.path_in_container, mapping.cgroup_permissions or "rwm")
+        devices.update((device.path, device) for device in found)
+        rules += allowed
+    rules += [DeviceRule(True, *device_rule(rule)) for rule in host_config.device_cgroup_rules or ()]
+    return tuple(devices.values()), tuple(rules)
+
+
+def _source_flags(record: Container, paths: ContainerPaths) -> dict[str, tuple[str, ...]]:
+    """How the host has mounted what the container is going to have."""
+    flags = {}
+    for number, point in enumerate(record.mounts):
+        if point.type != "tmpfs":
+            source = str(paths.staging / str(number)) if point.staged else point.source
+            # What is wrong with a source, a link to nowhere perhaps, the runtime says best.
+            with contextlib.suppress(OSError):
+                flags[point.destination] = sources.flags(source)
+    return flags
+
+
+class Joined(NamedTuple):
+    """Paths of the namespaces to join by OCI type, and the host's directory that becomes /dev/shm, if any."""
+
+    namespaces: dict[str, str]
+    shm: str
+
+
+def resolve_joined(host_config: HostConfig, find: Finder) -> None:
+    """Write the ids of the containers whose namespaces are joined: their names may change. Raises NotFound."""
+    for field in ("pid_mode", "ipc_mode"):
+        mode = getattr(host_config, field)
+        if mode.startswith(_PREFIX):
+            setattr(host_config, field, _PREFIX + find(mode.removeprefix(_PREFIX)).id)
+
+
+def join(record: Container, assembly: Assembly, find: Finder) -> Joined:
+    """What a container that starts now shares; the others must run. Makes its own /dev/shm if it is to be shared."""
+    namespaces = {}
+    shm = ""
+    if (donor := _donor("PID", record.host_config.pid_mode, find)) is not None:
+        namespaces["pid"] = f"/proc/{donor.state.pid}/ns/pid"
+    mode = record.host_config.ipc_mode
+    if (donor := _donor("IPC", mode, find)) is not None:
+        namespaces["ipc"] = f"/proc/{donor.state.pid}/ns/ipc"
+        if donor.host_config.ipc_mode == "host":
+            shm = "/dev/shm"
+        elif donor.host_config.ipc_mode != "shareable":
+            raise InvalidParameter(
+                f"failed to join IPC namespace: container {donor.id}: non-shareable IPC "
+                "(hint: use IpcMode:shareable for the donor container)"
+            )
+        else:
+            shm = str(assembly.paths.shm(donor.id))
+    elif mode == "shareable":
+        shm = str(assembly.make_shm(record.id, record.host_config.shm_size))
+    return Joined(namespaces, shm)
+
+
+def _donor(kind: str, mode: str, find: Finder) -> Container | None:
+    """The container whose namespace is joined, which must run; None where none is."""
+    if not mode.startswith(_PREFIX):
+        return None
+    try:
+        donor = find(mode.removeprefix(_PREFIX))
+    except NotFound as error:
+        # Not as "not found": that would be said of the container that is to start.
+        raise InvalidParameter(f"failed to join {kind} namespace: {error.message}") from None
+    if donor.state.status not in ("running", "paused") or not donor.state.pid:
+        raise Conflict(f"failed to join {kind} namespace: container {donor.id} is not running")
+    return donor

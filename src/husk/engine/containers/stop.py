@@ -1,0 +1,105 @@
+"""Stop and kill: have a container's process end, by a signal and by another one if the first is not enough.
+
+Waiting for the end happens outside the container's lock, because the end itself is recorded under it.
+"""
+
+import asyncio
+import contextlib
+import logging
+import signal as signals
+
+from husk.engine.containers.index import Exit, Index, Instance, Publish
+from husk.engine.containers.pause import Pauser
+from husk.engine.model.signals import parse_signal
+from husk.errors import Conflict, NotModified, SystemFault
+
+log = logging.getLogger(__name__)
+
+DEFAULT_STOP_TIMEOUT = 10
+KILL_PATIENCE = 10.0
+
+
+class Stopper:
+    def __init__(self, index: Index, pauser: Pauser, publish: Publish) -> None:
+        self._index = index
+        self._pauser = pauser
+        self._publish = publish
+
+    async def stop(self, instance: Instance, timeout: int | None, signal: str) -> None:
+        record = instance.record
+        wanted = parse_signal(signal or record.config.stop_signal or "SIGTERM")
+        if not record.state.running:
+            raise NotModified("container is already stopped")
+        if timeout is None:
+            timeout = DEFAULT_STOP_TIMEOUT if record.config.stop_timeout is None else record.config.stop_timeout
+        exit = instance.next_exit()
+        record.has_been_manually_stopped = True
+        if not await self._gave_up_restarting(instance):
+            await self._signal(instance, wanted, thaw=True)
+            if not await _within(exit, None if timeout < 0 else timeout):
+                log.info("container %s did not end %s s after signal %s: killing it", record.id[:12], timeout, wanted)
+                await self._signal(instance, signals.SIGKILL, thaw=True)
+                if not await _within(exit, KILL_PATIENCE):
+                    raise SystemFault(f"cannot stop container: {record.id}: it did not end after SIGKILL")
+        self._publish(record, "stop")
+
+    async def kill(self, instance: Instance, signal: str) -> None:
+        wanted = parse_signal(signal or "SIGKILL")
+        record = instance.record
+        if not record.state.running:
+            raise Conflict(f"container {record.id} is not running")
+        meant_to_end = wanted in (signals.SIGKILL, parse_signal(record.config.stop_signal or "SIGTERM"))
+        if record.state.status == "restarting" and not meant_to_end:
+            raise Conflict(f"container {record.id} is restarting")
+        exit = instance.next_exit()
+        if meant_to_end:
+            record.has_been_manually_stopped = True
+        if not await self._gave_up_restarting(instance):
+            # As dockerd: without a stop signal of its own every signal is one that it should take now.
+            await self._signal(instance, wanted, thaw=meant_to_end or not record.config.stop_signal)
+        if wanted == signals.SIGKILL:
+            await _within(exit, KILL_PATIENCE)
+        else:
+            exit.cancel()
+
+    async def end_for_removal(self, instance: Instance) -> None:
+        """Kill it, or give up its next run; SystemFault if it does not end."""
+        record = instance.record
+        record.has_been_manually_stopped = True
+        exit = instance.next_exit()
+        if not await self._gave_up_restarting(instance):
+            await self._signal(instance, signals.SIGKILL, thaw=True)
+        if not record.state.running:
+            exit.cancel()
+        elif not await _within(exit, KILL_PATIENCE):
+            raise SystemFault(f"cannot remove container {record.id}: it did not end after SIGKILL")
+
+    async def _gave_up_restarting(self, instance: Instance) -> bool:
+        """Was it between two runs, and is now exited? One that was just being started again has a process by then."""
+        if instance.record.state.status != "restarting":
+            return False
+        async with instance.lock:
+            if instance.record.state.status != "restarting":
+                return False
+            instance.cancel_restart()
+            instance.record.state.status = "exited"
+            await self._index.settle(instance)
+            instance.announce_exit(Exit(instance.record.state.exit_code))
+        return True
+
+    async def _signal(self, instance: Instance, number: int, *, thaw: bool) -> None:
+        """Send a signal. A frozen process takes it only once it is thawed, which `thaw` does."""
+        record = instance.record
+        async with instance.lock:
+            if instance.process is None:
+                return
+            instance.process.signal(number)
+            self._publish(record, "kill", signal=str(number))
+            if thaw and record.state.status == "paused":
+                with contextlib.suppress(Conflict):  # where a frozen process can be killed, it is gone
+                    await self._pauser.resume(instance)
+
+
+async def _within(future: "asyncio.Future[Exit]", seconds: float | None) -> bool:
+    done, _ = await asyncio.wait({future}, timeout=seconds)
+    return bool(done)

@@ -1,0 +1,148 @@
+"""The mounts of a new container: other containers' volumes, volumes of its own, images, directories of the host.
+
+Completes what `mounts` has read with what the host knows, and gives an empty volume its first content: what the image
+has in that place. That happens when the container is made, not when it starts, for a container that only carries
+volumes for others (`--volumes-from`) never starts.
+"""
+
+import asyncio
+import contextlib
+from pathlib import Path
+
+from husk.engine.containers.drivers import Assembly, Root
+from husk.engine.containers.index import Index
+from husk.engine.containers.mounts import declared, inherited, wanted_mounts
+from husk.engine.containers.roots import Roots
+from husk.engine.images.service import Images
+from husk.engine.model.container import Container, MountPoint
+from husk.engine.model.container_config import Config, HostConfig, Mount, VolumeOptions
+from husk.engine.volumes.service import Taking, Volumes, Wish
+from husk.errors import InvalidParameter, NotFound
+from husk.runtime.assembly import sources
+from husk.runtime.assembly.root import OpenDirectory, has_directory
+from husk.tasks import Tasks
+
+
+class MountTaker:
+    def __init__(self, index: Index, assembly: Assembly, roots: Roots, volumes: Volumes, images: Images) -> None:
+        self._index = index
+        self._assembly = assembly
+        self._roots = roots
+        self._volumes = volumes
+        self._images = images
+        self._tasks = Tasks()
+
+    async def take(
+        self, container_id: str, config: Config, host_config: HostConfig, taking: Taking
+    ) -> list[MountPoint]:
+        """The mount points of a new container, their volumes taken and those without a name made."""
+        wanted = wanted_mounts(host_config)
+        own = {point.destination for point, _ in wanted}
+        points = [point for point in inherited(host_config, self._mounts_of) if point.destination not in own]
+        # Nothing is waited for since the other containers were found: with the last of them their volumes may go.
+        for point in points:
+            if point.type == "volume":
+                self._share(point.name, taking)
+        for point, mount in wanted:
+            await self._complete(point, mount, taking)
+            points.append(point)
+        for point in declared(config, host_config, [point.destination for point in points]):
+            await self._take_volume(point, Wish(driver=host_config.volume_driver), taking)
+            points.append(point)
+        for number, point in enumerate(points):
+            if point.type == "image":
+                point.source = str(self._assembly.paths.staging(container_id) / str(number))
+                # Last, and nothing is waited for until the caller holds them: an image may be removed at any time.
+                point.layers = point.layers or list(self._images.find(point.name).chain_ids)
+        return points
+
+    def _mounts_of(self, name: str) -> list[MountPoint]:
+        try:
+            return self._index.find(name).record.mounts
+        except NotFound as error:
+            # Clients take a 404 for a missing image.
+            raise InvalidParameter(error.message) from error
+
+    def _share(self, name: str, taking: Taking) -> None:
+        try:
+            taking.share(name)
+        except NotFound as error:
+            # It goes with the other container at this moment.
+            raise InvalidParameter(error.message) from error
+
+    async def _complete(self, point: MountPoint, mount: Mount, taking: Taking) -> None:
+        if point.type == "volume":
+            options = mount.volume_options or VolumeOptions()
+            driver = options.driver_config
+            wish = Wish(
+                name=point.name,
+                driver=driver.name if driver else "",
+                options=driver.options if driver else None,
+                labels=options.labels,
+            )
+            await self._take_volume(point, wish, taking)
+        elif point.type == "image":
+            self._images.find(point.name)
+        elif point.type == "bind":
+            await asyncio.to_thread(self._complete_bind, point, mount)
+
+    async def _take_volume(self, point: MountPoint, wish: Wish, taking: Taking) -> None:
+        volume = await taking.take(wish)
+        point.name, point.driver = volume.name, volume.driver
+        point.source = str(self._volumes.mountpoint(volume) / point.subpath)
+
+    def _complete_bind(self, point: MountPoint, mount: Mount) -> None:
+        if not point.makes_source and not sources.exists(point.source):
+            raise sources.missing(point.source)
+        data_root = self._assembly.paths.data_root
+        if not _overlaps(Path(point.source), data_root):
+            return
+        # Such a mount brings those of other containers along, and must let go of them when they end.
+        asked = mount.bind_options.propagation if mount.bind_options is not None else ""
+        if asked and asked not in ("rslave", "rshared"):
+            raise InvalidParameter(
+                'invalid mount config: must use either propagation mode "rslave" or "rshared" when mount source is '
+                f'within the daemon root, daemon root: "{data_root}", bind mount source: "{point.source}", '
+                f'propagation: "{asked}"'
+            )
+        if not asked and sources.is_shared(point.source):
+            point.propagation = "rslave"
+
+    async def prepare(self, record: Container, taking: Taking) -> None:
+        """Make its working directory, and give its empty volumes their first content. Goes on to its end when it is
+        cancelled: a thread that mounts cannot be stopped, and what it mounts must be unmounted after it."""
+        await self._tasks.to_its_end(self._prepare(record, taking), f"fill the volumes of {record.id[:12]}")
+
+    async def _prepare(self, record: Container, taking: Taking) -> None:
+        path = record.config.working_dir
+        lower = self._roots.lower(record)
+        needs_directory = bool(path) and not await asyncio.to_thread(has_directory, lower, path)
+        points = [
+            point for point in record.mounts if point.copies and await self._volumes.may_fill(taking.taken[point.name])
+        ]
+        if not points and not needs_directory:
+            return
+        root = self._assembly.root(record.id)
+        try:
+            await asyncio.to_thread(root.mount, lower)
+            if needs_directory:
+                await asyncio.to_thread(root.make_directory, path)
+            for point in points:
+                source = await asyncio.to_thread(_open_directory, root, point.destination)
+                if source is not None:
+                    with contextlib.closing(source):
+                        await self._volumes.fill(taking.taken[point.name], source.fd)
+        finally:
+            await asyncio.to_thread(root.unmount)
+
+
+def _open_directory(root: Root, path: str) -> OpenDirectory | None:
+    """The directory of an image where a volume is to be; None if it has none there."""
+    try:
+        return root.open_directory(path)
+    except NotADirectoryError as error:
+        raise InvalidParameter(f"cannot mount volume over existing file, file exists {path}") from error
+
+
+def _overlaps(one: Path, other: Path) -> bool:
+    return one.is_relative_to(other) or other.is_relative_to(one)

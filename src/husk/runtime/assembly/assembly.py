@@ -1,0 +1,86 @@
+"""The host side of all containers of one engine, by their ids. What is made here is released here, safe to repeat."""
+
+import functools
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from husk.kernel.trees import discard_tree
+from husk.runtime.assembly import cgroup, procfs, shm, staging
+from husk.runtime.assembly.leftovers import PutAside
+from husk.runtime.assembly.paths import Paths
+from husk.runtime.assembly.root import ContainerRoot, make_mount_points
+from husk.runtime.assembly.staging import Part
+from husk.runtime.conmon import Bundle
+
+_REMEMBERED = 100
+
+
+class Assembly:
+    """All methods block, though not for long, except `discard`, which deletes whole trees."""
+
+    def __init__(self, paths: Paths) -> None:
+        self.paths = paths
+        # Every step of a container asks.
+        self.root = functools.lru_cache(_REMEMBERED)(self._root)
+
+    def _root(self, container_id: str) -> ContainerRoot:
+        return ContainerRoot(self.paths.directory(container_id))
+
+    def make_mount_points(self, put_aside: PutAside) -> None:
+        """Make the layer that all containers have between their image and their own changes."""
+        layer = self.paths.mount_points_layer
+        try:
+            make_mount_points(layer)
+        except (FileExistsError, NotADirectoryError, IsADirectoryError) as error:
+            put_aside(layer, f"it is not as we made it: {error}")
+            make_mount_points(layer)
+
+    # --- mounts beside the root
+
+    def stage(self, container_id: str, parts: Mapping[int, Part]) -> None:
+        staging.stage(self.paths.staging(container_id), parts)
+
+    def unstage(self, container_id: str) -> None:
+        staging.unstage(self.paths.staging(container_id))
+
+    def make_shm(self, container_id: str, size: int) -> Path:
+        """Where its /dev/shm is mounted for itself and for others."""
+        directory = self.paths.shm(container_id)
+        shm.make(directory, size)
+        return directory
+
+    def release_shm(self, container_id: str) -> None:
+        shm.release(self.paths.shm(container_id))
+
+    # --- bundle
+
+    def write_bundle(self, bundle: Bundle, config: dict[str, object]) -> None:
+        """Write what the runtime reads; the log exists from now on."""
+        bundle.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        bundle.write_config(config)
+        if bundle.log_path is not None:
+            bundle.log_path.touch(mode=0o640)
+
+    def has_bundle(self, container_id: str) -> bool:
+        return self.paths.bundle(container_id).exists()
+
+    def discard_bundle(self, container_id: str) -> None:
+        discard_tree(self.paths.bundle(container_id))
+
+    # --- process
+
+    def secure_procfs(self, pid: int, masked: Collection[str], readonly: Collection[str]) -> None:
+        procfs.secure(pid, masked, readonly)
+
+    def oom_killed(self, path: str) -> bool:
+        """Has the kernel killed a process of this control group for lack of memory?"""
+        return cgroup.oom_killed(path)
+
+    def clear_cgroup(self, path: str, *, named: bool) -> None:
+        cgroup.clear(path, named=named)
+
+    # --- what is left
+
+    def discard(self, container_id: str) -> None:
+        """Delete all that a container without a record has written."""
+        discard_tree(self.paths.directory(container_id))

@@ -1,0 +1,73 @@
+"""What lies on the host and belongs to no container any more: the rest of a start or a removal that was cut off."""
+
+import logging
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from husk.kernel.mount import mounts_below, unmount
+from husk.kernel.trees import discard_tree
+from husk.runtime.assembly import shm, staging
+from husk.runtime.assembly.paths import Paths
+
+log = logging.getLogger(__name__)
+
+PutAside = Callable[[Path, str], object]
+
+
+class Leftovers:
+    """Who has something on the host, by ids; the caller knows which of them have a record."""
+
+    def __init__(self, paths: Paths, put_aside: PutAside) -> None:
+        """`put_aside` moves out of the way what cannot be deleted, or every start would find it again."""
+        self._paths = paths
+        self._put_aside = put_aside
+
+    def bundles(self) -> set[str]:
+        return _names(self._paths.run)
+
+    def stagings(self) -> set[str]:
+        return _names(self._paths.stagings)
+
+    def shms(self) -> set[str]:
+        return _names(self._paths.shms)
+
+    def directories(self) -> set[str]:
+        return _names(self._paths.data)
+
+    def execs(self) -> set[str]:
+        return _names(self._paths.execs)
+
+    def held(self) -> set[str]:
+        """Those who have anything on the host that belongs to a process: all looked at together."""
+        data = os.path.realpath(self._paths.data) + "/"
+        mounted = {point.removeprefix(data).partition("/")[0] for point in mounts_below(data)}
+        return mounted | self.bundles() | self.stagings() | self.shms()
+
+    def discard_bundle(self, container_id: str) -> None:
+        discard_tree(self._paths.bundle(container_id))
+
+    def unstage(self, container_id: str) -> None:
+        staging.unstage(self._paths.staging(container_id))
+
+    def release_shm(self, container_id: str) -> None:
+        shm.release(self._paths.shm(container_id))
+
+    def discard(self, container_id: str) -> None:
+        """Delete what a container has written, and whatever is still mounted there."""
+        directory = self._paths.directory(container_id)
+        try:
+            for target in mounts_below(str(directory)):
+                unmount(target, detach=True)
+        except OSError as error:
+            log.error("cannot unmount what is left in %s: %s", directory, error)
+            return
+        if not discard_tree(directory):
+            self._put_aside(directory, "it belongs to no container and cannot be deleted")
+
+
+def _names(directory: Path) -> set[str]:
+    try:
+        return set(os.listdir(directory))
+    except FileNotFoundError:
+        return set()

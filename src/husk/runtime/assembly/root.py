@@ -1,0 +1,146 @@
+"""What is a container's root file system? Its own writable directory over the layers of its image, by overlayfs.
+
+On disk, below the container's directory: `diff` is what the container changed (and what `commit` turns into a layer),
+`work` belongs to the kernel, `rootfs` is where both are seen together while mounted, `empty` stands for an image
+without layers. The functions block: callers on the event loop use a thread.
+"""
+
+import contextlib
+import errno
+import os
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+
+from husk.errors import InvalidParameter, SystemFault
+from husk.kernel import rooted
+from husk.kernel.ladder import DIRECTORY
+from husk.kernel.mount import OPAQUE_XATTR, mount_overlay, unmount
+from husk.kernel.trees import remove_tree, tree_size
+
+
+def has_directory(lower: Sequence[str], path: str) -> bool:
+    """Do these layers (topmost first) have a directory there, by names alone? False also where it takes a mounted root
+    to tell: a link, or something that hides another, is on the way."""
+    names = [name for name in path.split("/") if name not in ("", ".")]
+    for layer in lower:
+        fd = os.open(layer, DIRECTORY)
+        try:
+            for number, name in enumerate(names, 1):
+                if not stat.S_ISDIR(os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode):
+                    return False
+                below = os.open(name, DIRECTORY, dir_fd=fd)
+                os.close(fd)
+                fd = below
+                with contextlib.suppress(OSError):
+                    if os.getxattr(fd, OPAQUE_XATTR) == b"y":
+                        return number == len(names)
+        except FileNotFoundError:
+            continue
+        except OSError:
+            return False
+        else:
+            return True
+        finally:
+            os.close(fd)
+    return False
+
+
+class ContainerRoot:
+    """The root file system of one container: created, mounted and unmounted any number of times, removed."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.upper = directory / "diff"
+        self.work = directory / "work"
+        self.merged = directory / "rootfs"
+        self._empty = directory / "empty"
+
+    def create(self) -> None:
+        """Make the directories; safe to repeat."""
+        self.directory.mkdir(parents=True, exist_ok=True, mode=0o710)
+        for directory in (self.upper, self.work, self.merged, self._empty):
+            directory.mkdir(exist_ok=True)
+            directory.chmod(0o755)
+
+    def mount(self, lower: Sequence[str]) -> None:
+        """Mount over `lower` (topmost first, as `LayerStore.lower` gives it); nothing happens when it is mounted."""
+        if self.mounted:
+            return
+        if lower and not any(self.work.iterdir()):
+            # The root directory of the union has the writable directory's owner and mode. The kernel puts a directory
+            # into `work` at the first mount, so this never undoes a change that the container made.
+            status = os.stat(lower[0])
+            os.chown(self.upper, status.st_uid, status.st_gid)
+            os.chmod(self.upper, stat.S_IMODE(status.st_mode))
+        mount_overlay(lower or [str(self._empty)], str(self.upper), str(self.work), str(self.merged))
+
+    @property
+    def mounted(self) -> bool:
+        try:
+            return os.stat(self.merged).st_dev != os.stat(self.directory).st_dev
+        except FileNotFoundError:
+            return False
+
+    def unmount(self) -> None:
+        """Unmount, with anything that is mounted inside; nothing happens when it is not mounted."""
+        while self.mounted:
+            unmount(str(self.merged), detach=True)
+
+    def remove(self) -> None:
+        """Unmount and remove everything; nothing happens when it is gone already."""
+        self.unmount()
+        remove_tree(self.directory)
+
+    def unchanged(self) -> bool:
+        """Has the container written nothing at all?"""
+        return not os.listdir(self.upper)
+
+    def usage(self) -> int:
+        """Bytes in the regular files that the container made or changed."""
+        return tree_size(self.upper)
+
+    def read_text(self, path: str) -> str:
+        """The beginning of a file of the mounted root, empty where there is none; no link leads out of the root."""
+        return rooted.read_text(self.merged, path)
+
+    def make_directory(self, path: str) -> None:
+        """Make the directory that a container's processes begin in, where the mounted root has none."""
+        try:
+            rooted.make_directories(self.merged, path)
+        except OSError as error:
+            if error.errno == errno.ENOTDIR:
+                raise InvalidParameter(f"Cannot mkdir: {path} is not a directory") from None
+            if error.errno in (errno.ELOOP, errno.ENAMETOOLONG):
+                raise InvalidParameter(f"Cannot mkdir: {path[:200]}: {(error.strerror or '').lower()}") from None
+            raise SystemFault(f"Cannot mkdir: {path[:200]}: {(error.strerror or str(error)).lower()}") from error
+
+    def open_directory(self, path: str) -> "OpenDirectory | None":
+        """A directory of the mounted root; None if it has none there. NotADirectoryError where a file stands."""
+        try:
+            return OpenDirectory(rooted.open_in_root(self.merged, path, os.O_RDONLY | os.O_DIRECTORY))
+        except FileNotFoundError:
+            return None
+
+
+class OpenDirectory:
+    """A directory that is held open until it is closed."""
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+
+    def close(self) -> None:
+        os.close(self.fd)
+
+
+def make_mount_points(top: Path) -> None:
+    """Make the layer between an image and a container's own changes, with what the runtime mounts things on.
+
+    Without it the runtime would make these in the writable layer, and `commit` and `diff` would show them.
+    """
+    for directory in ("dev/pts", "dev/shm", "proc", "sys", "etc"):
+        (top / directory).mkdir(parents=True, exist_ok=True)
+    for file in ("dev/console", "etc/hosts", "etc/hostname", "etc/resolv.conf", ".dockerenv"):
+        (top / file).touch(mode=0o755)
+    if not os.path.lexists(top / "etc/mtab"):
+        (top / "etc/mtab").symlink_to("/proc/mounts")

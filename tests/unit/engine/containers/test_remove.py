@@ -1,0 +1,51 @@
+"""Removals and prunes, on a host that is only played."""
+
+import pytest
+
+from husk.engine.containers.remove import ContainerPruner
+from husk.engine.model.container_config import Config
+from husk.engine.model.events import Events
+from husk.engine.model.filters import Filters
+from husk.errors import Conflict, HuskError
+from husk.tasks import Tasks
+from tests.support.room import Room
+from tests.support.waiting import until_async
+from tests.unit.engine.records import container
+
+
+async def test_what_runs_is_removed_by_force_only(room: Room) -> None:
+    instance = await room.started(container("web"))
+    with pytest.raises(Conflict, match='cannot remove container "web": container is running'):
+        await room.remover.remove(instance, force=False)
+    process = room.host.processes.open(instance.record.state.pid)
+    removing = Tasks().spawn(room.remover.remove(instance, force=True), "remove", awaited=True)
+    await until_async(lambda: process.signals, "the signal")
+    room.host.end(instance, 137)
+    await removing
+    assert room.stored(instance) is None and room.host.held == set()
+    room.index.reserve_name("web", "5" * 64)
+
+
+async def test_the_record_goes_though_what_it_used_does_not(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    instance = await room.add(container())
+
+    def fails(_: str) -> None:
+        raise HuskError("the disk is broken")
+
+    monkeypatch.setattr(room.host.assembly, "discard", fails)
+    removal = instance.removal()
+    await room.remover.remove(instance, force=False)
+    assert room.stored(instance) is None
+    assert (await removal).code == 0
+    assert room.actions == ["destroy"]
+
+
+async def test_a_prune_takes_what_does_not_run_and_is_chosen(room: Room) -> None:
+    events = Events()
+    pruner = ContainerPruner(room.index, room.host.assembly, room.remover, events)
+    running = await room.started(container())
+    kept = await room.add(container(config=Config(labels={"keep": "1"})))
+    going = await room.add(container())
+    done = await pruner.prune(Filters({"label!": ["keep"]}))
+    assert done.ids == [going.id]
+    assert room.index.present(running) and room.index.present(kept)

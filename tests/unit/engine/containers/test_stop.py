@@ -1,0 +1,91 @@
+"""Stop and kill, with processes that end when a test says so."""
+
+import asyncio
+import signal
+
+import pytest
+
+from husk.engine.containers import stop
+from husk.engine.model.container_config import Config, HostConfig, RestartPolicy
+from husk.errors import Conflict, InvalidParameter, NotModified, SystemFault
+from husk.tasks import Tasks
+from tests.support.drivers import FakeProcess
+from tests.support.room import Room
+from tests.support.waiting import until_async
+from tests.unit.engine.records import container
+
+
+def process_of(room: Room, pid: int) -> FakeProcess:
+    return room.host.processes.open(pid)
+
+
+async def test_the_stop_signal_comes_first_and_the_end_is_waited_for(room: Room) -> None:
+    instance = await room.started(container(config=Config(stop_signal="SIGUSR1")))
+    process = process_of(room, instance.record.state.pid)
+    stopping = Tasks().spawn(room.stopper.stop(instance, 10, ""), "stop", awaited=True)
+    await until_async(lambda: process.signals, "the signal")
+    assert process.signals == [signal.SIGUSR1] and not stopping.done()
+    room.host.end(instance, 0)
+    await stopping
+    assert instance.record.has_been_manually_stopped
+    assert room.actions == ["start", "kill", "die", "stop"]
+
+
+async def test_who_does_not_end_in_time_is_killed(room: Room) -> None:
+    instance = await room.started(container())
+    process = process_of(room, instance.record.state.pid)
+    stopping = Tasks().spawn(room.stopper.stop(instance, 0, ""), "stop", awaited=True)
+    await until_async(lambda: signal.SIGKILL in process.signals, "the second signal")
+    room.host.end(instance, 137)
+    await stopping
+    assert process.signals == [signal.SIGTERM, signal.SIGKILL]
+
+
+async def test_who_survives_even_that_is_told(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stop, "KILL_PATIENCE", 0.0)
+    instance = await room.started(container())
+    with pytest.raises(SystemFault, match="did not end after SIGKILL"):
+        await room.stopper.stop(instance, 0, "")
+    with pytest.raises(SystemFault, match="did not end after SIGKILL"):
+        await room.remover.remove(instance, force=True)
+    assert instance.record.state.status == "running"
+
+
+async def test_what_does_not_run_is_not_stopped(room: Room) -> None:
+    instance = await room.add(container())
+    with pytest.raises(NotModified):
+        await room.stopper.stop(instance, None, "")
+    with pytest.raises(Conflict, match="is not running"):
+        await room.stopper.kill(instance, "")
+    with pytest.raises(InvalidParameter):
+        await room.stopper.kill(instance, "SIGNOTHING")
+
+
+async def test_a_kill_with_another_signal_waits_for_no_end(room: Room) -> None:
+    instance = await room.started(container(config=Config(stop_signal="SIGTERM")))
+    await room.stopper.kill(instance, "HUP")
+    assert process_of(room, instance.record.state.pid).signals == [signal.SIGHUP]
+    assert not instance.record.has_been_manually_stopped
+
+
+async def test_a_frozen_container_is_thawed_to_take_the_signal(room: Room) -> None:
+    instance = await room.started(container())
+    await room.pauser.pause(instance)
+    stopping = Tasks().spawn(room.stopper.stop(instance, 10, ""), "stop", awaited=True)
+    await until_async(lambda: instance.record.state.status == "running", "the thawing")
+    room.host.end(instance, 0)
+    await stopping
+    assert [verb for verb, _ in room.host.runtimes.runtime.done] == ["start", "pause", "resume", "delete"]
+
+
+async def test_a_stop_between_two_runs_gives_the_next_one_up(room: Room) -> None:
+    instance = await room.started(container(host_config=HostConfig(restart_policy=RestartPolicy(name="always"))))
+    instance.restart_delay = 1000.0
+    await room.ended(instance, 1)
+    waiting = instance.pending_restart
+    assert waiting is not None
+    await room.stopper.stop(instance, None, "")
+    await asyncio.wait([waiting])
+    assert waiting.cancelled() and instance.record.state.status == "exited"
+    stored = room.stored(instance)
+    assert stored is not None and stored.state.status == "exited"

@@ -1,0 +1,32 @@
+"""Kernel settings of a container's own, and those that would be the host's."""
+
+import pytest
+
+from husk.engine.containers import validate_limits
+from husk.engine.model.container_config import HostConfig
+from husk.errors import InvalidParameter
+
+
+@pytest.mark.parametrize(
+    "name", ["kernel.msgmax", "fs.mqueue.msg_max", "net.ipv4.ip_forward", "net/ipv4/tcp_syncookies"]
+)
+def test_what_belongs_to_a_namespace(name: str) -> None:
+    validate_limits.check_sysctls(HostConfig(sysctls={name: "1"}))
+
+
+@pytest.mark.parametrize(
+    ("name", "host", "message"),
+    [
+        ("kernel.panic", {}, "is not in a separate kernel namespace"),
+        ("vm.swappiness", {}, "is not in a separate kernel namespace"),
+        ("net.ipv4..x", {}, "is not in a separate kernel namespace"),
+        ("net.ipv4.\n", {}, "is not in a separate kernel namespace"),
+        ("kernel.shmmax", {"ipc_mode": "host"}, "not allowed in the hosts ipc namespace"),
+        ("net.core.somaxconn", {"network_mode": "host"}, "not allowed in host network namespace"),
+        ("kernel.domainname", {"uts_mode": "host"}, "not allowed in the hosts uts namespace"),
+        ("kernel.hostname", {}, "conflicts with the OCI"),
+    ],
+)
+def test_what_would_be_the_hosts(name: str, host: dict[str, str], message: str) -> None:
+    with pytest.raises(InvalidParameter, match=message):
+        validate_limits.check_sysctls(HostConfig(sysctls={name: "1"}, **host))  # type: ignore[arg-type]
