@@ -11,10 +11,8 @@ from husk.api.http.upload import Body
 from husk.api.router import change, read, stream
 from husk.api.types.container_files import Change, PathStat
 from husk.api.views.container_files import path_stat
-from husk.engine.containers.copy import Archive, SmallArchive
+from husk.engine.containers.copy import LARGEST_ARCHIVE, Archive, SmallArchive, Upload
 from husk.gojson import encode
-from husk.storage.body import Upload
-from husk.storage.small import LARGEST_ARCHIVE
 
 TAR = "application/x-tar"
 _CHUNK = 1 << 18

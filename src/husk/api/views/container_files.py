@@ -1,10 +1,10 @@
-"""How does the status of a file look to a client? In Go's numbers, which differ from the kernel's."""
+"""The status of a file as clients see it: in Go's numbers, which differ from the kernel's."""
 
 import stat
+from typing import TypedDict
 
 from husk.api.types.container_files import PathStat
 from husk.engine.model.clock import rfc3339
-from husk.storage.pack import FileStatus
 
 _DIRECTORY, _SYMLINK, _DEVICE, _PIPE, _SOCKET, _SETUID, _SETGID, _CHARACTER, _STICKY = (
     1 << bit for bit in (31, 27, 26, 25, 24, 23, 22, 21, 20)
@@ -18,6 +18,16 @@ _KINDS = {
     stat.S_IFSOCK: _SOCKET,
 }
 _BITS = ((stat.S_ISUID, _SETUID), (stat.S_ISGID, _SETGID), (stat.S_ISVTX, _STICKY))
+
+
+class FileStatus(TypedDict):
+    """What the engine tells of a path; `link` is where a symbolic link leads in the end."""
+
+    name: str
+    size: int
+    mode: int
+    mtime_ns: int
+    link: str
 
 
 def path_stat(status: FileStatus) -> PathStat:

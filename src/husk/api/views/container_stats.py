@@ -1,4 +1,4 @@
-"""How does a sample of what a container uses look to a client?"""
+"""A sample of what a container uses, as clients see it."""
 
 from msgspec import UNSET, structs
 
@@ -13,12 +13,9 @@ from husk.api.types.container_stats import (
     PidsStats,
     ThrottlingData,
 )
-from husk.engine.containers.stats import Sample
+from husk.engine.containers.stats import Measurement, Sample
 from husk.engine.model.clock import rfc3339
 from husk.engine.model.container import ZERO_TIME
-from husk.kernel.accounting import CPU, Interface, Memory, Usage
-
-_NO_CPU = CPU()
 
 
 def container_stats(sample: Sample) -> ContainerStats:
@@ -27,19 +24,23 @@ def container_stats(sample: Sample) -> ContainerStats:
         id=sample.container.id,
         name="/" + sample.container.name,
         read=rfc3339(now.time_ns) if now else ZERO_TIME,
-        cpu_stats=_cpu(now.usage.cpu if now else _NO_CPU),
-        memory_stats=_memory(now.usage.memory) if now else MemoryStats(),
+        cpu_stats=_cpu(sample, before=False),
+        memory_stats=_memory(now) if now else MemoryStats(),
         pids_stats=PidsStats(current=now.usage.pids, limit=now.usage.pids_limit) if now else PidsStats(),
-        blkio_stats=_block(now.usage) if now else BlkioStats(),
+        blkio_stats=_block(now) if now else BlkioStats(),
         preread=rfc3339(sample.before_ns) if sample.before_ns else ZERO_TIME,
-        precpu_stats=_cpu(sample.before or _NO_CPU),
+        precpu_stats=_cpu(sample, before=True),
     )
     if now and now.interfaces is not None:
-        answer.networks = {name: _interface(counters) for name, counters in now.interfaces.items()}
+        answer.networks = _networks(now)
     return answer
 
 
-def _cpu(cpu: CPU) -> CPUStats:
+def _cpu(sample: Sample, before: bool) -> CPUStats:
+    now = sample.now.usage.cpu if sample.now else None
+    cpu = sample.before if before else now
+    if cpu is None:
+        return CPUStats(cpu_usage=CPUUsage(), throttling_data=ThrottlingData())
     return CPUStats(
         cpu_usage=CPUUsage(
             total_usage=cpu.total,
@@ -55,7 +56,8 @@ def _cpu(cpu: CPU) -> CPUStats:
     )
 
 
-def _memory(memory: Memory) -> MemoryStats:
+def _memory(now: Measurement) -> MemoryStats:
+    memory = now.usage.memory
     return MemoryStats(
         usage=memory.usage,
         max_usage=memory.peak,
@@ -65,22 +67,25 @@ def _memory(memory: Memory) -> MemoryStats:
     )
 
 
-def _block(usage: Usage) -> BlkioStats:
+def _block(now: Measurement) -> BlkioStats:
     entries = {
         name: [BlkioEntry(major=o.major, minor=o.minor, op=o.operation, value=o.value) for o in operations]
-        for name, operations in usage.block.items()
+        for name, operations in now.usage.block.items()
     }
     return structs.replace(BlkioStats(), **entries)
 
 
-def _interface(counters: Interface) -> NetworkStats:
-    return NetworkStats(
-        rx_bytes=counters.rx_bytes,
-        rx_packets=counters.rx_packets,
-        rx_errors=counters.rx_errors,
-        rx_dropped=counters.rx_dropped,
-        tx_bytes=counters.tx_bytes,
-        tx_packets=counters.tx_packets,
-        tx_errors=counters.tx_errors,
-        tx_dropped=counters.tx_dropped,
-    )
+def _networks(now: Measurement) -> dict[str, NetworkStats]:
+    return {
+        name: NetworkStats(
+            rx_bytes=counters.rx_bytes,
+            rx_packets=counters.rx_packets,
+            rx_errors=counters.rx_errors,
+            rx_dropped=counters.rx_dropped,
+            tx_bytes=counters.tx_bytes,
+            tx_packets=counters.tx_packets,
+            tx_errors=counters.tx_errors,
+            tx_dropped=counters.tx_dropped,
+        )
+        for name, counters in (now.interfaces or {}).items()
+    }

@@ -25,13 +25,14 @@ from husk.engine.model.container import Container
 from husk.engine.model.paths import check_length
 from husk.errors import Forbidden, InvalidParameter, NotFound, SystemFault
 from husk.runtime.users import resolve_user
-from husk.storage.body import Upload
+from husk.storage.body import Upload as Upload
 from husk.storage.changes import Change, changes
 from husk.storage.confine import Bind
 from husk.storage.look import look
 from husk.storage.nursery import Nursery
 from husk.storage.pack import FileStatus, PackJob
 from husk.storage.put import PutJob
+from husk.storage.small import LARGEST_ARCHIVE as LARGEST_ARCHIVE
 from husk.storage.small import put_small, read_small
 from husk.storage.workers import Producer, Worker, WorkerDied
 from husk.tasks import Tasks
