@@ -110,12 +110,6 @@ def test_the_date_is_made_once_a_second() -> None:
     assert crowd.date().startswith(b"Date: ") and crowd.date().endswith(b" GMT\r\n")
 
 
-@pytest.mark.parametrize(("descriptors", "all", "remote"), [(1024, 512, 448), (1 << 20, 8192, 7168), (1, 1, 1)])
-def test_limits_within_what_the_process_may_open(descriptors: int, all: int, remote: int) -> None:
-    limits = Limits().within(descriptors)
-    assert (limits.connections, limits.remote_connections) == (all, remote)
-
-
 @pytest.mark.parametrize("wall", [0.0, 951782399.9, 1763287200.5, 4102444799.0])
 def test_a_date_is_written_as_the_standard_library_writes_it(wall: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time, "time", lambda: wall)

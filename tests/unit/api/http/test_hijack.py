@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from husk.api.http import h2c
 from husk.api.http.hijack import HijackedStream, hijack
 from husk.api.http.request import Request
-from husk.api.http.response import Answer, Response, Unanswered, fields
+from husk.api.http.response import Answer, Unanswered, fields
 from tests.unit.api.http.conftest import serving
 from tests.unit.api.loops import on_both_loops, until
 
@@ -117,42 +116,3 @@ async def test_a_client_that_sends_much_waits_for_its_reader(tmp_path: Path) -> 
         client.end()
         await client.head()
         assert await client.rest() == b"%d" % size
-
-
-# h2c
-
-SESSION = b"POST /session HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n"
-
-
-async def session(request: Request) -> Answer:
-    if not h2c.asked_for(request):
-        return Response(400, b"no h2c")
-    await shout(h2c.upgrade(request, fields({"X": "y"})))
-    return Unanswered()
-
-
-@on_both_loops
-async def test_after_the_answer_to_an_upgrade_to_h2c_bytes_are_bytes(tmp_path: Path) -> None:
-    async with serving(session, tmp_path) as connect:
-        async with connect() as client:
-            client.send(SESSION + b"pri * http/2.0\r\n\r\n")
-            client.end()
-            head = await client.head()
-            assert head.startswith(
-                b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\nX: y\r\n"
-            )
-            assert await client.rest() == b"PRI * HTTP/2.0\r\n\r\n!"
-        for head in (PLAIN, UPGRADE, SESSION.replace(b"Connection: Upgrade\r\n", b"")):
-            async with connect() as client:
-                client.send(head)
-                assert await client.answer() == (400, b"no h2c")
-
-
-def test_the_answer_to_http_2_is_two_frames_of_it() -> None:
-    frames, data = [], h2c.GO_AWAY
-    while data:
-        size = int.from_bytes(data[:3], "big")
-        frames.append((data[3], data[9 : 9 + size]))
-        data = data[9 + size :]
-    assert [kind for kind, _ in frames] == [4, 7]
-    assert frames[1][1][:8] == bytes(7) + b"\x0d"
