@@ -4,7 +4,8 @@
     sudo .venv/bin/python bench/api.py --containers 50 --seconds 2 --rounds 3 husk dockerd
 
 `_ping`, a container's inspect, the list of images and the list of 50 running containers, on 1 and on 16 connections.
-The rounds of all engines alternate, so that a busy machine slows all of them alike; the median round is told. h2load is
+The rounds of all engines alternate, so that a busy machine slows all of them alike; the median round is told, and
+the processor time of an answer, which others on the machine change less. h2load is
 Debian's (`apt install nghttp2-client`). Where nothing may be installed, take it out of its packages:
 
     apt-get download nghttp2-client libnghttp2-14 libev4 libc-ares2 libjemalloc2
@@ -33,10 +34,12 @@ class Figures(NamedTuple):
 
     per_second: float
     p99: float  # milliseconds
+    cpu: float  # microseconds of the engine's processor time for each answer
 
 
 def load(engine: Engine, path: str, connections: int, seconds: float) -> Figures:
     """As many requests as the engine answers in that time."""
+    before = engine.cpu()
     with tempfile.NamedTemporaryFile(prefix="h2load-") as log:
         done = subprocess.run(
             [H2LOAD, "--h1", f"-c{connections}", f"-D{seconds:g}", f"--log-file={log.name}",
@@ -51,9 +54,10 @@ def load(engine: Engine, path: str, connections: int, seconds: float) -> Figures
             if status != "200":
                 raise SystemExit(f"{engine.name}: {path} answered {status}")
             times.append(int(microseconds))
-    if len(times) < 100:
+    if len(times) < 10:
         raise SystemExit(f"{engine.name}: {path}: only {len(times)} answers\n{done.stdout}")
-    return Figures(len(times) / seconds, statistics.quantiles(times, n=100)[98] / 1000)
+    cpu = (engine.cpu() - before) * 1e6 / len(times)
+    return Figures(len(times) / seconds, statistics.quantiles(times, n=100)[98] / 1000, cpu)
 
 
 def prepare(engine: Engine, count: int) -> str:
@@ -79,7 +83,7 @@ def main() -> None:
     with engines(options.engines) as running:
         titles = [engine.title() for engine in running]
         ids = [prepare(engine, options.containers) for engine in running]
-        print(f"{'requests per second (p99)':36}" + "".join(f"{title:>28}" for title in titles) + f"{'ratio':>8}")
+        print(f"{'answers per second (p99, cpu)':38}" + "".join(f"{title:>32}" for title in titles) + f"{'ratio':>8}")
         for name, path in (
             ("_ping", "/_ping"),
             ("container inspect", "/v1.44/containers/{}/json"),
@@ -95,12 +99,12 @@ def main() -> None:
                     for _ in range(options.rounds)
                 ]
                 shown = [
-                    Figures(statistics.median(f.per_second for f in each), statistics.median(f.p99 for f in each))
+                    Figures(*(statistics.median(values) for values in zip(*each, strict=True)))
                     for each in zip(*rounds, strict=True)
                 ]
                 ratio = f"{shown[0].per_second / shown[1].per_second:7.2f}x" if len(shown) > 1 else ""
-                cells = "".join(f"{f.per_second:15,.0f} ({f.p99:6.2f} ms)" for f in shown)
-                print(f"{name + ', ' + str(connections):36}{cells}{ratio}", flush=True)
+                cells = "".join(f"{f.per_second:9,.0f} ({f.p99:6.2f} ms, {f.cpu:6.0f} us)" for f in shown)
+                print(f"{name + ', ' + str(connections):38}{cells}{ratio}", flush=True)
 
 
 if __name__ == "__main__":
