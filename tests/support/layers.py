@@ -36,6 +36,11 @@ class Store:
         self.nursery.close()
         self.state.close()
 
+    async def die(self) -> None:
+        """As `close`, without what only a clean end does."""
+        self.layers._writeback._waiting.clear()
+        await self.close()
+
     async def emptied(self) -> None:
         """Wait until nothing is left to delete."""
         await self.layers._tasks.join()

@@ -13,8 +13,8 @@ from typing import Protocol
 from isal import isal_zlib
 
 from husk.errors import InvalidParameter
+from husk.storage.compression import LONGEST_MAGIC, compression_of
 
-_LONGEST_MAGIC = 6
 # A few bytes can become gigabytes: never take more than this out of a decompressor at once.
 _MOST = 4 << 20
 _SMALL = 512
@@ -109,27 +109,20 @@ class _Zstd:
 
 
 def _decoder_for(head: bytes) -> _Decoder | None:
-    if head.startswith(b"\x1f\x8b"):
-        return _Gzip()
-    if head.startswith(b"\x28\xb5\x2f\xfd") or head[1:4] == b"\x2a\x4d\x18":
-        return _Zstd()
-    if head.startswith(b"\xfd7zXZ\x00"):
-        return _Stdlib(lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=512 << 20))
-    if head.startswith(b"BZh"):
-        return _Stdlib(bz2.BZ2Decompressor())
-    return None
+    match compression_of(head):
+        case "gzip":
+            return _Gzip()
+        case "zstd":
+            return _Zstd()
+        case "xz":
+            return _Stdlib(lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=512 << 20))
+        case "bzip2":
+            return _Stdlib(bz2.BZ2Decompressor())
+        case _:
+            return None
 
 
-def compression_of(head: bytes) -> str:
-    """`gzip`, `zstd`, `other` or "": how a stream that begins like this is compressed."""
-    if head.startswith(b"\x1f\x8b"):
-        return "gzip"
-    if head.startswith(b"\x28\xb5\x2f\xfd") or head[1:4] == b"\x2a\x4d\x18":
-        return "zstd"
-    return "other" if _decoder_for(head) else ""
-
-
-async def peek(chunks: AsyncIterator[bytes], count: int = _LONGEST_MAGIC) -> bytes:
+async def peek(chunks: AsyncIterator[bytes], count: int = LONGEST_MAGIC) -> bytes:
     """At least the next `count` bytes, fewer only at the end."""
     head = b""
     while len(head) < count and (chunk := await anext(chunks, b"")):
@@ -168,8 +161,8 @@ async def _members(chunks: AsyncIterator[bytes], decoder: _Decoder, data: bytes)
             if not decoder.pending and not (data := await anext(chunks, b"")):
                 raise EOFError("unexpected end of the compressed data")
         data = decoder.rest
-        if len(data) < _LONGEST_MAGIC:
-            data += await peek(chunks, _LONGEST_MAGIC - len(data))
+        if len(data) < LONGEST_MAGIC:
+            data += await peek(chunks, LONGEST_MAGIC - len(data))
         if (following := _decoder_for(data)) is None:
             return  # padding, or nothing
         decoder = following

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from husk.storage.archive import is_overlay_xattr
+from husk.storage.tar import BLOCK, MAGIC
 
-_BLOCK = 512
 BUFFER = 1 << 20
 # From here on handing over pages is cheaper than copying, though what is buffered must be written first.
 _LARGE = 1 << 17
@@ -45,7 +45,7 @@ def tar_to(
 ) -> Iterator["Members"]:
     """A tar that goes to `out`, large files by `hand_over`; its end mark is written only if the block ends well."""
     yield Members(out, only_xattrs, hand_over)
-    out.write(bytes(2 * _BLOCK))
+    out.write(bytes(2 * BLOCK))
     out.flush()
 
 
@@ -87,7 +87,7 @@ class Members:
         member.size = len(data)
         self._head(member)
         self._out.write(data)
-        self._out.write(bytes(-len(data) % _BLOCK))
+        self._out.write(bytes(-len(data) % BLOCK))
 
     def add_directory(self, name: str, status: os.stat_result) -> None:
         """A directory with no more to tell about it than `status` has."""
@@ -164,7 +164,7 @@ class Members:
         finally:
             os.close(fd)
         # The header has promised a size; meanwhile somebody may have truncated the file.
-        left += -member.size % _BLOCK
+        left += -member.size % BLOCK
         while left:
             count = min(left, BUFFER)
             self._out.write(bytes(count))
@@ -198,7 +198,7 @@ def plain_header(member: tarfile.TarInfo) -> bytes:
         _PLAIN_HEADER.pack(
             name.encode(), b"%07o" % (member.mode & 0o7777), b"%07o" % member.uid, b"%07o" % member.gid,
             b"%011o" % member.size, b"%011o" % int(member.mtime), b"        ", kind, member.linkname.encode(),
-            b"ustar\x0000",
+            MAGIC,
         )
     )  # fmt: skip
     block[148:156] = b"%06o\0 " % sum(block)

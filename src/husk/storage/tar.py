@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from typing import NoReturn
 
 BLOCK = 512
+# Of POSIX, with its version.
+MAGIC = b"ustar\x0000"
 # What one header may make us hold in memory; Go's archive/tar, which Docker uses, has the same limit.
 _MAX_SPECIAL = 1 << 20
 # What is worth moving without a copy; a smaller file is in the buffers anyway.
@@ -218,7 +220,7 @@ def parse_header(block: bytes) -> Entry:
         raise TarError("archive/tar: invalid tar header")
     name = name.split(b"\0", 1)[0]
     # GNU tar uses the prefix's place for other things and leaves a blank after "ustar".
-    if prefix[0] and magic == b"ustar\x0000":
+    if prefix[0] and magic == MAGIC:
         name = prefix.split(b"\0", 1)[0] + b"/" + name
     entry = Entry(
         name, kind, _number(mode) & 0o7777, _number(uid), _number(gid), _number(size), _number(mtime) * 10**9,

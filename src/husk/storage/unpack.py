@@ -23,16 +23,10 @@ from typing import Protocol
 
 from isal import igzip, isal_zlib
 
+from husk.storage.compression import compression_of
 from husk.storage.extract import Extractor
 from husk.storage.intake import BUFFER_SIZE, Source
 from husk.storage.tar import LARGE, TarError, TarStream, parse_header
-
-_GZIP_MAGIC = b"\x1f\x8b"
-_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
-# Skippable frames, with which zstd:chunked layers may begin, have sixteen magic numbers: 0x184D2A5?.
-_ZSTD_SKIPPABLE_MAGIC = b"\x2a\x4d\x18"
-_BZIP2_MAGIC = b"BZh"
-_XZ_MAGIC = b"\xfd7zXZ\0"
 
 _BUFFERS = 4
 # How much is copied at once before the limit is looked at again.
@@ -242,19 +236,20 @@ def choose_reader(source: HeadedReader) -> tuple[Reader, bool]:
     """The decompressor for the stream, and whether the archive's own end mark must tell that it is whole."""
     if _is_tar(source.head):
         return source, False
-    if source.head.startswith(_GZIP_MAGIC):
+    compression = compression_of(source.head)
+    if compression == "gzip":
         return Gunzip(source), False
-    if source.head.startswith(_ZSTD_MAGIC) or source.head[1:4] == _ZSTD_SKIPPABLE_MAGIC:
+    if compression == "zstd":
         import zstandard  # few layers need it, and it takes as long to import as all the rest
 
         decompressor = zstandard.ZstdDecompressor()
         # It only calls `read`. The end of its source is the end of the data for it, in the middle of a frame as well.
         return decompressor.stream_reader(source, read_size=BUFFER_SIZE, read_across_frames=True), True  # type: ignore[arg-type]
-    if source.head.startswith(_BZIP2_MAGIC):
+    if compression == "bzip2":
         import bz2
 
         return bz2.BZ2File(source), False  # type: ignore[call-overload]
-    if source.head.startswith(_XZ_MAGIC):
+    if compression == "xz":
         import lzma
 
         return lzma.LZMAFile(source), False  # type: ignore[arg-type]

@@ -363,7 +363,7 @@ async def test_a_start_sweeps_what_a_killed_daemon_left(store: Store):
 async def test_a_layer_removed_half_way_is_finished_at_the_next_start(store: Store):
     layer = await store.add(TAR)
     await store.state.commit(Change(KIND, layer.chain_id, None))
-    await store.close()
+    await store.die()
     await store.open()
     await store.emptied()
     assert store.directories() == []

@@ -21,8 +21,7 @@ async def cut_off(store: Store, *tars: bytes) -> list[Layer]:
     for tar in tars:
         layers.append(await store.add(tar, layers[-1].chain_id if layers else ""))
     await store.blobs.settle()
-    store.layers._writeback._waiting.clear()
-    await store.close()
+    await store.die()
     await store.open()
     return layers
 

@@ -17,7 +17,8 @@ from husk.errors import InvalidParameter
 from husk.registry.client import RegistryClient
 from husk.registry.manifest import DOCKER_LAYER, parse_platform
 from husk.storage.archive import chain_id
-from husk.storage.inflate import compression_of, inflate, peek
+from husk.storage.compression import compression_of
+from husk.storage.inflate import inflate, peek
 from husk.storage.ingest import Unpacked
 
 

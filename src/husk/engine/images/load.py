@@ -21,7 +21,8 @@ from husk.engine.model.image import Image, ImageConfig, Progress
 from husk.errors import InvalidParameter, NotFound
 from husk.registry.manifest import DOCKER_LAYER, OCI_LAYER, Platform, normalize
 from husk.registry.reference import Reference, digest_of
-from husk.storage.inflate import compression_of, inflate
+from husk.storage.compression import compression_of
+from husk.storage.inflate import inflate
 from husk.storage.ingest import Ingest, Unpacked
 from husk.storage.layers import Layer
 from husk.storage.sources import read_pieces
