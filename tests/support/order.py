@@ -11,8 +11,16 @@ from pathlib import PurePath
 LONGEST = (
     "integration/services/test_chaos.py",
     "integration/test_power_cut.py",
-    "integration/test_full_disk.py",
+    "integration/services/test_promise.py",
     "integration/test_crash.py",
+    "integration/test_full_disk.py",
+    "integration/services/test_endpoints.py",
+    "integration/images/test_store_crash.py",
+    "integration/services/test_services.py",
+    "integration/services/test_swarm.py",
+    "integration/test_packaging.py",
+    "integration/images/test_platforms.py",
+    "clients/test_compose.py",
 )
 
 
