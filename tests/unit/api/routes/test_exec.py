@@ -11,7 +11,7 @@ from husk.engine.containers.exec import CannotRun
 from husk.engine.model.container_config import ExecConfig
 from husk.errors import Conflict
 from tests.unit.api.fake_engine import FakeAttachment, FakeEngine, container
-from tests.unit.api.test_console import Line, attached
+from tests.unit.api.routes.test_console import Line, attached
 
 
 @pytest.fixture
