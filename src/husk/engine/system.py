@@ -36,7 +36,7 @@ _VERSION = re.compile(r"\d+\.\d+\S*")
 _COMMIT = re.compile(r"^commit: (\S+)", re.MULTILINE)
 
 
-class HostFacts(msgspec.Struct, frozen=True):
+class DaemonInfo(msgspec.Struct, frozen=True):
     """The host and this daemon's place on it, as they are while the daemon runs."""
 
     engine_id: str
@@ -95,7 +95,7 @@ class System:
         self._host = replace(self._host, default_runtime=default or self._host.default_runtime)
         self._facts = _gather(config, self._host, runtimes or self._facts.runtimes)
 
-    def info(self) -> HostFacts:
+    def info(self) -> DaemonInfo:
         return self._facts
 
     def warnings(self) -> list[str]:
@@ -137,11 +137,11 @@ def is_contained(cgroups: str) -> bool:
     return any(line and not line.endswith(("/", "/init.scope")) for line in cgroups.splitlines())
 
 
-def _gather(config: Config, host: Host, runtimes: Mapping[str, RuntimeConfig]) -> HostFacts:
+def _gather(config: Config, host: Host, runtimes: Mapping[str, RuntimeConfig]) -> DaemonInfo:
     release = _os_release(_text("/etc/os-release") or _text("/usr/lib/os-release"))
     uname = os.uname()
     controllers = host.limits.controllers
-    return HostFacts(
+    return DaemonInfo(
         engine_id=engine_id(_text("/etc/machine-id"), str(config.data_root)),
         version=__version__,
         python_version=platform.python_version(),

@@ -20,7 +20,7 @@ from husk.engine.model.events import Events
 from husk.engine.model.filters import Filters
 from husk.engine.model.image import CommitOptions, Image, Progress, Removal
 from husk.engine.model.network import Network
-from husk.engine.system import Component, HostFacts
+from husk.engine.system import Component, DaemonInfo
 from husk.errors import NotFound
 from husk.registry.manifest import Descriptor, Platform
 
@@ -308,8 +308,8 @@ class FakeSystem:
     def warnings(self) -> list[str]:
         return list(self.trouble)
 
-    def info(self) -> HostFacts:
-        return HostFacts(
+    def info(self) -> DaemonInfo:
+        return DaemonInfo(
             engine_id="an-id",
             version=self.version,
             python_version="3.11.0",

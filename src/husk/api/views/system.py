@@ -31,7 +31,7 @@ from husk.engine.model.clock import now_ns, rfc3339
 from husk.engine.model.container import Container
 from husk.engine.model.events import Event
 from husk.engine.services.cluster import LOCKED, Swarm
-from husk.engine.system import CGROUP_DRIVER, STORAGE_DRIVER, Component, HostFacts
+from husk.engine.system import CGROUP_DRIVER, STORAGE_DRIVER, Component, DaemonInfo
 
 WITHOUT_KERNEL_MEMORY = Version(1, 42)
 WITH_FIREWALL_BACKEND = Version(1, 49)
@@ -40,7 +40,7 @@ WITHOUT_EVENT_REPEATS = Version(1, 52)
 LOOPBACK = ("127.0.0.0/8", "::1/128")
 
 
-def version_document(facts: HostFacts, components: Iterable[Component], minimum: Version = MINIMUM) -> SystemVersion:
+def version_document(facts: DaemonInfo, components: Iterable[Component], minimum: Version = MINIMUM) -> SystemVersion:
     details = {
         "ApiVersion": str(CURRENT),
         "Arch": facts.architecture,
@@ -71,7 +71,7 @@ def version_document(facts: HostFacts, components: Iterable[Component], minimum:
 
 
 def info_document(
-    facts: HostFacts,
+    facts: DaemonInfo,
     config: Config,
     containers: Sequence[Container],
     images: int,

@@ -74,7 +74,7 @@ class Forwarder(Companion[LoggedContainer]):
     async def _work(
         self, container: LoggedContainer, files: LogFiles, opened: list[OpenFile], receiver: Receiver
     ) -> None:
-        place = _Place(self._path(container.id).with_name("forwarded"))
+        place = _Position(self._path(container.id).with_name("forwarded"))
         line = _Line(receiver, container.id, self._exists)
         try:
             while True:
@@ -91,7 +91,7 @@ class Forwarder(Companion[LoggedContainer]):
             await line.close()
 
     async def _send_all(
-        self, container: LoggedContainer, files: LogFiles, opened: list[OpenFile], place: "_Place", line: "_Line"
+        self, container: LoggedContainer, files: LogFiles, opened: list[OpenFile], place: "_Position", line: "_Line"
     ) -> None:
         assembler = Assembler()
 
@@ -151,7 +151,7 @@ class _Line:
             await connection.close()
 
 
-class _Place:
+class _Position:
     """How far a log has been sent."""
 
     def __init__(self, path: Path) -> None:

@@ -115,7 +115,7 @@ class _Tail:
         return False
 
 
-class _Place(NamedTuple):
+class _StartPoint(NamedTuple):
     """Where to begin: in which of the files, at which offset, and with which records from before it."""
 
     file: int
@@ -123,25 +123,25 @@ class _Place(NamedTuple):
     pieces: bytes = b""
 
 
-def tail(files: Sequence[Callable[[], int]], lines: int) -> _Place:
+def tail(files: Sequence[Callable[[], int]], lines: int) -> _StartPoint:
     """Where the last lines of a log begin. Its files, the oldest first, are opened as far back as needed."""
-    search, place = _Tail(lines), _Place(0, 0)
+    search, place = _Tail(lines), _StartPoint(0, 0)
     for n in range(len(files) - 1, -1, -1):
         if (offset := search.search(files[n]())) is not None:
-            place = _Place(n, offset)
+            place = _StartPoint(n, offset)
         if search.done:
             break
     return place._replace(pieces=search.pieces)
 
 
-def _start(opened: list[OpenFile], query: LogQuery) -> _Place:
+def _start(opened: list[OpenFile], query: LogQuery) -> _StartPoint:
     if not opened:
-        return _Place(0, 0)
+        return _StartPoint(0, 0)
     if query.tail is None:
         # What was last written before the moment in question need not be read, nor unpacked.
         since = (query.since_ns or 0) - _COARSE
         older = [n for n, file in enumerate(opened[:-1]) if file.modified_ns < since]
-        return _Place(older[-1] + 1 if older else 0, 0)
+        return _StartPoint(older[-1] + 1 if older else 0, 0)
     return tail([file.plain for file in opened], query.tail)
 
 
