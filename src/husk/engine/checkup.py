@@ -4,7 +4,6 @@
 """
 
 import asyncio
-import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TypeVar
@@ -30,6 +29,7 @@ from husk.errors import SystemFault
 from husk.runtime.assembly.root import ContainerRoot
 from husk.storage.check import Problem, look_at_blobs, look_at_layers, read_layer_records, scratch_left
 from husk.storage.layers import KIND as LAYER
+from husk.storage.lost import names_in
 from husk.storage.schema import Unreadable, read_documents
 
 T = TypeVar("T")
@@ -68,7 +68,7 @@ async def examine(data_root: Path, deep: bool = False) -> Examination:
     """Look at everything, once. SystemFault when there is no store, or its records are beyond reading."""
     state = data_root / "state.db"
     if not state.exists():
-        held = [name for name in ("blobs/sha256", "layers/l", "containers", "volumes") if _names(data_root / name)]
+        held = [name for name in ("blobs/sha256", "layers/l", "containers", "volumes") if names_in(data_root / name)]
         if held:
             raise SystemFault(
                 f"{state} is missing, though {', '.join(held)} are not empty: put it back from a backup before a "
@@ -174,17 +174,10 @@ def _directories(
     root: Path, kind: str, known: Iterable[str], documents: Mapping[str, Mapping[str, bytes]], found: Examination
 ) -> None:
     """Has each container and volume its directory, and each directory its record?"""
-    expected, present = set(known), set(_names(root)) - {".trash"}
+    expected, present = set(known), set(names_in(root)) - {".trash"}
     for name in sorted(expected - present):
         cure = f"docker {'volume rm' if kind == 'volume' else 'rm'} {name}: its content is lost"
         found.problems.append(Problem(f"{kind} {name}", "its directory is missing", cure))
     for name in sorted(present - expected - documents.get(kind, {}).keys()):
         cure = "the next start of the daemon removes it: move it away before, if you need it"
         found.problems.append(Problem(f"directory {root.name}/{name}", f"there is no such {kind}", cure, damage=False))
-
-
-def _names(directory: Path) -> list[str]:
-    try:
-        return os.listdir(directory)
-    except FileNotFoundError:
-        return []

@@ -1,7 +1,6 @@
 """What does this host offer to containers? Facts gathered once, when the engine opens."""
 
 import os
-import shutil
 from pathlib import Path
 
 import msgspec
@@ -10,6 +9,7 @@ from husk.config import Config
 from husk.errors import InvalidParameter
 from husk.runtime import seccomp_custom
 from husk.runtime.limits import HostFacts, read_host_facts
+from husk.runtime.process import which
 
 _INITS = ("docker-init", "tini-static", "tini")
 
@@ -43,7 +43,7 @@ class Host(msgspec.Struct, frozen=True):
     def probe(cls, default_runtime: str, open_files: int = 0, settings: Config | None = None) -> "Host":
         settings = settings or Config()
         inits = (settings.init_path,) if settings.init_path else _INITS
-        init_path = next(filter(None, map(shutil.which, inits)), "")
+        init_path = next(filter(None, map(which, inits)), "")
         if settings.containers.init and not init_path:
             raise InvalidParameter("init: containers cannot get an init process without its program: install tini")
         return cls(
@@ -52,7 +52,7 @@ class Host(msgspec.Struct, frozen=True):
             kernel=os.uname().release,
             default_runtime=default_runtime,
             init_path=init_path,
-            conmon_path=shutil.which("conmon") or "",
+            conmon_path=which("conmon") or "",
             open_files=open_files,
             init=settings.containers.init,
             no_new_privileges=settings.containers.no_new_privileges,

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from husk.config import Config, RuntimeConfig
 from husk.engine.host import Host
 from husk.errors import HuskError
-from husk.kernel import process
+from husk.runtime import process
 from husk.version import __version__
 
 STORAGE_DRIVER = "overlay2"

@@ -1,6 +1,7 @@
 """A process of the host, held by a descriptor: its number may come to mean another one, the descriptor does not."""
 
 import os
+import shutil
 import signal
 from collections.abc import Collection, Sequence
 
@@ -55,3 +56,8 @@ class Processes:
     def kill_given(self, arguments: Collection[str]) -> None:
         """Kill what was started with one of these arguments, and wait for its end. Blocks."""
         process.kill_given(arguments)
+
+
+def which(program: str) -> str | None:
+    """Where a program lies that the host has."""
+    return shutil.which(program)

@@ -49,3 +49,11 @@ def lost(data_root: Path) -> list[str]:
         return sorted(os.listdir(data_root / DIRECTORY))
     except OSError:
         return []
+
+
+def names_in(directory: Path) -> list[str]:
+    """What lies in a directory of the data root; nothing where there is none."""
+    try:
+        return os.listdir(directory)
+    except FileNotFoundError:
+        return []

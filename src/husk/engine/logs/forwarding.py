@@ -8,20 +8,19 @@ files hold what it has not got, as much as the log's size allows; the container 
 import asyncio
 import contextlib
 import logging
-import os
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from husk.engine.logs import drivers, journald
 from husk.engine.logs.container import LoggedContainer
-from husk.engine.logs.files import LogFiles, OpenFile
 from husk.engine.logs.messages import Assembler, Message
 from husk.engine.logs.read import resume_log
 from husk.engine.logs.receivers import Receiver
 from husk.engine.logs.transport import Connection, connect
 from husk.engine.model.companion import Companion
 from husk.errors import SystemFault
+from husk.runtime.log_files import LogFiles, OpenFile, note
 from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
@@ -170,11 +169,9 @@ class _Position:
     def write(self) -> None:
         if self.known == self._written:
             return
-        fresh = self._path.with_name(self._path.name + ".new")
         self._moment = time.monotonic()
         try:
-            fresh.write_text("{} {}\n".format(*self.known))
-            os.replace(fresh, self._path)
+            note(self._path, "{} {}\n".format(*self.known))
         except FileNotFoundError:
             pass  # the container is gone
         except OSError as error:

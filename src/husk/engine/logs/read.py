@@ -1,23 +1,21 @@
 """What did the container write? Reads the log that conmon keeps, forwards, backwards from the end, or as it grows.
 
-`engine/logs/records.py` says what a record is. A log may be several files (`engine/logs/files.py`); a line may begin in
+`engine/logs/records.py` says what a record is. A log may be several files (`runtime/log_files.py`); a line may begin in
 one and end in the next. What is read becomes what its reader wants of it (a `Form`: records, or bytes for a client)
 in the thread that read it: taking many records apart is too much for the event loop.
 """
 
 import asyncio
-import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from functools import partial
 from pathlib import Path
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
-from husk.engine.logs.files import LogFiles, OpenFile
 from husk.engine.logs.readers import Readers
 from husk.engine.logs.records import HEAD, Lines, LogQuery, LogRecord, Selection, take_apart
 from husk.engine.model.clock import now_ns
-from husk.kernel.inotify import FileWatch
+from husk.runtime.log_files import FileWatch, LogFiles, OpenFile, read_at, size_of
 
 T = TypeVar("T")
 Made = TypeVar("Made")
@@ -78,11 +76,11 @@ class _Tail:
 
         Call it for the files from the last to the first until `done`.
         """
-        place, position, carry = None, os.fstat(fd).st_size, b""
+        place, position, carry = None, size_of(fd), b""
         while position > 0 and not self.done:
             step = min(CHUNK, position)
             position -= step
-            block = os.pread(fd, step, position) + carry
+            block = read_at(fd, step, position) + carry
             cut = block.find(b"\n") + 1 if position else 0
             if position and cut == 0:
                 carry = block
@@ -231,7 +229,7 @@ class _Worker(Generic[Made]):
         """So many bytes behind `rest`, block by block, and the beginning of the line behind them."""
         batches: list[_Batch[Made]] = []
         end = position + size
-        while position < end and (data := os.pread(fd, min(BLOCK, end - position), position)):
+        while position < end and (data := read_at(fd, min(BLOCK, end - position), position)):
             position += len(data)
             if rest:
                 data = rest + data
@@ -299,7 +297,7 @@ class _Reader(Generic[Made]):
         if self._past:
             return
         fd = await asyncio.to_thread(file.plain)
-        rest, end = b"", os.fstat(fd).st_size
+        rest, end = b"", size_of(fd)
         while (begin := self._position + len(rest)) < end:
             async with self._readers.turn:
                 size = min(self._readers.piece, end - begin)

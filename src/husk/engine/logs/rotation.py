@@ -13,12 +13,11 @@ from pathlib import Path
 
 from husk import threads
 from husk.engine.logs.container import LoggedContainer
-from husk.engine.logs.files import LogFiles
 from husk.engine.logs.options import Keeping, keeping
 from husk.engine.model.companion import Companion
 from husk.engine.model.container import Container
 from husk.errors import SystemFault
-from husk.kernel.inotify import IN_MODIFY, Watches
+from husk.runtime.log_files import GrowthWatches, LogFiles
 from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
@@ -36,7 +35,7 @@ class Rotator(Companion[LoggedContainer]):
         self._path = path
         self._reopen_log = reopen
         self._tasks = tasks
-        self._watches = Watches()
+        self._watches = GrowthWatches()
         self._running: dict[str, asyncio.Task[None]] = {}
 
     def running(self, container: LoggedContainer, /) -> None:
@@ -74,7 +73,7 @@ class Rotator(Companion[LoggedContainer]):
 
     async def _until_full(self, files: LogFiles, limit: int) -> None:
         grown = asyncio.Event()
-        number = self._watches.add(files.path, IN_MODIFY, lambda _: grown.set())
+        number = self._watches.add(files.path, grown.set)
         try:
             before, moment = files.path.stat().st_size, time.monotonic()
             while before < limit:

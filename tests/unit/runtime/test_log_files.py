@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from husk.engine.logs.files import LogFiles
+from husk.runtime.log_files import LogFiles
 
 
 @pytest.fixture

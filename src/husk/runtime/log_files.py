@@ -12,9 +12,12 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
+
+from husk.kernel.inotify import IN_MODIFY, Watches
+from husk.kernel.inotify import FileWatch as FileWatch
 
 _CHUNK = 1 << 18
 
@@ -158,3 +161,36 @@ def _pack(path: Path) -> None:
     os.utime(fresh, ns=(written.st_atime_ns, written.st_mtime_ns))
     fresh.rename(path.with_name(path.name + ".gz"))
     path.unlink()
+
+
+class GrowthWatches:
+    """Told when a log grows, for any number of logs."""
+
+    def __init__(self) -> None:
+        self._watches = Watches()
+
+    def add(self, path: Path, told: Callable[[], None]) -> int:
+        """The number is for `remove`. OSError where there is no such file, or the host has no watches left."""
+        return self._watches.add(path, IN_MODIFY, lambda _: told())
+
+    def remove(self, number: int) -> None:
+        self._watches.remove(number)
+
+    def close(self) -> None:
+        self._watches.close()
+
+
+def size_of(fd: int) -> int:
+    return os.fstat(fd).st_size
+
+
+def read_at(fd: int, size: int, position: int) -> bytes:
+    """At most so many bytes from a position on; none at the end."""
+    return os.pread(fd, size, position)
+
+
+def note(path: Path, text: str) -> None:
+    """Write a small file beside a log, which is there whole or not at all."""
+    fresh = path.with_name(path.name + ".new")
+    fresh.write_text(text)
+    os.replace(fresh, path)
