@@ -9,7 +9,7 @@ from husk.api.views import volumes as views
 from husk.engine.model import volume as model
 from husk.engine.model.filters import Filters
 from husk.engine.volumes.listing import FILTERS, PRUNE_FILTERS
-from husk.engine.volumes.service import Wish
+from husk.engine.volumes.spec import VolumeSpec
 from husk.errors import InvalidParameter, NotImplementedYet
 from husk.gojson import Reader
 
@@ -31,7 +31,8 @@ async def create(call: Call) -> Answer:
     request = _request.read(document)
     if request.cluster_volume_spec is not None:
         raise NotImplementedYet("cluster volumes are not implemented by Husk yet")
-    volume = await call.engine.volumes.create(Wish(request.name, request.driver, request.driver_opts, request.labels))
+    spec = VolumeSpec(request.name, request.driver, request.driver_opts, request.labels)
+    volume = await call.engine.volumes.create(spec)
     return call.json(_shown(call, volume), status=201)
 
 

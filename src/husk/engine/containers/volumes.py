@@ -16,7 +16,8 @@ from husk.engine.containers.roots import Roots
 from husk.engine.images.service import Images
 from husk.engine.model.container import Container, MountPoint
 from husk.engine.model.container_config import Config, HostConfig, Mount, VolumeOptions
-from husk.engine.volumes.service import Taking, Volumes, Wish
+from husk.engine.volumes.service import Taking, Volumes
+from husk.engine.volumes.spec import VolumeSpec
 from husk.errors import InvalidParameter, NotFound
 from husk.runtime.assembly import sources
 from husk.runtime.assembly.root import OpenDirectory, has_directory
@@ -47,7 +48,7 @@ class MountTaker:
             await self._complete(point, mount, taking)
             points.append(point)
         for point in declared(config, host_config, [point.destination for point in points]):
-            await self._take_volume(point, Wish(driver=host_config.volume_driver), taking)
+            await self._take_volume(point, VolumeSpec(driver=host_config.volume_driver), taking)
             points.append(point)
         for number, point in enumerate(points):
             if point.type == "image":
@@ -74,20 +75,20 @@ class MountTaker:
         if point.type == "volume":
             options = mount.volume_options or VolumeOptions()
             driver = options.driver_config
-            wish = Wish(
+            spec = VolumeSpec(
                 name=point.name,
                 driver=driver.name if driver else "",
                 options=driver.options if driver else None,
                 labels=options.labels,
             )
-            await self._take_volume(point, wish, taking)
+            await self._take_volume(point, spec, taking)
         elif point.type == "image":
             self._images.find(point.name)
         elif point.type == "bind":
             await asyncio.to_thread(self._complete_bind, point, mount)
 
-    async def _take_volume(self, point: MountPoint, wish: Wish, taking: Taking) -> None:
-        volume = await taking.take(wish)
+    async def _take_volume(self, point: MountPoint, spec: VolumeSpec, taking: Taking) -> None:
+        volume = await taking.take(spec)
         point.name, point.driver = volume.name, volume.driver
         point.source = str(self._volumes.mountpoint(volume) / point.subpath)
 

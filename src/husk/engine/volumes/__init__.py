@@ -13,8 +13,9 @@
 Who owns what on the host: a mount on `_data` belongs to the running containers that have the volume; whatever no
 running container has is unmounted when the daemon starts.
 
-Modules: `listing` (filters, pure), `locks` (one change at a time for each volume), `service` (what the edge and
-containers call). The record is in `model/volume.py`; what driver options mean is in `storage/volume_options.py`.
+Modules: `spec` (what a client says of a new volume), `listing` (filters, pure), `locks` (one change at a time for each
+volume), `service` (what the edge and containers call). The record is in `model/volume.py`; what driver options mean is
+in `storage/volume_options.py`.
 
 Who may touch what: of other rooms this one knows `model` alone; which containers there are is handed to it as a
 function.

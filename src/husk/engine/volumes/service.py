@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import logging
-import secrets
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from pathlib import Path
@@ -13,15 +12,15 @@ import msgspec
 
 from husk import threads
 from husk.config import Config
-from husk.engine.model.clock import now_ns, rfc3339
 from husk.engine.model.container import KIND as CONTAINER
 from husk.engine.model.container import Container, MountPoint
 from husk.engine.model.events import Events
 from husk.engine.model.filters import Filters
-from husk.engine.model.volume import ANONYMOUS_LABEL, DRIVER, Usage, Volume, check_name
+from husk.engine.model.volume import Usage, Volume
 from husk.engine.volumes import listing
 from husk.engine.volumes.locks import Locks
-from husk.errors import Conflict, HuskError, InvalidParameter, NotFound, SystemFault
+from husk.engine.volumes.spec import VolumeSpec, draft
+from husk.errors import Conflict, HuskError, NotFound, SystemFault
 from husk.storage import volume_options as options
 from husk.storage.state import Change, StateStore
 from husk.storage.volumes import VolumeStore
@@ -30,15 +29,6 @@ from husk.tasks import Tasks
 KIND = "volume"
 
 log = logging.getLogger(__name__)
-
-
-class Wish(NamedTuple):
-    """A volume as a client describes it; without a name it is to be a new one."""
-
-    name: str = ""
-    driver: str = ""
-    options: Mapping[str, str] | None = None
-    labels: Mapping[str, str] | None = None
 
 
 class Pruned(NamedTuple):
@@ -123,9 +113,9 @@ class Volumes:
 
     # --- making and removing
 
-    async def create(self, wish: Wish) -> Volume:
+    async def create(self, spec: VolumeSpec) -> Volume:
         """Make a volume, or find the one that has the name already."""
-        volume = _draft(wish)
+        volume = draft(spec)
         async with self._locks.hold(volume.name):
             return await self._create(volume)
 
@@ -242,9 +232,9 @@ class Volumes:
         if drafts:
             await self._empty_trash()
 
-    async def take(self, wish: Wish) -> Volume:
+    async def take(self, spec: VolumeSpec) -> Volume:
         """For `Taking`: the volume, made if there is none, and held."""
-        volume = _draft(wish)
+        volume = draft(spec)
         async with self._locks.hold(volume.name):
             volume = await self._create(volume)
             self._held[volume.name] += 1
@@ -256,9 +246,9 @@ class Volumes:
         self._held[name] += 1
         return volume
 
-    async def draft(self, wish: Wish) -> Volume:
+    async def make_draft(self, spec: VolumeSpec) -> Volume:
         """For `Taking`: a volume that does not exist yet, with its directory."""
-        volume = _draft(wish._replace(name=""))
+        volume = draft(spec._replace(name=""))
         await asyncio.to_thread(self._store.create, volume.name)
         return volume
 
@@ -340,12 +330,12 @@ class Taking:
         self.drafts: list[Volume] = []
         self.taken: dict[str, Volume] = {}
 
-    async def take(self, wish: Wish) -> Volume:
-        if not wish.name:
-            volume = await self._volumes.draft(wish)
+    async def take(self, spec: VolumeSpec) -> Volume:
+        if not spec.name:
+            volume = await self._volumes.make_draft(spec)
             self.drafts.append(volume)
         else:
-            volume = await self._volumes.take(wish)
+            volume = await self._volumes.take(spec)
             self.names.append(volume.name)
         self.taken[volume.name] = volume
         return volume
@@ -363,32 +353,6 @@ class Taking:
         """The changes are in the store."""
         self._volumes.adopt(self.drafts)
         self.drafts = []
-
-
-def _draft(wish: Wish) -> Volume:
-    """A volume as wished; InvalidParameter and NotFound say what is wrong with the wish."""
-    if wish.driver not in ("", DRIVER):
-        raise NotFound(
-            f'create {wish.name}: error looking up volume plugin {wish.driver}: plugin "{wish.driver}" not found'
-        )
-    labels = None if wish.labels is None else dict(wish.labels)
-    name = wish.name
-    try:
-        if name:
-            check_name(name)
-        else:
-            name = secrets.token_hex(32)
-            labels = {**(labels or {}), ANONYMOUS_LABEL: ""}
-        if wish.options:
-            options.check_options(wish.options)
-    except InvalidParameter as error:
-        raise InvalidParameter(f"create {wish.name or name}: {error.message}") from error
-    return Volume(
-        name=name,
-        created=rfc3339(now_ns()),
-        labels=labels,
-        options=None if wish.options is None else dict(wish.options),
-    )
 
 
 def _no_such(name: str) -> NotFound:

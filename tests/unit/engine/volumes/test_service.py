@@ -11,7 +11,8 @@ import pytest
 from husk.engine.model.container import Container, MountPoint
 from husk.engine.model.events import Events
 from husk.engine.model.filters import Filters
-from husk.engine.volumes.service import KIND, Volumes, Wish
+from husk.engine.volumes.service import KIND, Volumes
+from husk.engine.volumes.spec import VolumeSpec
 from husk.errors import NotFound
 from husk.storage.state import StateStore
 from husk.storage.volumes import VolumeStore
@@ -35,7 +36,7 @@ class Shelf:
         """A container that was made with a volume of its own."""
         record = container()
         async with self.volumes.taking() as taking:
-            volume = await taking.take(Wish())
+            volume = await taking.take(VolumeSpec())
             await self.state.commit(*taking.changes)
             taking.done()
         return self._with(record, volume.name)
@@ -73,7 +74,7 @@ def shelf(tmp_path: Path) -> Iterator[Shelf]:
 
 @pytest.mark.parametrize("force", [False, True])
 async def test_of_two_removals_that_waited_one_finds_nothing(shelf: Shelf, tmp_path: Path, force: bool) -> None:
-    volume = await shelf.volumes.create(Wish("vol"))
+    volume = await shelf.volumes.create(VolumeSpec("vol"))
     (tmp_path / "empty").mkdir()
     source = os.open(tmp_path / "empty", os.O_RDONLY)
     filling = shelf.volumes.fill(volume, source)
@@ -90,7 +91,7 @@ async def test_of_two_removals_that_waited_one_finds_nothing(shelf: Shelf, tmp_p
 async def test_a_prune_leaves_what_has_come_to_the_name_of_another(
     shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await shelf.volumes.create(Wish("vol"))
+    await shelf.volumes.create(VolumeSpec("vol"))
     measuring, go_on = asyncio.Event(), threading.Event()
     loop = asyncio.get_running_loop()
 
@@ -104,7 +105,7 @@ async def test_a_prune_leaves_what_has_come_to_the_name_of_another(
     pruning = Tasks().spawn(shelf.volumes.prune(filters, everything=True), "prune", awaited=True)
     await measuring.wait()
     await shelf.volumes.remove("vol", force=False)
-    await shelf.volumes.create(Wish("vol", labels={"keep": ""}))
+    await shelf.volumes.create(VolumeSpec("vol", labels={"keep": ""}))
     go_on.set()
     assert (await pruning).names == []
     assert shelf.names() == {"vol"}
@@ -122,7 +123,7 @@ async def test_a_volume_made_under_the_name_of_one_that_goes_is_whole(shelf: She
     one = await shelf.container_with_unnamed()
     name = one.mounts[0].name
     async with shelf.volumes.going_with(one, volumes=True) as changes:
-        making = Tasks().spawn(shelf.volumes.create(Wish(name)), "create", awaited=True)
+        making = Tasks().spawn(shelf.volumes.create(VolumeSpec(name)), "create", awaited=True)
         made, _ = await asyncio.wait([making], timeout=0.05)
         assert not made
         await shelf.state.commit(*changes)
