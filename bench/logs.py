@@ -4,7 +4,8 @@
     sudo python bench/logs.py husk dockerd --size 50
 
 The rounds of all engines alternate. The docker command takes frames apart itself, whatever the engine: `floor` is how
-long it takes for the same bytes from a server that does nothing but send them.
+long it takes for the same bytes from a server that does nothing but send them. The engine's processor time is what a
+busy machine changes least.
 """
 
 import argparse
@@ -29,6 +30,7 @@ class Target:
     def __init__(self, engine: Engine, megabytes: int) -> None:
         self.name = engine.title()
         self._engine = engine
+        self.cpu = engine.cpu
         self._api = engine.connection()
         write = f"yes {LINE} | head -n {megabytes * 10_000}"
         wish = {"Image": "busybox", "Cmd": ["sh", "-c", write], "HostConfig": {"NetworkMode": "none"}}
@@ -89,10 +91,11 @@ def sender(body: Path, directory: Path) -> Iterator[Path]:
         thread.join()
 
 
-def taken(work: Callable[[], object]) -> float:
-    begun = time.perf_counter()
+def taken(work: Callable[[], object], cpu: Callable[[], float] = lambda: 0.0) -> tuple[float, float]:
+    """Seconds, and seconds of processor time."""
+    used, begun = cpu(), time.perf_counter()
     work()
-    return time.perf_counter() - begun
+    return time.perf_counter() - begun, cpu() - used
 
 
 def main() -> None:
@@ -111,17 +114,18 @@ def main() -> None:
         body = running[0].directory / "frames"
         with body.open("wb") as file:
             file.writelines(targets[0].answer())
-        times: dict[tuple[str, str], list[float]] = {}
+        times: dict[tuple[str, str], list[tuple[float, float]]] = {}
         with sender(body, running[0].directory) as floor:
             command = ["docker", "-H", f"unix://{floor}", "logs", "x"]
             for _ in range(given.rounds):
                 for target in targets:
                     for work in (target.raw, target.docker, target.timestamps):
-                        times.setdefault((target.name, work.__name__), []).append(taken(work))
+                        times.setdefault((target.name, work.__name__), []).append(taken(work, target.cpu))
                 run = lambda: subprocess.run(command, stdout=subprocess.DEVNULL, check=True)  # noqa: E731
                 times.setdefault(("floor", "docker"), []).append(taken(run))
-        for (name, what), seconds in times.items():
-            print(f"{name:18} {what:10} median {statistics.median(seconds):6.2f} s, best {min(seconds):6.2f}")
+        for (name, what), rounds in times.items():
+            seconds, cpu = (statistics.median(column) for column in zip(*rounds, strict=True))
+            print(f"{name:18} {what:10} median {seconds:6.2f} s, best {min(rounds)[0]:6.2f} (cpu {cpu:5.2f} s)")
 
 
 if __name__ == "__main__":
