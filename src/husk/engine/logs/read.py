@@ -71,12 +71,12 @@ class _Tail:
         """What of the last lines lies before the place that `search` found."""
         return b"".join(reversed(self._pieces))
 
-    def search(self, fd: int) -> int | None:
+    def search(self, fd: int, size: int) -> int | None:
         """Where the last lines begin in this file: behind the end of the line before them. None: in another one.
 
         Call it for the files from the last to the first until `done`.
         """
-        place, position, carry = None, size_of(fd), b""
+        place, position, carry = None, size, b""
         while position > 0 and not self.done:
             step = min(CHUNK, position)
             position -= step
@@ -114,22 +114,29 @@ class _Tail:
 
 
 class _StartPoint(NamedTuple):
-    """Where to begin: in which of the files, at which offset, and with which records from before it."""
+    """Where to begin: in which of the files, at which offset, and with which records from before it.
+
+    `end` is how far the last file went when the last lines were looked for: what was written since is not among them.
+    """
 
     file: int
     offset: int
     pieces: bytes = b""
+    end: int | None = None
 
 
 def tail(files: Sequence[Callable[[], int]], lines: int) -> _StartPoint:
     """Where the last lines of a log begin. Its files, the oldest first, are opened as far back as needed."""
-    search, place = _Tail(lines), _StartPoint(0, 0)
+    search, place, end = _Tail(lines), _StartPoint(0, 0), None
     for n in range(len(files) - 1, -1, -1):
-        if (offset := search.search(files[n]())) is not None:
+        fd = files[n]()
+        size = size_of(fd)
+        end = size if end is None else end
+        if (offset := search.search(fd, size)) is not None:
             place = _StartPoint(n, offset)
         if search.done:
             break
-    return place._replace(pieces=search.pieces)
+    return place._replace(pieces=search.pieces, end=end)
 
 
 def _start(opened: list[OpenFile], query: LogQuery) -> _StartPoint:
@@ -174,7 +181,7 @@ async def read_log(
         if made:
             yield made
         reader = _Reader(files, opened, worker, query.until_ns, readers)
-        reading = reader.read(place.file, place.offset, ended if query.follow else None, exit)
+        reading = reader.read(place.file, place.offset, ended if query.follow else None, exit, place.end)
         with readers.one_more():
             async with aclosing(reading) as parts:
                 async for part in parts:
@@ -265,12 +272,21 @@ class _Reader(Generic[Made]):
         self._position = 0
 
     async def read(
-        self, first: int, position: int, ended: Callable[[], bool] | None, exit: asyncio.Future[T] | None
+        self,
+        first: int,
+        position: int,
+        ended: Callable[[], bool] | None,
+        exit: asyncio.Future[T] | None,
+        end: int | None = None,
     ) -> AsyncGenerator[Part[Made], None]:
-        """From a file and a position in it to the end; where there is an `ended`, until that holds."""
+        """From a file and a position in it to the end; where there is an `ended`, until that holds.
+
+        `end` is where the last file ends for a reader who does not follow.
+        """
+        last = self._opened[-1] if self._opened and ended is None else None
         for file in self._opened[first:]:
             self._position, position = position, 0
-            async for part in self._read_file(file):
+            async for part in self._read_file(file, end if file is last else None):
                 yield part
         if ended is None:
             return
@@ -280,24 +296,24 @@ class _Reader(Generic[Made]):
                 if exit is not None:
                     exit.add_done_callback(partial(_wake, watch))
                 while self._opened[-1] is file:
-                    last = ended()
+                    was_last = ended()
                     if (following := self._files.after(file)) is not None:
                         self._opened.append(following)
                     async for part in self._read_file(file):
                         yield part
-                    if self._past or (following is None and (last or not await _more(watch, self._until_ns))):
+                    if self._past or (following is None and (was_last or not await _more(watch, self._until_ns))):
                         return
             self._opened.remove(file)
             file.close()
             self._position = 0
 
-    async def _read_file(self, file: OpenFile) -> AsyncGenerator[Part[Made], None]:
+    async def _read_file(self, file: OpenFile, limit: int | None = None) -> AsyncGenerator[Part[Made], None]:
         """From the present position to what is now the end: a container that writes faster than its client reads must
         not keep a reader for ever."""
         if self._past:
             return
         fd = await asyncio.to_thread(file.plain)
-        rest, end = b"", size_of(fd)
+        rest, end = b"", size_of(fd) if limit is None else limit
         while (begin := self._position + len(rest)) < end:
             async with self._readers.turn:
                 size = min(self._readers.piece, end - begin)

@@ -283,3 +283,19 @@ async def test_a_reader_that_goes_leaves_nothing_behind(log: Path) -> None:
     await reader.batches.aclose()  # type: ignore[attr-defined]
     assert reader.exit.cancelled()
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+async def test_what_is_written_meanwhile_is_not_among_the_last_lines(tmp_path, monkeypatch):
+    path = tmp_path / "container.log"
+    path.write_bytes(written(STDOUT, b"1\n2\n3\n"))
+    looked_for = logs.tail
+
+    def tail_and_write(files, lines):
+        place = looked_for(files, lines)
+        with path.open("ab") as file:
+            file.write(written(STDOUT, b"4\n"))
+        return place
+
+    monkeypatch.setattr(logs, "tail", tail_and_write)
+    batches = [batch async for batch in read_log(path, LogQuery(tail=1), AsRecords(), lambda: True)]
+    assert joined([record for batch in batches for record in batch]) == b"3\n"
