@@ -124,7 +124,11 @@ def add_all(members: Members, top: str, prefix: str | None) -> None:
     if not stat.S_ISDIR(status.st_mode):
         return
     head = "" if prefix is None else f"{prefix}/"
-    with inside(top) as directory:
+    with contextlib.ExitStack() as stack:
+        try:
+            directory = stack.enter_context(inside(top))
+        except (FileNotFoundError, NotADirectoryError):
+            return  # gone since: its container is being removed, or tidies up
         for found in walk(directory, os.fchdir):
             members.add(head + found.path, os.fsencode(found.name), found.status)
 
