@@ -82,7 +82,7 @@ async def start(call: Call) -> Answer:
         raise InvalidParameter(
             "starting container with non-empty request body was deprecated since API v1.22 and removed in v1.24"
         )
-    await call.engine.containers.start(call.argument, call.text("detachKeys"))
+    await call.engine.containers.start(call.argument)
     return call.empty()
 
 

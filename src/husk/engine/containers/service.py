@@ -126,7 +126,7 @@ class Containers:
 
     # --- living
 
-    async def start(self, reference: str, detach_keys: str = "") -> None:
+    async def start(self, reference: str) -> None:
         await self._lifecycle.start(self._index.find(reference))
 
     async def stop(self, reference: str, timeout: int | None, signal: str) -> None:

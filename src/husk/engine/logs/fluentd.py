@@ -10,9 +10,10 @@ import msgspec
 from husk.engine.logs import attributes
 from husk.engine.logs.messages import Message
 from husk.engine.logs.options import flag
-from husk.engine.logs.receivers import Address, Receiver, Tls, host_and_port
+from husk.engine.logs.receivers import Receiver, host_and_port
 from husk.engine.model.container import Container
 from husk.errors import InvalidParameter
+from husk.runtime.log_transport import Address, Tls
 
 _PORT = 24224
 _FLAGS = ("fluentd-async", "fluentd-async-connect", "fluentd-request-ack", "fluentd-sub-second-precision")

@@ -17,10 +17,10 @@ from husk.engine.logs.container import LoggedContainer
 from husk.engine.logs.messages import Assembler, Message
 from husk.engine.logs.read import resume_log
 from husk.engine.logs.receivers import Receiver
-from husk.engine.logs.transport import Connection, connect
 from husk.engine.model.companion import Companion
 from husk.errors import SystemFault
 from husk.runtime.log_files import LogFiles, OpenFile, note
+from husk.runtime.log_transport import Connection, connect
 from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)

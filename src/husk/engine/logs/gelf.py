@@ -9,10 +9,11 @@ import msgspec
 
 from husk.engine.logs import attributes
 from husk.engine.logs.messages import Message
-from husk.engine.logs.receivers import Address, Receiver, host_and_port, hostname
+from husk.engine.logs.receivers import Receiver, host_and_port, hostname
 from husk.engine.model.clock import parse_rfc3339
 from husk.engine.model.container import Container
 from husk.errors import InvalidParameter
+from husk.runtime.log_transport import Address
 
 _MAGIC = b"\x1e\x0f"
 _PIECE = 1420 - 12

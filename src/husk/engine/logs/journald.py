@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from husk.engine.logs import attributes
 from husk.engine.logs.messages import Message
-from husk.engine.logs.receivers import Address, Receiver
+from husk.engine.logs.receivers import Receiver
 from husk.engine.model.clock import rfc3339
 from husk.engine.model.container import Container
+from husk.runtime.log_transport import Address
 
 SOCKET = "/run/systemd/journal/socket"
 

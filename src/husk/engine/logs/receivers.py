@@ -8,25 +8,7 @@ import msgspec
 
 from husk.engine.logs.messages import Message
 from husk.errors import InvalidParameter
-
-
-class Tls(msgspec.Struct, frozen=True):
-    ca: str = ""
-    certificate: str = ""
-    key: str = ""
-    verify: bool = True
-
-
-class Address(msgspec.Struct, frozen=True):
-    """`protocol` is udp, tcp, unix (a stream) or unixgram; the path of the latter two is `host`."""
-
-    protocol: str
-    host: str
-    port: int = 0
-    tls: Tls | None = None
-
-    def __str__(self) -> str:
-        return self.host if self.protocol.startswith("unix") else f"{self.host}:{self.port}"
+from husk.runtime.log_transport import Address
 
 
 class Receiver(msgspec.Struct, frozen=True):

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from husk.engine.logs import attributes
 from husk.engine.logs.messages import Message
 from husk.engine.logs.options import flag
-from husk.engine.logs.receivers import Address, Receiver, Tls, host_and_port, hostname
+from husk.engine.logs.receivers import Receiver, host_and_port, hostname
 from husk.engine.model.clock import rfc3339
 from husk.engine.model.container import Container
 from husk.errors import InvalidParameter
+from husk.runtime.log_transport import Address, Tls
 
 _FACILITIES = (
     "kern", "user", "mail", "daemon", "auth", "syslog", "lpr", "news", "uucp", "cron", "authpriv", "ftp",

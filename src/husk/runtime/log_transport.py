@@ -6,9 +6,28 @@ import errno
 import socket
 import ssl
 
-from husk.engine.logs.receivers import Address, Tls
+import msgspec
 
 _PATIENCE = 10.0
+
+
+class Tls(msgspec.Struct, frozen=True):
+    ca: str = ""
+    certificate: str = ""
+    key: str = ""
+    verify: bool = True
+
+
+class Address(msgspec.Struct, frozen=True):
+    """`protocol` is udp, tcp, unix (a stream) or unixgram; the path of the latter two is `host`."""
+
+    protocol: str
+    host: str
+    port: int = 0
+    tls: Tls | None = None
+
+    def __str__(self) -> str:
+        return self.host if self.protocol.startswith("unix") else f"{self.host}:{self.port}"
 
 
 class Connection:
