@@ -30,7 +30,6 @@ from husk.engine.model.image import Image
 from husk.engine.model.record import changes
 from husk.errors import HuskError
 from husk.gojson import encode
-from husk.runtime.assembly.paths import Paths
 
 if TYPE_CHECKING:
     from husk.engine.engine import Engine
@@ -118,8 +117,8 @@ class Answers:
         stamp = (hash(_record(container)), execs, engine.images.revision)
         key = ("container", container.id, version)
         if (body := self._bodies.get(key, stamp)) is None:
-            lower = engine.images.directories(container.layers)
-            document = container_views.inspect(container, Paths(engine.config), version, None, execs, lower)
+            paths = engine.containers.host_paths(container)
+            document = container_views.inspect(container, paths, version, None, execs)
             body = encode(document) + b"\n"
             self._bodies.put(key, stamp, body, len(body))
         return body

@@ -20,6 +20,7 @@ from husk.engine.model.events import Events
 from husk.engine.model.filters import Filters
 from husk.engine.model.image import CommitOptions, Image, Progress, Removal
 from husk.engine.model.network import Network
+from husk.engine.model.paths import HostPaths
 from husk.engine.system import Component, DaemonInfo
 from husk.errors import NotFound
 from husk.registry.manifest import Descriptor, Platform
@@ -126,6 +127,20 @@ class FakeContainers:
         self.attachment: FakeAttachment | None = None
         self.attached: dict[str, bool] = {}
         self.created: tuple[str, Config, HostConfig, dict[str, EndpointRequest], str] | None = None
+
+    def host_paths(self, container: Container) -> HostPaths:
+        at = f"/var/lib/test/containers/{container.id}"
+        lower = ["/var/lib/test/mount-points", *(f"/var/lib/test/layers/{layer}" for layer in container.layers)]
+        return HostPaths(
+            resolv_conf=f"{at}/resolv.conf",
+            hostname=f"{at}/hostname",
+            hosts=f"{at}/hosts",
+            log=f"{at}/container.log",
+            lower=lower,
+            upper=f"{at}/diff",
+            work=f"{at}/work",
+            merged=f"{at}/rootfs",
+        )
 
     def add(self, record: Container) -> Container:
         self.records[record.name] = record

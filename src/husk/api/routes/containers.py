@@ -20,7 +20,6 @@ from husk.engine.model.container_config import Config
 from husk.engine.model.filters import NO_FILTERS, Filters
 from husk.errors import InvalidParameter
 from husk.gojson import Reader, encode
-from husk.runtime.assembly.paths import Paths
 
 WITH_CONDITIONS = Version(1, 30)
 WITH_STOP_SIGNAL = Version(1, 42)
@@ -73,8 +72,8 @@ def inspect(call: Call) -> Handled:
 async def _inspect_with_sizes(call: Call, container: Container) -> Answer:
     sizes = await call.engine.containers.sizes(container)
     execs = call.engine.execs.unfinished(container.id)
-    lower = call.engine.images.directories(container.layers)
-    return call.json(views.inspect(container, Paths(call.engine.config), call.version, sizes, execs, lower))
+    paths = call.engine.containers.host_paths(container)
+    return call.json(views.inspect(container, paths, call.version, sizes, execs))
 
 
 async def start(call: Call) -> Answer:

@@ -24,9 +24,9 @@ from husk.api.views import endpoints
 from husk.engine.model import container as model
 from husk.engine.model.clock import human_duration, lasts, parse_rfc3339
 from husk.engine.model.container import ZERO_TIME, Container, State
+from husk.engine.model.paths import HostPaths
 from husk.engine.networks.endpoints import in_order
 from husk.engine.system import STORAGE_DRIVER
-from husk.runtime.assembly.paths import Paths
 
 # Fields that dockerd leaves out when they are empty.
 _OPTIONAL_CONFIG = (
@@ -153,14 +153,11 @@ def _health_summary(container: Container) -> HealthSummary:
 
 def inspect(
     container: Container,
-    paths: Paths,
+    paths: HostPaths,
     version: Version,
     sizes: tuple[int, int] | None = None,
     exec_ids: list[str] | None = None,
-    lower: Sequence[str] = (),
 ) -> ContainerInspect:
-    """`lower` are the directories of its image's layers."""
-    own = paths.of(container.id)
     # The files are made at the first start.
     has_files = container.state.started_at != ZERO_TIME
     has_log = has_files and container.host_config.log_config.type in ("", "json-file")
@@ -171,17 +168,17 @@ def inspect(
         args=container.args,
         state=_state(container.state),
         image=container.image_id,
-        resolv_conf_path=str(own.resolv_conf) if has_files else "",
-        hostname_path=str(own.hostname) if has_files else "",
-        hosts_path=str(own.hosts) if has_files else "",
-        log_path=str(paths.log(container.id)) if has_log else "",
+        resolv_conf_path=paths.resolv_conf if has_files else "",
+        hostname_path=paths.hostname if has_files else "",
+        hosts_path=paths.hosts if has_files else "",
+        log_path=paths.log if has_log else "",
         name="/" + container.name,
         restart_count=container.restart_count,
         driver=STORAGE_DRIVER,
         platform="linux",
         exec_ids=exec_ids or None,
         host_config=without_empty(container.host_config, _OPTIONAL_HOST_CONFIG),
-        graph_driver=_graph_driver(container, paths, lower),
+        graph_driver=_graph_driver(container, paths),
         size_rw=sizes[0] if sizes else UNSET,
         size_root_fs=sizes[1] if sizes else UNSET,
         mounts=[_mount_point(point) for point in container.mounts],
@@ -218,14 +215,13 @@ def _state(state: State) -> ContainerState:
     )
 
 
-def _graph_driver(container: Container, paths: Paths, lower: Sequence[str]) -> DriverData:
-    own = paths.of(container.id)
+def _graph_driver(container: Container, paths: HostPaths) -> DriverData:
     data = {
         "ID": container.id,
-        "LowerDir": ":".join([str(paths.mount_points_layer), *lower]),
-        "MergedDir": str(own.rootfs),
-        "UpperDir": str(own.upper),
-        "WorkDir": str(own.work),
+        "LowerDir": ":".join(paths.lower),
+        "MergedDir": paths.merged,
+        "UpperDir": paths.upper,
+        "WorkDir": paths.work,
     }
     return DriverData(name=STORAGE_DRIVER, data=data)
 

@@ -26,6 +26,7 @@ from husk.engine.model.clock import now_ns
 from husk.engine.model.container import Container
 from husk.engine.model.container_config import Config, EndpointRequest, HostConfig
 from husk.engine.model.filters import Filters
+from husk.engine.model.paths import HostPaths
 from husk.engine.networks.endpoints import links_after_rename, parse_links
 from husk.errors import Conflict, HuskError, InvalidParameter, NotFound, NotImplementedYet, NotModified
 from husk.runtime.conmon import Monitor
@@ -70,6 +71,19 @@ class Containers:
 
     def find(self, reference: str) -> Container:
         return self._index.find(reference).record
+
+    def host_paths(self, container: Container) -> HostPaths:
+        paths, own = self._assembly.paths, self._assembly.paths.of(container.id)
+        return HostPaths(
+            resolv_conf=str(own.resolv_conf),
+            hostname=str(own.hostname),
+            hosts=str(own.hosts),
+            log=str(paths.log(container.id)),
+            lower=[str(paths.mount_points_layer), *self._images.directories(container.layers)],
+            upper=str(own.upper),
+            work=str(own.work),
+            merged=str(own.rootfs),
+        )
 
     def names(self) -> dict[str, list[str]]:
         """All names of each container by its id; those that it has by links too."""

@@ -1,10 +1,25 @@
-"""Paths inside containers, as Docker reads them."""
+"""Paths inside containers, as Docker reads them, and those of a container on its host, as they are shown."""
 
 import posixpath
+
+from msgspec import Struct
 
 from husk.errors import InvalidParameter
 
 _LONGEST_PATH, _LONGEST_NAME = 4095, 255
+
+
+class HostPaths(Struct, frozen=True):
+    """Where the things of a container lie on the host. `lower` begins with what holds its mount points."""
+
+    resolv_conf: str
+    hostname: str
+    hosts: str
+    log: str
+    lower: list[str]
+    upper: str
+    work: str
+    merged: str
 
 
 def clean(path: str) -> str:
