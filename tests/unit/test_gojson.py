@@ -4,11 +4,11 @@ import msgspec
 import pytest
 
 from husk.api.types.containers import CreateExtras
-from husk.engine.model.container_config import Config
+from husk.engine.model.container_config import ContainerConfig
 from husk.errors import InvalidParameter
 from husk.gojson import Reader, encode, parse_document
 
-CONFIG = Reader(Config)
+CONFIG = Reader(ContainerConfig)
 EXTRAS = Reader(CreateExtras)
 
 
@@ -30,7 +30,7 @@ def test_null_is_an_empty_object() -> None:
 
 def test_null_means_not_given() -> None:
     config = CONFIG.read({"Env": None, "Tty": None, "Labels": None, "Cmd": None, "Healthcheck": None, "Image": "x"})
-    assert config == Config(image="x")
+    assert config == ContainerConfig(image="x")
 
 
 def test_null_in_a_map_keeps_its_key() -> None:
@@ -63,7 +63,7 @@ def test_field_names_match_in_any_case() -> None:
 
 
 def test_unknown_fields_are_ignored() -> None:
-    assert CONFIG.read({"Image": "x", "Colour": "red"}) == Config(image="x")
+    assert CONFIG.read({"Image": "x", "Colour": "red"}) == ContainerConfig(image="x")
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ dangerous. Defaults that have changed are filled in as they were. Pure.
 """
 
 from husk.api.versioning import Version
-from husk.engine.model.container_config import BindOptions, Config, EndpointRequest, HostConfig, Mount
+from husk.engine.model.container_config import BindOptions, ContainerConfig, EndpointRequest, HostConfig, Mount
 from husk.errors import InvalidParameter
 
 WITH_AUTO_REMOVE = Version(1, 25)
@@ -27,7 +27,9 @@ MAC_DEPRECATED = (
 )
 
 
-def adapt(config: Config, host: HostConfig, endpoints: dict[str, EndpointRequest], version: Version) -> list[str]:
+def adapt(
+    config: ContainerConfig, host: HostConfig, endpoints: dict[str, EndpointRequest], version: Version
+) -> list[str]:
     """Change the request to what its client means; returns warnings for it."""
     host.links = host.links or None
     if version < WITH_AUTO_REMOVE:
@@ -79,7 +81,9 @@ def _check_options(mount: Mount) -> None:
             raise InvalidParameter(f'{name} must not be specified on mount type "{mount.type}"')
 
 
-def _adapt_mac(config: Config, host: HostConfig, endpoints: dict[str, EndpointRequest], version: Version) -> list[str]:
+def _adapt_mac(
+    config: ContainerConfig, host: HostConfig, endpoints: dict[str, EndpointRequest], version: Version
+) -> list[str]:
     """A container's one hardware address becomes that of its endpoint on its main network."""
     mac, config.mac_address = config.mac_address, ""
     if version < WITH_ENDPOINT_MAC:

@@ -7,15 +7,14 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TypeVar
 
-from husk.config import Config as Settings
-from husk.config import RuntimeConfig
+from husk.config import Config, RuntimeConfig
 from husk.engine.containers.exec import ExecRecord
 from husk.engine.containers.index import Exit
 from husk.engine.images.catalog import Found
 from husk.engine.logs.read import Form
 from husk.engine.logs.records import LogQuery, take_apart
 from husk.engine.model.container import Container, State
-from husk.engine.model.container_config import Config, EndpointRequest, ExecConfig, HostConfig
+from husk.engine.model.container_config import ContainerConfig, EndpointRequest, ExecConfig, HostConfig
 from husk.engine.model.events import Events
 from husk.engine.model.filters import Filters
 from husk.engine.model.image import CommitOptions, Image, Progress, Removal
@@ -38,7 +37,7 @@ def container(name: str = "web", **changes: object) -> Container:
         "created": NOW,
         "created_ns": 1_767_323_045_000_000_006,
         "image_id": BUSYBOX,
-        "config": Config(image="busybox", cmd=["sleep", "60"]),
+        "config": ContainerConfig(image="busybox", cmd=["sleep", "60"]),
         "host_config": HostConfig(network_mode="bridge"),
         "path": "sleep",
         "args": ["60"],
@@ -53,7 +52,7 @@ def image(**changes: object) -> Image:
         "created": NOW,
         "architecture": "amd64",
         "os": "linux",
-        "config": Config(cmd=["sh"], env=["PATH=/bin"]),
+        "config": ContainerConfig(cmd=["sh"], env=["PATH=/bin"]),
         "diff_ids": ["sha256:" + "cd" * 32],
         "chain_ids": ["sha256:" + "cd" * 32],
         "size": 4_000_000,
@@ -126,7 +125,7 @@ class FakeContainers:
         self.listed: list[tuple[bool, int, Filters]] = []
         self.attachment: FakeAttachment | None = None
         self.attached: dict[str, bool] = {}
-        self.created: tuple[str, Config, HostConfig, dict[str, EndpointRequest], str] | None = None
+        self.created: tuple[str, ContainerConfig, HostConfig, dict[str, EndpointRequest], str] | None = None
 
     def host_paths(self, container: Container) -> HostPaths:
         at = f"/var/lib/test/containers/{container.id}"
@@ -158,7 +157,7 @@ class FakeContainers:
     async def create(
         self,
         name: str,
-        config: Config,
+        config: ContainerConfig,
         host_config: HostConfig,
         endpoints: dict[str, EndpointRequest],
         platform: str,
@@ -407,7 +406,7 @@ class FakeVolumes:
 
 class FakeEngine:
     def __init__(self) -> None:
-        self.config = Settings(data_root=Path("/var/lib/test"), insecure_registries=("10.0.0.0/8", "reg.local:5000"))
+        self.config = Config(data_root=Path("/var/lib/test"), insecure_registries=("10.0.0.0/8", "reg.local:5000"))
         self.recorder = Recorder()
         self.events = Events()
         self.containers = FakeContainers(self.recorder)

@@ -6,7 +6,7 @@ from husk.api.adapting import MAC_DEPRECATED, adapt
 from husk.api.versioning import CURRENT, MINIMUM, Version
 from husk.engine.model.container_config import (
     BindOptions,
-    Config,
+    ContainerConfig,
     EndpointRequest,
     HealthConfig,
     HostConfig,
@@ -26,7 +26,7 @@ def before(version: Version) -> Version:
 def host(version: Version, **fields: object) -> HostConfig:
     """A host configuration as a client of that version means it."""
     made = HostConfig(**fields)  # type: ignore[arg-type]
-    adapt(Config(), made, {}, version)
+    adapt(ContainerConfig(), made, {}, version)
     return made
 
 
@@ -57,7 +57,7 @@ def test_shared_memory_could_be_shared_by_default_until_1_40() -> None:
 
 def test_the_start_interval_of_a_health_check_came_with_1_44() -> None:
     def interval(version: Version) -> int:
-        config = Config(healthcheck=HealthConfig(test=["CMD", "true"], start_interval=5))
+        config = ContainerConfig(healthcheck=HealthConfig(test=["CMD", "true"], start_interval=5))
         adapt(config, HostConfig(), {}, version)
         assert config.healthcheck is not None
         return config.healthcheck.start_interval
@@ -104,16 +104,16 @@ def test_mounts_that_an_older_client_cannot_mean_are_refused() -> None:
 
 def test_several_networks_at_once_came_with_1_44() -> None:
     networks = {"a": EndpointRequest(), "b": EndpointRequest()}
-    adapt(Config(), HostConfig(network_mode="a"), networks, Version(1, 44))
+    adapt(ContainerConfig(), HostConfig(network_mode="a"), networks, Version(1, 44))
     with pytest.raises(InvalidParameter, match="multiple network endpoints: a, b"):
-        adapt(Config(), HostConfig(network_mode="a"), networks, Version(1, 43))
+        adapt(ContainerConfig(), HostConfig(network_mode="a"), networks, Version(1, 43))
 
 
 class TestHardwareAddress:
     @pytest.mark.parametrize("version", [MINIMUM, CURRENT])
     @pytest.mark.parametrize(("mode", "network"), [("", "bridge"), ("default", "bridge"), ("mine", "mine")])
     def test_of_the_container_becomes_that_of_its_endpoint(self, version: Version, mode: str, network: str) -> None:
-        config, endpoints = Config(mac_address=MAC), dict[str, EndpointRequest]()
+        config, endpoints = ContainerConfig(mac_address=MAC), dict[str, EndpointRequest]()
         warnings = adapt(config, HostConfig(network_mode=mode), endpoints, version)
         assert (config.mac_address, endpoints) == ("", {network: EndpointRequest(mac_address=MAC)})
         assert warnings == ([MAC_DEPRECATED] if version == CURRENT else [])
@@ -121,20 +121,20 @@ class TestHardwareAddress:
     def test_of_an_endpoint_came_with_1_44(self) -> None:
         for version, kept in ((Version(1, 43), ""), (Version(1, 44), MAC)):
             endpoints = {"bridge": EndpointRequest(mac_address=MAC)}
-            assert adapt(Config(), HostConfig(), endpoints, version) == []
+            assert adapt(ContainerConfig(), HostConfig(), endpoints, version) == []
             assert endpoints["bridge"].mac_address == kept
 
     def test_must_be_one(self) -> None:
         endpoints = {"bridge": EndpointRequest(mac_address=MAC)}
         with pytest.raises(InvalidParameter, match="must match the endpoint-specific MAC address"):
-            adapt(Config(mac_address="02:42:ac:11:00:56"), HostConfig(), endpoints, CURRENT)
+            adapt(ContainerConfig(mac_address="02:42:ac:11:00:56"), HostConfig(), endpoints, CURRENT)
 
     def test_of_no_known_endpoint_is_refused(self) -> None:
         with pytest.raises(InvalidParameter, match="NetworkMode must match the identity of a network"):
-            adapt(Config(mac_address=MAC), HostConfig(network_mode="a"), {"b": EndpointRequest()}, CURRENT)
+            adapt(ContainerConfig(mac_address=MAC), HostConfig(network_mode="a"), {"b": EndpointRequest()}, CURRENT)
 
     @pytest.mark.parametrize("mode", ["host", "none"])
     def test_means_nothing_without_a_network(self, mode: str) -> None:
-        assert adapt(Config(mac_address=MAC), HostConfig(network_mode=mode), {}, CURRENT) == [MAC_DEPRECATED]
+        assert adapt(ContainerConfig(mac_address=MAC), HostConfig(network_mode=mode), {}, CURRENT) == [MAC_DEPRECATED]
         with pytest.raises(InvalidParameter, match="conflicting options: mac-address and the network mode"):
-            adapt(Config(mac_address=MAC), HostConfig(network_mode=mode), {}, Version(1, 43))
+            adapt(ContainerConfig(mac_address=MAC), HostConfig(network_mode=mode), {}, Version(1, 43))

@@ -11,7 +11,7 @@ from husk.api.encoded import Answers, Kept
 from husk.api.versioning import CURRENT, MINIMUM, Version
 from husk.engine.model.container import Container, Endpoint, Health, HealthResult, MountPoint, State
 from husk.engine.model.container_config import (
-    Config,
+    ContainerConfig,
     EndpointRequest,
     ExecConfig,
     HealthConfig,
@@ -78,7 +78,9 @@ def full() -> Container:
     """A record in which every part is there."""
     return container(
         "web",
-        config=Config(image="busybox", labels={"a": "b"}, env=["A=b"], healthcheck=HealthConfig(test=["CMD", "true"])),
+        config=ContainerConfig(
+            image="busybox", labels={"a": "b"}, env=["A=b"], healthcheck=HealthConfig(test=["CMD", "true"])
+        ),
         host_config=HostConfig(network_mode="bridge", links=["/db:/web/db"], annotations={"c": "d"}),
         state=State(
             status="running",
@@ -136,7 +138,7 @@ OTHERS: dict[str, object] = {
     "device_requests": [], "memory_swappiness": 1, "oom_kill_disable": True, "init": True, "pids_limit": 1,
     "ulimits": [], "ipam_config": {"a": "b"}, "links": ["/x:/web/y"], "aliases": ["x"], "driver_opts": {"a": "b"},
     "annotations": {"x": "y"}, "layers": ["sha256:x"], "endpoints": {},
-    "state": State(), "config": Config(), "host_config": HostConfig(), "log_config": LogConfig(type="none"),
+    "state": State(), "config": ContainerConfig(), "host_config": HostConfig(), "log_config": LogConfig(type="none"),
     "restart_policy": RestartPolicy(name="always"), "request": EndpointRequest(aliases=["y"]),
 }  # fmt: skip
 
@@ -267,7 +269,9 @@ def test_lists_of_none_one_and_several_are_json(desk: Desk) -> None:
 
 
 def test_no_label_is_taken_for_the_status(desk: Desk) -> None:
-    desk.engine.containers.add(container("web", config=Config(image="busybox", labels={"Status": "x", "\x00": '"'})))
+    desk.engine.containers.add(
+        container("web", config=ContainerConfig(image="busybox", labels={"Status": "x", "\x00": '"'}))
+    )
     (shown,) = msgspec.json.decode(desk.kept.containers(True, 0, Filters(), CURRENT))
     assert (shown["Labels"], shown["Status"]) == ({"Status": "x", "\x00": '"'}, "Created")
 

@@ -5,7 +5,7 @@ import itertools
 
 from husk.engine.model.clock import rfc3339
 from husk.engine.model.container import Container, State, Status
-from husk.engine.model.container_config import Config, HostConfig
+from husk.engine.model.container_config import ContainerConfig, HostConfig
 from husk.engine.model.image import Image
 
 SECOND = 10**9
@@ -23,7 +23,7 @@ def container(
     exit_code: int = 0,
     image: str = "",
     created_ns: int | None = None,
-    config: Config | None = None,
+    config: ContainerConfig | None = None,
     host_config: HostConfig | None = None,
     layers: list[str] | None = None,
     id: str = "",
@@ -37,7 +37,7 @@ def container(
         created=rfc3339(created),
         created_ns=created,
         image_id=image,
-        config=config or Config(),
+        config=config or ContainerConfig(),
         host_config=host_config or HostConfig(),
         path="true",
         args=[],
@@ -53,7 +53,7 @@ def image(name: str, *, parent: str = "", created_ns: int | None = None, labels:
         created=rfc3339(number * SECOND if created_ns is None else created_ns),
         architecture="amd64",
         os="linux",
-        config=Config(labels=labels or {}),
+        config=ContainerConfig(labels=labels or {}),
         diff_ids=[digest(name + " diff")],
         chain_ids=[digest(name + " chain")],
         parent=parent,

@@ -16,7 +16,7 @@ from husk.api.views import containers as views
 from husk.engine.containers.index import Exit
 from husk.engine.containers.listing import FILTERS
 from husk.engine.model.container import Container
-from husk.engine.model.container_config import Config
+from husk.engine.model.container_config import ContainerConfig
 from husk.engine.model.filters import NO_FILTERS, Filters
 from husk.errors import InvalidParameter
 from husk.gojson import Reader, encode
@@ -24,7 +24,7 @@ from husk.gojson import Reader, encode
 WITH_CONDITIONS = Version(1, 30)
 WITH_STOP_SIGNAL = Version(1, 42)
 
-_config = Reader(Config)
+_config = Reader(ContainerConfig)
 _extras = Reader(CreateExtras)
 
 

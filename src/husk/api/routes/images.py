@@ -8,7 +8,7 @@ from husk.api.versioning import Version
 from husk.api.views import images as views
 from husk.engine.images.listing import FILTERS
 from husk.engine.images.prune import FILTERS as PRUNE_FILTERS
-from husk.engine.model.container_config import Config
+from husk.engine.model.container_config import ContainerConfig
 from husk.engine.model.filters import NO_FILTERS, Filters
 from husk.engine.model.image import CommitOptions, Image, Removal
 from husk.errors import InvalidParameter
@@ -20,7 +20,7 @@ WITH_DESCRIPTOR = Version(1, 48)
 INSPECT_PLATFORM = Version(1, 49)
 REMOVE_PLATFORMS = Version(1, 50)
 
-_config = Reader(Config)
+_config = Reader(ContainerConfig)
 _credentials = Reader(AuthRequest)
 
 

@@ -25,7 +25,7 @@ from husk.engine.images.index import ATTESTATION, IMAGE_KIND
 from husk.engine.images.manifests import ManifestFacts
 from husk.engine.model.clock import parse_rfc3339
 from husk.engine.model.container import ZERO_TIME
-from husk.engine.model.container_config import Config
+from husk.engine.model.container_config import ContainerConfig
 from husk.engine.model.image import HistoryStep, Image
 from husk.engine.system import STORAGE_DRIVER
 from husk.errors import InvalidParameter
@@ -123,7 +123,7 @@ def inspect(
         comment=image.comment,
         created=image.created,
         container="" if version < WITHOUT_CONTAINER_CONFIG else UNSET,
-        container_config=_config(Config(), version) if version < WITHOUT_CONTAINER_CONFIG else UNSET,
+        container_config=_config(ContainerConfig(), version) if version < WITHOUT_CONTAINER_CONFIG else UNSET,
         docker_version=image.docker_version if legacy or image.docker_version else UNSET,
         author=image.author,
         config=_config(image.config, version),
@@ -138,7 +138,7 @@ def inspect(
     )
 
 
-def _config(config: Config, version: Version) -> dict[str, object]:
+def _config(config: ContainerConfig, version: Version) -> dict[str, object]:
     shown = without_empty(config, _OPTIONAL)
     hidden = _OF_CONTAINERS if version >= WITHOUT_CONTAINER_FIELDS else ()
     shown = {name: value if value not in ([], {}) else None for name, value in shown.items() if name not in hidden}

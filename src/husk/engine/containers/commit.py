@@ -14,7 +14,7 @@ from husk.engine.images.store import ImageStore
 from husk.engine.images.tag import parse_target
 from husk.engine.model.clock import now_ns, rfc3339
 from husk.engine.model.container import Container
-from husk.engine.model.container_config import Config
+from husk.engine.model.container_config import ContainerConfig
 from husk.engine.model.image import CommitOptions, History, Image, ImageConfig, RootFS
 from husk.errors import Conflict, HuskError, NotFound
 from husk.registry.manifest import host_platform
@@ -61,7 +61,9 @@ class Committer:
             return False
         return True
 
-    async def _commit(self, instance: Instance, config: Config, name: Reference | None, options: CommitOptions) -> str:
+    async def _commit(
+        self, instance: Instance, config: ContainerConfig, name: Reference | None, options: CommitOptions
+    ) -> str:
         """Without the container's lock, for this may take long: it can be stopped, and even removed, meanwhile."""
         record = instance.record
         async with self._store.pins.hold(record.layers):
@@ -113,7 +115,7 @@ class Committer:
             raise Conflict(f"You cannot commit container {instance.id} which is being removed")
 
     async def _make(
-        self, record: Container, config: Config, layers: list[Layer], empty: bool, options: CommitOptions
+        self, record: Container, config: ContainerConfig, layers: list[Layer], empty: bool, options: CommitOptions
     ) -> Image:
         """The image of these layers, of which the last is new unless the commit is empty."""
         base = self._store.catalog.get(record.image_id)

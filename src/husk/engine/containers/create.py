@@ -24,7 +24,7 @@ from husk.engine.logs import drivers as log_drivers
 from husk.engine.logs import options as log_options
 from husk.engine.model.clock import now_ns, rfc3339
 from husk.engine.model.container import Container
-from husk.engine.model.container_config import Config, EndpointRequest, HostConfig, LogConfig
+from husk.engine.model.container_config import ContainerConfig, EndpointRequest, HostConfig, LogConfig
 from husk.engine.networks.endpoints import parse_links
 from husk.engine.networks.requests import HOST_WITH_LINKS
 from husk.engine.networks.service import Networks
@@ -79,7 +79,7 @@ class Creator:
     async def create(
         self,
         name: str,
-        config: Config,
+        config: ContainerConfig,
         host_config: HostConfig,
         endpoints: dict[str, EndpointRequest],
         platform: str,

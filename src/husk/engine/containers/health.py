@@ -18,7 +18,7 @@ from husk.engine.containers.exec import Execs
 from husk.engine.containers.index import Companion, Instance, Publish
 from husk.engine.model.clock import now_ns, parse_rfc3339, rfc3339
 from husk.engine.model.container import Health, HealthResult
-from husk.engine.model.container_config import Config, HealthConfig
+from husk.engine.model.container_config import ContainerConfig, HealthConfig
 from husk.errors import HuskError
 from husk.tasks import Tasks
 
@@ -33,7 +33,7 @@ KEPT_RESULTS = 5
 KEPT_OUTPUT = 4096
 
 
-def command(config: Config) -> list[str] | None:
+def command(config: ContainerConfig) -> list[str] | None:
     """The test to run, None where there is none."""
     match config.healthcheck.test if config.healthcheck else []:
         case ["CMD", _, *_] as test:
@@ -44,7 +44,7 @@ def command(config: Config) -> list[str] | None:
             return None
 
 
-def begin(config: Config, previous: Health | None) -> Health | None:
+def begin(config: ContainerConfig, previous: Health | None) -> Health | None:
     """The health of a container that starts to run; the log of its last run stays."""
     if command(config) is None:
         return None

@@ -5,7 +5,7 @@ import posixpath
 
 from husk.config import ContainerDefaults
 from husk.engine.host import Host
-from husk.engine.model.container_config import Config, HealthConfig, HostConfig, LogConfig, Ulimit
+from husk.engine.model.container_config import ContainerConfig, HealthConfig, HostConfig, LogConfig, Ulimit
 from husk.errors import InvalidParameter
 from husk.runtime import defaults
 
@@ -13,7 +13,7 @@ JSON_FILE = LogConfig(type="json-file")
 STANDARD = ContainerDefaults()
 
 
-def merge_config(request: Config, image: Config) -> Config:
+def merge_config(request: ContainerConfig, image: ContainerConfig) -> ContainerConfig:
     """The request completed from its image; raises if there is nothing to run."""
     config = inherit(request, image)
     if config.working_dir:
@@ -25,7 +25,7 @@ def merge_config(request: Config, image: Config) -> Config:
     return config
 
 
-def inherit(request: Config, image: Config) -> Config:
+def inherit(request: ContainerConfig, image: ContainerConfig) -> ContainerConfig:
     """The request with the other's values where it has none of its own, by Docker's rules."""
     config = copy.deepcopy(request)
     config.user = config.user or image.user
@@ -61,7 +61,7 @@ def inherit_logging(request: LogConfig, default: LogConfig) -> LogConfig:
     return LogConfig(type=driver, config={**inherited, **request.config})
 
 
-def command(config: Config) -> tuple[str, list[str]]:
+def command(config: ContainerConfig) -> tuple[str, list[str]]:
     """(program, arguments) of the container's first process."""
     words = [*(config.entrypoint or []), *(config.cmd or [])]
     return words[0], words[1:]

@@ -13,7 +13,7 @@ import msgspec
 from husk.engine.model.container import MountPoint
 from husk.engine.model.container_config import (
     BindOptions,
-    Config,
+    ContainerConfig,
     DriverConfig,
     HostConfig,
     Mount,
@@ -78,7 +78,7 @@ def volumes_from(text: str) -> tuple[str, list[str]]:
     return name, words
 
 
-def declared(config: Config, host_config: HostConfig, taken: Iterable[str]) -> list[MountPoint]:
+def declared(config: ContainerConfig, host_config: HostConfig, taken: Iterable[str]) -> list[MountPoint]:
     """A volume without a name at each place that `Volumes` declares and where nothing is mounted yet."""
     there = {*taken, *(clean(path) for path in host_config.tmpfs or {})}
     places = dict.fromkeys(clean(path) for path in config.volumes or {})

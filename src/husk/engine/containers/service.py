@@ -24,7 +24,7 @@ from husk.engine.logs.readers import Readers
 from husk.engine.logs.records import STDERR, STDOUT, LogQuery
 from husk.engine.model.clock import now_ns
 from husk.engine.model.container import Container
-from husk.engine.model.container_config import Config, EndpointRequest, HostConfig
+from husk.engine.model.container_config import ContainerConfig, EndpointRequest, HostConfig
 from husk.engine.model.filters import Filters
 from husk.engine.model.paths import HostPaths
 from husk.engine.networks.endpoints import links_after_rename, parse_links
@@ -103,7 +103,7 @@ class Containers:
     async def create(
         self,
         name: str,
-        config: Config,
+        config: ContainerConfig,
         host_config: HostConfig,
         endpoints: dict[str, EndpointRequest],
         platform: str,

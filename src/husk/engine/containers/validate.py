@@ -10,7 +10,7 @@ import msgspec
 
 from husk.engine.containers import security, validate_limits
 from husk.engine.containers.mounts import check_target, wanted_mounts
-from husk.engine.model.container_config import Config, EndpointRequest, HealthConfig, HostConfig
+from husk.engine.model.container_config import ContainerConfig, EndpointRequest, HealthConfig, HostConfig
 from husk.engine.model.paths import check_length, clean
 from husk.engine.model.signals import parse_signal
 from husk.engine.networks import requests as network_requests
@@ -30,7 +30,7 @@ _FIXED = (
 )  # fmt: skip
 
 
-def check(config: Config, host: HostConfig, endpoints: dict[str, EndpointRequest]) -> None:
+def check(config: ContainerConfig, host: HostConfig, endpoints: dict[str, EndpointRequest]) -> None:
     """Raise for the first thing that is wrong."""
     check_text(config)
     check_text(host)
@@ -69,7 +69,7 @@ def check_text(value: msgspec.Struct) -> None:
             found += one
 
 
-def check_image(config: Config) -> None:
+def check_image(config: ContainerConfig) -> None:
     """As `check`, for what a container has from its image."""
     check_text(config)
     check_length(config.working_dir)
@@ -88,7 +88,7 @@ def check_update(request: HostConfig, merged: HostConfig) -> list[str]:
     return [f"{name} is fixed when a container is created: the update does not change it" for name in given]
 
 
-def _check_config(config: Config) -> None:
+def _check_config(config: ContainerConfig) -> None:
     for name in (config.hostname, config.domainname):
         if name and (_HOSTNAME.fullmatch(name) is None or len(name.encode()) > 64):
             raise InvalidParameter(f"invalid hostname format: {name}")

@@ -15,7 +15,7 @@ from husk.engine.containers.mounts import declared, inherited, wanted_mounts
 from husk.engine.containers.roots import Roots
 from husk.engine.images.service import Images
 from husk.engine.model.container import Container, MountPoint
-from husk.engine.model.container_config import Config, HostConfig, Mount, VolumeOptions
+from husk.engine.model.container_config import ContainerConfig, HostConfig, Mount, VolumeOptions
 from husk.engine.volumes.service import Taking, Volumes
 from husk.engine.volumes.spec import VolumeSpec
 from husk.errors import InvalidParameter, NotFound
@@ -34,7 +34,7 @@ class MountTaker:
         self._tasks = Tasks()
 
     async def take(
-        self, container_id: str, config: Config, host_config: HostConfig, taking: Taking
+        self, container_id: str, config: ContainerConfig, host_config: HostConfig, taking: Taking
     ) -> list[MountPoint]:
         """The mount points of a new container, their volumes taken and those without a name made."""
         wanted = wanted_mounts(host_config)

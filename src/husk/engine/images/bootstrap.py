@@ -5,7 +5,7 @@ import logging
 from husk.engine.images.make import make_image
 from husk.engine.images.store import ImageStore
 from husk.engine.model.clock import now_ns, rfc3339
-from husk.engine.model.container_config import Config
+from husk.engine.model.container_config import ContainerConfig
 from husk.engine.model.image import History, ImageConfig, RootFS
 from husk.registry import reference as references
 from husk.registry.manifest import host_platform
@@ -31,7 +31,7 @@ async def make_busybox(store: ImageStore) -> bool:
         architecture=platform.architecture,
         os=platform.os,
         created=rfc3339(created),
-        config=Config(cmd=["sh"], env=["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"]),
+        config=ContainerConfig(cmd=["sh"], env=["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"]),
         rootfs=RootFS(diff_ids=[layer.diff_id]),
         history=[History(created=rfc3339(created), created_by="husk: the host's static busybox")],
     )

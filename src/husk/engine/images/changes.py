@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from husk.engine.model.clock import parse_duration
-from husk.engine.model.container_config import Config, HealthConfig
+from husk.engine.model.container_config import ContainerConfig, HealthConfig
 from husk.engine.model.paths import clean
 from husk.engine.model.signals import parse_signal
 from husk.errors import InvalidParameter
@@ -23,7 +23,7 @@ _VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)(?::([-+])(.*))?\})", re.ASCII | re.D
 _MINIMUM = 1_000_000
 
 
-def apply_changes(config: Config, changes: list[str]) -> Config:
+def apply_changes(config: ContainerConfig, changes: list[str]) -> ContainerConfig:
     """A copy of `config` with each instruction applied in order."""
     config = msgspec.structs.replace(
         config,
@@ -48,7 +48,7 @@ def _lines(text: str) -> list[str]:
     return [line.strip() for line in joined.splitlines() if line.strip() and not line.strip().startswith("#")]
 
 
-def _apply(config: Config, line: str) -> str:
+def _apply(config: ContainerConfig, line: str) -> str:
     word, *others = line.split(None, 1)
     instruction, rest = word.upper(), "".join(others)
     if instruction not in _INSTRUCTIONS:
@@ -68,31 +68,31 @@ def _json_words(text: str) -> list[str] | None:
         return None
 
 
-def _command(config: Config, text: str) -> list[str]:
+def _command(config: ContainerConfig, text: str) -> list[str]:
     """JSON form, or a line for the shell."""
     if (words := _json_words(text)) is not None:
         return words
     return [*(config.shell or ["/bin/sh", "-c"]), text] if text else []
 
 
-def _cmd(config: Config, text: str) -> None:
+def _cmd(config: ContainerConfig, text: str) -> None:
     config.cmd = _command(config, text)
 
 
-def _entrypoint(config: Config, text: str) -> None:
+def _entrypoint(config: ContainerConfig, text: str) -> None:
     config.entrypoint = _command(config, text) or None
 
 
-def _env(config: Config, text: str) -> None:
+def _env(config: ContainerConfig, text: str) -> None:
     for name, value in _pairs("ENV", text, config.env):
         config.env = [entry for entry in config.env if entry.partition("=")[0] != name] + [f"{name}={value}"]
 
 
-def _label(config: Config, text: str) -> None:
+def _label(config: ContainerConfig, text: str) -> None:
     config.labels.update(_pairs("LABEL", text, config.env))
 
 
-def _expose(config: Config, text: str) -> None:
+def _expose(config: ContainerConfig, text: str) -> None:
     ports = dict(config.exposed_ports or {})
     for word in _words(text, config.env):
         match = _PORT.fullmatch(word)
@@ -103,15 +103,15 @@ def _expose(config: Config, text: str) -> None:
     config.exposed_ports = ports
 
 
-def _user(config: Config, text: str) -> None:
+def _user(config: ContainerConfig, text: str) -> None:
     config.user = _single("USER", text, config.env)
 
 
-def _workdir(config: Config, text: str) -> None:
+def _workdir(config: ContainerConfig, text: str) -> None:
     config.working_dir = clean(posixpath.join(config.working_dir or "/", _expand(text, config.env)))
 
 
-def _volume(config: Config, text: str) -> None:
+def _volume(config: ContainerConfig, text: str) -> None:
     paths = _json_words(text)
     if paths is None:
         paths = _words(text, config.env)
@@ -120,7 +120,7 @@ def _volume(config: Config, text: str) -> None:
     config.volumes = {**(config.volumes or {}), **{path: {} for path in paths}}
 
 
-def _onbuild(config: Config, text: str) -> None:
+def _onbuild(config: ContainerConfig, text: str) -> None:
     trigger = text.split(None, 1)[0].upper()
     if trigger == "ONBUILD":
         raise InvalidParameter("Chaining ONBUILD via `ONBUILD ONBUILD` isn't allowed")
@@ -129,13 +129,13 @@ def _onbuild(config: Config, text: str) -> None:
     config.on_build = [*(config.on_build or []), text]
 
 
-def _stopsignal(config: Config, text: str) -> None:
+def _stopsignal(config: ContainerConfig, text: str) -> None:
     signal = _single("STOPSIGNAL", text, config.env)
     parse_signal(signal)
     config.stop_signal = signal
 
 
-def _healthcheck(config: Config, text: str) -> None:
+def _healthcheck(config: ContainerConfig, text: str) -> None:
     health = HealthConfig()
     while match := re.match(r"--(interval|timeout|start-period|start-interval|retries)=(\S+)\s+", text):
         setattr(health, match[1].replace("-", "_"), _health_number(match[1], match[2]))

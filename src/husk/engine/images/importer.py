@@ -11,7 +11,7 @@ from husk.engine.images.singleflight import Report
 from husk.engine.images.store import ImageStore
 from husk.engine.images.tag import parse_target
 from husk.engine.model.clock import now_ns, rfc3339
-from husk.engine.model.container_config import Config
+from husk.engine.model.container_config import ContainerConfig
 from husk.engine.model.image import History, ImageConfig, ImportOptions, Progress, RootFS
 from husk.errors import InvalidParameter
 from husk.registry.client import RegistryClient
@@ -53,7 +53,7 @@ class Importer:
         self._check(options)
         name = parse_target(options.repo, options.tag)
         platform = parse_platform(options.platform)
-        config = apply_changes(Config(), options.changes)
+        config = apply_changes(ContainerConfig(), options.changes)
         unpacked = await self._take_in(chunks)
         chain = [chain_id("", unpacked.diff_id)]
         try:
@@ -88,7 +88,7 @@ class Importer:
         platform = parse_platform(options.platform)
         if platform.os != "linux":
             raise InvalidParameter(f'operating system "{platform.os}" is not supported')
-        apply_changes(Config(), options.changes)
+        apply_changes(ContainerConfig(), options.changes)
 
     async def _take_in(self, chunks: AsyncIterator[bytes]) -> Unpacked:
         head = await peek(chunks)

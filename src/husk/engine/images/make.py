@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import msgspec
 
 from husk.engine.model.clock import parse_rfc3339
-from husk.engine.model.container_config import Config
+from husk.engine.model.container_config import ContainerConfig
 from husk.engine.model.image import Image, ImageConfig
 from husk.errors import InvalidParameter
 from husk.gojson import Reader, parse_document
@@ -54,7 +54,7 @@ def image_record(
         author=document.author,
         comment=document.comment or (document.history[-1].comment if document.history else ""),
         docker_version=document.docker_version,
-        config=document.config or Config(),
+        config=document.config or ContainerConfig(),
         diff_ids=document.rootfs.diff_ids,
         chain_ids=chain_ids(document.rootfs.diff_ids),
         history=document.history,

@@ -4,7 +4,7 @@ from typing import Literal
 
 from msgspec import Struct, field
 
-from husk.engine.model.container_config import Config, EndpointRequest, HostConfig
+from husk.engine.model.container_config import ContainerConfig, EndpointRequest, HostConfig
 from husk.engine.model.record import counted
 from husk.network.ports import PublishedPort
 
@@ -125,7 +125,7 @@ class Container(Struct, kw_only=True):
     created: str
     created_ns: int
     image_id: str
-    config: Config
+    config: ContainerConfig
     host_config: HostConfig
     path: str
     args: list[str]

@@ -36,7 +36,7 @@ class ExecConfig(Struct, kw_only=True, rename="pascal"):
 
 
 @counted
-class Config(Struct, kw_only=True, rename="pascal"):
+class ContainerConfig(Struct, kw_only=True, rename="pascal"):
     """The portable part: what an image may carry too."""
 
     hostname: str = ""

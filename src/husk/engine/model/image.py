@@ -6,7 +6,7 @@ use one; nothing branches on where it came from.
 
 from msgspec import Struct, field
 
-from husk.engine.model.container_config import Config
+from husk.engine.model.container_config import ContainerConfig
 from husk.registry.manifest import Descriptor
 
 
@@ -36,7 +36,7 @@ class ImageConfig(Struct, kw_only=True, omit_defaults=True):
     author: str = ""
     comment: str = ""
     docker_version: str = ""
-    config: Config | None = None
+    config: ContainerConfig | None = None
     rootfs: RootFS = field(default_factory=RootFS)
     history: list[History] = []
 
@@ -52,7 +52,7 @@ class Image(Struct, kw_only=True):
     author: str = ""
     comment: str = ""
     docker_version: str = ""
-    config: Config
+    config: ContainerConfig
     diff_ids: list[str]
     chain_ids: list[str]
     history: list[History] = []
@@ -124,4 +124,4 @@ class CommitOptions(Struct, kw_only=True):
     comment: str = ""
     changes: list[str] = []
     pause: bool = True
-    config: Config | None = None
+    config: ContainerConfig | None = None

@@ -3,7 +3,7 @@
 import ipaddress
 import re
 
-from husk.engine.model.container_config import Config, HostConfig, PortBinding
+from husk.engine.model.container_config import ContainerConfig, HostConfig, PortBinding
 from husk.errors import InvalidParameter
 from husk.network.ports import EVERYWHERE, EVERYWHERE_6, PortRequest
 
@@ -23,14 +23,16 @@ def parse_port(text: str) -> list[tuple[int, str]]:
     return [(number, protocol) for number in range(first, last + 1)]
 
 
-def exposed(config: Config, host_config: HostConfig) -> list[str]:
+def exposed(config: ContainerConfig, host_config: HostConfig) -> list[str]:
     """All ports that the container's process may listen on, as `80/tcp`, in order."""
     named = [*(config.exposed_ports or {}), *(host_config.port_bindings or {})]
     found = {port for text in named for port in parse_port(text)}
     return [f"{number}/{protocol}" for number, protocol in sorted(found)]
 
 
-def port_requests(config: Config, host_config: HostConfig, host_binding: str = EVERYWHERE) -> list[PortRequest]:
+def port_requests(
+    config: ContainerConfig, host_config: HostConfig, host_binding: str = EVERYWHERE
+) -> list[PortRequest]:
     """What is to be published; `host_binding` stands for a host address that is not given."""
     found = []
     bound: set[tuple[int, str]] = set()
@@ -48,7 +50,7 @@ def port_requests(config: Config, host_config: HostConfig, host_binding: str = E
     return sorted(found, key=lambda request: (not request.first, request.last - request.first))
 
 
-def check(config: Config, host_config: HostConfig) -> None:
+def check(config: ContainerConfig, host_config: HostConfig) -> None:
     """Raise for what is wrong with the ports of a request."""
     port_requests(config, host_config)
     mode = host_config.network_mode

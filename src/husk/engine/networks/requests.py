@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 from husk.engine.model.container import Container, Endpoint
-from husk.engine.model.container_config import Config, EndpointRequest, HostConfig
+from husk.engine.model.container_config import ContainerConfig, EndpointRequest, HostConfig
 from husk.engine.networks import publishing
 from husk.engine.networks.endpoints import parse_links, wanted_address, wanted_address6
 from husk.engine.networks.live import LiveNetwork
@@ -21,7 +21,7 @@ _SYSCTL = re.compile(r"net\.(ipv4|ipv6|mpls)\.(conf|neigh)\.(IFNAME|ifname)\.[a-
 _MAC = re.compile(r"[0-9a-fA-F]{2}([:-][0-9a-fA-F]{2}){5}", re.ASCII)
 
 
-def check(config: Config, host_config: HostConfig, endpoints: Mapping[str, EndpointRequest]) -> None:
+def check(config: ContainerConfig, host_config: HostConfig, endpoints: Mapping[str, EndpointRequest]) -> None:
     """Raise for the first thing that is wrong with a new container's networks and ports."""
     mode = host_config.network_mode
     publishing.check(config, host_config)
@@ -178,7 +178,7 @@ def _check_driver_opts(options: Mapping[str, str]) -> None:
     interface_sysctls(EndpointRequest(driver_opts=dict(options)))
 
 
-def _check_sharing(config: Config, host_config: HostConfig) -> None:
+def _check_sharing(config: ContainerConfig, host_config: HostConfig) -> None:
     for option, given in (
         ("hostname", config.hostname),
         ("custom host-to-IP mapping", host_config.extra_hosts),

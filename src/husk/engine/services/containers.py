@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from husk.engine.model.container import TASK_LABEL
-from husk.engine.model.container_config import Config, EndpointRequest, HostConfig, LogConfig, PortBinding
+from husk.engine.model.container_config import ContainerConfig, EndpointRequest, HostConfig, LogConfig, PortBinding
 from husk.engine.services import privileges
 from husk.engine.services.expand import expanded, words_of
 from husk.engine.services.model import ContainerSpec, NetworkAttachment, Service, Task, TaskResources
@@ -15,10 +15,10 @@ SECOND = 10**9
 
 def container_config(
     task: Task, service: Service, node: NodeFacts
-) -> tuple[str, Config, HostConfig, dict[str, EndpointRequest]]:
+) -> tuple[str, ContainerConfig, HostConfig, dict[str, EndpointRequest]]:
     """(name, configuration, host configuration, networks)"""
     spec = expanded(task.spec.container_spec or ContainerSpec(), words_of(task, service, node))
-    config = Config(
+    config = ContainerConfig(
         image=spec.image,
         entrypoint=spec.command or None,
         cmd=spec.args or None,

@@ -15,7 +15,7 @@ from aiohttp import ClientSession
 from husk.api.framing import MULTIPLEXED_STREAM, RAW_STREAM, frame
 from husk.api.server import Edge, serve
 from husk.engine.logs.records import LogQuery
-from husk.engine.model.container_config import Config
+from husk.engine.model.container_config import ContainerConfig
 from tests.unit.api.fake_engine import FakeAttachment, FakeEngine, container
 from tests.unit.api.loops import on_both_loops, until
 
@@ -56,7 +56,7 @@ async def test_logs_need_a_stream(client: ClientSession, engine: FakeEngine) -> 
 async def test_logs_are_framed_without_a_terminal(
     client: ClientSession, engine: FakeEngine, tty: bool, version: str, content_type: str, body: bytes
 ) -> None:
-    engine.containers.add(container("web", config=Config(image="busybox", tty=tty)))
+    engine.containers.add(container("web", config=ContainerConfig(image="busybox", tty=tty)))
     engine.containers.log = [T + b" stdout F hi\n"]
     response = await client.get(f"/v{version}/containers/web/logs?stdout=1&timestamps=1")
     assert response.headers["Content-Type"] == content_type

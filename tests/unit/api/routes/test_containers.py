@@ -7,7 +7,7 @@ from aiohttp import ClientSession
 
 from husk.engine.containers.index import Exit
 from husk.engine.model.container import ZERO_TIME, Endpoint, MountPoint, State
-from husk.engine.model.container_config import Config, HostConfig, LogConfig
+from husk.engine.model.container_config import ContainerConfig, HostConfig, LogConfig
 from husk.engine.model.filters import Filters
 from tests.unit.api.fake_engine import BUSYBOX, FakeEngine, container
 
@@ -31,7 +31,7 @@ async def test_create_hands_over_what_the_client_wrote(client: ClientSession, en
     assert engine.containers.created is not None
     name, config, host_config, endpoints, platform = engine.containers.created
     assert (name, platform) == ("web", "linux/amd64")
-    assert config == Config(image="busybox", cmd=["true"], labels={"a": "b"})
+    assert config == ContainerConfig(image="busybox", cmd=["true"], labels={"a": "b"})
     assert (host_config.memory, host_config.auto_remove, host_config.restart_policy.name) == (1 << 26, True, "always")
     assert endpoints["bridge"].aliases == ["db"]
     assert await response.json() == {"Id": engine.containers.find("web").id, "Warnings": ["a warning"]}
@@ -138,7 +138,7 @@ async def test_the_list_shows_what_ps_prints(client: ClientSession, engine: Fake
     engine.containers.add(
         container(
             "web",
-            config=Config(image="busybox", labels={"a": "b"}, exposed_ports={"80/tcp": {}}),
+            config=ContainerConfig(image="busybox", labels={"a": "b"}, exposed_ports={"80/tcp": {}}),
             args=["-c", "echo hi"],
             state=State(status="running", started_at=STARTED, pid=1),
             sandbox_path="/run/netns/x",
@@ -186,7 +186,7 @@ async def test_sizes_are_shown_when_asked(client: ClientSession, engine: FakeEng
 
 async def test_a_name_that_means_another_image_now_is_not_shown(client: ClientSession, engine: FakeEngine) -> None:
     engine.containers.add(container("old", image_id="sha256:" + "00" * 32))
-    engine.containers.add(container("gone", config=Config(image="gone")))
+    engine.containers.add(container("gone", config=ContainerConfig(image="gone")))
     shown = await (await client.get("/containers/json?all=1")).json()
     assert [c["Image"] for c in shown] == ["sha256:" + "00" * 32, BUSYBOX]
 
@@ -223,7 +223,7 @@ async def test_its_files_are_there_from_the_first_start_on(client: ClientSession
 
 
 async def test_what_is_set_is_shown_even_if_it_is_no_or_zero(client: ClientSession, engine: FakeEngine) -> None:
-    config = Config(image="busybox", stop_timeout=0, stop_signal="SIGINT")
+    config = ContainerConfig(image="busybox", stop_timeout=0, stop_signal="SIGINT")
     engine.containers.add(container("web", config=config, host_config=HostConfig(init=False)))
     shown = await (await client.get("/containers/web/json")).json()
     assert (shown["Config"]["StopTimeout"], shown["Config"]["StopSignal"]) == (0, "SIGINT")

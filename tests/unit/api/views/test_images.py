@@ -2,7 +2,7 @@
 
 from husk.api.versioning import Version
 from husk.api.views import images
-from husk.engine.model.container_config import Config
+from husk.engine.model.container_config import ContainerConfig
 from tests.unit.api.fake_engine import image
 
 
@@ -16,8 +16,8 @@ def test_an_unreadable_date_does_not_break_the_list() -> None:
 
 
 def test_an_image_says_nothing_about_containers_to_new_clients() -> None:
-    old = images.inspect(image(config=Config(cmd=["sh"])), [], [], Version(1, 49))
-    new = images.inspect(image(config=Config(cmd=["sh"])), [], [], Version(1, 50))
+    old = images.inspect(image(config=ContainerConfig(cmd=["sh"])), [], [], Version(1, 49))
+    new = images.inspect(image(config=ContainerConfig(cmd=["sh"])), [], [], Version(1, 50))
     assert "Hostname" in old.config
     assert "Hostname" not in new.config
     assert new.config["Cmd"] == ["sh"]
@@ -25,6 +25,6 @@ def test_an_image_says_nothing_about_containers_to_new_clients() -> None:
 
 def test_what_an_image_does_not_say_is_null_and_later_left_out() -> None:
     always = {"Cmd": None, "Entrypoint": None, "Env": None, "Labels": None, "OnBuild": None, "Volumes": None}
-    before = images.inspect(image(config=Config()), [], [], Version(1, 51))
+    before = images.inspect(image(config=ContainerConfig()), [], [], Version(1, 51))
     assert before.config == {**always, "User": "", "WorkingDir": ""}
-    assert images.inspect(image(config=Config()), [], [], Version(1, 52)).config == {}
+    assert images.inspect(image(config=ContainerConfig()), [], [], Version(1, 52)).config == {}

@@ -6,7 +6,7 @@ from husk.engine.containers import exec as execs
 from husk.engine.containers.exec import CannotRun
 from husk.engine.containers.index import Instance
 from husk.engine.model.container import Status
-from husk.engine.model.container_config import Config, ExecConfig
+from husk.engine.model.container_config import ContainerConfig, ExecConfig
 from husk.errors import Conflict, InvalidParameter, NotFound, SystemFault
 from tests.support.room import Room
 from tests.support.waiting import until_async
@@ -16,7 +16,7 @@ ECHO = ExecConfig(cmd=["echo", "hi"])
 
 
 async def running(room: Room) -> Instance:
-    return await room.started(container("box", config=Config(working_dir="/here")))
+    return await room.started(container("box", config=ContainerConfig(working_dir="/here")))
 
 
 def end(room: Room, exec_id: str, code: int | None) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from husk.engine.containers import exec_spec
 from husk.engine.model.container import Container
-from husk.engine.model.container_config import Config, ExecConfig, HostConfig
+from husk.engine.model.container_config import ContainerConfig, ExecConfig, HostConfig
 from husk.errors import InvalidParameter
 from husk.runtime.spec import User
 
@@ -22,7 +22,7 @@ BOX = Container(
     created="",
     created_ns=0,
     image_id="",
-    config=Config(user="me", working_dir="/here", env=["A=1", "B=2"], hostname="h"),
+    config=ContainerConfig(user="me", working_dir="/here", env=["A=1", "B=2"], hostname="h"),
     host_config=HostConfig(),
     path="sleep",
     args=["9"],

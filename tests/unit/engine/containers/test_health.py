@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from husk.engine.containers import health
 from husk.engine.containers.health import SECOND
 from husk.engine.model.container import Health, HealthResult
-from husk.engine.model.container_config import Config, HealthConfig
+from husk.engine.model.container_config import ContainerConfig, HealthConfig
 
 result = partial(HealthResult, start="", end="", output="")
 GOOD, BAD = result(exit_code=0), result(exit_code=1)
@@ -31,7 +31,7 @@ LATE = 10**18
 )
 def test_the_command(test: list[str] | None, shell: list[str] | None, expected: list[str] | None):
     check = None if test is None else HealthConfig(test=test)
-    assert health.command(Config(healthcheck=check, shell=shell)) == expected
+    assert health.command(ContainerConfig(healthcheck=check, shell=shell)) == expected
 
 
 def run(check: HealthConfig, results: list[HealthResult], ran_for: int = LATE) -> Health:
@@ -94,8 +94,8 @@ def test_delays():
 
 
 def test_begin_and_stop():
-    tested = Config(healthcheck=HealthConfig(test=["CMD", "true"]))
-    assert health.begin(Config(), None) is None
+    tested = ContainerConfig(healthcheck=HealthConfig(test=["CMD", "true"]))
+    assert health.begin(ContainerConfig(), None) is None
     assert health.begin(tested, Health(status="unhealthy", failing_streak=4, log=[BAD])) == Health(log=[BAD])
     assert health.stop(Health(status="healthy")) == Health(status="unhealthy")
     assert health.stop(None) is None

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from husk.engine.containers import restart
-from husk.engine.model.container_config import Config, HealthConfig, HostConfig, RestartPolicy
+from husk.engine.model.container_config import ContainerConfig, HealthConfig, HostConfig, RestartPolicy
 from husk.errors import Conflict, InvalidParameter, NotModified, SystemFault
 from tests.support.room import Room
 from tests.support.waiting import until_async
@@ -141,7 +141,7 @@ async def test_nothing_is_started_again_by_a_daemon_that_goes(room: Room) -> Non
 
 
 async def test_health_begins_with_the_process(room: Room) -> None:
-    config = Config(healthcheck=HealthConfig(test=["CMD", "true"]))
+    config = ContainerConfig(healthcheck=HealthConfig(test=["CMD", "true"]))
     instance = await room.started(container(config=config))
     assert instance.record.state.health is not None and instance.record.state.health.status == "starting"
 

@@ -4,14 +4,14 @@ import pytest
 
 from husk.engine.containers import listing
 from husk.engine.model.container import Container, Endpoint, Health, MountPoint
-from husk.engine.model.container_config import Config, HostConfig, PortBinding
+from husk.engine.model.container_config import ContainerConfig, HostConfig, PortBinding
 from husk.engine.model.filters import Filters
 from husk.errors import InvalidParameter, NotFound
 from husk.network.ports import PublishedPort
 from tests.unit.engine.records import container
 
-WEB = container("web", status="running", image="i1", created_ns=1, config=Config(labels={"tier": "front"}))
-DB = container("db", status="paused", image="i2", created_ns=2, config=Config(exposed_ports={"5432/tcp": {}}))
+WEB = container("web", status="running", image="i1", created_ns=1, config=ContainerConfig(labels={"tier": "front"}))
+DB = container("db", status="paused", image="i2", created_ns=2, config=ContainerConfig(exposed_ports={"5432/tcp": {}}))
 JOB = container("job", status="exited", exit_code=3, image="i2", created_ns=3)
 NEW = container("webcache", status="created", image="i3", created_ns=4)
 FLAPPING = container("flap", status="restarting", created_ns=5)

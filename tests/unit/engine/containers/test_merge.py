@@ -7,7 +7,7 @@ from husk.config import ContainerDefaults
 from husk.config import Ulimit as DaemonUlimit
 from husk.engine.containers.merge import command, complete_host_config, inherit, merge_config
 from husk.engine.host import Host
-from husk.engine.model.container_config import Config, HealthConfig, HostConfig, Ulimit
+from husk.engine.model.container_config import ContainerConfig, HealthConfig, HostConfig, Ulimit
 from husk.errors import InvalidParameter
 from husk.runtime.limits import HostFacts
 
@@ -34,22 +34,28 @@ def test_the_command_is_what_docker_would_run(
     image_cmd: list[str] | None,
     runs: list[str],
 ) -> None:
-    config = merge_config(Config(entrypoint=entrypoint, cmd=cmd), Config(entrypoint=image_entrypoint, cmd=image_cmd))
+    config = merge_config(
+        ContainerConfig(entrypoint=entrypoint, cmd=cmd), ContainerConfig(entrypoint=image_entrypoint, cmd=image_cmd)
+    )
     assert command(config) == (runs[0], runs[1:])
 
 
-@pytest.mark.parametrize("request_config", [Config(), Config(entrypoint=[""]), Config(cmd=[], entrypoint=[])])
-def test_nothing_to_run_is_refused(request_config: Config) -> None:
+@pytest.mark.parametrize(
+    "request_config", [ContainerConfig(), ContainerConfig(entrypoint=[""]), ContainerConfig(cmd=[], entrypoint=[])]
+)
+def test_nothing_to_run_is_refused(request_config: ContainerConfig) -> None:
     with pytest.raises(InvalidParameter, match=r"^no command specified$"):
-        merge_config(request_config, Config())
+        merge_config(request_config, ContainerConfig())
 
 
 def test_own_values_win_and_missing_ones_come_from_the_image() -> None:
-    image = Config(
+    image = ContainerConfig(
         user="www", working_dir="/srv", stop_signal="SIGINT", env=["A=1", "B=2", "FLAG"], labels={"a": "1", "b": "2"},
         exposed_ports={"80/tcp": {}}, volumes={"/data": {}},
     )  # fmt: skip
-    config = inherit(Config(user="me", env=["B=3", "C="], labels={"b": "3"}, exposed_ports={"81/tcp": {}}), image)
+    config = inherit(
+        ContainerConfig(user="me", env=["B=3", "C="], labels={"b": "3"}, exposed_ports={"81/tcp": {}}), image
+    )
     assert (config.user, config.working_dir, config.stop_signal) == ("me", "/srv", "SIGINT")
     assert config.env == ["B=3", "C=", "A=1", "FLAG"]
     assert config.labels == {"a": "1", "b": "3"}
@@ -58,17 +64,17 @@ def test_own_values_win_and_missing_ones_come_from_the_image() -> None:
 
 
 def test_a_health_check_is_completed_field_by_field() -> None:
-    image = Config(healthcheck=HealthConfig(test=["CMD", "true"], interval=5, retries=3))
-    assert inherit(Config(healthcheck=HealthConfig(interval=7)), image).healthcheck == HealthConfig(
+    image = ContainerConfig(healthcheck=HealthConfig(test=["CMD", "true"], interval=5, retries=3))
+    assert inherit(ContainerConfig(healthcheck=HealthConfig(interval=7)), image).healthcheck == HealthConfig(
         test=["CMD", "true"], interval=7, retries=3
     )
-    assert inherit(Config(), image).healthcheck == image.healthcheck
+    assert inherit(ContainerConfig(), image).healthcheck == image.healthcheck
 
 
 def test_the_request_stays_as_it_was() -> None:
-    request = Config(cmd=["true"], env=["A=1"])
-    merge_config(request, Config(env=["B=2"], labels={"a": "b"}))
-    assert request == Config(cmd=["true"], env=["A=1"])
+    request = ContainerConfig(cmd=["true"], env=["A=1"])
+    merge_config(request, ContainerConfig(env=["B=2"], labels={"a": "b"}))
+    assert request == ContainerConfig(cmd=["true"], env=["A=1"])
 
 
 def test_the_host_s_defaults_are_written_out() -> None:
@@ -93,7 +99,7 @@ def test_no_limit_of_processes_has_several_spellings(asked: int | None, limit: i
 
 @pytest.mark.parametrize(("given", "kept"), [("/a/b/", "/a/b"), ("//a//b/../c", "/a/c"), ("/", "/"), ("", "")])
 def test_the_working_directory_is_written_down_plainly(given: str, kept: str) -> None:
-    assert merge_config(Config(working_dir=given, cmd=["x"]), Config()).working_dir == kept
+    assert merge_config(ContainerConfig(working_dir=given, cmd=["x"]), ContainerConfig()).working_dir == kept
 
 
 def test_the_daemons_defaults_fill_in_what_a_request_does_not_say():

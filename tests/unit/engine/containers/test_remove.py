@@ -3,7 +3,7 @@
 import pytest
 
 from husk.engine.containers.remove import ContainerPruner
-from husk.engine.model.container_config import Config
+from husk.engine.model.container_config import ContainerConfig
 from husk.engine.model.events import Events
 from husk.engine.model.filters import Filters
 from husk.errors import Conflict, HuskError
@@ -44,7 +44,7 @@ async def test_a_prune_takes_what_does_not_run_and_is_chosen(room: Room) -> None
     events = Events()
     pruner = ContainerPruner(room.index, room.host.assembly, room.remover, events)
     running = await room.started(container())
-    kept = await room.add(container(config=Config(labels={"keep": "1"})))
+    kept = await room.add(container(config=ContainerConfig(labels={"keep": "1"})))
     going = await room.add(container())
     done = await pruner.prune(Filters({"label!": ["keep"]}))
     assert done.ids == [going.id]

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from husk.engine.containers.spec import DEFAULT_PATH, environment, mounts, namespaces, plan, resources, tmpfs
 from husk.engine.host import Host
 from husk.engine.model.container import MountPoint
-from husk.engine.model.container_config import Config, HostConfig, Ulimit
+from husk.engine.model.container_config import ContainerConfig, HostConfig, Ulimit
 from husk.runtime.assembly.paths import ContainerPaths
 from husk.runtime.limits import HostFacts
 from husk.runtime.spec import ContainerSpec, Rlimit, User
@@ -24,7 +24,7 @@ PATHS = ContainerPaths(
 HOST = Host(limits=HostFacts(), machine="x86_64", default_runtime="crun", init_path="/sbin/tini", conmon_path="")
 
 
-def planned(config: Config | None = None, host_config: HostConfig | None = None) -> ContainerSpec:
+def planned(config: ContainerConfig | None = None, host_config: HostConfig | None = None) -> ContainerSpec:
     spec, warnings = plan(container(config=config, host_config=host_config), PATHS, User(), HOST)
     assert warnings == []
     return spec
@@ -40,7 +40,7 @@ def test_a_name_without_a_value_takes_a_variable_away() -> None:
 
 @pytest.mark.parametrize("mode", ["bridge", "none", "my-network"])
 def test_no_container_shares_the_host_s_network_unasked(mode: str) -> None:
-    record = container(config=Config(network_disabled=True), host_config=HostConfig(network_mode=mode))
+    record = container(config=ContainerConfig(network_disabled=True), host_config=HostConfig(network_mode=mode))
     assert namespaces(record)["network"] == ""
 
 
@@ -109,7 +109,7 @@ def test_no_new_privileges_has_several_spellings(option: str, holds: bool) -> No
 
 def test_the_rest_goes_through() -> None:
     spec = planned(
-        Config(working_dir="/srv", tty=True, hostname="h", domainname="d"),
+        ContainerConfig(working_dir="/srv", tty=True, hostname="h", domainname="d"),
         HostConfig(init=True, readonly_rootfs=True, ulimits=[Ulimit(name="nofile", soft=1, hard=2)], oom_score_adj=5),
     )
     assert (spec.args, spec.cwd, spec.terminal, spec.hostname, spec.domainname) == (("true",), "/srv", True, "h", "d")

@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from husk.engine.containers import stop
-from husk.engine.model.container_config import Config, HostConfig, RestartPolicy
+from husk.engine.model.container_config import ContainerConfig, HostConfig, RestartPolicy
 from husk.errors import Conflict, InvalidParameter, NotModified, SystemFault
 from husk.tasks import Tasks
 from tests.support.drivers import FakeProcess
@@ -20,7 +20,7 @@ def process_of(room: Room, pid: int) -> FakeProcess:
 
 
 async def test_the_stop_signal_comes_first_and_the_end_is_waited_for(room: Room) -> None:
-    instance = await room.started(container(config=Config(stop_signal="SIGUSR1")))
+    instance = await room.started(container(config=ContainerConfig(stop_signal="SIGUSR1")))
     process = process_of(room, instance.record.state.pid)
     stopping = Tasks().spawn(room.stopper.stop(instance, 10, ""), "stop", awaited=True)
     await until_async(lambda: process.signals, "the signal")
@@ -62,7 +62,7 @@ async def test_what_does_not_run_is_not_stopped(room: Room) -> None:
 
 
 async def test_a_kill_with_another_signal_waits_for_no_end(room: Room) -> None:
-    instance = await room.started(container(config=Config(stop_signal="SIGTERM")))
+    instance = await room.started(container(config=ContainerConfig(stop_signal="SIGTERM")))
     await room.stopper.kill(instance, "HUP")
     assert process_of(room, instance.record.state.pid).signals == [signal.SIGHUP]
     assert not instance.record.has_been_manually_stopped

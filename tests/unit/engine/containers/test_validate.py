@@ -5,7 +5,14 @@ import os
 import pytest
 
 from husk.engine.containers.validate import check
-from husk.engine.model.container_config import Config, EndpointRequest, HostConfig, LogConfig, RestartPolicy, Ulimit
+from husk.engine.model.container_config import (
+    ContainerConfig,
+    EndpointRequest,
+    HostConfig,
+    LogConfig,
+    RestartPolicy,
+    Ulimit,
+)
 from husk.errors import InvalidParameter, NotImplementedYet
 
 MB = 1024 * 1024
@@ -15,54 +22,63 @@ CPUS = os.cpu_count() or 1
 @pytest.mark.parametrize(
     ("config", "host_config"),
     [
-        (Config(), HostConfig()),
-        (Config(hostname="my_host.example-1"), HostConfig()),
-        (Config(hostname="h" * 64, domainname="d"), HostConfig()),
-        (Config(env=["A=", "B", "C=d=e"]), HostConfig()),
-        (Config(stop_signal="RTMIN+3", stop_timeout=-1), HostConfig()),
-        (Config(exposed_ports={"80": {}, "81/UDP": {}, "90-99/sctp": {}}), HostConfig()),
-        (Config(), HostConfig(memory=6 * MB, memory_swap=-1, memory_swappiness=-1)),
-        (Config(), HostConfig(isolation="default")),
-        (Config(), HostConfig(restart_policy=RestartPolicy(name="on-failure", maximum_retry_count=3))),
-        (Config(), HostConfig(restart_policy=RestartPolicy(name="", maximum_retry_count=3))),
-        (Config(), HostConfig(auto_remove=True, restart_policy=RestartPolicy(name="no"))),
-        (Config(), HostConfig(extra_hosts=["a:1.2.3.4", "b=::1", "c:[::1]", "d:host-gateway"])),
-        (Config(), HostConfig(dns=["8.8.8.8", "::1"], dns_search=["a.b"], dns_options=["ndots:2"])),
-        (Config(), HostConfig(security_opt=["no-new-privileges", "seccomp=unconfined", "label:disable"])),
-        (Config(), HostConfig(security_opt=["apparmor=mine", "label=type:x", "no-new-privileges:false", "disable"])),
-        (Config(), HostConfig(security_opt=['seccomp={"defaultAction": "SCMP_ACT_ALLOW"}', "seccomp={}"])),
-        (Config(), HostConfig(pid_mode="container:a", ipc_mode="container:b", userns_mode="host")),
-        (Config(), HostConfig(ipc_mode="none", cgroup_parent="/x", cpu_count=5, cpu_percent=5, cgroup="x")),
-        (Config(), HostConfig(sysctls={"net.core.somaxconn": "1", "kernel.shmmax": "1", "fs.mqueue.msg_max": "5"})),
-        (Config(), HostConfig(tmpfs={"/t": "size=1m,mode=700,exec,ro,uid=1,gid=2,nr_inodes=5"})),
-        (Config(), HostConfig(ulimits=[Ulimit(name="NOFILE", soft=1, hard=-1), Ulimit(name="core", soft=-1, hard=-1)])),
-        (Config(), HostConfig(device_cgroup_rules=["c 1:* rwm", "b *:* m", "a *:* r"])),
-        (Config(), HostConfig(cpuset_cpus="0", log_config=LogConfig(type="none"))),
+        (ContainerConfig(), HostConfig()),
+        (ContainerConfig(hostname="my_host.example-1"), HostConfig()),
+        (ContainerConfig(hostname="h" * 64, domainname="d"), HostConfig()),
+        (ContainerConfig(env=["A=", "B", "C=d=e"]), HostConfig()),
+        (ContainerConfig(stop_signal="RTMIN+3", stop_timeout=-1), HostConfig()),
+        (ContainerConfig(exposed_ports={"80": {}, "81/UDP": {}, "90-99/sctp": {}}), HostConfig()),
+        (ContainerConfig(), HostConfig(memory=6 * MB, memory_swap=-1, memory_swappiness=-1)),
+        (ContainerConfig(), HostConfig(isolation="default")),
+        (ContainerConfig(), HostConfig(restart_policy=RestartPolicy(name="on-failure", maximum_retry_count=3))),
+        (ContainerConfig(), HostConfig(restart_policy=RestartPolicy(name="", maximum_retry_count=3))),
+        (ContainerConfig(), HostConfig(auto_remove=True, restart_policy=RestartPolicy(name="no"))),
+        (ContainerConfig(), HostConfig(extra_hosts=["a:1.2.3.4", "b=::1", "c:[::1]", "d:host-gateway"])),
+        (ContainerConfig(), HostConfig(dns=["8.8.8.8", "::1"], dns_search=["a.b"], dns_options=["ndots:2"])),
+        (ContainerConfig(), HostConfig(security_opt=["no-new-privileges", "seccomp=unconfined", "label:disable"])),
+        (
+            ContainerConfig(),
+            HostConfig(security_opt=["apparmor=mine", "label=type:x", "no-new-privileges:false", "disable"]),
+        ),
+        (ContainerConfig(), HostConfig(security_opt=['seccomp={"defaultAction": "SCMP_ACT_ALLOW"}', "seccomp={}"])),
+        (ContainerConfig(), HostConfig(pid_mode="container:a", ipc_mode="container:b", userns_mode="host")),
+        (ContainerConfig(), HostConfig(ipc_mode="none", cgroup_parent="/x", cpu_count=5, cpu_percent=5, cgroup="x")),
+        (
+            ContainerConfig(),
+            HostConfig(sysctls={"net.core.somaxconn": "1", "kernel.shmmax": "1", "fs.mqueue.msg_max": "5"}),
+        ),
+        (ContainerConfig(), HostConfig(tmpfs={"/t": "size=1m,mode=700,exec,ro,uid=1,gid=2,nr_inodes=5"})),
+        (
+            ContainerConfig(),
+            HostConfig(ulimits=[Ulimit(name="NOFILE", soft=1, hard=-1), Ulimit(name="core", soft=-1, hard=-1)]),
+        ),
+        (ContainerConfig(), HostConfig(device_cgroup_rules=["c 1:* rwm", "b *:* m", "a *:* r"])),
+        (ContainerConfig(), HostConfig(cpuset_cpus="0", log_config=LogConfig(type="none"))),
     ],
 )
-def test_what_docker_takes_is_taken(config: Config, host_config: HostConfig) -> None:
+def test_what_docker_takes_is_taken(config: ContainerConfig, host_config: HostConfig) -> None:
     check(config, host_config, {})
 
 
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        (Config(hostname="a b"), "invalid hostname format: a b"),
-        (Config(hostname="a\nb"), "invalid hostname format: a\nb"),
-        (Config(hostname="h" * 65), f"invalid hostname format: {'h' * 65}"),
-        (Config(domainname="a\tb"), "invalid hostname format: a\tb"),
+        (ContainerConfig(hostname="a b"), "invalid hostname format: a b"),
+        (ContainerConfig(hostname="a\nb"), "invalid hostname format: a\nb"),
+        (ContainerConfig(hostname="h" * 65), f"invalid hostname format: {'h' * 65}"),
+        (ContainerConfig(domainname="a\tb"), "invalid hostname format: a\tb"),
         (
-            Config(working_dir="srv"),
+            ContainerConfig(working_dir="srv"),
             "the working directory 'srv' is invalid, it needs to be an absolute path",
         ),
-        (Config(stop_signal="SIGNOTHING"), "invalid signal: SIGNOTHING"),
-        (Config(env=["=a"]), "invalid environment variable: =a"),
-        (Config(env=[""]), "invalid environment variable: "),
-        (Config(cmd=["a\0b"]), "a configuration value contains a NUL character"),
-        (Config(exposed_ports={"http": {}}), "invalid port specification: http"),
+        (ContainerConfig(stop_signal="SIGNOTHING"), "invalid signal: SIGNOTHING"),
+        (ContainerConfig(env=["=a"]), "invalid environment variable: =a"),
+        (ContainerConfig(env=[""]), "invalid environment variable: "),
+        (ContainerConfig(cmd=["a\0b"]), "a configuration value contains a NUL character"),
+        (ContainerConfig(exposed_ports={"http": {}}), "invalid port specification: http"),
     ],
 )
-def test_a_configuration_is_refused(config: Config, message: str) -> None:
+def test_a_configuration_is_refused(config: ContainerConfig, message: str) -> None:
     with pytest.raises(InvalidParameter) as caught:
         check(config, HostConfig(), {})
     assert caught.value.message == message
@@ -187,24 +203,24 @@ def test_a_configuration_is_refused(config: Config, message: str) -> None:
 )
 def test_a_host_configuration_is_refused(host_config: HostConfig, message: str) -> None:
     with pytest.raises(InvalidParameter) as caught:
-        check(Config(), host_config, {})
+        check(ContainerConfig(), host_config, {})
     assert caught.value.message == message
 
 
 def test_a_cpu_that_is_not_there_is_not_available() -> None:
     with pytest.raises(InvalidParameter, match=r"^Requested CPUs are not available - requested 9999, available: "):
-        check(Config(), HostConfig(cpuset_cpus="9999"), {})
+        check(ContainerConfig(), HostConfig(cpuset_cpus="9999"), {})
 
 
 def test_a_name_of_its_own_needs_a_uts_namespace_of_its_own() -> None:
     with pytest.raises(InvalidParameter, match=r"^conflicting options: hostname and the UTS mode$"):
-        check(Config(hostname="h"), HostConfig(uts_mode="host"), {})
+        check(ContainerConfig(hostname="h"), HostConfig(uts_mode="host"), {})
 
 
 def test_what_husk_cannot_do_yet_is_not_ignored() -> None:
     with pytest.raises(NotImplementedYet, match=r"^HostConfig.NetworkMode ns:<path> is not implemented"):
-        check(Config(), HostConfig(network_mode="ns:/run/netns/x"), {})
+        check(ContainerConfig(), HostConfig(network_mode="ns:/run/netns/x"), {})
 
 
 def test_an_endpoint_without_wishes_is_fine() -> None:
-    check(Config(), HostConfig(), {"default": EndpointRequest()})
+    check(ContainerConfig(), HostConfig(), {"default": EndpointRequest()})

@@ -10,7 +10,7 @@ from husk.engine.containers.mounts import PROPAGATIONS, declared, inherited, vol
 from husk.engine.model.container import MountPoint
 from husk.engine.model.container_config import (
     BindOptions,
-    Config,
+    ContainerConfig,
     DriverConfig,
     HostConfig,
     ImageOptions,
@@ -231,9 +231,9 @@ def test_what_is_taken_from_other_containers() -> None:
 
 
 def test_declared_volumes_take_free_places() -> None:
-    config = Config(volumes={"/a": {}, "/b/": {}, "c": {}, "/t": {}, "//a": {}})
+    config = ContainerConfig(volumes={"/a": {}, "/b/": {}, "c": {}, "/t": {}, "//a": {}})
     found = declared(config, HostConfig(tmpfs={"/t/": ""}), ["/b"])
     assert [p.destination for p in found] == ["/a", "/c"]
     assert all(p.anonymous and p.copies and p.declared and p.mode == "" for p in found)
     with pytest.raises(InvalidParameter, match="destination can't be '/'"):
-        declared(Config(volumes={"/x/..": {}}), HostConfig(), [])
+        declared(ContainerConfig(volumes={"/x/..": {}}), HostConfig(), [])

@@ -5,14 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from husk.engine.images.changes import apply_changes
-from husk.engine.model.container_config import Config, HealthConfig
+from husk.engine.model.container_config import ContainerConfig, HealthConfig
 from husk.errors import InvalidParameter
 
 SECOND = 10**9
 
 
-def changed(*changes: str, **fields: object) -> Config:
-    return apply_changes(Config(**fields), list(changes))  # type: ignore[arg-type]
+def changed(*changes: str, **fields: object) -> ContainerConfig:
+    return apply_changes(ContainerConfig(**fields), list(changes))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_the_shell_expands_its_own_variables() -> None:
 
 
 def test_a_shell_of_the_image_s_own_is_used() -> None:
-    config = Config()
+    config = ContainerConfig()
     config.shell = ["/bin/ash", "-ec"]
     assert apply_changes(config, ["CMD a"]).cmd == ["/bin/ash", "-ec", "a"]
 
@@ -127,9 +127,11 @@ def test_a_change_may_hold_several_lines_and_comments() -> None:
 
 
 def test_the_configuration_given_stays_as_it_was() -> None:
-    before = Config(env=["A=1"], labels={"a": "1"}, exposed_ports={"1/tcp": {}}, volumes={"/a": {}}, on_build=["RUN x"])
+    before = ContainerConfig(
+        env=["A=1"], labels={"a": "1"}, exposed_ports={"1/tcp": {}}, volumes={"/a": {}}, on_build=["RUN x"]
+    )
     apply_changes(before, ["ENV B=2", "LABEL b=2", "EXPOSE 2", "VOLUME /b", "ONBUILD RUN y"])
-    assert before == Config(
+    assert before == ContainerConfig(
         env=["A=1"], labels={"a": "1"}, exposed_ports={"1/tcp": {}}, volumes={"/a": {}}, on_build=["RUN x"]
     )
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from husk.engine.images.make import chain_ids, image_record, make_image, read_config
-from husk.engine.model.container_config import Config
+from husk.engine.model.container_config import ContainerConfig
 from husk.engine.model.image import History, ImageConfig, RootFS
 from husk.errors import InvalidParameter
 from husk.storage.blobs import BlobStore
@@ -32,7 +32,11 @@ def test_the_chain_of_one_layer_is_the_layer_and_each_next_hashes_the_rest() -> 
 async def test_an_image_is_named_by_its_configuration(tmp_path: Path) -> None:
     blobs = BlobStore.open(tmp_path)
     document = ImageConfig(
-        architecture="amd64", os="linux", created=CREATED, config=Config(cmd=["sh"]), rootfs=RootFS(diff_ids=[A, B])
+        architecture="amd64",
+        os="linux",
+        created=CREATED,
+        config=ContainerConfig(cmd=["sh"]),
+        rootfs=RootFS(diff_ids=[A, B]),
     )
     image = await make_image(blobs, document, [layer(A), layer(B)], parent=digest("parent"))
     assert read_config(await blobs.read(image.id)) == document
@@ -53,7 +57,7 @@ def test_a_configuration_is_read_as_go_reads_it() -> None:
     body = b'{"Architecture":"arm64","config":{"cmd":"sh","Env":null},"rootfs":{"diff_ids":null},"extra":[1]}'
     document = read_config(body)
     assert document.architecture == "arm64"
-    assert document.config == Config(cmd=["sh"])
+    assert document.config == ContainerConfig(cmd=["sh"])
     assert document.rootfs.diff_ids == []
 
 

@@ -10,7 +10,7 @@ from unittest.mock import AsyncMock, Mock
 import pytest
 
 from husk.engine.model.container import Container, Endpoint
-from husk.engine.model.container_config import Config, HostConfig, PortBinding
+from husk.engine.model.container_config import ContainerConfig, HostConfig, PortBinding
 from husk.engine.model.events import Event, Events
 from husk.engine.model.network import Network
 from husk.engine.networks.connector import Connector
@@ -120,7 +120,7 @@ class House:
         )
         record = container(
             name,
-            config=Config(hostname=f"{name}-host"),
+            config=ContainerConfig(hostname=f"{name}-host"),
             host_config=HostConfig(network_mode=mode or next(iter(networks), "none"), port_bindings=bindings, **host),
         )
         record.endpoints = {network: Endpoint(network_name=network, network_id="") for network in networks}

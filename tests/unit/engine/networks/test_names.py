@@ -3,7 +3,7 @@
 from ipaddress import IPv4Address
 
 from husk.engine.model.container import Container, Endpoint
-from husk.engine.model.container_config import Config, EndpointRequest, HostConfig
+from husk.engine.model.container_config import ContainerConfig, EndpointRequest, HostConfig
 from husk.engine.model.network import Network
 from husk.engine.networks.endpoints import dns_names, gateway_endpoint, in_order, parse_links
 from husk.engine.networks.live import LiveNetwork
@@ -17,7 +17,7 @@ def container(name: str, addresses: dict[str, str], **request: object) -> Contai
         created="",
         created_ns=0,
         image_id="",
-        config=Config(hostname=name + "-host"),
+        config=ContainerConfig(hostname=name + "-host"),
         host_config=HostConfig(network_mode=next(iter(addresses), "none"), dns=["192.0.2.53"]),
         path="sleep",
         args=[],

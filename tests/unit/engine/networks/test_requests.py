@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from husk.engine.model.container import TASK_LABEL, Endpoint
-from husk.engine.model.container_config import Config, EndpointRequest, HostConfig
+from husk.engine.model.container_config import ContainerConfig, EndpointRequest, HostConfig
 from husk.engine.model.network import Network
 from husk.engine.networks import requests
 from husk.engine.networks.live import LiveNetwork
@@ -33,7 +33,7 @@ def live(name: str = "home", **changes: Any) -> LiveNetwork:
 )
 def test_a_container_that_is_refused(config: dict[str, Any], host: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidParameter, match=message):
-        requests.check(Config(**config), HostConfig(**host), {})
+        requests.check(ContainerConfig(**config), HostConfig(**host), {})
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_settings_of_the_interface() -> None:
 
 
 def test_networks_of_the_swarm_are_for_tasks() -> None:
-    plain, task = container("plain"), container("task", config=Config(labels={TASK_LABEL: "t"}))
+    plain, task = container("plain"), container("task", config=ContainerConfig(labels={TASK_LABEL: "t"}))
     swarm = live(scope="swarm")
     requests.check_attachable(swarm, task)
     with pytest.raises(Forbidden, match="not manually attachable"):

@@ -11,7 +11,7 @@ import pytest
 from husk.engine.containers.create import Created
 from husk.engine.containers.service import Containers
 from husk.engine.model.container import TASK_LABEL, Container, Health
-from husk.engine.model.container_config import Config, HostConfig
+from husk.engine.model.container_config import ContainerConfig, HostConfig
 from husk.engine.model.events import Events
 from husk.engine.services.cluster import Cluster
 from husk.engine.services.endpoints import Endpoints
@@ -74,7 +74,7 @@ class FakeContainers:
         self.records: dict[str, Container] = {}
         self.removed: list[str] = []
 
-    async def create(self, name: str, config: Config, host_config: HostConfig, *_: object) -> Created:
+    async def create(self, name: str, config: ContainerConfig, host_config: HostConfig, *_: object) -> Created:
         record = made_of(name, config=config, host_config=host_config)
         self.records[record.id] = record
         return Created(record, [])

@@ -14,7 +14,7 @@ from husk.engine.builder.dockerfile.stages import StagePlan
 from husk.engine.builder.dockerfile.words import Expanded, Rules, expand
 from husk.engine.builder.graph import Location
 from husk.engine.builder.operations import Edge
-from husk.engine.model.container_config import Config
+from husk.engine.model.container_config import ContainerConfig
 from husk.engine.model.image import History, ImageConfig, RootFS
 from husk.registry.manifest import Platform
 
@@ -42,7 +42,7 @@ class StageState:
     own_cmd: bool = False
 
     @property
-    def config(self) -> Config:
+    def config(self) -> ContainerConfig:
         assert self.image.config is not None
         return self.image.config
 
@@ -108,7 +108,7 @@ def shown(code: str, variables: Mapping[str, str], rules: Rules) -> str:
 def copy_of(document: ImageConfig) -> ImageConfig:
     """An image of its own to change: nothing in it is shared."""
     copy: ImageConfig = msgspec.convert(msgspec.to_builtins(document), ImageConfig)
-    copy.config = copy.config or Config()
+    copy.config = copy.config or ContainerConfig()
     return copy
 
 
@@ -118,7 +118,7 @@ def empty_image(platform: Platform) -> ImageConfig:
         os=platform.os,
         variant=platform.variant,
         os_version=platform.os_version,
-        config=Config(env=[f"PATH={DEFAULT_PATH}"], working_dir="/"),
+        config=ContainerConfig(env=[f"PATH={DEFAULT_PATH}"], working_dir="/"),
         rootfs=RootFS(),
         history=[],
     )

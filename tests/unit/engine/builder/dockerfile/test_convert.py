@@ -25,22 +25,22 @@ from husk.engine.builder.operations import (
     SshMount,
     TmpfsMount,
 )
-from husk.engine.model.container_config import Config
+from husk.engine.model.container_config import ContainerConfig
 from husk.engine.model.image import ImageConfig, RootFS
 from husk.errors import NotFound
 from husk.registry.manifest import Platform
 
 AMD64 = Platform("amd64", "linux")
 IMAGES = {
-    "busybox": Config(env=["PATH=/bin"], cmd=["sh"]),
-    "app": Config(
+    "busybox": ContainerConfig(env=["PATH=/bin"], cmd=["sh"]),
+    "app": ContainerConfig(
         env=["PATH=/bin", "A=1"],
         working_dir="/srv",
         user="web",
         on_build=["COPY . /srv", "RUN --mount=from=tools,target=/t make"],
     ),
-    "tools": Config(env=["PATH=/tools"]),
-    "trigger": Config(on_build=["FROM x"]),
+    "tools": ContainerConfig(env=["PATH=/tools"]),
+    "trigger": ContainerConfig(on_build=["FROM x"]),
 }
 
 
