@@ -55,6 +55,8 @@ class Disk:
             os.kill(pid, signal.SIGKILL)
         _run("umount", "-l", str(self._mount_point))
         os.truncate(self._images[-2], 0)
+        # An exec root lies in memory, which is empty now.
+        (daemon.config.exec_root / "boot").unlink(missing_ok=True)
         self._mount()
         if start:
             daemon.start()

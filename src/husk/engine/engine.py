@@ -78,6 +78,7 @@ from husk.storage.blobs import BlobStore
 from husk.storage.layers import LayerStore
 from husk.storage.lost import put_aside
 from husk.storage.nursery import Nursery
+from husk.storage.power import PowerNote
 from husk.storage.recover import recover
 from husk.storage.sealing import Sealer
 from husk.storage.state import StateStore
@@ -195,7 +196,9 @@ async def _open(config: Config, stack: AsyncExitStack, open_files: int) -> Engin
 
     layers = await LayerStore.open(config.data_root / "layers", state, blobs, nursery, config.max_layer_size, mounted)
     stack.push_async_callback(layers.close)
-    await recover(layers, blobs)
+    power = PowerNote(config.exec_root, config.data_root)
+    await recover(layers, blobs, power_held=await asyncio.to_thread(power.held))
+    await _as_far_as_possible(asyncio.to_thread(power.write), "note of this boot")
     registry = RegistryClient(
         config.insecure_registries,
         config.registry_mirrors,

@@ -17,24 +17,27 @@ from husk.storage.sources import read_pieces
 log = logging.getLogger(__name__)
 
 
-async def recover(layers: LayerStore, blobs: BlobStore) -> None:
+async def recover(layers: LayerStore, blobs: BlobStore, *, power_held: bool = False) -> None:
     """At a start: see to all layers whose files were not known to be on the disk when the last daemon ended.
 
-    After a clean end there are none. One whose blob is damaged too stays as it is: no image that anybody was told of
-    has such a layer, for blobs are synced before.
+    After a clean end there are none. If the power has held since (`storage/power.py`), the files are in memory at
+    least. One whose blob is damaged too stays as it is: no image that anybody was told of has such a layer, for blobs
+    are synced before.
     """
     doubtful = from_the_base(layers, (layer for layer in layers.all() if not layer.synced))
     if not doubtful:
         return
     mounted = await asyncio.to_thread(_mounted, layers.path(doubtful[0]).parent)
     for layer in doubtful:
-        if layer.directory in mounted:
-            # A container runs on it: the power has not failed since, and what is not on the disk is in memory.
-            if not (fault := await asyncio.to_thread(tree_fault, layers.path(layer), layer.size)):
-                layers.sync_later(layer)
-                continue
-        else:
-            log.warning("layer %s is unpacked again: its files may not have been on the disk", layer.chain_id)
+        fault = "its files may not have been on the disk"
+        # If a container runs on it the power has not failed, and what is not on the disk is in memory.
+        if power_held or layer.directory in mounted:
+            fault = await asyncio.to_thread(tree_fault, layers.path(layer), layer.size)
+        if not fault:
+            layers.sync_later(layer)
+            continue
+        if layer.directory not in mounted:
+            log.warning("layer %s is unpacked again: %s", layer.chain_id, fault)
             fault = await _try(layers, blobs, layer)
         if fault:
             layers.doubt(layer)

@@ -94,3 +94,21 @@ def _mount_one(lower: str, tmp_path: Path, target: Path) -> None:
     for name in ("upper", "work"):
         (tmp_path / name).mkdir()
     mount_overlay([lower], str(tmp_path / "upper"), str(tmp_path / "work"), str(target))
+
+
+async def test_while_the_power_holds_nothing_is_unpacked_again(store: Store) -> None:
+    [layer] = await cut_off(store, TAR)
+    await recover(store.layers, store.blobs, power_held=True)
+    assert store.directories() == [layer.directory]
+    await store.close()
+    await store.open()
+    kept = store.layers.get(layer.chain_id)
+    assert kept and kept.synced
+
+
+async def test_files_that_are_short_come_back_even_then(store: Store) -> None:
+    [layer] = await cut_off(store, TAR)
+    (store.layers.path(layer) / "d/file").write_bytes(b"")
+    await recover(store.layers, store.blobs, power_held=True)
+    kept = store.layers.get(layer.chain_id)
+    assert kept and (store.layers.path(kept) / "d/file").read_bytes() == b"content" * 1000
