@@ -1,6 +1,6 @@
 """System calls and kernel interfaces, each behind a few typed functions.
 
-    files       mount, mountinfo, views (namespaces of mounts), rooted (openat2), trees, ladder, disk, inotify
+    files       mount, mountinfo, views (namespaces of mounts), rooted (openat2), trees, tree_cursor, disk, inotify
     processes   process (pidfds, spawning), namespaces, limits, memory, seccomp
     cgroups     cgroups, cgroup_parents, cgroup_moves, accounting
     network     netlink (framing), rtnetlink (links), rtaddresses (addresses, routes, neighbours), nftables (text),

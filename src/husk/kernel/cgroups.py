@@ -19,8 +19,8 @@ from typing import Literal
 import msgspec
 
 from husk.errors import SystemFault
-from husk.kernel.ladder import DIRECTORY, Ladder
 from husk.kernel.mount import mount
+from husk.kernel.tree_cursor import DIRECTORY, TreeCursor
 
 Mode = Literal["v1", "hybrid", "v2"]
 
@@ -229,19 +229,19 @@ def _members(directory: int, below: str = ".") -> list[int]:
 def _nested(top: int) -> Iterator[tuple[int, str]]:
     """Cgroups below one, deepest first: the one above it, open, and its name. A container that may write there can nest
     them as deep as it likes."""
-    with Ladder(top) as ladder:
-        levels = [_groups(ladder.fd)]
+    with TreeCursor(top) as cursor:
+        levels = [_groups(cursor.fd)]
         while levels:
             if levels[-1]:
                 with contextlib.suppress(FileNotFoundError):
-                    ladder.down(levels[-1].pop())
-                    levels.append(_groups(ladder.fd))
+                    cursor.down(levels[-1].pop())
+                    levels.append(_groups(cursor.fd))
                 continue
             levels.pop()
             if levels:
-                name = ladder.names[-1]
-                if ladder.up():
-                    yield ladder.fd, name
+                name = cursor.names[-1]
+                if cursor.up():
+                    yield cursor.fd, name
 
 
 def _groups(directory: int) -> list[str]:

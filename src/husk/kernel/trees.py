@@ -1,7 +1,7 @@
 """Walks through, measures and removes a directory tree that somebody hostile has filled.
 
 A container can nest directories deeper than a path can be long and deeper than Python recurses, so nothing here follows
-a path from the top or keeps one descriptor per level (`ladder`).
+a path from the top or keeps one descriptor per level (`tree_cursor`).
 """
 
 import contextlib
@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from husk.kernel.ladder import DIRECTORY, Ladder
+from husk.kernel.tree_cursor import DIRECTORY, TreeCursor
 
 log = logging.getLogger(__name__)
 
@@ -44,31 +44,31 @@ def walk(top: int, entered: Callable[[int], None] | None = None) -> Iterator[Fou
     What vanishes meanwhile is left out, and no link is followed. `entered` is told each directory that the next things
     are in, once it is open.
     """
-    with Ladder(top) as ladder:
-        levels = [_names(ladder.fd)]
+    with TreeCursor(top) as cursor:
+        levels = [_names(cursor.fd)]
         if entered is not None:
-            entered(ladder.fd)
+            entered(cursor.fd)
         while levels:
             if not levels[-1]:
                 levels.pop()
-                while levels and not ladder.up():
+                while levels and not cursor.up():
                     levels.pop()
             else:
                 name = levels[-1].pop()
                 try:
-                    status = os.stat(name, dir_fd=ladder.fd, follow_symlinks=False)
+                    status = os.stat(name, dir_fd=cursor.fd, follow_symlinks=False)
                 except OSError:
                     continue
-                yield Found(ladder.fd, ladder.names, name, status)
+                yield Found(cursor.fd, cursor.names, name, status)
                 if not stat.S_ISDIR(status.st_mode):
                     continue
                 try:
-                    ladder.down(name)
+                    cursor.down(name)
                 except (FileNotFoundError, NotADirectoryError):
                     continue
-                levels.append(_names(ladder.fd))
+                levels.append(_names(cursor.fd))
             if levels and entered is not None:
-                entered(ladder.fd)
+                entered(cursor.fd)
 
 
 @contextlib.contextmanager

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from husk.errors import InvalidParameter
-from husk.kernel.ladder import DIRECTORY
+from husk.kernel.tree_cursor import DIRECTORY
 from husk.kernel.trees import walk
 from husk.runtime.spec import Device, DeviceRule
 

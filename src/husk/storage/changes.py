@@ -10,8 +10,8 @@ import stat
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from husk.kernel.ladder import DIRECTORY, Ladder
 from husk.kernel.rooted import open_beneath
+from husk.kernel.tree_cursor import DIRECTORY, TreeCursor
 from husk.storage.archive import OPAQUE_XATTR, is_whiteout
 
 MODIFIED, ADDED, DELETED = 0, 1, 2
@@ -34,11 +34,11 @@ def changes(upper: str, lower: Sequence[str]) -> list[Change]:
     """All changes, sorted by path. A directory counts when it is new, looks different, or something in it changed."""
     with contextlib.ExitStack() as stack:
         try:
-            ladder = stack.enter_context(Ladder(stack.enter_context(_opened(upper))))
+            cursor = stack.enter_context(TreeCursor(stack.enter_context(_opened(upper))))
         except FileNotFoundError:
             return []  # it never ran
         layers = [stack.enter_context(_opened(path)) for path in lower]
-        found = _Search(ladder, layers).run()
+        found = _Search(cursor, layers).run()
     for path in list(found):
         _mark_parents(path, found)
     return [Change(path, found[path]) for path in sorted(found, key=lambda path: path.split("/"))]
@@ -61,8 +61,8 @@ def _mark_parents(path: str, found: dict[str, int]) -> None:
 class _Search:
     """Goes through the upper tree; `layers` are the open top directories of what lies below, named by their number."""
 
-    def __init__(self, ladder: Ladder, layers: list[int]) -> None:
-        self._ladder = ladder
+    def __init__(self, cursor: TreeCursor, layers: list[int]) -> None:
+        self._cursor = cursor
         self._layers = layers
         self._found: dict[str, int] = {}
 
@@ -71,28 +71,28 @@ class _Search:
         while levels:
             if not levels[-1]:
                 levels.pop()
-                while levels and not self._ladder.up():
+                while levels and not self._cursor.up():
                     levels.pop()
                 continue
             name, below = levels[-1].pop()
-            opaque = _is_opaque(self._ladder.fd, name)
+            opaque = _is_opaque(self._cursor.fd, name)
             try:
-                self._ladder.down(name)
+                self._cursor.down(name)
             except OSError:
                 continue  # the container has just removed it
             if self._path_length() > _LONGEST_PATH:
-                self._ladder.up()
+                self._cursor.up()
                 continue
             levels.append(self._look(below, opaque))
         return self._found
 
     def _path_length(self) -> int:
-        return sum(map(len, self._ladder.names)) + len(self._ladder.names)
+        return sum(map(len, self._cursor.names)) + len(self._cursor.names)
 
     def _look(self, below: list[int], opaque: bool) -> list[_Directory]:
-        """Note what changed in the directory that the ladder stands in; the directories in it."""
-        fd = self._ladder.fd
-        above = "/".join(["", *self._ladder.names])
+        """Note what changed in the directory that the cursor stands in; the directories in it."""
+        fd = self._cursor.fd
+        above = "/".join(["", *self._cursor.names])
         left: list[_Directory] = []
         names = os.listdir(fd)
         with _lower_directories(self._layers, below, above) as directories:

@@ -11,7 +11,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from husk.kernel.ladder import DIRECTORY, Ladder
+from husk.kernel.tree_cursor import DIRECTORY, TreeCursor
 from husk.storage.archive import is_whiteout
 
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -35,13 +35,13 @@ class _Comparison:
     def differences(self, expected: Path, actual: Path) -> Iterator[str]:
         tops = [os.open(expected, DIRECTORY), os.open(actual, DIRECTORY)]
         try:
-            with Ladder(tops[0]) as one, Ladder(tops[1]) as other:
+            with TreeCursor(tops[0]) as one, TreeCursor(tops[1]) as other:
                 yield from self._walk(one, other)
         finally:
             for top in tops:
                 os.close(top)
 
-    def _walk(self, one: Ladder, other: Ladder) -> Iterator[str]:
+    def _walk(self, one: TreeCursor, other: TreeCursor) -> Iterator[str]:
         levels: list[list[str]] = []
         yield from self._directory(one, other, levels)
         while levels:
@@ -55,7 +55,7 @@ class _Comparison:
             if levels and not (one.up() and other.up()):
                 raise OSError(errno.ESTALE, "a directory was moved away while it was compared", "/".join(one.names))
 
-    def _directory(self, one: Ladder, other: Ladder, levels: list[list[str]]) -> Iterator[str]:
+    def _directory(self, one: TreeCursor, other: TreeCursor, levels: list[list[str]]) -> Iterator[str]:
         """Compare what is in the directory that both stand in; the directories in it become one more level."""
         inside: list[str] = []
         levels.append(inside)
@@ -117,7 +117,7 @@ def _same_bytes(one: int, other: int, name: str) -> bool:
             os.close(fd)
 
 
-def _text(directory: Ladder, name: str) -> str:
+def _text(directory: TreeCursor, name: str) -> str:
     path = "/".join(["", *directory.names[-_MOST_SHOWN:], name])
     beginning = "/..." if len(directory.names) > _MOST_SHOWN else ""
     return beginning + os.fsencode(path).decode("utf-8", "backslashreplace")

@@ -11,8 +11,8 @@ import stat
 
 import msgspec
 
-from husk.kernel.ladder import Ladder
 from husk.kernel.rooted import open_beneath
+from husk.kernel.tree_cursor import TreeCursor
 from husk.storage.archive import is_overlay_xattr
 
 _CHUNK = 1 << 26
@@ -22,7 +22,7 @@ _LONGEST_RELATIVE = 3000
 
 def copy_tree(source: int, destination: int) -> None:
     """Copy what is in one open directory into another, which gets the owner and mode of the first."""
-    with Ladder(source) as here, Ladder(destination) as there:
+    with TreeCursor(source) as here, TreeCursor(destination) as there:
         copy = _Copy(destination, here, there)
         levels = [copy.directory()]
         while levels:
@@ -38,7 +38,7 @@ def copy_tree(source: int, destination: int) -> None:
 
 
 class _Copy:
-    def __init__(self, top: int, source: Ladder, destination: Ladder) -> None:
+    def __init__(self, top: int, source: TreeCursor, destination: TreeCursor) -> None:
         self._top = top
         self._source = source
         self._destination = destination

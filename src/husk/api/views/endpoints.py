@@ -6,7 +6,7 @@ from husk.engine.model.container import ZERO_TIME, Container, Endpoint
 from husk.engine.model.container_config import PortBinding
 from husk.engine.model.network import BUILTIN
 from husk.engine.networks.endpoints import dns_names, fresh
-from husk.engine.networks.publishing import exposed
+from husk.engine.networks.port_requests import exposed
 
 WITHOUT_ID_AMONG_ALIASES = Version(1, 45)
 

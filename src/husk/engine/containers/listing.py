@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from husk.engine.model.container import Container
 from husk.engine.model.filters import Filters
-from husk.engine.networks.publishing import exposed
+from husk.engine.networks.port_requests import exposed
 from husk.errors import InvalidParameter
 
 FILTERS = (

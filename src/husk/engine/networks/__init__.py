@@ -9,7 +9,7 @@ connected → while the container runs it has an address, an interface, names an
 `connector` moves endpoints between these two; all that it takes from the host is in the record at once.
 
 Modules: `service` is what others call, `live` a network with its driver and members, `restore` what a start finds on
-the host, `publisher` holds the ports of running containers (`publishing` reads which ones a container wants,
+the host, `publisher` holds the ports of running containers (`port_requests` reads which ones a container wants,
 `departures` waits for those that come back), `options`, `pools` and `templates` check what clients ask of a network
 and `requests` what they ask of an endpoint, `default_bridge` follows the daemon's settings, `names` knows what names
 mean, `links` is Docker's old way of names, `balancing` puts services on networks.

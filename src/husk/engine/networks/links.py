@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from husk.engine.model.container import Container
-from husk.engine.networks.publishing import parse_port
+from husk.engine.networks.port_requests import parse_port
 
 _NOT_PASSED_ON = ("HOME", "PATH")
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 
 from husk.engine.model.container import Container, Endpoint
-from husk.engine.networks import publishing
+from husk.engine.networks import port_requests
 from husk.engine.networks.departures import Departures
 from husk.engine.networks.endpoints import gateway6_endpoint, gateway_endpoint
 from husk.engine.networks.live import LiveNetwork, Roster
@@ -63,7 +63,7 @@ class Publisher:
         if reached is None:
             return
         live, leading = reached
-        requests = publishing.port_requests(record.config, record.host_config, live.record.host_binding)
+        requests = port_requests.port_requests(record.config, record.host_config, live.record.host_binding)
         try:
             record.published = await self._departures.retry(
                 PortTaken, lambda: self._take(requests, self._target(record))

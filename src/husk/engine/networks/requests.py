@@ -6,7 +6,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 from husk.engine.model.container import Container, Endpoint
 from husk.engine.model.container_config import ContainerConfig, EndpointRequest, HostConfig
-from husk.engine.networks import publishing
+from husk.engine.networks import port_requests
 from husk.engine.networks.endpoints import parse_links, wanted_address, wanted_address6
 from husk.engine.networks.live import LiveNetwork
 from husk.errors import Forbidden, InvalidParameter
@@ -24,7 +24,7 @@ _MAC = re.compile(r"[0-9a-fA-F]{2}([:-][0-9a-fA-F]{2}){5}", re.ASCII)
 def check(config: ContainerConfig, host_config: HostConfig, endpoints: Mapping[str, EndpointRequest]) -> None:
     """Raise for the first thing that is wrong with a new container's networks and ports."""
     mode = host_config.network_mode
-    publishing.check(config, host_config)
+    port_requests.check(config, host_config)
     _check_mac(config.mac_address)
     if mode == "container" or mode.startswith("container:"):
         if not mode.partition(":")[2]:

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from husk.errors import InvalidParameter, SystemFault
 from husk.kernel import rooted
-from husk.kernel.ladder import DIRECTORY
 from husk.kernel.mount import OPAQUE_XATTR, mount_overlay, unmount
+from husk.kernel.tree_cursor import DIRECTORY
 from husk.kernel.trees import remove_tree, tree_size
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from husk.engine.model.container_config import ContainerConfig, HostConfig, PortBinding
-from husk.engine.networks.publishing import check, exposed, parse_port, port_requests
+from husk.engine.networks.port_requests import check, exposed, parse_port, port_requests
 from husk.errors import InvalidParameter
 from husk.network.ports import PortRequest
 

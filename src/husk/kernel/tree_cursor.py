@@ -18,7 +18,7 @@ _KEPT = 16
 _LONGEST_RELATIVE = 3000
 
 
-class Ladder:
+class TreeCursor:
     """Stands in the directory `fd`, at first in the one that it was made with; `names` is the way to it from there."""
 
     def __init__(self, top: int) -> None:
