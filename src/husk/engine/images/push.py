@@ -137,7 +137,7 @@ class Pusher:
             await push.target.put_manifest(member.digest, image.manifest, image.media_type)
         for attached in content.attached:
             for digest, body in attached.blobs.items():
-                await self._send_blob(FileSource(self._store.blobs.path(digest), digest, len(body)), push.target)
+                await self._send_blob(FileSource(self._store.blobs.path(digest), digest, len(body)), push)
             await push.target.put_manifest(attached.member.digest, attached.manifest, attached.member.media_type)
         index = content.index
         await push.target.put_manifest(reference.tag, content.document, index.media_type)
@@ -158,7 +158,7 @@ class Pusher:
                     for blob, layer in reversed(distinct.items())
                 }
                 config = FileSource(self._store.blobs.path(content.image.id), content.image.id, len(content.config))
-                group.create_task(self._send_blob(config, push.target), name=f"push {content.image.id}")
+                group.create_task(self._send_blob(config, push), name=f"push {content.image.id}")
         except BaseExceptionGroup as failures:
             # One layer's failure cancels its siblings; the client wants that one failure.
             raise failures.exceptions[0] from None
@@ -167,9 +167,10 @@ class Pusher:
         sent = [sending[layer.blob].result() for layer in content.layers]
         return compose_manifest(content.image.id, len(content.config), sent)
 
-    async def _send_blob(self, blob: FileSource, target: Target) -> None:
-        if not await target.has(blob.digest):
-            await target.upload(blob)
+    async def _send_blob(self, blob: FileSource, push: _Push) -> None:
+        async with push.slots:
+            if not await push.target.has(blob.digest):
+                await push.target.upload(blob)
 
     async def _send_layer(self, layer: Layer, described: Descriptor, own: bool, push: _Push) -> Descriptor:
         name, report = layer.diff_id.removeprefix("sha256:")[:12], push.report
