@@ -376,9 +376,14 @@ def reattach(
     for lease in leases:
         if (link := links.get(lease.host_interface)) is None:
             continue
-        if link.master != master:
-            host.execute(rtnetlink.set_master(link.name, master))
-        host.execute(*_port(lease, master, isolated, _host_knows(lease, versions)))
+        try:
+            if link.master != master:
+                host.execute(rtnetlink.set_master(link.name, master))
+            host.execute(*_port(lease, master, isolated, _host_knows(lease, versions)))
+        except OSError:
+            # An interface goes with its sandbox, at any moment.
+            if link.name in (name for _, name in socket.if_nameindex()):
+                raise
 
 
 def forget_others(host: NetlinkSocket, master: int, leases: Iterable[Lease]) -> None:

@@ -1,11 +1,15 @@
 """A bridge that somebody deletes is made again when a container misses it, with all that was on it."""
 
+import os
 import subprocess
 
 import pytest
 
 from tests.integration.networks.conftest import Network, address6, bridge, reach, serving
 from tests.support.waiting import wait_until
+
+# While a bridge is away its subnet looks free: no daemon beside this one may choose it then.
+OWN = f"10.199.{os.environ.get('PYTEST_XDIST_WORKER', 'gw0').removeprefix('gw')}.0/24"
 
 
 def delete(interface: str) -> None:
@@ -20,7 +24,7 @@ def on_bridge(interface: str) -> str:
 def name(net: Network, request: pytest.FixtureRequest) -> str:
     """The default network, or one of a user."""
     if request.param != "bridge":
-        net.create("mine", "--ipv6")
+        net.create("mine", "--ipv6", "--subnet", OWN)
     return request.param
 
 
@@ -43,7 +47,7 @@ def test_the_next_container_finds_it_again(net, name, outside):
 
 
 def test_connecting_a_running_container_finds_it_again(net):
-    net.create("mine")
+    net.create("mine", "--subnet", OWN)
     net.run("there", "--network", "mine")
     net.run("newcomer")
     delete(bridge(net, "mine"))
