@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from husk.config import DEFAULT_HOST, AddressPool, Ulimit
-from husk.engine.containers.validate_limits import check_ulimit
+from husk.engine.containers.config.limits import check_ulimit
 from husk.errors import InvalidParameter
 from husk.network.ipam import parse_bip
 from husk.network.rules import validate_interface

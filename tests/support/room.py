@@ -6,11 +6,11 @@ from pathlib import Path
 from husk.engine.containers.exec import Execs
 from husk.engine.containers.index import Companion, Index, Instance, publish_container
 from husk.engine.containers.lifecycle import Lifecycle
+from husk.engine.containers.mounts import Roots, Stager
 from husk.engine.containers.pause import Pauser
 from husk.engine.containers.release import Releaser
 from husk.engine.containers.remove import Remover
 from husk.engine.containers.restore import Restorer
-from husk.engine.containers.roots import Roots, Stager
 from husk.engine.containers.start import Starter
 from husk.engine.containers.stop import Stopper
 from husk.engine.model.container import KIND, Container

@@ -15,6 +15,7 @@ from functools import partial
 from husk.claims import claimed_roots
 from husk.config import Config, RuntimeConfig
 from husk.engine.containers.commit import Committer
+from husk.engine.containers.config.spec import bundle_of
 from husk.engine.containers.connect import Connections
 from husk.engine.containers.copy import Copier, Differ
 from husk.engine.containers.create import Creator
@@ -22,20 +23,18 @@ from husk.engine.containers.exec import Execs
 from husk.engine.containers.health import Prober
 from husk.engine.containers.index import Companion, Index, publish_container
 from husk.engine.containers.lifecycle import Lifecycle
+from husk.engine.containers.mounts import MountTaker, Roots, Stager
 from husk.engine.containers.oom import MemoryWatch
 from husk.engine.containers.pause import Pauser
 from husk.engine.containers.release import Releaser
 from husk.engine.containers.remove import ContainerPruner, Remover
 from husk.engine.containers.restore import Restorer
-from husk.engine.containers.roots import Roots, Stager
 from husk.engine.containers.service import Containers
-from husk.engine.containers.spec import bundle_of
 from husk.engine.containers.start import Starter
 from husk.engine.containers.stats import Statistics
 from husk.engine.containers.stop import Stopper
 from husk.engine.containers.top import Top
 from husk.engine.containers.update import Updater
-from husk.engine.containers.volumes import MountTaker
 from husk.engine.host import Host
 from husk.engine.images.bootstrap import make_busybox
 from husk.engine.images.catalog import ImageCatalog

@@ -15,16 +15,14 @@ the exits of those that ended, and releases what no record owns.
 This room decides and records. What happens on the host is done by the drivers below it, `husk.runtime.assembly` first
 of all; `drivers` says what is needed of them, so that tests run on doubles (`tests/support/drivers.py`).
 
-    what a client says (pure)   validate, validate_limits, security, mounts; merge with the image and the defaults
-    what the runtime is told    spec, exec_spec (pure); network_files (hosts, hostname, resolv.conf)
+    config                      what a client says about a container, and what the runtime is told of it; pure
     all containers              index (by id and name, each with what only memory holds), listing
-    verbs                       create (with volumes), start, stop, pause, remove, update, connect, commit, copy, exec,
-                                attach, stats, top
-    life without a client       lifecycle (ends and next runs), restart (policy), health, oom, restore
-    what is held while it runs  roots (mounts), release
+    verbs                       create, start, stop, pause, remove, update, connect, commit, copy, exec, attach, stats,
+                                top
+    life without a client       lifecycle (ends and next runs), health, oom, restore
+    what is held while it runs  mounts, release
     for the edge                service
 
-`docker run` goes through service, validate, merge, create and index, then attach, then lifecycle, start, spec and
-network_files, at its end release and remove. The host's side of it is assembly, root, paths, conmon, oci and spec of
-`husk.runtime`, and connector of `husk.engine.networks`: 18 files.
+The import contract in `pyproject.toml` says which of these builds on which; docs/architecture.md names the files that
+`docker run` goes through.
 """

@@ -3,9 +3,9 @@
 import asyncio
 import contextlib
 
+from husk.engine.containers.config.merge import inherit
 from husk.engine.containers.drivers import Assembly
 from husk.engine.containers.index import Index, Instance, Publish
-from husk.engine.containers.merge import inherit
 from husk.engine.containers.pause import Pauser
 from husk.engine.images.changes import apply_changes
 from husk.engine.images.index import platform_of

@@ -1,18 +1,25 @@
 """Connect a container that exists already to another network, or disconnect it from one.
 
-A stopped container only has it noted for its next start. A running one is given or loses an interface at once.
+A stopped container only has it noted for its next start. A running one is given or loses an interface at once, and
+its /etc/hosts and /etc/resolv.conf follow: it sees changes because the files are changed in place; it owns them, see
+`runtime/assembly/network_files.py`. `write_files` and `refresh_files` block: callers on the event loop use a thread.
 """
 
 import asyncio
 import logging
+from pathlib import Path
 
-from husk.engine.containers import network_files
+from msgspec.structs import replace
+
+from husk.engine.containers.config.network_files import hosts_of, resolv_conf_of
 from husk.engine.containers.index import Index, Instance
 from husk.engine.model.container import Container
 from husk.engine.model.container_config import EndpointRequest
+from husk.engine.networks.connector import Connected
 from husk.engine.networks.service import Networks
 from husk.errors import Conflict, DiskFault, Forbidden, NotFound
-from husk.runtime.assembly.paths import Paths
+from husk.runtime.assembly import network_files as bound_files
+from husk.runtime.assembly.paths import ContainerPaths, Paths
 from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
@@ -86,7 +93,7 @@ class Connections:
 
     async def _refresh(self, instance: Instance) -> bool:
         network = self._networks.described(instance.record)
-        return await asyncio.to_thread(network_files.refresh, instance.record, self._paths.of(instance.id), network)
+        return await asyncio.to_thread(refresh_files, instance.record, self._paths.of(instance.id), network)
 
     async def _keep_trying(self, instance: Instance) -> None:
         try:
@@ -115,3 +122,62 @@ class Connections:
     def _require_settled(self, instance: Instance) -> None:
         if not self._index.present(instance) or instance.record.state.status in ("removing", "dead"):
             raise Conflict(f"container {instance.id} is marked for removal and cannot be connected or disconnected")
+
+
+def write_files(record: Container, paths: Paths, network: Connected) -> ContainerPaths:
+    """Write them for a start; where the container's things lie, which is elsewhere for files that it shares."""
+    own = paths.of(record.id)
+    if network.shared_with:
+        other = paths.of(network.shared_with)
+        return replace(own, hosts=other.hosts, hostname=other.hostname, resolv_conf=other.resolv_conf)
+    bound_files.replace(own.hosts, _hosts(record, network))
+    bound_files.replace(own.hostname, record.config.hostname + "\n")
+    resolv_conf = _resolv_conf(record, network.resolver)
+    bound_files.replace(_copy_of(own.resolv_conf), resolv_conf)
+    bound_files.replace(own.resolv_conf, resolv_conf)
+    for other_record, its_network in network.linked_by:
+        if not refresh_files(other_record, paths.of(other_record.id), its_network):
+            log.warning("container %s keeps its /etc/hosts from being written", other_record.id[:12])
+    return own
+
+
+def refresh_files(record: Container, own: ContainerPaths, network: Connected) -> bool:
+    """Let a running container see what its networks are now; False if it keeps a file busy: try again later.
+
+    /etc/hosts is written anew from what we know: what the container wrote into it itself is gone. /etc/resolv.conf is
+    written unless the container has one of its own by now.
+    """
+    try:
+        return bound_files.overwrite(own.hosts, _hosts(record, network)) and _follow_resolver(
+            record, own, network.resolver
+        )
+    except BlockingIOError:
+        return False
+
+
+def _follow_resolver(record: Container, own: ContainerPaths, resolver: bool) -> bool:
+    """Change between the daemon's resolver and the host's."""
+    wanted = _resolv_conf(record, resolver)
+    copy = _copy_of(own.resolv_conf)
+    ours = {text for text in (bound_files.read_ours(copy), _resolv_conf(record, not resolver)) if text}
+    present = bound_files.begins_with(own.resolv_conf, max(map(len, map(str.encode, ours))) + 1)
+    if present not in ours:
+        return True
+    if not bound_files.overwrite(own.resolv_conf, wanted):
+        return False
+    bound_files.replace(copy, wanted)
+    return True
+
+
+def _copy_of(resolv_conf: Path) -> Path:
+    """What we wrote last, where the container cannot change it."""
+    return resolv_conf.with_name("resolv.conf.ours")
+
+
+def _hosts(record: Container, network: Connected) -> str:
+    on_host = record.host_config.network_mode == "host"
+    return hosts_of(record, network, bound_files.read_ours("/etc/hosts") if on_host else "")
+
+
+def _resolv_conf(record: Container, resolver: bool) -> str:
+    return resolv_conf_of(record, resolver, bound_files.read_ours("/etc/resolv.conf"))

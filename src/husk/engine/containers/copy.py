@@ -20,7 +20,7 @@ import msgspec
 from husk import threads
 from husk.engine.containers.drivers import Assembly
 from husk.engine.containers.index import Index, Instance
-from husk.engine.containers.roots import Roots
+from husk.engine.containers.mounts import Roots
 from husk.engine.model.container import Container
 from husk.engine.model.paths import check_length
 from husk.errors import Forbidden, InvalidParameter, NotFound, SystemFault

@@ -11,12 +11,12 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from husk.config import ContainerDefaults
-from husk.engine.containers import merge, validate
+from husk.engine.containers.config import merge, validate
+from husk.engine.containers.config.spec import Extras, block_paths, plan
 from husk.engine.containers.drivers import Assembly, Monitor, Runtimes
 from husk.engine.containers.index import Index, Publish
-from husk.engine.containers.spec import Extras, block_paths, plan
+from husk.engine.containers.mounts import MountTaker
 from husk.engine.containers.start import resolve_joined
-from husk.engine.containers.volumes import MountTaker
 from husk.engine.host import Host
 from husk.engine.images.service import Images
 from husk.engine.images.store import Pins

@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from husk.engine.containers import exec_spec
 from husk.engine.containers.attach import Attachment
+from husk.engine.containers.config import exec_spec
 from husk.engine.containers.drivers import Assembly, ExecMonitor, Process, Processes, Runtimes
 from husk.engine.containers.index import Companion, Index, Instance, Publish
 from husk.engine.host import Host

@@ -11,12 +11,13 @@ import logging
 import signal as signals
 from collections.abc import Sequence
 
-from husk.engine.containers import health, restart
+from husk.engine.containers import health
+from husk.engine.containers.config import restart_policy
+from husk.engine.containers.config.spec import bundle_of
 from husk.engine.containers.drivers import Assembly, Monitor, Process, Processes
 from husk.engine.containers.index import Companion, Exit, Index, Instance, Publish
 from husk.engine.containers.release import Releaser
 from husk.engine.containers.remove import Remover
-from husk.engine.containers.spec import bundle_of
 from husk.engine.containers.start import Starter
 from husk.engine.model.clock import now_ns, parse_rfc3339, rfc3339
 from husk.engine.model.container import Container, State
@@ -133,7 +134,7 @@ class Lifecycle:
         instance.switchboard.finish()
         instance.announce_exit(Exit(code, reason))
         if again:
-            instance.restart_delay = restart.next_delay(instance.restart_delay, 0)
+            instance.restart_delay = restart_policy.next_delay(instance.restart_delay, 0)
             self.schedule_restart(instance, instance.restart_delay)
         elif record.host_config.auto_remove:
             await self._remover.remove_locked(instance, volumes=True)
@@ -208,14 +209,14 @@ class Lifecycle:
         self._publish(record, "die", exitCode=str(code), execDuration=str(duration))
         instance.announce_exit(Exit(code, error))
         if again:
-            instance.restart_delay = restart.next_delay(instance.restart_delay, duration)
+            instance.restart_delay = restart_policy.next_delay(instance.restart_delay, duration)
             self.schedule_restart(instance, instance.restart_delay)
         elif record.host_config.auto_remove and not instance.keepers:
             await self._remover.remove_locked(instance, volumes=True)
 
     def _starts_again(self, record: Container, code: int) -> bool:
         """Does its policy start it again after an end with this code?"""
-        return not self._closing and restart.should_restart(
+        return not self._closing and restart_policy.should_restart(
             record.host_config.restart_policy, code, record.restart_count, record.has_been_manually_stopped
         )
 

@@ -1,270 +1,243 @@
-"""What does a client mean with its mounts? Reads `Binds`, `Mounts`, `Volumes` and `VolumesFrom`. Pure.
+"""The mounts of a container: taken when it is made, in place while somebody needs them.
 
-What comes out are mount points as the container's record keeps them, still without what only the host knows: where a
-volume lies, which layers an image has. `husk.engine.containers.volumes` completes them.
+`MountTaker` completes what `config.mounts` has read with what the host knows, and gives an empty volume its first
+content: what the image has in that place. That happens when the container is made, not when it starts, for a container
+that only carries volumes for others (`--volumes-from`) never starts.
+
+`Roots` knows who needs a container's file systems mounted: its process, and whoever copies files; the last one
+unmounts them. `Stager` has in place what its own mounts are made of.
 """
 
-import posixpath
-from collections.abc import Callable, Iterable
-from typing import NamedTuple
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
 
-import msgspec
-
-from husk.engine.model.container import MountPoint
-from husk.engine.model.container_config import (
-    BindOptions,
-    ContainerConfig,
-    DriverConfig,
-    HostConfig,
-    Mount,
-    TmpfsOptions,
-    VolumeOptions,
-)
-from husk.engine.model.paths import check_length, clean
-from husk.errors import InvalidParameter
-from husk.runtime.assembly.procfs import check_name
-
-PROPAGATIONS = ("private", "rprivate", "shared", "rshared", "slave", "rslave")
-DEFAULT_PROPAGATION = "rprivate"
-# At most one word of each kind.
-_MODES = (("ro", "rw"), ("z", "Z"), ("nocopy",), ("consistent", "cached", "delegated"), PROPAGATIONS)
-_TMPFS_FLAGS = frozenset({
-    "async", "atime", "defaults", "dev", "diratime", "dirsync", "exec", "noatime", "nodev", "nodiratime", "noexec",
-    "norelatime", "nostrictatime", "nosuid", "private", "relatime", "ro", "rprivate", "rshared", "rslave", "rw",
-    "shared", "slave", "strictatime", "suid", "sync",
-})  # fmt: skip
-_TMPFS_KEYS = frozenset({"size", "mode", "uid", "gid", "nr_inodes", "nr_blocks", "mpol"})
+from husk.engine.containers.config.mounts import declared, inherited, wanted_mounts
+from husk.engine.containers.drivers import Assembly, Layers, Root
+from husk.engine.containers.drivers import Volumes as MountedVolumes
+from husk.engine.containers.index import Index, Instance
+from husk.engine.images.service import Images
+from husk.engine.model.container import Container, MountPoint
+from husk.engine.model.container_config import ContainerConfig, HostConfig, Mount, VolumeOptions
+from husk.engine.volumes.service import Taking, Volumes
+from husk.engine.volumes.spec import VolumeSpec
+from husk.errors import Conflict, InvalidParameter, NotFound
+from husk.runtime.assembly import sources
+from husk.runtime.assembly.root import OpenDirectory, has_directory
+from husk.runtime.assembly.staging import Part
+from husk.tasks import Tasks
 
 
-class Wanted(NamedTuple):
-    """One mount of a new container: the point, and for a volume the request that the point came from."""
+class Stager:
+    """Has in place what a container's mounts are made of: volumes, parts of volumes, images."""
 
-    point: MountPoint
-    mount: Mount
+    def __init__(self, assembly: Assembly, layers: Layers, volumes: MountedVolumes) -> None:
+        self._assembly = assembly
+        self._layers = layers
+        self._volumes = volumes
 
+    async def mount(self, record: Container) -> None:
+        await self._volumes.mount(record)
+        if parts := {number: self._part(point) for number, point in enumerate(record.mounts) if point.staged}:
+            await asyncio.to_thread(self._assembly.stage, record.id, parts)
 
-def wanted_mounts(host_config: HostConfig) -> list[Wanted]:
-    """The mounts that a client asked for by `Binds` and `Mounts`, no two of them in one place."""
-    wanted = [_bind(text, host_config.volume_driver) for text in host_config.binds or []]
-    wanted += [_mount(mount) for mount in host_config.mounts or []]
-    seen = {clean(path) for path in host_config.tmpfs or {}}
-    for point, _ in wanted:
-        if point.destination in seen:
-            raise InvalidParameter(f"Duplicate mount point: {point.destination}")
-        seen.add(point.destination)
-    return wanted
+    async def unmount(self, record: Container) -> None:
+        """Safe to call twice, and for a container that never ran."""
+        if any(point.staged for point in record.mounts):
+            await asyncio.to_thread(self._assembly.unstage, record.id)
+        await self._volumes.unmount(record)
 
-
-def inherited(host_config: HostConfig, mounts_of: Callable[[str], Iterable[MountPoint]]) -> list[MountPoint]:
-    """What `VolumesFrom` takes over from other containers; a later one wins. A tmpfs cannot be shared."""
-    points: dict[str, MountPoint] = {}
-    for text in host_config.volumes_from or []:
-        name, mode = volumes_from(text)
-        for point in mounts_of(name):
-            if point.type != "tmpfs":
-                rw = point.rw and "ro" not in mode
-                points[point.destination] = msgspec.structs.replace(point, mode="", rw=rw, copies=False)
-    return list(points.values())
+    def _part(self, point: MountPoint) -> Part:
+        if point.type == "image":
+            return Part(layers=tuple(self._layers.lower(point.layers)), subpath=point.subpath)
+        return Part(tree=point.source.removesuffix("/" + point.subpath), subpath=point.subpath)
 
 
-def volumes_from(text: str) -> tuple[str, list[str]]:
-    """(container, words of the mode) of `container[:mode]`."""
-    name, separator, mode = text.partition(":")
-    if not name:
-        raise InvalidParameter("volumes-from specification cannot be an empty string")
-    words = mode.split(",") if separator else []
-    if separator and (not _is_mode(mode) or any(word in (*PROPAGATIONS, "nocopy") for word in words)):
-        raise InvalidParameter(f"invalid mode: {mode}")
-    return name, words
+class Roots:
+    """Has a container's root mounted for whoever works in it, and unmounts it behind the last one."""
+
+    def __init__(self, index: Index, assembly: Assembly, layers: Layers, stager: Stager) -> None:
+        self._index = index
+        self._assembly = assembly
+        self._layers = layers
+        self._stager = stager
+        self._tasks = Tasks()
+
+    def lower(self, record: Container) -> list[str]:
+        """What the container's own changes lie on, topmost first."""
+        return [str(self._assembly.paths.mount_points_layer), *self._layers.lower(record.layers)]
+
+    @contextlib.asynccontextmanager
+    async def mounted(self, instance: Instance) -> AsyncIterator[Path]:
+        """The root, mounted while the block lasts, whether the container runs, starts or ends meanwhile.
+
+        What its own mounts are made of is in place too: volumes, parts of volumes, images.
+        """
+        async with instance.lock:
+            if not self._index.present(instance) or instance.record.state.status == "removing":
+                raise Conflict(f"container {instance.id} is marked for removal and cannot be used")
+            instance.root_users += 1
+            try:
+                # A thread that mounts cannot be stopped: whoever is cancelled meanwhile waits for it, then unmounts.
+                await self._tasks.to_its_end(self._mount(instance), f"mount the root of {instance.id[:12]}")
+            except BaseException:
+                await self._tasks.to_its_end(self._leave(instance), f"unmount the root of {instance.id[:12]}")
+                raise
+        try:
+            yield self._assembly.root(instance.id).merged
+        finally:
+            if _in_use(instance) and not instance.lock.locked():
+                instance.root_users -= 1  # nothing to unmount, and nobody is about to
+            else:
+                # A client that leaves cancels us; the mount must be given back all the same.
+                await self._tasks.to_its_end(self._give_back(instance), f"unmount the root of {instance.id[:12]}")
+
+    async def _mount(self, instance: Instance) -> None:
+        root = self._assembly.root(instance.id)
+        if not root.mounted:
+            await asyncio.to_thread(root.mount, self.lower(instance.record))
+        if not _in_use(instance):
+            await self._stager.mount(instance.record)
+
+    async def _give_back(self, instance: Instance) -> None:
+        async with instance.lock:
+            await self._leave(instance)
+
+    async def _leave(self, instance: Instance) -> None:
+        instance.root_users -= 1
+        if not instance.root_users and not _in_use(instance):
+            await asyncio.to_thread(self._assembly.root(instance.id).unmount)
+            await self._stager.unmount(instance.record)
 
 
-def declared(config: ContainerConfig, host_config: HostConfig, taken: Iterable[str]) -> list[MountPoint]:
-    """A volume without a name at each place that `Volumes` declares and where nothing is mounted yet."""
-    there = {*taken, *(clean(path) for path in host_config.tmpfs or {})}
-    places = dict.fromkeys(clean(path) for path in config.volumes or {})
-    if "/" in places:
-        raise InvalidParameter("invalid specification: destination can't be '/'")
-    for place in places:
-        check_name("volume", place)
-    return [
-        MountPoint(type="volume", destination=place, copies=True, anonymous=True, declared=True)
-        for place in places
-        if place not in there
-    ]
+class MountTaker:
+    """Gives a new container its mount points, with the volumes, images and directories that they name."""
+
+    def __init__(self, index: Index, assembly: Assembly, roots: Roots, volumes: Volumes, images: Images) -> None:
+        self._index = index
+        self._assembly = assembly
+        self._roots = roots
+        self._volumes = volumes
+        self._images = images
+        self._tasks = Tasks()
+
+    async def take(
+        self, container_id: str, config: ContainerConfig, host_config: HostConfig, taking: Taking
+    ) -> list[MountPoint]:
+        """The mount points of a new container, their volumes taken and those without a name made."""
+        wanted = wanted_mounts(host_config)
+        own = {point.destination for point, _ in wanted}
+        points = [point for point in inherited(host_config, self._mounts_of) if point.destination not in own]
+        # Nothing is waited for since the other containers were found: with the last of them their volumes may go.
+        for point in points:
+            if point.type == "volume":
+                self._share(point.name, taking)
+        for point, mount in wanted:
+            await self._complete(point, mount, taking)
+            points.append(point)
+        for point in declared(config, host_config, [point.destination for point in points]):
+            await self._take_volume(point, VolumeSpec(driver=host_config.volume_driver), taking)
+            points.append(point)
+        for number, point in enumerate(points):
+            if point.type == "image":
+                point.source = str(self._assembly.paths.staging(container_id) / str(number))
+                # Last, and nothing is waited for until the caller holds them: an image may be removed at any time.
+                point.layers = point.layers or list(self._images.find(point.name).chain_ids)
+        return points
+
+    def _mounts_of(self, name: str) -> list[MountPoint]:
+        try:
+            return self._index.find(name).record.mounts
+        except NotFound as error:
+            # Clients take a 404 for a missing image.
+            raise InvalidParameter(error.message) from error
+
+    def _share(self, name: str, taking: Taking) -> None:
+        try:
+            taking.share(name)
+        except NotFound as error:
+            # It goes with the other container at this moment.
+            raise InvalidParameter(error.message) from error
+
+    async def _complete(self, point: MountPoint, mount: Mount, taking: Taking) -> None:
+        if point.type == "volume":
+            options = mount.volume_options or VolumeOptions()
+            driver = options.driver_config
+            spec = VolumeSpec(
+                name=point.name,
+                driver=driver.name if driver else "",
+                options=driver.options if driver else None,
+                labels=options.labels,
+            )
+            await self._take_volume(point, spec, taking)
+        elif point.type == "image":
+            self._images.find(point.name)
+        elif point.type == "bind":
+            await asyncio.to_thread(self._complete_bind, point, mount)
+
+    async def _take_volume(self, point: MountPoint, spec: VolumeSpec, taking: Taking) -> None:
+        volume = await taking.take(spec)
+        point.name, point.driver = volume.name, volume.driver
+        point.source = str(self._volumes.mountpoint(volume) / point.subpath)
+
+    def _complete_bind(self, point: MountPoint, mount: Mount) -> None:
+        if not point.makes_source and not sources.exists(point.source):
+            raise sources.missing(point.source)
+        data_root = self._assembly.paths.data_root
+        if not _overlaps(Path(point.source), data_root):
+            return
+        # Such a mount brings those of other containers along, and must let go of them when they end.
+        asked = mount.bind_options.propagation if mount.bind_options is not None else ""
+        if asked and asked not in ("rslave", "rshared"):
+            raise InvalidParameter(
+                'invalid mount config: must use either propagation mode "rslave" or "rshared" when mount source is '
+                f'within the daemon root, daemon root: "{data_root}", bind mount source: "{point.source}", '
+                f'propagation: "{asked}"'
+            )
+        if not asked and sources.is_shared(point.source):
+            point.propagation = "rslave"
+
+    async def prepare(self, record: Container, taking: Taking) -> None:
+        """Make its working directory, and give its empty volumes their first content. Goes on to its end when it is
+        cancelled: a thread that mounts cannot be stopped, and what it mounts must be unmounted after it."""
+        await self._tasks.to_its_end(self._prepare(record, taking), f"fill the volumes of {record.id[:12]}")
+
+    async def _prepare(self, record: Container, taking: Taking) -> None:
+        path = record.config.working_dir
+        lower = self._roots.lower(record)
+        needs_directory = bool(path) and not await asyncio.to_thread(has_directory, lower, path)
+        points = [
+            point for point in record.mounts if point.copies and await self._volumes.may_fill(taking.taken[point.name])
+        ]
+        if not points and not needs_directory:
+            return
+        root = self._assembly.root(record.id)
+        try:
+            await asyncio.to_thread(root.mount, lower)
+            if needs_directory:
+                await asyncio.to_thread(root.make_directory, path)
+            for point in points:
+                source = await asyncio.to_thread(_open_directory, root, point.destination)
+                if source is not None:
+                    with contextlib.closing(source):
+                        await self._volumes.fill(taking.taken[point.name], source.fd)
+        finally:
+            await asyncio.to_thread(root.unmount)
 
 
-def check_target(target: str) -> None:
-    if "\0" in target:
-        raise InvalidParameter("a mount path contains a NUL character")
-    check_length(target)
-    if not posixpath.isabs(target):
-        raise InvalidParameter(f"invalid mount path: '{target}' mount path must be absolute")
-    if clean(target) == "/":
-        raise InvalidParameter("invalid specification: destination can't be '/'")
+def _in_use(instance: Instance) -> bool:
+    """Does the container's own process need the root?"""
+    return instance.record.state.status in ("running", "paused")
 
 
-def _bind(text: str, volume_driver: str) -> Wanted:
-    """`source:target[:mode]`, or `target` alone for a volume without a name."""
-    parts = text.split(":")
-    if len(parts) > 3 or not parts[0] or (len(parts) == 2 and _is_mode(parts[1])):
-        raise InvalidParameter(f"invalid volume specification: '{text}'")
-    source, target = (parts[0], parts[1]) if len(parts) > 1 else ("", parts[0])
-    mode = parts[2] if len(parts) == 3 else ""
-    if not _is_mode(mode):
-        raise InvalidParameter(f"invalid mode: {mode}")
-    words = mode.split(",")
-    propagation = next((word for word in words if word in PROPAGATIONS), "")
-    mount = Mount(
-        type="bind" if posixpath.isabs(source) else "volume",
-        source=source,
-        target=target,
-        read_only="ro" in words,
-        bind_options=BindOptions(propagation=propagation) if propagation else None,
-    )
-    if volume_driver and mount.type == "volume":
-        mount.volume_options = VolumeOptions(driver_config=DriverConfig(name=volume_driver))
+def _open_directory(root: Root, path: str) -> OpenDirectory | None:
+    """The directory of an image where a volume is to be; None if it has none there."""
     try:
-        if "nocopy" in words and mount.type == "bind":
-            raise InvalidParameter('invalid mount config for type "bind": field VolumeOptions must not be specified')
-        point = _mount(mount).point
-    except InvalidParameter as error:
-        raise InvalidParameter(f"invalid volume specification: '{text}': {error.message}") from error
-    point.mode = mode or point.mode
-    point.makes_source = mount.type == "bind"
-    point.copies = point.copies and "nocopy" not in words
-    return Wanted(point, mount)
+        return root.open_directory(path)
+    except NotADirectoryError as error:
+        raise InvalidParameter(f"cannot mount volume over existing file, file exists {path}") from error
 
 
-def _is_mode(text: str) -> bool:
-    if not text:
-        return True
-    words = text.split(",")
-    known = [word for kind in _MODES for word in kind if word in words]
-    return len(known) == len(words) and all(sum(word in kind for word in words) <= 1 for kind in _MODES)
-
-
-def _mount(mount: Mount) -> Wanted:
-    try:
-        if not mount.target:
-            raise InvalidParameter("field Target must not be empty")
-        check_target(mount.target)
-        if "\0" in mount.source:
-            raise InvalidParameter("a mount source contains a NUL character")
-        check_length(mount.source)
-        if (read := _READERS.get(mount.type)) is None:
-            raise InvalidParameter("mount type unknown")
-        check_name(mount.type, clean(mount.target))
-        return Wanted(read(mount), mount)
-    except InvalidParameter as error:
-        raise InvalidParameter(f'invalid mount config for type "{mount.type}": {error.message}') from error
-
-
-def _bind_point(mount: Mount) -> MountPoint:
-    if not mount.source:
-        raise InvalidParameter("field Source must not be empty")
-    options = mount.bind_options or BindOptions()
-    if options.propagation and options.propagation not in PROPAGATIONS:
-        raise InvalidParameter(f"invalid propagation mode: {options.propagation}")
-    _refuse(mount, "volume_options", "image_options")
-    if not posixpath.isabs(mount.source):
-        raise InvalidParameter(f"invalid mount path: '{mount.source}' mount path must be absolute")
-    if options.read_only_force_recursive and options.read_only_non_recursive:
-        raise InvalidParameter("mount options conflict: ReadOnlyNonRecursive && ReadOnlyForceRecursive")
-    return MountPoint(
-        type="bind",
-        source=clean(mount.source),
-        destination=clean(mount.target),
-        rw=not mount.read_only,
-        propagation=options.propagation or DEFAULT_PROPAGATION,
-        makes_source=options.create_mountpoint,
-        recursive=not options.non_recursive,
-        readonly_recursive=not options.read_only_non_recursive,
-        force_recursive=options.read_only_force_recursive,
-    )
-
-
-def _volume_point(mount: Mount) -> MountPoint:
-    _refuse(mount, "bind_options", "image_options")
-    options = mount.volume_options
-    subpath = options.subpath if options else ""
-    if subpath and not mount.source:
-        raise InvalidParameter("must not set Subpath when using anonymous volumes")
-    _check_subpath(subpath, "volume")
-    if mount.read_only and not mount.source:
-        raise InvalidParameter("must not set ReadOnly mode when using anonymous volumes")
-    return MountPoint(
-        type="volume",
-        name=mount.source,
-        destination=clean(mount.target),
-        mode="z",
-        rw=not mount.read_only,
-        subpath=posixpath.normpath(subpath) if subpath else "",
-        copies=not (subpath or (options and options.no_copy)),
-        anonymous=not mount.source,
-    )
-
-
-def _tmpfs_point(mount: Mount) -> MountPoint:
-    if mount.source:
-        raise InvalidParameter("field Source must not be specified")
-    _refuse(mount, "bind_options", "volume_options", "image_options")
-    return MountPoint(
-        type="tmpfs",
-        destination=clean(mount.target),
-        rw=not mount.read_only,
-        options=tmpfs_words(mount.tmpfs_options or TmpfsOptions(), mount.read_only),
-    )
-
-
-def _image_point(mount: Mount) -> MountPoint:
-    _refuse(mount, "bind_options", "volume_options")
-    if not mount.source:
-        raise InvalidParameter("field Source must not be empty")
-    subpath = mount.image_options.subpath if mount.image_options else ""
-    _check_subpath(subpath, "image")
-    return MountPoint(
-        type="image",
-        name=mount.source,
-        destination=clean(mount.target),
-        rw=False,
-        subpath=posixpath.normpath(subpath) if subpath else "",
-    )
-
-
-_READERS: dict[str, Callable[[Mount], MountPoint]] = {
-    "bind": _bind_point,
-    "volume": _volume_point,
-    "tmpfs": _tmpfs_point,
-    "image": _image_point,
-}
-
-
-def tmpfs_words(options: TmpfsOptions, read_only: bool) -> str:
-    """The options of a tmpfs as one text, as `HostConfig.Tmpfs` has them."""
-    if options.size_bytes < 0 or options.mode < 0:
-        raise InvalidParameter("TmpfsOptions.SizeBytes and Mode must not be negative")
-    words = ["ro"] if read_only else []
-    words += [f"mode={options.mode:o}"] if options.mode else []
-    words += [f"size={options.size_bytes}"] if options.size_bytes else []
-    for option in options.options or []:
-        if len(option) not in (1, 2):
-            raise InvalidParameter("invalid option array length")
-        known = _TMPFS_FLAGS if len(option) == 1 else _TMPFS_KEYS
-        if option[0] not in known or any(character in ",\0" for word in option for character in word):
-            raise InvalidParameter(f"invalid option: {'='.join(option)}")
-        words.append("=".join(option))
-    return ",".join(words)
-
-
-def _refuse(mount: Mount, *names: str) -> None:
-    for name in names:
-        if getattr(mount, name) is not None:
-            wire = dict(zip(Mount.__struct_fields__, Mount.__struct_encode_fields__, strict=True))[name]
-            raise InvalidParameter(f"field {wire} must not be specified")
-
-
-def _check_subpath(subpath: str, what: str) -> None:
-    """A path that stays inside, by its words alone; links are dealt with when it is opened."""
-    inside = posixpath.normpath(subpath)
-    if subpath and (posixpath.isabs(subpath) or inside == ".." or inside.startswith("../") or "\0" in subpath):
-        raise InvalidParameter(f"subpath must be a relative path within the {what}")
+def _overlaps(one: Path, other: Path) -> bool:
+    return one.is_relative_to(other) or other.is_relative_to(one)

@@ -9,8 +9,8 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from husk.engine.containers.config.spec import bundle_of
 from husk.engine.containers.index import Companion, Index, Instance
-from husk.engine.containers.spec import bundle_of
 from husk.engine.model.container import Container
 from husk.runtime.assembly import cgroup
 from husk.runtime.assembly.paths import Paths

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from husk.engine.containers.drivers import Assembly, Networks, Runtimes
 from husk.engine.containers.index import Instance
-from husk.engine.containers.roots import Stager
+from husk.engine.containers.mounts import Stager
 from husk.engine.model.container import Container
 from husk.errors import HuskError
 

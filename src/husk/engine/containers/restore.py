@@ -8,14 +8,15 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from husk.engine.containers import health, restart
+from husk.engine.containers import health
+from husk.engine.containers.config import restart_policy
+from husk.engine.containers.config.spec import bundle_of
 from husk.engine.containers.drivers import Leftovers, Monitor, Processes, Runtimes
 from husk.engine.containers.index import Index, Instance
 from husk.engine.containers.lifecycle import Lifecycle
 from husk.engine.containers.pause import Pauser
 from husk.engine.containers.release import Releaser
 from husk.engine.containers.remove import Remover
-from husk.engine.containers.spec import bundle_of
 from husk.engine.model.container import ZERO_TIME
 from husk.errors import HuskError
 from husk.runtime.assembly.paths import Paths
@@ -89,7 +90,7 @@ class Restorer:
             return
         if record.state.status == "restarting":
             self._lifecycle.schedule_restart(instance, 0.0)
-        elif record.state.started_at != ZERO_TIME and restart.should_start_with_daemon(
+        elif record.state.started_at != ZERO_TIME and restart_policy.should_start_with_daemon(
             policy, was_running, record.state.exit_code, record.has_been_manually_stopped
         ):
             # A new beginning, as when somebody starts it: from now on its policy counts again.

@@ -9,13 +9,13 @@ from husk import threads
 from husk.config import ContainerDefaults
 from husk.engine.containers import listing
 from husk.engine.containers.attach import Attachment
+from husk.engine.containers.config.spec import bundle_of
 from husk.engine.containers.create import Created, Creator
 from husk.engine.containers.drivers import Assembly
 from husk.engine.containers.index import Exit, Index, Instance, Publish
 from husk.engine.containers.lifecycle import Lifecycle
 from husk.engine.containers.pause import Pauser
 from husk.engine.containers.remove import Remover
-from husk.engine.containers.spec import bundle_of
 from husk.engine.containers.stop import Stopper
 from husk.engine.images.service import Images
 from husk.engine.logs import options as log_options

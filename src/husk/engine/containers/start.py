@@ -8,12 +8,12 @@ import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from husk.engine.containers import network_files
+from husk.engine.containers.config.limits import device_rule
+from husk.engine.containers.config.spec import Extras, block_paths, bundle_of, plan, seccomp_profile
+from husk.engine.containers.connect import write_files
 from husk.engine.containers.drivers import Assembly, Monitor, Networks, Processes, Runtimes
 from husk.engine.containers.index import Companion, Index, Instance
-from husk.engine.containers.roots import Stager
-from husk.engine.containers.spec import Extras, block_paths, bundle_of, plan, seccomp_profile
-from husk.engine.containers.validate_limits import device_rule
+from husk.engine.containers.mounts import Stager
 from husk.engine.host import Host
 from husk.engine.model.container import Container
 from husk.engine.model.container_config import HostConfig
@@ -104,7 +104,7 @@ class Starter:
             root.read_text("/etc/group"),
             record.host_config.group_add or [],
         )
-        paths = network_files.write(record, assembly.paths, network)
+        paths = write_files(record, assembly.paths, network)
         for point in record.mounts:
             if point.type == "bind":
                 sources.make_ready(point.source, makes=point.makes_source, propagation=point.propagation)

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 from msgspec import structs
 
-from husk.engine.containers import validate
+from husk.engine.containers.config import validate
+from husk.engine.containers.config.spec import plan
 from husk.engine.containers.index import Index
-from husk.engine.containers.spec import plan
 from husk.engine.host import Host
 from husk.engine.model.container import Container
 from husk.engine.model.container_config import HostConfig

@@ -3,7 +3,7 @@
 import base64
 import binascii
 
-from husk.engine.containers import security
+from husk.engine.containers.config import security
 from husk.engine.services.model import Privileges, SeccompMode, SELinuxContext
 from husk.errors import InvalidParameter, NotImplementedYet
 

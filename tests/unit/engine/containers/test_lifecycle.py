@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from husk.engine.containers import restart
+from husk.engine.containers.config import restart_policy
 from husk.engine.model.container_config import ContainerConfig, HealthConfig, HostConfig, RestartPolicy
 from husk.errors import Conflict, InvalidParameter, NotModified, SystemFault
 from tests.support.room import Room
@@ -111,7 +111,7 @@ async def test_somebody_who_keeps_it_finds_it_after_its_end(room: Room) -> None:
 
 
 async def test_a_policy_starts_it_again_and_counts(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(restart, "FIRST_DELAY", 0.0)
+    monkeypatch.setattr(restart_policy, "FIRST_DELAY", 0.0)
     instance = await room.started(container(host_config=ALWAYS))
     await room.ended(instance, 1)
     assert instance.record.restart_count == 1

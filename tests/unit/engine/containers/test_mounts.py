@@ -1,133 +1,111 @@
-"""Binds and mounts, read as Docker reads them and refused in its words."""
+"""Whoever needs a root while a block lasts leaves none mounted, however the block ends."""
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Sequence
 
 import pytest
 
-from husk.engine.containers.mounts import wanted_mounts
+from husk.engine.containers.index import Instance
 from husk.engine.model.container import MountPoint
-from husk.engine.model.container_config import BindOptions, HostConfig, Mount, TmpfsOptions, VolumeOptions
-from husk.errors import InvalidParameter
+from husk.errors import Conflict
+from husk.tasks import Tasks
+from tests.support.room import Room
+from tests.unit.engine.records import container
+
+IMAGE = MountPoint(type="image", destination="/tools", layers=["tools"])
 
 
-def mount_points(host_config: HostConfig) -> list[MountPoint]:
-    return [wanted.point for wanted in wanted_mounts(host_config)]
+async def stopped(room: Room) -> Instance:
+    record = container()
+    record.mounts = [IMAGE]
+    return await room.add(record)
 
 
-def bind(text: str) -> MountPoint:
-    (point,) = mount_points(HostConfig(binds=[text]))
-    return point
+def mounted(room: Room, instance: Instance) -> set[str]:
+    return {name.removesuffix(f" {instance.id}") for name in room.host.held}
 
 
-def refusal(host_config: HostConfig) -> str:
-    with pytest.raises(InvalidParameter) as caught:
-        mount_points(host_config)
-    return caught.value.message
+async def test_it_is_mounted_while_the_block_lasts(room: Room) -> None:
+    instance = await stopped(room)
+    async with room.roots.mounted(instance) as root:
+        assert root == room.host.paths.of(instance.id).rootfs
+        assert mounted(room, instance) == {"root", "volumes", "staging"}
+    assert mounted(room, instance) == set() and instance.root_users == 0
 
 
-@pytest.mark.parametrize(
-    ("text", "source", "destination", "rw", "propagation"),
-    [
-        ("/a:/b", "/a", "/b", True, "rprivate"),
-        ("/a/../c/:/b//d/", "/c", "/b/d", True, "rprivate"),
-        ("//a://b", "/a", "/b", True, "rprivate"),
-        ("/a:/b:ro", "/a", "/b", False, "rprivate"),
-        ("/a:/b:rw,z,rshared", "/a", "/b", True, "rshared"),
-        ("/a:/b:slave,cached", "/a", "/b", True, "slave"),
-    ],
-)
-def test_a_bind_is_read(text: str, source: str, destination: str, rw: bool, propagation: str) -> None:
-    point = bind(text)
-    assert (point.source, point.destination, point.rw, point.propagation) == (source, destination, rw, propagation)
+async def test_the_last_one_unmounts_it(room: Room) -> None:
+    instance = await stopped(room)
+    async with room.roots.mounted(instance):
+        async with room.roots.mounted(instance):
+            assert instance.root_users == 2
+        assert mounted(room, instance) == {"root", "volumes", "staging"}
+    assert mounted(room, instance) == set()
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "invalid volume specification: ''"),
-        (":/b", "invalid volume specification: ':/b'"),
-        ("/a:rw", "invalid volume specification: '/a:rw'"),
-        ("/a:/b:ro:x", "invalid volume specification: '/a:/b:ro:x'"),
-        ("/a:/b:ro,rw", "invalid mode: ro,rw"),
-        ("/a:/b:ro,ro", "invalid mode: ro,ro"),
-        ("/a:/b:private,shared", "invalid mode: private,shared"),
-        ("/a:/b:readonly", "invalid mode: readonly"),
-        (
-            "/a:b",
-            "invalid volume specification: '/a:b': invalid mount config for type \"bind\": "
-            "invalid mount path: 'b' mount path must be absolute",
-        ),
-        (
-            "/a://",
-            "invalid volume specification: '/a://': invalid mount config for type \"bind\": "
-            "invalid specification: destination can't be '/'",
-        ),
-        (
-            "/a:/b:nocopy",
-            "invalid volume specification: '/a:/b:nocopy': invalid mount config for type \"bind\": "
-            "field VolumeOptions must not be specified",
-        ),
-    ],
-)
-def test_a_bind_that_means_nothing_is_refused(text: str, message: str) -> None:
-    assert refusal(HostConfig(binds=[text])) == message
+async def test_a_block_that_fails_unmounts_it_too(room: Room) -> None:
+    instance = await stopped(room)
+    with pytest.raises(RuntimeError):
+        async with room.roots.mounted(instance):
+            raise RuntimeError("the disk is full")
+    assert mounted(room, instance) == set()
 
 
-@pytest.mark.parametrize(
-    ("text", "name", "rw", "copies"),
-    [("/data", "", True, True), ("name:/data:ro", "name", False, True), ("name:/data:nocopy", "name", True, False)],
-)
-def test_what_is_no_path_is_a_volume(text: str, name: str, rw: bool, copies: bool) -> None:
-    point = bind(text)
-    assert (point.type, point.name, point.destination) == ("volume", name, "/data")
-    assert (point.rw, point.copies) == (rw, copies)
+async def test_a_container_that_starts_and_ends_meanwhile_leaves_it_mounted(room: Room) -> None:
+    instance = await stopped(room)
+    async with room.roots.mounted(instance):
+        await room.lifecycle.start(instance)
+        await room.ended(instance, 0)
+        assert {"root", "volumes", "staging"} == mounted(room, instance)
+    assert mounted(room, instance) == set()
 
 
-def test_a_mount_is_a_bind_in_long() -> None:
-    options = BindOptions(propagation="rslave", create_mountpoint=True)
-    mount = Mount(type="bind", source="/a/", target="/b/", read_only=True, bind_options=options)
-    (point,) = mount_points(HostConfig(mounts=[mount]))
-    assert (point.source, point.destination, point.rw, point.propagation) == ("/a", "/b", False, "rslave")
-    assert point.makes_source
+async def test_a_running_container_keeps_what_a_copy_leaves(room: Room) -> None:
+    instance = await stopped(room)
+    await room.lifecycle.start(instance)
+    async with room.roots.mounted(instance):
+        pass
+    assert {"root", "volumes", "staging"} <= mounted(room, instance)
 
 
-def test_a_tmpfs_takes_nothing_from_the_host() -> None:
-    mount = Mount(type="tmpfs", target="/t", tmpfs_options=TmpfsOptions(size_bytes=5, mode=0o1770))
-    (point,) = mount_points(HostConfig(mounts=[mount]))
-    assert (point.type, point.source, point.options) == ("tmpfs", "", "mode=1770,size=5")
+async def test_a_container_that_goes_is_not_mounted(room: Room) -> None:
+    instance = await stopped(room)
+    instance.record.state.status = "removing"
+    with pytest.raises(Conflict, match="marked for removal"):
+        async with room.roots.mounted(instance):
+            raise AssertionError("it is being removed")
 
 
-@pytest.mark.parametrize(
-    ("mount", "reason"),
-    [
-        (Mount(type="bind", source="/a"), "field Target must not be empty"),
-        (Mount(type="bind", source="/a", target="b"), "invalid mount path: 'b' mount path must be absolute"),
-        (Mount(type="bind", source="/a", target="/b/.."), "invalid specification: destination can't be '/'"),
-        (Mount(type="bind", target="/b"), "field Source must not be empty"),
-        (Mount(type="bind", source="a", target="/b"), "invalid mount path: 'a' mount path must be absolute"),
-        (
-            Mount(type="bind", source="/a", target="/b", volume_options=VolumeOptions()),
-            "field VolumeOptions must not be specified",
-        ),
-        (
-            Mount(type="bind", source="/a", target="/b", bind_options=BindOptions(propagation="x")),
-            "invalid propagation mode: x",
-        ),
-        (Mount(type="tmpfs", source="/a", target="/b"), "field Source must not be specified"),
-        (Mount(type="tmpfs", target="/b", bind_options=BindOptions()), "field BindOptions must not be specified"),
-        (Mount(type="floppy", target="/b"), "mount type unknown"),
-    ],
-)
-def test_a_mount_that_means_nothing_is_refused(mount: Mount, reason: str) -> None:
-    assert refusal(HostConfig(mounts=[mount])) == f'invalid mount config for type "{mount.type}": {reason}'
+async def test_a_cancelled_mount_is_unmounted_after_it_is_done(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    instance = await stopped(room)
+    root = room.host.assembly.root(instance.id)
+    begun, go_on, mount = threading.Event(), threading.Event(), root.mount
+
+    def slowly(lower: Sequence[str]) -> None:
+        begun.set()
+        assert go_on.wait(20)
+        mount(lower)
+
+    monkeypatch.setattr(root, "mount", slowly)
+
+    async def use() -> None:
+        async with room.roots.mounted(instance):
+            raise AssertionError("it was cancelled before")
+
+    using = Tasks().spawn(use(), "use", awaited=True)
+    assert await asyncio.to_thread(begun.wait, 20)
+    for _ in range(3):
+        using.cancel()
+        await asyncio.sleep(0)
+    assert instance.lock.locked(), "nobody else may come in between"
+    go_on.set()
+    with contextlib.suppress(asyncio.CancelledError):
+        await using
+    assert using.cancelled() and not instance.lock.locked()
+    assert mounted(room, instance) == set() and instance.root_users == 0
 
 
-@pytest.mark.parametrize(
-    "host_config",
-    [
-        HostConfig(binds=["/a:/x", "/b:/x/"]),
-        HostConfig(binds=["/a:/x"], mounts=[Mount(type="bind", source="/b", target="//x")]),
-        HostConfig(binds=["/a:/x"], tmpfs={"/x": ""}),
-        HostConfig(mounts=[Mount(type="tmpfs", target="/x")], tmpfs={"/x/": ""}),
-    ],
-)
-def test_one_place_takes_one_mount(host_config: HostConfig) -> None:
-    assert refusal(host_config) == "Duplicate mount point: /x"
+async def test_what_changes_lie_on_has_the_mount_points_on_top(room: Room) -> None:
+    record = container(layers=["base", "app"])
+    assert room.roots.lower(record) == [str(room.host.paths.mount_points_layer), "/layers/app", "/layers/base"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from husk.engine.containers.security import SecurityOptions, parse
+from husk.engine.containers.config.security import SecurityOptions, parse
 from husk.errors import InvalidParameter
 
 

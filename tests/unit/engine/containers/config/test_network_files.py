@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from husk.engine.containers.network_files import FALLBACK_DNS, host_names, hosts, resolv_conf
+from husk.engine.containers.config.network_files import FALLBACK_DNS, host_names, hosts, resolv_conf
 from husk.errors import InvalidParameter
 
 names = st.from_regex(r"[a-z][a-z0-9-]{0,10}", fullmatch=True)
@@ -26,7 +26,7 @@ def entries(text: str) -> dict[str, str]:
 def test_every_extra_name_has_its_address(wanted: dict[str, str], modern: bool) -> None:
     separator = "=" if modern else ":"
     extra = [f"{name}{separator}{address}" for name, address in wanted.items() if name != "localhost"]
-    found = entries(hosts("172.17.0.2", ["own"], extra, ["172.17.0.1"]))
+    found = entries(hosts([("172.17.0.2", "own")], extra, ["172.17.0.1"]))
     assert {name: found[name] for name in wanted if name != "localhost"} == {
         name: address for name, address in wanted.items() if name != "localhost"
     }
@@ -34,7 +34,7 @@ def test_every_extra_name_has_its_address(wanted: dict[str, str], modern: bool) 
 
 
 def test_the_hosts_file_is_dockers() -> None:
-    assert hosts("172.17.0.2", ["a.b", "a"], ["up:host-gateway", "six:[::5]"], ["172.17.0.1"]) == (
+    assert hosts([("172.17.0.2", "a.b a")], ["up:host-gateway", "six:[::5]"], ["172.17.0.1"]) == (
         "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\nfe00::\tip6-localnet\n"
         "ff00::\tip6-mcastprefix\nff02::1\tip6-allnodes\nff02::2\tip6-allrouters\n"
         "172.17.0.1\tup\n::5\tsix\n172.17.0.2\ta.b a\n"
@@ -42,12 +42,12 @@ def test_the_hosts_file_is_dockers() -> None:
 
 
 def test_without_a_network_there_is_no_line_of_its_own() -> None:
-    assert hosts("", ["name"], [], [], base="127.0.0.1 localhost\n\n") == "127.0.0.1 localhost\n"
+    assert hosts([], [], [], base="127.0.0.1 localhost\n\n") == "127.0.0.1 localhost\n"
 
 
 def test_a_gateway_that_does_not_exist_is_no_empty_line() -> None:
     with pytest.raises(InvalidParameter, match=r"^unable to derive the IP value for host-gateway$"):
-        hosts("", [], ["up:host-gateway"], [])
+        hosts([], ["up:host-gateway"], [])
 
 
 @pytest.mark.parametrize(

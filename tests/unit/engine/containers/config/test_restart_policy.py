@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from husk.engine.containers.restart import (
+from husk.engine.containers.config.restart_policy import (
     FIRST_DELAY,
     LONGEST_DELAY,
     STABLE_AFTER,

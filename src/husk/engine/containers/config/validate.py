@@ -8,8 +8,8 @@ import re
 
 import msgspec
 
-from husk.engine.containers import security, validate_limits
-from husk.engine.containers.mounts import check_target, wanted_mounts
+from husk.engine.containers.config import limits, security
+from husk.engine.containers.config.mounts import check_target, wanted_mounts
 from husk.engine.model.container_config import ContainerConfig, EndpointRequest, HealthConfig, HostConfig
 from husk.engine.model.paths import check_length, clean
 from husk.engine.model.signals import parse_signal
@@ -38,11 +38,11 @@ def check(config: ContainerConfig, host: HostConfig, endpoints: dict[str, Endpoi
         check_text(request)
     _check_config(config)
     _check_isolation(host)
-    validate_limits.check(host)
+    limits.check(host)
     _check_policies(host)
     _check_namespaces(host)
     security.check(host.security_opt)
-    validate_limits.check_sysctls(host)
+    limits.check_sysctls(host)
     _check_storage(host)
     if any(not 0 <= value <= 0xFFFF for value in host.console_size):
         raise InvalidParameter(f"invalid ConsoleSize {host.console_size}: height and width are between 0 and 65535")
@@ -83,7 +83,7 @@ def check_update(request: HostConfig, merged: HostConfig) -> list[str]:
     Returns warnings about what an update does not change; dockerd says nothing there.
     """
     _check_policies(request)
-    validate_limits.check(merged)
+    limits.check(merged)
     given = [_wire_name(name) for name in _FIXED if getattr(request, name)]
     return [f"{name} is fixed when a container is created: the update does not change it" for name in given]
 

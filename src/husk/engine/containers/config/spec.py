@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from husk.engine.containers import security
+from husk.engine.containers.config import security
 from husk.engine.host import Host
 from husk.engine.model.container import Container, MountPoint
 from husk.engine.model.container_config import HostConfig, ThrottleDevice, WeightDevice

@@ -2,7 +2,7 @@
 
 import pytest
 
-from husk.engine.containers import validate_limits
+from husk.engine.containers.config import limits
 from husk.engine.model.container_config import HostConfig
 from husk.errors import InvalidParameter
 
@@ -11,7 +11,7 @@ from husk.errors import InvalidParameter
     "name", ["kernel.msgmax", "fs.mqueue.msg_max", "net.ipv4.ip_forward", "net/ipv4/tcp_syncookies"]
 )
 def test_what_belongs_to_a_namespace(name: str) -> None:
-    validate_limits.check_sysctls(HostConfig(sysctls={name: "1"}))
+    limits.check_sysctls(HostConfig(sysctls={name: "1"}))
 
 
 @pytest.mark.parametrize(
@@ -29,4 +29,4 @@ def test_what_belongs_to_a_namespace(name: str) -> None:
 )
 def test_what_would_be_the_hosts(name: str, host: dict[str, str], message: str) -> None:
     with pytest.raises(InvalidParameter, match=message):
-        validate_limits.check_sysctls(HostConfig(sysctls={name: "1"}, **host))  # type: ignore[arg-type]
+        limits.check_sysctls(HostConfig(sysctls={name: "1"}, **host))  # type: ignore[arg-type]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from husk.engine.containers.mounts import PROPAGATIONS, declared, inherited, volumes_from, wanted_mounts
+from husk.engine.containers.config.mounts import PROPAGATIONS, declared, inherited, volumes_from, wanted_mounts
 from husk.engine.model.container import MountPoint
 from husk.engine.model.container_config import (
     BindOptions,

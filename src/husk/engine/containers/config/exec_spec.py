@@ -5,8 +5,8 @@ from typing import cast
 
 import msgspec
 
+from husk.engine.containers.config.spec import environment
 from husk.engine.containers.drivers import Root
-from husk.engine.containers.spec import environment
 from husk.engine.model.container import Container
 from husk.engine.model.container_config import ExecConfig
 from husk.errors import InvalidParameter

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from husk.engine.containers.spec import DEFAULT_PATH, environment, mounts, namespaces, plan, resources, tmpfs
+from husk.engine.containers.config.spec import DEFAULT_PATH, environment, mounts, namespaces, plan, resources, tmpfs
 from husk.engine.host import Host
 from husk.engine.model.container import MountPoint
 from husk.engine.model.container_config import ContainerConfig, HostConfig, Ulimit

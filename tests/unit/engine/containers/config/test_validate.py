@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from husk.engine.containers.validate import check
+from husk.engine.containers.config.validate import check
 from husk.engine.model.container_config import (
     ContainerConfig,
     EndpointRequest,

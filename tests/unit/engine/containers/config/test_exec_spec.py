@@ -2,7 +2,7 @@
 
 import pytest
 
-from husk.engine.containers import exec_spec
+from husk.engine.containers.config import exec_spec
 from husk.engine.model.container import Container
 from husk.engine.model.container_config import ContainerConfig, ExecConfig, HostConfig
 from husk.errors import InvalidParameter

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from husk.config import ContainerDefaults
 from husk.config import Ulimit as DaemonUlimit
-from husk.engine.containers.merge import command, complete_host_config, inherit, merge_config
+from husk.engine.containers.config.merge import command, complete_host_config, inherit, merge_config
 from husk.engine.host import Host
 from husk.engine.model.container_config import ContainerConfig, HealthConfig, HostConfig, Ulimit
 from husk.errors import InvalidParameter
