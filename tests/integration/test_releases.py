@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from husk.storage.schema import SCHEMA
+from husk.storage.state.schema import SCHEMA
 from tests.support.daemon import Daemon
 from tests.support.doctor import check_store
 

@@ -25,7 +25,7 @@ from husk.runtime.conmon import Bundle, Console, Created
 from husk.runtime.exec import Started
 from husk.runtime.limits import HostFacts
 from husk.runtime.oci import OCIRuntime
-from husk.storage.state import Change
+from husk.storage.state.store import Change
 
 HOST = Host(limits=HostFacts(), machine="x86_64", default_runtime="crun", init_path="", conmon_path="/usr/bin/conmon")
 

@@ -6,10 +6,10 @@ import tarfile
 from pathlib import Path
 
 from husk.storage.blobs import BlobStore
-from husk.storage.ingest import Unpacked
-from husk.storage.layers import Layer, LayerStore
-from husk.storage.nursery import Nursery
-from husk.storage.state import StateStore
+from husk.storage.layers.ingest import Unpacked
+from husk.storage.layers.store import Layer, LayerStore
+from husk.storage.state.store import StateStore
+from husk.storage.workers.nursery import Nursery
 
 GZIP = "application/vnd.oci.image.layer.v1.tar+gzip"
 

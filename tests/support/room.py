@@ -15,7 +15,7 @@ from husk.engine.containers.start import Starter
 from husk.engine.containers.stop import Stopper
 from husk.engine.model.container import KIND, Container
 from husk.engine.model.events import Event, Events
-from husk.storage.state import StateStore
+from husk.storage.state.store import StateStore
 from husk.tasks import Tasks
 from tests.support.drivers import HOST, FakeHost, Told
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from husk.storage.forker import IDLE_NAME
+from husk.storage.workers.forker import IDLE_NAME
 
 
 def forkers_of(pid: object) -> set[int]:

@@ -28,9 +28,9 @@ from husk.engine.volumes.service import KIND as VOLUME
 from husk.errors import SystemFault
 from husk.runtime.assembly.root import ContainerRoot
 from husk.storage.check import Problem, look_at_blobs, look_at_layers, read_layer_records, scratch_left
-from husk.storage.layers import KIND as LAYER
+from husk.storage.layers.store import KIND as LAYER
 from husk.storage.lost import names_in
-from husk.storage.schema import Unreadable, read_documents
+from husk.storage.state.schema import Unreadable, read_documents
 
 T = TypeVar("T")
 

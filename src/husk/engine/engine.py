@@ -74,14 +74,14 @@ from husk.runtime.exec import ExecMonitor
 from husk.runtime.oci import Runtimes, find_runtimes
 from husk.runtime.process import Processes
 from husk.storage.blobs import BlobStore
-from husk.storage.layers import LayerStore
+from husk.storage.layers.power import PowerNote
+from husk.storage.layers.recover import recover
+from husk.storage.layers.store import LayerStore
 from husk.storage.lost import put_aside
-from husk.storage.nursery import Nursery
-from husk.storage.power import PowerNote
-from husk.storage.recover import recover
-from husk.storage.sealing import Sealer
-from husk.storage.state import StateStore
-from husk.storage.task_files import TaskFiles
+from husk.storage.secrets.sealing import Sealer
+from husk.storage.secrets.task_files import TaskFiles
+from husk.storage.state.store import StateStore
+from husk.storage.workers.nursery import Nursery
 from husk.tasks import Tasks
 from husk.version import __version__
 

@@ -11,6 +11,6 @@ with a default needs no step; whatever else changes the form of a stored type ne
 
 from collections.abc import Mapping
 
-from husk.storage.schema import Step
+from husk.storage.state.schema import Step
 
 STEPS: Mapping[int, Step] = {}

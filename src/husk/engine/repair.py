@@ -26,12 +26,12 @@ from husk.engine.volumes.service import KIND as VOLUME
 from husk.errors import HuskError, NotFound
 from husk.runtime.assembly.root import ContainerRoot
 from husk.storage.blobs import BlobStore
-from husk.storage.layers import KIND as LAYER
-from husk.storage.layers import Layer, LayerStore
+from husk.storage.layers.recover import from_the_base, unpack_again
+from husk.storage.layers.store import KIND as LAYER
+from husk.storage.layers.store import Layer, LayerStore
 from husk.storage.lost import put_record_aside, remove_leftover
-from husk.storage.nursery import Nursery
-from husk.storage.recover import from_the_base, unpack_again
-from husk.storage.state import Change, StateStore
+from husk.storage.state.store import Change, StateStore
+from husk.storage.workers.nursery import Nursery
 
 
 async def repair(data_root: Path, found: Examination) -> list[str]:

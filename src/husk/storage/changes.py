@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from husk.kernel.rooted import open_beneath
 from husk.kernel.tree_cursor import DIRECTORY, TreeCursor
-from husk.storage.archive import OPAQUE_XATTR, is_whiteout
+from husk.storage.tar.whiteouts import OPAQUE_XATTR, is_whiteout
 
 MODIFIED, ADDED, DELETED = 0, 1, 2
 

@@ -17,14 +17,14 @@ import msgspec
 
 from husk.errors import HuskError
 from husk.kernel.trees import remove_tree, tree_size
-from husk.storage.archive import chain_id
 from husk.storage.blobs import validate_digest
 from husk.storage.compare import first_difference
-from husk.storage.layers import Layer
-from husk.storage.nursery import Nursery
-from husk.storage.soundness import digest_of_file
+from husk.storage.layers.chain import chain_id
+from husk.storage.layers.soundness import digest_of_file
+from husk.storage.layers.store import Layer
 from husk.storage.sources import read_pieces
-from husk.storage.workers import Worker, WorkerDied
+from husk.storage.workers.handle import Worker, WorkerDied
+from husk.storage.workers.nursery import Nursery
 
 SCRATCH_PREFIX = ".check-"
 _AT_ONCE = max(1, min(4, len(os.sched_getaffinity(0))))
@@ -154,7 +154,7 @@ async def difference_from_blob(layer: Layer, directory: Path, blob: Path, data_r
         fresh.mkdir(mode=0o755)
         nursery = Nursery()
         worker = await Worker.start(
-            nursery, "husk.storage.unpack", [str(fresh), str(scratch / "blob"), layer.blob, "0"]
+            nursery, "husk.storage.workers.unpack", [str(fresh), str(scratch / "blob"), layer.blob, "0"]
         )
         try:
             with contextlib.suppress(WorkerDied):

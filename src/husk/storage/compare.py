@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from husk.kernel.tree_cursor import DIRECTORY, TreeCursor
-from husk.storage.archive import is_whiteout
+from husk.storage.tar.whiteouts import is_whiteout
 
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 _PIECE = 1 << 20

@@ -17,11 +17,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from husk.kernel.rooted import open_beneath, reopen
-from husk.storage.extract import CREATE, set_time
 from husk.storage.look import opened, parts
-from husk.storage.members import Members, tar_to
-from husk.storage.pack import XATTRS, FileStatus, base_name, file_status
-from husk.storage.tar import DIRECTORY, REGULAR, Entry, TarError, TarStream, clean_name, entries
+from husk.storage.tar.members import Members, tar_to
+from husk.storage.tar.stream import DIRECTORY, REGULAR, Entry, TarError, TarStream, clean_name, entries
+from husk.storage.workers.extract import CREATE, set_time
+from husk.storage.workers.pack import XATTRS, FileStatus, base_name, file_status
 
 _LARGEST = 1 << 16
 _MOST_ENTRIES = 100

@@ -12,7 +12,7 @@ from tests.support.layers import Store
 @pytest.fixture(autouse=True)
 def no_sync(monkeypatch: pytest.MonkeyPatch) -> None:
     """No power fails here: the disk of whoever else uses this file system need not be waited for."""
-    monkeypatch.setattr("husk.storage.writeback.sync_file_system", lambda path: None)
+    monkeypatch.setattr("husk.storage.layers.writeback.sync_file_system", lambda path: None)
 
 
 @pytest.fixture

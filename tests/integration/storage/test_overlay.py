@@ -15,8 +15,8 @@ from husk.errors import SystemFault
 from husk.kernel.mount import bind, mount, mount_overlay, mounts_below, unmount
 from husk.kernel.trees import remove_tree
 from husk.runtime.assembly.root import ContainerRoot
-from husk.storage.diff import write_diff
-from husk.storage.layers import DIFF_MEDIA_TYPE
+from husk.storage.layers.store import DIFF_MEDIA_TYPE
+from husk.storage.workers.diff import write_diff
 from tests.support.layers import Store, directory, make_tar, member, symlink
 
 CAPABILITY = bytes.fromhex("0100000200040000000000000000000000000000")
@@ -238,7 +238,7 @@ def test_a_file_that_shrinks_while_it_is_read_does_not_damage_the_archive(
             os.truncate(path, 10)
         return really(path, flags, dir_fd=dir_fd)
 
-    monkeypatch.setattr("husk.storage.diff.os.open", shrink)
+    monkeypatch.setattr("husk.storage.workers.diff.os.open", shrink)
     out = io.BytesIO()
     write_diff(tmp_path, out)
     out.seek(0)

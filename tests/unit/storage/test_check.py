@@ -5,9 +5,9 @@ from pathlib import Path
 
 import msgspec
 
-from husk.storage.archive import chain_id
 from husk.storage.check import look_at_blobs, look_at_layers, read_layer_records
-from husk.storage.layers import Layer
+from husk.storage.layers.chain import chain_id
+from husk.storage.layers.store import Layer
 
 
 def digest(text: str) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from husk.storage.look import look
-from husk.storage.pack import describe
+from husk.storage.workers.pack import describe
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from husk.storage.members import tar_to
-from husk.storage.pack import XATTRS, add_all, describe, source
 from husk.storage.small import put_small, read_small
+from husk.storage.tar.members import tar_to
+from husk.storage.workers.pack import XATTRS, add_all, describe, source
 from tests.support.tars import files_of
 
 MOUNTS = ["/data", "/etc/hosts", "/not/yet/made"]

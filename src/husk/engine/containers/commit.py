@@ -19,9 +19,9 @@ from husk.engine.model.image import CommitOptions, History, Image, ImageConfig, 
 from husk.errors import Conflict, HuskError, NotFound
 from husk.registry.manifest import host_platform
 from husk.registry.reference import Reference
-from husk.storage.archive import chain_id
-from husk.storage.ingest import Unpacked
-from husk.storage.layers import Layer
+from husk.storage.layers.chain import chain_id
+from husk.storage.layers.ingest import Unpacked
+from husk.storage.layers.store import Layer
 
 
 class Committer:

@@ -25,16 +25,16 @@ from husk.engine.model.container import Container
 from husk.engine.model.paths import check_length
 from husk.errors import Forbidden, InvalidParameter, NotFound, SystemFault
 from husk.runtime.users import resolve_user
-from husk.storage.body import Upload as Upload
 from husk.storage.changes import Change, changes
-from husk.storage.confine import Bind
 from husk.storage.look import look
-from husk.storage.nursery import Nursery
-from husk.storage.pack import FileStatus, PackJob
-from husk.storage.put import PutJob
 from husk.storage.small import LARGEST_ARCHIVE as LARGEST_ARCHIVE
 from husk.storage.small import put_small, read_small
-from husk.storage.workers import Producer, Worker, WorkerDied
+from husk.storage.workers.body import Upload as Upload
+from husk.storage.workers.confine import Bind
+from husk.storage.workers.handle import Producer, Worker, WorkerDied
+from husk.storage.workers.nursery import Nursery
+from husk.storage.workers.pack import FileStatus, PackJob
+from husk.storage.workers.put import PutJob
 from husk.tasks import Tasks
 
 Publish = Callable[[Container, str], None]
@@ -173,9 +173,11 @@ class Copier:
             )
             if isinstance(archive, Upload):
                 job["length"] = archive.length
-                worker = await Worker.start_upload(self._nursery, "husk.storage.put", [json.dumps(job)], archive)
+                worker = await Worker.start_upload(
+                    self._nursery, "husk.storage.workers.put", [json.dumps(job)], archive
+                )
             else:
-                worker = await Worker.start(self._nursery, "husk.storage.put", [json.dumps(job)])
+                worker = await Worker.start(self._nursery, "husk.storage.workers.put", [json.dumps(job)])
             try:
                 if not isinstance(archive, Upload):
                     with contextlib.suppress(WorkerDied):
@@ -239,8 +241,8 @@ class Copier:
             PackJob(root=str(root), binds=binds, path=path, only_status=only_status, as_answer=outlet is not None)
         )
         if outlet is None:
-            return await Producer.start(self._nursery, "husk.storage.pack", [job])
-        return await Producer.start_answer(self._nursery, "husk.storage.pack", [job], outlet)
+            return await Producer.start(self._nursery, "husk.storage.workers.pack", [job])
+        return await Producer.start_answer(self._nursery, "husk.storage.workers.pack", [job], outlet)
 
     def _fail(self, instance: Instance, outcome: str, path: str, reference: str) -> NoReturn:
         if instance.record.state.status == "removing" or not self._index.present(instance):

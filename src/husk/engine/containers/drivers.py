@@ -13,7 +13,7 @@ from husk.runtime.assembly.staging import Part
 from husk.runtime.conmon import Bundle, Console, Created
 from husk.runtime.exec import Started
 from husk.runtime.oci import OCIRuntime
-from husk.storage.state import Change
+from husk.storage.state.store import Change
 
 
 class Process(Protocol):
@@ -134,6 +134,6 @@ class Volumes(Protocol):
 
 
 class Layers(Protocol):
-    """Where the layers of images lie: `husk.storage.layers`."""
+    """Where the layers of images lie: `husk.storage.layers.store`."""
 
     def lower(self, chain_ids: Sequence[str]) -> list[str]: ...

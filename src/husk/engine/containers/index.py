@@ -18,7 +18,7 @@ from husk.engine.model.names import random_name
 from husk.engine.model.record import changes
 from husk.engine.networks.endpoints import link_names
 from husk.errors import Conflict, InvalidParameter, NotFound, SystemFault
-from husk.storage.state import Change, StateStore
+from husk.storage.state.store import Change, StateStore
 from husk.tasks import Tasks
 
 _NAME = re.compile(r"/?[a-zA-Z0-9][a-zA-Z0-9_.-]+", re.ASCII)

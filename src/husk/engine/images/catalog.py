@@ -18,7 +18,7 @@ from husk.engine.model.image import Image
 from husk.errors import InvalidParameter, NotFound
 from husk.registry import reference as references
 from husk.registry.reference import Reference
-from husk.storage.state import Change, StateStore
+from husk.storage.state.store import Change, StateStore
 
 # An index is called so on disk since the first release.
 IMAGE, INDEX, NAME = "image", "image-family", "image-name"

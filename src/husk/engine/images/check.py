@@ -22,7 +22,7 @@ from husk.engine.model.image import Image
 from husk.errors import HuskError
 from husk.registry import reference as references
 from husk.storage.check import BlobFacts, LayerFacts, Problem
-from husk.storage.layers import Layer
+from husk.storage.layers.store import Layer
 
 BY_FIX = "husk doctor --check-store --fix"
 

@@ -12,7 +12,7 @@ from husk.engine.images.store import ImageStore
 from husk.engine.model.image import Image
 from husk.errors import HuskError, NotFound
 from husk.registry.manifest import Descriptor, ImageManifest, parse_manifest
-from husk.storage.layers import Layer
+from husk.storage.layers.store import Layer
 
 
 class ImageContent(msgspec.Struct, frozen=True):

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from husk.engine.images.catalog import ImageCatalog
 from husk.engine.model.image import HistoryStep, Image
-from husk.storage.layers import Layer
+from husk.storage.layers.store import Layer
 
 UNKNOWN = "<missing>"
 

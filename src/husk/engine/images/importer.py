@@ -16,10 +16,10 @@ from husk.engine.model.image import History, ImageConfig, ImportOptions, Progres
 from husk.errors import InvalidParameter
 from husk.registry.client import RegistryClient
 from husk.registry.manifest import DOCKER_LAYER, parse_platform
-from husk.storage.archive import chain_id
-from husk.storage.compression import compression_of
-from husk.storage.inflate import inflate, peek
-from husk.storage.ingest import Unpacked
+from husk.storage.layers.chain import chain_id
+from husk.storage.layers.ingest import Unpacked
+from husk.storage.tar.compression import compression_of
+from husk.storage.tar.inflate import inflate, peek
 
 
 class Importer:

@@ -21,13 +21,13 @@ from husk.engine.model.image import Image, ImageConfig, Progress
 from husk.errors import InvalidParameter, NotFound
 from husk.registry.manifest import DOCKER_LAYER, OCI_LAYER, Platform, normalize
 from husk.registry.reference import Reference, digest_of
-from husk.storage.compression import compression_of
-from husk.storage.inflate import inflate
-from husk.storage.ingest import Ingest, Unpacked
-from husk.storage.layers import Layer
+from husk.storage.layers.ingest import Ingest, Unpacked
+from husk.storage.layers.store import Layer
 from husk.storage.sources import read_pieces
-from husk.storage.tar import BLOCK, HARD_LINK, REGULAR, SYMLINK, Entry, TarError, clean_name, parse_header
-from husk.storage.tarflow import TarFlow
+from husk.storage.tar.compression import compression_of
+from husk.storage.tar.flow import TarFlow
+from husk.storage.tar.inflate import inflate
+from husk.storage.tar.stream import BLOCK, HARD_LINK, REGULAR, SYMLINK, Entry, TarError, clean_name, parse_header
 from husk.tasks import Tasks
 
 LARGEST_DOCUMENT = 8 << 20

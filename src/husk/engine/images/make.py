@@ -18,9 +18,9 @@ from husk.registry.manifest import (
     OCI_MANIFEST,
     Descriptor,
 )
-from husk.storage.archive import chain_id
 from husk.storage.blobs import BlobStore
-from husk.storage.layers import Layer
+from husk.storage.layers.chain import chain_id
+from husk.storage.layers.store import Layer
 
 _READER = Reader(ImageConfig)
 

@@ -33,7 +33,7 @@ from husk.registry.manifest import (
     parse_platform,
 )
 from husk.registry.reference import Reference
-from husk.storage.ingest import Unpacked
+from husk.storage.layers.ingest import Unpacked
 
 
 class Puller:

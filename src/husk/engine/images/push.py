@@ -33,9 +33,9 @@ from husk.registry.client import RegistryClient
 from husk.registry.manifest import DOCKER_LAYER, Descriptor, Platform, host_platform, normalize
 from husk.registry.reference import Reference
 from husk.registry.upload import Target
-from husk.storage.layers import Layer
+from husk.storage.layers.store import Layer
 from husk.storage.sources import FileSource, GzipSource
-from husk.storage.state import Change, StateStore
+from husk.storage.state.store import Change, StateStore
 
 MOST_MOUNT_SOURCES = 3
 PACKED = "packed-layer"

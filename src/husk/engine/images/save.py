@@ -26,7 +26,7 @@ from husk.gojson import encode
 from husk.registry import reference as references
 from husk.registry.manifest import OCI_INDEX, Platform, normalize
 from husk.registry.reference import Reference
-from husk.storage.layers import Layer
+from husk.storage.layers.store import Layer
 from husk.storage.sources import read_pieces
 
 _BLOBS = "blobs/sha256/"

@@ -16,8 +16,8 @@ from husk.engine.model.container import KIND as CONTAINER
 from husk.engine.model.container import Container
 from husk.engine.model.events import Events
 from husk.storage.blobs import BlobStore
-from husk.storage.layers import KIND as LAYER
-from husk.storage.layers import LayerStore
+from husk.storage.layers.store import KIND as LAYER
+from husk.storage.layers.store import LayerStore
 
 log = logging.getLogger(__name__)
 

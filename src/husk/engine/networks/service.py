@@ -32,7 +32,7 @@ from husk.network.ipam import special, unique_local
 from husk.network.ports import Ports
 from husk.network.relay import Relay
 from husk.network.settings import BridgeSettings
-from husk.storage.state import Change, StateStore
+from husk.storage.state.store import Change, StateStore
 from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)

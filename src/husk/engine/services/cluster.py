@@ -21,9 +21,9 @@ from husk.engine.services.placement import NodeFacts
 from husk.engine.services.settings import DATA_PATH_PORT, CAConfig, NodeSpec, SwarmSpec
 from husk.errors import Conflict, InvalidParameter, NotFound, Unauthorized, Unavailable
 from husk.gojson import Reader, parse_document
-from husk.storage.locks import UNLOCK_KEY_BYTES
-from husk.storage.sealing import Sealer
-from husk.storage.state import Change, StateStore
+from husk.storage.secrets.locks import UNLOCK_KEY_BYTES
+from husk.storage.secrets.sealing import Sealer
+from husk.storage.state.store import Change, StateStore
 
 KIND = "swarm"
 NOT_A_MANAGER = (

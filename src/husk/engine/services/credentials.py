@@ -7,7 +7,7 @@ import msgspec
 from husk.engine.services.model import Service
 from husk.errors import HuskError
 from husk.registry.auth import Credentials
-from husk.storage.sealing import Sealer
+from husk.storage.secrets.sealing import Sealer
 
 
 class PullCredentials:

@@ -16,8 +16,8 @@ from husk.engine.services.gotemplate import Structure
 from husk.engine.services.model import ClusterObject, ContainerSpec, FileTarget, Task
 from husk.engine.services.store import ClusterStore
 from husk.errors import HuskError, InvalidParameter
-from husk.storage.sealing import Sealer
-from husk.storage.task_files import TaskFile, TaskFiles
+from husk.storage.secrets.sealing import Sealer
+from husk.storage.secrets.task_files import TaskFile, TaskFiles
 
 SECRETS = "/run/secrets"
 

@@ -13,7 +13,7 @@ from husk.engine.services.ids import check_object_name, new_id
 from husk.engine.services.model import ClusterObject, ContainerSpec, ObjectSpec, Service
 from husk.engine.services.store import ClusterStore, resolve
 from husk.errors import Conflict, InvalidParameter, NotImplementedYet
-from husk.storage.sealing import Sealer
+from husk.storage.secrets.sealing import Sealer
 
 CONFIG_FILTERS = ("id", "label", "name")
 SECRET_FILTERS = (*CONFIG_FILTERS, "names")

@@ -12,7 +12,7 @@ import msgspec
 from husk.engine.model.clock import now_ns, rfc3339
 from husk.engine.services.model import ClusterObject, Service, Task
 from husk.errors import DiskFault, InvalidParameter, NotFound
-from husk.storage.state import Change, StateStore
+from husk.storage.state.store import Change, StateStore
 
 T = TypeVar("T")
 Record = Service | Task | ClusterObject

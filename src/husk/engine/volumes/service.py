@@ -21,9 +21,9 @@ from husk.engine.volumes import listing
 from husk.engine.volumes.locks import Locks
 from husk.engine.volumes.spec import VolumeSpec, draft
 from husk.errors import Conflict, HuskError, NotFound, SystemFault
-from husk.storage import volume_options as options
-from husk.storage.state import Change, StateStore
-from husk.storage.volumes import VolumeStore
+from husk.storage.state.store import Change, StateStore
+from husk.storage.volumes import options
+from husk.storage.volumes.store import VolumeStore
 from husk.tasks import Tasks
 
 KIND = "volume"

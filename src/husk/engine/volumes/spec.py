@@ -7,7 +7,7 @@ from typing import NamedTuple
 from husk.engine.model.clock import now_ns, rfc3339
 from husk.engine.model.volume import ANONYMOUS_LABEL, DRIVER, Volume, check_name
 from husk.errors import InvalidParameter, NotFound
-from husk.storage import volume_options as options
+from husk.storage.volumes import options
 
 
 class VolumeSpec(NamedTuple):

@@ -12,7 +12,7 @@ import pytest
 from husk.engine.containers import copy
 from husk.engine.containers.copy import Copier, clean_path
 from husk.errors import InvalidParameter
-from husk.storage.pack import base_name, source
+from husk.storage.workers.pack import base_name, source
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from husk.engine.containers.index import Exit, Index
 from husk.engine.model.container import KIND
 from husk.errors import Conflict, InvalidParameter, NotFound
-from husk.storage.state import Change, StateStore
+from husk.storage.state.store import Change, StateStore
 from husk.tasks import Tasks
 from tests.unit.engine.records import container
 

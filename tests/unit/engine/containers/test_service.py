@@ -12,7 +12,7 @@ from husk.engine.containers.service import Containers
 from husk.engine.model.container import KIND
 from husk.engine.model.container_config import HostConfig
 from husk.errors import Conflict, NotFound
-from husk.storage.state import StateStore
+from husk.storage.state.store import StateStore
 from husk.tasks import Tasks
 from tests.unit.engine.records import container
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from husk.engine.images.catalog import ImageCatalog
-from husk.storage.state import StateStore
+from husk.storage.state.store import StateStore
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from husk.engine.images.index import ImageIndex, IndexEntry
 from husk.errors import InvalidParameter, NotFound
 from husk.registry.manifest import OCI_INDEX
 from husk.registry.reference import parse
-from husk.storage.state import StateStore
+from husk.storage.state.store import StateStore
 from tests.unit.engine.records import digest, image
 
 DIGEST = digest("the manifest in the registry")

@@ -6,7 +6,7 @@ from husk.engine.images.check import Records, Verdict, judge, pulled_names
 from husk.engine.model.container import Container
 from husk.engine.model.image import Image
 from husk.storage.check import BlobFacts, LayerFacts
-from husk.storage.layers import Layer
+from husk.storage.layers.store import Layer
 from tests.unit.engine.records import container, digest, image
 
 ONE, NAME = "one", "docker.io/library/one:latest"

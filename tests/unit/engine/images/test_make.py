@@ -10,7 +10,7 @@ from husk.engine.model.container_config import ContainerConfig
 from husk.engine.model.image import History, ImageConfig, RootFS
 from husk.errors import InvalidParameter
 from husk.storage.blobs import BlobStore
-from husk.storage.layers import Layer
+from husk.storage.layers.store import Layer
 from tests.unit.engine.records import digest
 
 A, B = digest("a"), digest("b")

@@ -15,7 +15,7 @@ from husk.engine.model.image import Image
 from husk.errors import Conflict, NotFound
 from husk.registry.reference import parse
 from husk.storage.blobs import BlobStore
-from husk.storage.layers import LayerStore
+from husk.storage.layers.store import LayerStore
 from tests.unit.engine.records import container, digest, image
 
 

@@ -6,8 +6,8 @@ from typing import Any, TypeVar, cast
 import msgspec
 
 from husk.engine.services.cluster import Cluster, Machine
-from husk.storage.sealing import Sealer
-from husk.storage.state import StateStore
+from husk.storage.secrets.sealing import Sealer
+from husk.storage.state.store import StateStore
 
 T = TypeVar("T")
 

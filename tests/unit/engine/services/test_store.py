@@ -7,7 +7,7 @@ import pytest
 from husk.engine.services.model import ClusterObject, Service, ServiceSpec
 from husk.engine.services.store import EmbeddedStore, resolve
 from husk.errors import InvalidParameter, NotFound
-from husk.storage.state import StateStore
+from husk.storage.state.store import StateStore
 
 
 def service(id: str) -> Service:

@@ -14,8 +14,8 @@ from husk.engine.model.filters import Filters
 from husk.engine.volumes.service import KIND, Volumes
 from husk.engine.volumes.spec import VolumeSpec
 from husk.errors import NotFound
-from husk.storage.state import StateStore
-from husk.storage.volumes import VolumeStore
+from husk.storage.state.store import StateStore
+from husk.storage.volumes.store import VolumeStore
 from husk.tasks import Tasks
 from tests.unit.engine.records import container
 

@@ -1,0 +1,10 @@
+"""How a layer is named by all that it stands on: its chain id."""
+
+import hashlib
+
+
+def chain_id(parent: str, diff_id: str) -> str:
+    """The name of a layer on top of `parent` (a chain id, or "" for the first layer)."""
+    if not parent:
+        return diff_id
+    return "sha256:" + hashlib.sha256(f"{parent} {diff_id}".encode()).hexdigest()

@@ -1,0 +1,79 @@
+"""How does a layer come in? In pieces, through a worker that unpacks it; `LayerStore.ingest` makes such a way in."""
+
+from pathlib import Path
+from typing import NoReturn
+
+import msgspec
+
+from husk.errors import InvalidParameter, SystemFault
+from husk.storage.workers.handle import Worker, WorkerDied
+
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+class Unpacked(msgspec.Struct, frozen=True):
+    """A layer that is complete on disk and not yet part of any chain; commit or discard it."""
+
+    blob: str
+    blob_size: int
+    diff_id: str
+    size: int
+    media_type: str
+    staging: str
+    blob_file: Path
+    describes_root: bool
+
+
+class Ingest:
+    """A layer on its way in; `LayerStore.ingest` makes it."""
+
+    def __init__(self, worker: Worker, media_type: str, staging: str, blob_file: Path) -> None:
+        self._worker = worker
+        self._media_type = media_type
+        self.staging = staging
+        self.blob_file = blob_file
+        self.finished = False
+
+    async def write(self, chunk: bytes | bytearray | memoryview) -> None:
+        """Hand over the next piece, in the form in which the registry or the archive has it."""
+        try:
+            await self._worker.write(chunk)
+        except WorkerDied:
+            _fail(await self._worker.outcome())
+
+    async def finish(self) -> Unpacked:
+        """Say that this was all; returns when the layer is unpacked and verified."""
+        outcome = await self._worker.outcome()
+        if not outcome.startswith("ok "):
+            _fail(outcome)
+        _, blob, blob_size, diff_id, size, describes_root = outcome.split(" ")
+        self.finished = True
+        return Unpacked(
+            blob=blob,
+            blob_size=int(blob_size),
+            diff_id=diff_id,
+            size=int(size),
+            media_type=self._media_type,
+            staging=self.staging,
+            blob_file=self.blob_file,
+            describes_root=describes_root == "1",
+        )
+
+    def stop(self) -> None:
+        self._worker.stop()
+
+
+def _fail(outcome: str) -> NoReturn:
+    kind, _, message = outcome.partition(" ")
+    if kind == "invalid":
+        raise InvalidParameter(message)
+    raise SystemFault(message or "the worker that unpacks layers died: see the daemon's log")
+
+
+def short_name(number: int) -> str:
+    """The name of the directory of a layer: the number in digits and letters."""
+    text = ""
+    while number:
+        number, digit = divmod(number, 36)
+        text = _DIGITS[digit] + text
+    return text or "0"

@@ -1,0 +1,5 @@
+"""Values that nobody may read from the disk.
+
+- `sealing` keeps them sealed in the store, with a key that `locks` can lock
+- `task_files` gives them to tasks as files in memory
+"""

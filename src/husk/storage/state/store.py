@@ -1,0 +1,335 @@
+"""Where does the engine remember things? In one SQLite file, as JSON documents with a kind and a key.
+
+A commit is one transaction and is on the disk when `commit` returns, so that what the API acknowledged survives
+`kill -9` and a power cut. Whatever a record names must be there before it (`durable`).
+
+WAL with `synchronous=NORMAL`: SQLite itself syncs its log only before it moves pages out of it, and orders all so that
+a power cut never costs consistency. Syncing the log after each commit, which NORMAL leaves out, is done here: commits
+that come at the same time share one sync, and `lazy` ones do not wait for theirs.
+
+On a full disk a commit fails with a DiskFault and changes nothing, unless it only deletes. Those, and what has happened
+already, such as the end of a process, use room that is kept for them (`reserve`). Where that is not enough either they
+are not refused but owed: noted elsewhere (`debts`), seen by every reader, and written as soon as there is room.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import sqlite3
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple, Self, TypeVar
+
+import msgspec
+
+from husk.errors import DiskFault, HuskError
+from husk.kernel.disk import sync_directory
+from husk.storage.durable import Flusher
+from husk.storage.state.debts import Debts
+from husk.storage.state.reserve import Reserve, free
+from husk.storage.state.schema import (
+    NO_STEPS,
+    SCHEMA,
+    WRITE,
+    Step,
+    Unreadable,
+    bring_up,
+    brought_up,
+    migrated,
+    refuse_later,
+    rows_of,
+)
+
+log = logging.getLogger(__name__)
+
+# How long until what could not be written is tried again.
+RETRY = 1.0
+_BLOCK = 4096
+
+T = TypeVar("T")
+
+
+class Change(NamedTuple):
+    """One document to write, or to delete when `body` is None."""
+
+    kind: str
+    key: str
+    body: bytes | None
+
+
+class StateStore:
+    """All access goes through one thread: SQLite never blocks the event loop and never sees two writers."""
+
+    def __init__(
+        self,
+        path: Path,
+        connection: sqlite3.Connection,
+        reserve: Reserve,
+        debts: Debts,
+        steps: Mapping[int, Step] = NO_STEPS,
+    ) -> None:
+        self._path = path
+        self._steps = steps
+        self._flusher = Flusher(self._sync, "sync the state")
+        self._aside: dict[str, dict[str, str]] = {}
+        self._entered = False
+        self._brought_up = brought_up(connection)
+        self._connection = connection
+        self._reserve = reserve
+        self._debts = debts
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="state")
+        # Changed by that thread alone: what has happened and is not written yet.
+        self._owed = _by_key(tuple(Change(*change) for change in debts.read()))
+        self._trouble = ""
+        self._retry: asyncio.TimerHandle | None = None
+        self._closed = False
+
+    @classmethod
+    def open(cls, path: Path, debts: Path | None = None, steps: Mapping[int, Step] = NO_STEPS) -> Self:
+        """On a full disk too: reading needs little room, and none where there is none.
+
+        `debts` is where to note what cannot be written, on another disk if possible. `steps` bring older records to the
+        present form. SystemFault if the file is of a later version.
+        """
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Containers' environments are in there; SQLite gives its other files the mode of this one.
+        path.touch(mode=0o600)
+        reserve = Reserve(path.with_suffix(".reserve"))
+        try:
+            connection = _connect(path, steps)
+        except sqlite3.OperationalError as error:
+            reserve.give_up()
+            try:
+                connection = _connect(path, steps)
+            except sqlite3.OperationalError:
+                # Without the file that other processes would look at beside us, which needs room of its own.
+                connection = _connect(path, None, "PRAGMA locking_mode=EXCLUSIVE")
+            log.error("%s", _reason(path, error))
+        store = cls(path, connection, reserve, Debts(debts, path), steps)
+        if not reserve.keep():
+            store._in_trouble(f"write {path}: no space left on device")
+        if store._owed:
+            store._write_or_owe(())
+        return store
+
+    @property
+    def trouble(self) -> str:
+        """Why nothing can be written at present; empty when all is well."""
+        return self._trouble
+
+    def load(self, kind: str) -> dict[str, bytes]:
+        """All documents of a kind as they are; for the start of the daemon, before it serves."""
+        return {key: body for key, (body, _) in self._load(kind).items()}
+
+    def _load(self, kind: str) -> dict[str, tuple[bytes, int]]:
+        found = {key: (body, schema) for _, key, body, schema in rows_of(self._connection, kind)}
+        for change in self._owed.values():
+            if change.kind == kind:
+                found.pop(change.key, None)
+                found |= {} if change.body is None else {change.key: (change.body, SCHEMA)}
+        return found
+
+    def records(self, kind: str, type: type[T]) -> dict[str, T]:
+        """All records of a kind that can be read. The others are put aside: they stay in the store, and are told."""
+        return self.read(kind, lambda body: msgspec.json.decode(body, type=type))
+
+    def read(self, kind: str, decode: Callable[[bytes], T]) -> dict[str, T]:
+        """As `records`, for documents that are something else than JSON."""
+        found: dict[str, T] = {}
+        aside = self._aside[kind] = {}
+        for key, (body, schema) in self._load(kind).items():
+            try:
+                found[key] = decode(migrated(kind, body, schema, self._steps))
+            except (Unreadable, HuskError, msgspec.MsgspecError, UnicodeDecodeError, TypeError) as error:
+                aside[key] = str(error)
+                advice = "`husk doctor --check-store` tells more"
+                log.error("the record of %s %s cannot be read and is put aside: %s. %s", kind, key, error, advice)
+        return found
+
+    def aside(self, *kinds: str) -> frozenset[str]:
+        """The keys of the records of these kinds that were put aside: what they name must stay."""
+        return frozenset(key for kind in kinds for key in self._aside.get(kind, ()))
+
+    async def commit(self, *changes: Change, lazy: bool = False) -> None:
+        """Write all changes or none; they are on disk when this returns, even if the caller is cancelled meanwhile.
+
+        `lazy` changes survive the end of this process at once, a power cut within a second: for what no client was
+        promised. DiskFault when the disk does not take them. What only deletes is never refused, see `settle`.
+        """
+        if all(change.body is None for change in changes):
+            await self.settle(*changes, lazy=lazy)
+            return
+        work = asyncio.get_running_loop().run_in_executor(self._thread, self._write, changes)
+        await asyncio.shield(work)
+        await self._synced(lazy)
+
+    async def add(self, *changes: Change) -> None:
+        """Commit what is new, for a caller who gives up what he has made when he is cancelled: then it is not there."""
+        try:
+            await self.commit(*changes)
+        except asyncio.CancelledError:
+            # The writing goes on without us; what is taken back is written after it.
+            await asyncio.shield(self.settle(*(change._replace(body=None) for change in changes)))
+            raise
+
+    async def settle(self, *changes: Change, lazy: bool = False) -> None:
+        """Write what has happened: now, or else as soon as the disk lets us. It is not refused."""
+        loop = asyncio.get_running_loop()
+        work = loop.run_in_executor(self._thread, self._write_or_owe, changes)
+        # Not after the `await`: a caller who is cancelled owes all the same.
+        work.add_done_callback(lambda _: self._try_later(loop))
+        await asyncio.shield(work)
+        try:
+            await self._synced(lazy)
+        except DiskFault as fault:
+            log.error("%s", fault.message)
+
+    async def _synced(self, lazy: bool) -> None:
+        self._flusher.wrote()
+        if lazy:
+            self._flusher.settle_soon()
+        else:
+            await self._flusher.settle()
+
+    def _sync(self) -> None:
+        """Put SQLite's log on the disk. SQLite holds no locks on it, so that another descriptor may come and go."""
+        try:
+            descriptor = os.open(f"{self._path}-wal", os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return
+        try:
+            os.fdatasync(descriptor)
+        finally:
+            os.close(descriptor)
+        if not self._entered:
+            sync_directory(self._path.parent)
+            self._entered = True
+
+    def close(self) -> None:
+        self._closed = True
+        if self._retry is not None:
+            self._retry.cancel()
+        if self._owed:
+            self._thread.submit(self._write_or_owe, ())
+        self._thread.shutdown()
+        self._flusher.close()
+        if self._owed:
+            log.error("%s: %d changes are still to be written: %s", self._path, len(self._owed), self._trouble)
+        self._connection.close()
+
+    def _try_later(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._owed and self._retry is None and not self._closed:
+            self._retry = loop.call_later(RETRY, self._try_again, loop)
+
+    def _try_again(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._retry = None
+        work = loop.run_in_executor(self._thread, self._write_or_owe, ())
+        work.add_done_callback(lambda _: self._try_later(loop))
+
+    # --- in the thread
+
+    def _write_or_owe(self, changes: tuple[Change, ...]) -> None:
+        if not changes and not self._owed:
+            return
+        wanted = {**self._owed, **_by_key(changes)}
+        try:
+            self._write_with_reserve(tuple(wanted.values()))
+        except DiskFault:
+            if changes:
+                self._owed = wanted
+                self._debts.write(list(wanted.values()))
+
+    def _write(self, changes: tuple[Change, ...]) -> None:
+        if not self._reserve.keep():
+            # The little room that is left is for what must be possible.
+            raise self._in_trouble(f"write {self._path}: no space left on device")
+        self._write_all(tuple({**self._owed, **_by_key(changes)}.values()))
+
+    def _write_with_reserve(self, changes: tuple[Change, ...]) -> None:
+        try:
+            self._write_all(changes)
+        except DiskFault:
+            with contextlib.suppress(sqlite3.Error):
+                # What is in the journal goes into the database, where it has its place; the journal begins anew in
+                # the room that it has already.
+                self._connection.execute("PRAGMA wal_checkpoint(RESTART)")
+            try:
+                self._write_all(changes)
+            except DiskFault:
+                if not self._reserve.give_up():
+                    raise
+                self._write_all(changes)
+
+    def _write_all(self, changes: tuple[Change, ...]) -> None:
+        """One transaction. DiskFault when the disk does not take it."""
+        try:
+            self._transact(changes)
+        except (sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.DataError):
+            raise
+        except sqlite3.DatabaseError as error:
+            raise self._in_trouble(_reason(self._path, error)) from error
+        if self._owed:
+            self._owed = {}
+            self._debts.write([])
+        if self._reserve.keep() and self._trouble:
+            log.warning("%s can be written again", self._path)
+            self._trouble = ""
+
+    def _in_trouble(self, reason: str) -> DiskFault:
+        if not self._trouble:
+            log.error("%s: until there is room again, containers can end and things be removed, nothing more", reason)
+        self._trouble = reason
+        return DiskFault(reason)
+
+    def _transact(self, changes: tuple[Change, ...]) -> None:
+        connection = self._connection
+        # Where the disk was full at the start, it was left for later.
+        if not self._brought_up:
+            bring_up(connection, self._steps)
+            self._brought_up = True
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            for kind, key, body in changes:
+                if body is None:
+                    connection.execute("DELETE FROM document WHERE kind = ? AND key = ?", (kind, key))
+                else:
+                    connection.execute(WRITE, (kind, key, body, SCHEMA))
+            connection.execute("COMMIT")
+        except BaseException:
+            # SQLite itself rolls back when the disk is full; that error is the one to tell.
+            if connection.in_transaction:
+                with contextlib.suppress(sqlite3.Error):
+                    connection.execute("ROLLBACK")
+            raise
+
+
+def _connect(path: Path, steps: Mapping[int, Step] | None, *pragmas: str) -> sqlite3.Connection:
+    """Without `steps` nothing is written."""
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    try:
+        for pragma in pragmas:
+            connection.execute(pragma)
+        refuse_later(connection, path)
+        for pragma in ("PRAGMA journal_mode=WAL", "PRAGMA synchronous=NORMAL"):
+            connection.execute(pragma)
+        if steps is not None:
+            bring_up(connection, steps)
+        connection.execute("SELECT 1 FROM document LIMIT 1").fetchall()
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _by_key(changes: tuple[Change, ...]) -> dict[tuple[str, str], Change]:
+    return {(change.kind, change.key): change for change in changes}
+
+
+def _reason(path: Path, error: sqlite3.Error) -> str:
+    """SQLite tells a full disk in several ways, depending on which of its files had to grow."""
+    full = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
+    with contextlib.suppress(OSError):
+        full = full or free(path.parent) < _BLOCK
+    return f"write {path}: {'no space left on device' if full else error}"

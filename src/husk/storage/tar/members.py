@@ -1,0 +1,205 @@
+"""How does a file on disk become an entry of an archive? Header and data, though somebody may be changing it.
+
+Large files need not pass through this process: where the archive goes into a pipe (`pipe_to`) or a socket
+(`husk.storage.workers.outlet`), the kernel hands their pages over.
+"""
+
+import contextlib
+import os
+import stat
+import struct
+import tarfile
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+from husk.storage.tar.stream import BLOCK, MAGIC
+from husk.storage.tar.whiteouts import is_overlay_xattr
+
+BUFFER = 1 << 20
+# From here on handing over pages is cheaper than copying, though what is buffered must be written first.
+_LARGE = 1 << 17
+
+_PLAIN_HEADER = struct.Struct("100s8s8s8s12s12s8sc100s8s247x")
+_KINDS = {
+    tarfile.REGTYPE: b"0",
+    tarfile.LNKTYPE: b"1",
+    tarfile.SYMTYPE: b"2",
+    tarfile.DIRTYPE: b"5",
+    tarfile.FIFOTYPE: b"6",
+}
+
+
+HandOver = Callable[[int, int], int]
+"""Sends the next bytes of an open file where the archive goes, at most so many: how many it has sent."""
+
+
+class Output(Protocol):
+    def write(self, data: bytes, /) -> object: ...
+
+    def flush(self) -> None: ...
+
+
+@contextlib.contextmanager
+def tar_to(
+    out: Output, only_xattrs: frozenset[str] | None = None, hand_over: HandOver | None = None
+) -> Iterator["Members"]:
+    """A tar that goes to `out`, large files by `hand_over`; its end mark is written only if the block ends well."""
+    yield Members(out, only_xattrs, hand_over)
+    out.write(bytes(2 * BLOCK))
+    out.flush()
+
+
+def pipe_to(pipe: int) -> HandOver:
+    """Let the kernel move a file's pages into a pipe."""
+
+    def hand_over(file: int, size: int) -> int:
+        moved = 0
+        # A file system that does not know how to do this says so at the first attempt.
+        with contextlib.suppress(OSError):
+            while moved < size and (count := os.splice(file, pipe, size - moved)):
+                moved += count
+        return moved
+
+    return hand_over
+
+
+class Members:
+    """Writes files to a tar, in the order in which they are added. A file with several names is written once.
+
+    `tarfile.TarFile` would remember every entry; this holds one buffer, however large the tree is.
+    """
+
+    def __init__(
+        self, out: Output, only_xattrs: frozenset[str] | None = None, hand_over: HandOver | None = None
+    ) -> None:
+        self._out = out
+        self._hand_over = hand_over
+        self._only = only_xattrs
+        self._first_names: dict[tuple[int, int], str] = {}
+
+    def add_empty(self, name: str) -> None:
+        """An empty file that is on no disk: a mark."""
+        self._head(tarfile.TarInfo(name))
+
+    def add_data(self, name: str, data: bytes, status: os.stat_result) -> None:
+        """A regular file that was read already, with all there is to tell about it in `status`."""
+        member = _described(name, status)
+        member.size = len(data)
+        self._head(member)
+        self._out.write(data)
+        self._out.write(bytes(-len(data) % BLOCK))
+
+    def add_directory(self, name: str, status: os.stat_result) -> None:
+        """A directory with no more to tell about it than `status` has."""
+        member = _described(name, status)
+        member.type = tarfile.DIRTYPE
+        self._head(member)
+
+    def add(self, name: str, path: bytes, status: os.stat_result) -> None:
+        """Write the file at `path` as `name`; nothing for a socket, which no archive holds, and what has vanished."""
+        member = self._member(name, path, status)
+        if member is None:
+            return
+        file = (status.st_dev, status.st_ino)
+        shared = status.st_nlink > 1 and not stat.S_ISDIR(status.st_mode)
+        if shared and (first := self._first_names.get(file)) is not None:
+            member.type, member.linkname, member.size = tarfile.LNKTYPE, first, 0
+            member.pax_headers = {}
+        if not member.isreg():
+            self._head(member)
+        elif not self._file(member, path):
+            return
+        if shared:
+            self._first_names.setdefault(file, name)
+
+    def _head(self, member: tarfile.TarInfo) -> None:
+        self._out.write(plain_header(member) or member.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape"))
+
+    def _member(self, name: str, path: bytes, status: os.stat_result) -> tarfile.TarInfo | None:
+        member = _described(name, status)
+        kind = stat.S_IFMT(status.st_mode)
+        try:
+            if kind == stat.S_IFREG:
+                member.size = status.st_size
+            elif kind == stat.S_IFDIR:
+                member.type = tarfile.DIRTYPE
+            elif kind == stat.S_IFLNK:
+                member.type, member.linkname = tarfile.SYMTYPE, os.fsdecode(os.readlink(path))
+            elif kind == stat.S_IFIFO:
+                member.type = tarfile.FIFOTYPE
+            elif kind in (stat.S_IFCHR, stat.S_IFBLK):
+                member.type = tarfile.CHRTYPE if kind == stat.S_IFCHR else tarfile.BLKTYPE
+                member.devmajor, member.devminor = os.major(status.st_rdev), os.minor(status.st_rdev)
+            else:
+                return None
+            member.pax_headers = {
+                f"SCHILY.xattr.{xattr}": os.getxattr(path, xattr, follow_symlinks=False).decode(
+                    "utf-8", "surrogateescape"
+                )
+                for xattr in sorted(os.listxattr(path, follow_symlinks=False))
+                if not is_overlay_xattr(xattr) and (self._only is None or xattr in self._only)
+            }
+        except OSError:
+            return None
+        return member
+
+    def _file(self, member: tarfile.TarInfo, path: bytes) -> bool:
+        """Write header and data; False when there is no such file any more."""
+        try:
+            # O_NONBLOCK: the file may have become a pipe that nobody writes to.
+            fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError:
+            return False
+        try:
+            if not stat.S_ISREG(os.fstat(fd).st_mode):
+                return False
+            self._head(member)
+            left = member.size
+            if left >= _LARGE and self._hand_over is not None:
+                self._out.flush()
+                left -= self._hand_over(fd, left)
+            while left and (data := os.read(fd, min(left, BUFFER))):
+                self._out.write(data)
+                left -= len(data)
+        finally:
+            os.close(fd)
+        # The header has promised a size; meanwhile somebody may have truncated the file.
+        left += -member.size % BLOCK
+        while left:
+            count = min(left, BUFFER)
+            self._out.write(bytes(count))
+            left -= count
+        return True
+
+
+def _described(name: str, status: os.stat_result) -> tarfile.TarInfo:
+    member = tarfile.TarInfo(name)
+    member.mode = stat.S_IMODE(status.st_mode)
+    member.uid, member.gid = status.st_uid, status.st_gid
+    member.mtime = int(status.st_mtime)
+    return member
+
+
+def plain_header(member: tarfile.TarInfo) -> bytes:
+    """An ordinary entry's header, as `tarfile` makes it at many times the cost; empty if it needs more than one."""
+    name = member.name + "/" if member.type == tarfile.DIRTYPE and not member.name.endswith("/") else member.name
+    kind = _KINDS.get(member.type)
+    if (
+        kind is None
+        or member.pax_headers
+        or not (name.isascii() and member.linkname.isascii() and len(name) <= 100 and len(member.linkname) <= 100)
+        or not (0 <= member.uid < 8**7 and 0 <= member.gid < 8**7)
+        or not (0 <= member.size < 8**11 and 0 <= member.mtime < 8**11)
+        or member.uname
+        or member.gname
+    ):
+        return b""
+    block = bytearray(
+        _PLAIN_HEADER.pack(
+            name.encode(), b"%07o" % (member.mode & 0o7777), b"%07o" % member.uid, b"%07o" % member.gid,
+            b"%011o" % member.size, b"%011o" % int(member.mtime), b"        ", kind, member.linkname.encode(),
+            MAGIC,
+        )
+    )  # fmt: skip
+    block[148:156] = b"%06o\0 " % sum(block)
+    return bytes(block)

@@ -1,0 +1,3 @@
+"""The directories of volumes (`store`, which tells how a crash is survived), their mounts (`options`) and their first
+content (`copies`).
+"""

@@ -1,0 +1,55 @@
+"""What did a container change? The tar of an overlay's upper directory, as a layer holds it.
+
+`write_diff` is the function, `main` the worker process that runs it confined to that directory, so that a container
+that is still running cannot make it read anything else by turning a directory into a link.
+"""
+
+import os
+import signal
+import stat
+import sys
+from pathlib import Path
+from typing import BinaryIO
+
+from husk.kernel.trees import inside, walk
+from husk.storage.tar.members import BUFFER, HandOver, pipe_to, tar_to
+from husk.storage.tar.whiteouts import OPAQUE_MARK, OPAQUE_XATTR, is_whiteout, whiteout_name
+
+
+def main() -> None:
+    """`diff <upper> <fd>`: write the archive to standard output, then to `fd` that it is whole."""
+    # The reader's own complaint says what is wrong; ours about the broken pipe would only hide it.
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    os.chroot(sys.argv[1])
+    os.chdir("/")
+    # Whatever would still be imported would now come out of the container's files.
+    sys.path.clear()
+    sys.meta_path.clear()
+    with open(1, "wb", buffering=BUFFER) as out:
+        write_diff(Path("/"), out, pipe_to(1))
+    os.write(int(sys.argv[2]), b"ok\n")
+
+
+def write_diff(upper: Path, out: BinaryIO, hand_over: HandOver | None = None) -> None:
+    """Write what an overlay's upper directory changes as a layer's tar; `hand_over` as for `tar_to`.
+
+    The order depends on names only. Times are whole seconds, as in Docker's layers.
+    """
+    with tar_to(out, hand_over=hand_over) as members, inside(upper) as top:
+        for found in walk(top, os.fchdir):
+            if is_whiteout(found.status):
+                base = os.fsdecode(whiteout_name(os.fsencode(found.name)))
+                members.add_empty("/".join([*found.above, base]))
+                continue
+            path = found.path
+            name = os.fsencode(found.name)
+            members.add(path, name, found.status)
+            if stat.S_ISDIR(found.status.st_mode) and _is_opaque(name):
+                members.add_empty(f"{path}/{os.fsdecode(OPAQUE_MARK)}")
+
+
+def _is_opaque(path: bytes) -> bool:
+    try:
+        return os.getxattr(path, OPAQUE_XATTR, follow_symlinks=False) == b"y"
+    except OSError:
+        return False

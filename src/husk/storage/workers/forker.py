@@ -1,0 +1,110 @@
+"""Where do workers come from? The process that forks them, with all that they need already imported.
+
+A Python process of its own takes tens of milliseconds to start, most of it for imports; a fork takes two. `Nursery` in
+the daemon starts this process when the first worker is wanted; it leaves when nobody has wanted one for a while, and
+when the daemon has gone.
+
+Standard input is a socket. Each request is answered with `ok` and two descriptors: one of a new worker's process, and
+the line on which that waits for its work; or with the reason why there is no worker. The work is a JSON list (module,
+arguments) with the worker's standard input, its standard output and perhaps one more descriptor, whose number becomes
+the last argument. A worker whose line is closed without any work leaves.
+"""
+
+import gc
+import importlib
+import json
+import os
+import select
+import socket
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from typing import NoReturn
+
+from husk.kernel.memory import own_pages
+
+# What fits into one message of a socket, whose buffer holds 208 KiB where nobody has changed that.
+LARGEST_REQUEST = 192 << 10
+IDLE_NAME = "husk-idle"
+
+_MODULES = (
+    "husk.storage.workers.pack",
+    "husk.storage.workers.put",
+    "husk.storage.workers.unpack",
+    "husk.storage.workers.diff",
+)
+# To start takes 70 ms, which a copy would have to wait for; to stay takes 5 to 8 MiB.
+_LINGER_MS = 600_000
+# A worker that is in reserve has the time to make ready.
+_WORK_COMES_WITHIN = 0.01
+
+
+def main() -> None:
+    mains = {name: importlib.import_module(name).main for name in _MODULES}
+    # What is here now is every worker's; looking for garbage in it would only make copies of its pages.
+    gc.freeze()
+    channel = socket.socket(fileno=0)
+    poll = select.poll()
+    poll.register(channel, select.POLLIN)
+    children: set[int] = set()
+    while ready := poll.poll(_LINGER_MS):
+        for descriptor, _ in ready:
+            if descriptor in children:
+                os.waitid(os.P_PIDFD, descriptor, os.WEXITED)
+                poll.unregister(descriptor)
+                children.discard(descriptor)
+                os.close(descriptor)
+                continue
+            if not channel.recv(16):
+                return
+            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            with ours, theirs:
+                try:
+                    pid = os.fork()
+                except OSError as error:
+                    channel.send(f"cannot fork a worker: {error.strerror}".encode())
+                    continue
+                if pid == 0:
+                    ours.close()
+                    for other in children:
+                        os.close(other)
+                    _work(theirs, mains)
+                child = os.pidfd_open(pid)
+                socket.send_fds(channel, [b"ok"], [child, ours.fileno()])
+            children.add(child)
+            poll.register(child, select.POLLIN)
+
+
+def _work(line: socket.socket, mains: Mapping[str, Callable[[], None]]) -> NoReturn:
+    """A worker's whole life; never returns to the loop that the worker was forked out of."""
+    status = 1
+    try:
+        os.setsid()
+        _call_itself(IDLE_NAME)
+        # The forker's own channel: the daemon must see from it whether the forker lives.
+        os.dup2(line.fileno(), 0)
+        if not select.select([line], [], [], _WORK_COMES_WITHIN)[0]:
+            own_pages()
+        with line:
+            request, descriptors, _, _ = socket.recv_fds(line, LARGEST_REQUEST, 3)
+        if request:
+            name, arguments = json.loads(request)
+            _call_itself(f"husk-{name.rpartition('.')[2]}")
+            os.dup2(descriptors[0], 0)
+            os.dup2(descriptors[1], 1)
+            for descriptor in descriptors[:2]:
+                os.close(descriptor)
+            sys.argv = [name, *arguments, *(str(descriptor) for descriptor in descriptors[2:])]
+            mains[name]()
+        status = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(status)
+
+
+def _call_itself(name: str) -> None:
+    """What `ps` and `top` show."""
+    descriptor = os.open("/proc/self/comm", os.O_WRONLY)
+    os.write(descriptor, name.encode())
+    os.close(descriptor)

@@ -1,0 +1,137 @@
+"""How do files leave a container? The worker process: what a path names, as a tar, from inside its own view.
+
+    pack <job as JSON> <fd>
+
+`fd` first gets one line about the path (`found <status as JSON>`, `missing`, `system <message>`), and after the archive
+on standard output a second one, `whole`. A job without a path asks for the whole root, without a name for itself.
+
+Standard output is a pipe, or a client's socket: then the archive is sent as the body of an answer, and only when a byte
+on standard input says that the answer's head is sent.
+"""
+
+import contextlib
+import json
+import os
+import signal
+import stat
+import sys
+from collections.abc import Iterator
+from typing import TypedDict
+
+from husk.kernel.trees import inside, walk
+from husk.storage.tar.members import BUFFER, Members, pipe_to, tar_to
+from husk.storage.workers.confine import Bind, confine
+from husk.storage.workers.outlet import Outlet
+
+# What dockerd's archives carry: more would be somebody's labels that mean nothing elsewhere.
+XATTRS = frozenset({"security.capability"})
+
+
+class PackJob(TypedDict):
+    root: str
+    binds: list[Bind]
+    path: str
+    only_status: bool
+    as_answer: bool
+
+
+class FileStatus(TypedDict):
+    """What a path of a container names; `link` is where a symbolic link leads in the end."""
+
+    name: str
+    size: int
+    mode: int
+    mtime_ns: int
+    link: str
+
+
+def main() -> None:
+    job: PackJob = json.loads(sys.argv[1])
+    report = int(sys.argv[2])
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    try:
+        confine(job["root"], job["binds"])
+        if job["path"]:
+            status = describe(job["path"])
+            _tell(report, "found " + json.dumps(status))
+            if job["only_status"]:
+                return
+            top, prefix = source(job["path"], stat.S_ISDIR(status["mode"]))
+        else:
+            top, prefix = "/", None
+    except FileNotFoundError:
+        _tell(report, "missing")
+        return
+    except OSError as error:
+        _tell(report, f"system {(error.strerror or str(error)).lower()}: {error.filename or job['path']}")
+        return
+    with _archive(job["as_answer"]) as members:
+        add_all(members, top, prefix)
+    _tell(report, "whole")
+
+
+@contextlib.contextmanager
+def _archive(as_answer: bool) -> Iterator[Members]:
+    if as_answer:
+        if not os.read(0, 1):
+            raise SystemExit  # nobody wants it any more
+        outlet = Outlet(1)
+        with tar_to(outlet, XATTRS, outlet.hand_over) as members:
+            yield members
+    else:
+        with open(1, "wb", buffering=BUFFER, closefd=False) as out, tar_to(out, XATTRS, pipe_to(1)) as members:
+            yield members
+
+
+def describe(path: str) -> FileStatus:
+    """The status of `path` itself; a trailing slash or dot asks for what a link leads to."""
+    status = os.lstat(path)
+    link = ""
+    if stat.S_ISLNK(status.st_mode):
+        # One that leads nowhere can still be told where; one that leads in circles is an error.
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            os.stat(path)
+        link = os.path.realpath(path)
+    return file_status(path, status, link)
+
+
+def file_status(path: str, status: os.stat_result, link: str = "") -> FileStatus:
+    return FileStatus(
+        name=base_name(path), size=status.st_size, mode=status.st_mode, mtime_ns=status.st_mtime_ns, link=link
+    )
+
+
+def base_name(path: str) -> str:
+    """The last element as Go has it: `/` for the root, `.` where the path ends so."""
+    return path.rstrip("/").rpartition("/")[2] or "/"
+
+
+def source(path: str, directory: bool) -> tuple[str, str]:
+    """(what to walk, its name in the archive): `/a/b` is `b`, `/a/b/.` is `.`, the root is nothing before a slash."""
+    name = base_name(path)
+    return path if directory else path.rstrip("/"), "" if name == "/" else name
+
+
+def add_all(members: Members, top: str, prefix: str | None) -> None:
+    """Add `top` and all below it to an archive; without a prefix `top` itself is left out."""
+    try:
+        # Only the top may be meant through a link: `dir/` or `dir/.`
+        status = os.lstat(top)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    if prefix is not None:
+        members.add(prefix, os.fsencode(top), status)
+    if not stat.S_ISDIR(status.st_mode):
+        return
+    head = "" if prefix is None else f"{prefix}/"
+    with contextlib.ExitStack() as stack:
+        try:
+            directory = stack.enter_context(inside(top))
+        except (FileNotFoundError, NotADirectoryError):
+            return  # gone since: its container is being removed, or tidies up
+        for found in walk(directory, os.fchdir):
+            members.add(head + found.path, os.fsencode(found.name), found.status)
+
+
+def _tell(fd: int, line: str) -> None:
+    os.write(fd, line.replace("\n", " ").encode("utf-8", "backslashreplace") + b"\n")

@@ -1,0 +1,210 @@
+"""How do files come into a container? The worker process: a tar in, files at a place of the container's view out.
+
+    put <job as JSON> [descriptor]
+
+Standard input is the archive, plain or compressed; with a descriptor it is a socket with the body of a request, whose
+first bytes are in the descriptor's file. One line on standard output tells how it went: `ok`, `missing`,
+`invalid <message>` (the request is to blame), `forbidden <message>`, `system <message>` (the host is).
+"""
+
+import errno
+import json
+import mmap
+import os
+import stat
+import sys
+from typing import Protocol, TypedDict
+
+from husk.storage.tar.stream import BLOCK, DIRECTORY, Entry, TarError, TarStream
+from husk.storage.workers.body import Body, Upload
+from husk.storage.workers.confine import Bind, confine
+from husk.storage.workers.extract import Extractor, set_time, set_xattrs
+from husk.storage.workers.unpack import Reader, choose_reader, describe, is_fault_of_host
+
+_BUFFER_SIZE = 1 << 20
+
+
+class PutJob(TypedDict):
+    """`owner` (user, group) replaces the archive's owners; `keep_kinds` refuses a file in a directory's place."""
+
+    root: str
+    binds: list[Bind]
+    path: str
+    readonly_root: bool
+    keep_kinds: bool
+    length: int | None
+    owner: list[int] | None
+
+
+class Source(Protocol):
+    """Where an archive comes from; `hand_over` moves bytes past this process, or with fewer copies, if it can."""
+
+    def readinto(self, buffer: memoryview, /) -> int: ...
+
+    def hand_over(self, fd: int, count: int, /) -> int: ...
+
+
+class Pipe:
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    def readinto(self, buffer: memoryview, /) -> int:
+        return os.readv(self._fd, [buffer])
+
+    def hand_over(self, fd: int, count: int, /) -> int:
+        try:
+            return os.splice(self._fd, fd, count)
+        except OSError as error:
+            # A pipe can be spliced into every file but those of a few odd file systems.
+            if error.errno != errno.EINVAL:
+                raise
+            return 0
+
+
+class Input:
+    """What is to be unpacked, with its first block to look at."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self.head = b""
+        first = memoryview(bytearray(BLOCK))
+        while len(self.head) < BLOCK and (count := source.readinto(first[: BLOCK - len(self.head)])):
+            self.head += first[:count]
+        self._unread = self.head
+
+    def readinto(self, buffer: memoryview, /) -> int:
+        if self._unread:
+            count = min(len(self._unread), len(buffer))
+            buffer[:count] = self._unread[:count]
+            self._unread = self._unread[count:]
+            return count
+        return self._source.readinto(buffer)
+
+    def hand_over(self, fd: int, count: int) -> int:
+        """Move at most `count` of the bytes that come next into a file; 0 where that is not possible."""
+        return 0 if self._unread else self._source.hand_over(fd, count)
+
+    def read(self, size: int = _BUFFER_SIZE, /) -> bytes:
+        buffer = memoryview(bytearray(size))
+        return bytes(buffer[: self.readinto(buffer)])
+
+
+class Placer(Extractor):
+    """Applies an archive to a directory that is in use: what it does not mention stays, whiteouts are plain files."""
+
+    inherits = True
+
+    def __init__(self, stream: TarStream, destination: str, keep_kinds: bool, owner: list[int] | None) -> None:
+        super().__init__(stream)
+        self._destination = destination
+        self._keep_kinds = keep_kinds
+        self._owner = owner
+        self._current: Entry
+
+    def _apply(self, entry: Entry, path: bytes) -> None:
+        if self._owner is not None:
+            entry.uid, entry.gid = self._owner
+        if not path:
+            if entry.kind != DIRECTORY:
+                raise TarError("an archive entry has the name of the directory that it is put into")
+            return  # what the directory itself looks like is not the archive's business
+        self._current = entry
+        self._place(entry, path)
+
+    def _clear(self, path: bytes) -> None:
+        """Make room for the current entry, if something else may be in its place."""
+        if self._keep_kinds:
+            self._check_kind(self._current, path)
+        super()._clear(path)
+
+    def _check_kind(self, entry: Entry, path: bytes) -> None:
+        try:
+            is_directory = stat.S_ISDIR(os.lstat(path).st_mode)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        shown = f'"{os.path.join(self._destination, os.fsdecode(self._whole(path)))}"'
+        if is_directory and entry.kind != DIRECTORY:
+            raise TarError(f'cannot overwrite directory {shown} with non-directory "{self._destination}"')
+        if not is_directory and entry.kind == DIRECTORY:
+            raise TarError(f'cannot overwrite non-directory {shown} with directory "{self._destination}"')
+
+    def _directory(self, entry: Entry, path: bytes) -> None:
+        """Owner and mode at once: somebody may be waiting for the files in it."""
+        super()._directory(entry, path)
+        os.chown(path, entry.uid, entry.gid, follow_symlinks=False)
+        os.chmod(path, entry.mode)
+        set_xattrs(path, entry)
+
+    def _finish_directory(self, path: bytes, entry: Entry) -> None:
+        try:
+            set_time(path, entry)
+        except (FileNotFoundError, NotADirectoryError):
+            return  # a later entry, or the container, has taken it away
+
+
+def main() -> None:
+    job: PutJob = json.loads(sys.argv[1])
+    report = os.dup(1)
+    os.dup2(2, 1)
+    outcome = put(job, _source(job))
+    os.write(report, outcome.replace("\n", " ").encode("utf-8", "backslashreplace") + b"\n")
+
+
+def _source(job: PutJob) -> Source:
+    if len(sys.argv) < 3:
+        return Pipe(0)
+    begun = int(sys.argv[2])
+    return Body(Upload(0, os.pread(begun, os.fstat(begun).st_size, 0), job["length"]))
+
+
+def put(job: PutJob, source: Source) -> str:
+    """Do the work and put the outcome into a line. The place is looked at before the first byte is read."""
+    try:
+        # What decompressing needs must be imported before the view closes, and the choice needs the first bytes: those
+        # come at once or the request is empty.
+        reader, needs_end = choose_reader(Input(source))
+        confine(job["root"], job["binds"])
+        # Python would follow any number of links, each by a call of its own; the kernel has an end.
+        os.stat(job["path"].rstrip("/") or "/")
+        destination = os.path.realpath(job["path"], strict=True)
+        if not stat.S_ISDIR(os.lstat(destination).st_mode):
+            return "invalid extraction point is not a directory"
+        if (refusal := _refusal(destination, job)) is not None:
+            return f"forbidden {refusal}"
+        os.chdir(destination)
+    except TarError as error:
+        return describe(error)
+    except FileNotFoundError:
+        return "missing"
+    except OSError as error:
+        kind = "invalid" if error.errno in (errno.ENOTDIR, errno.ELOOP) else "system"
+        return f"{kind} {(error.strerror or str(error)).lower()}: {job['path']}"
+    return _extract(reader, needs_end, job, destination)
+
+
+def _extract(reader: Reader, needs_end: bool, job: PutJob, destination: str) -> str:
+    # Memory that nobody writes zeros to first: most archives fill a small part of it.
+    buffer = memoryview(mmap.mmap(-1, _BUFFER_SIZE))
+
+    def next_buffer() -> memoryview:
+        return buffer[: reader.readinto(buffer)]
+
+    stream = TarStream(next_buffer, reader.hand_over if isinstance(reader, Input) else None)
+    try:
+        Placer(stream, destination, job["keep_kinds"], job["owner"]).run(needs_end)
+        stream.drain()
+    except Exception as error:
+        if is_fault_of_host(error):
+            return f"system {error}"
+        return describe(error)
+    return "ok"
+
+
+def _refusal(destination: str, job: PutJob) -> str | None:
+    """Why nothing may be written there, if so. The innermost mount decides."""
+    inside = [item for item in job["binds"] if (destination + "/").startswith(item["target"].rstrip("/") + "/")]
+    if not inside:
+        return "container rootfs is marked read-only" if job["readonly_root"] else None
+    if max(inside, key=lambda item: len(item["target"]))["readonly"]:
+        return "mounted volume is marked read-only"
+    return None

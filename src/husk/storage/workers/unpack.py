@@ -1,0 +1,290 @@
+"""How does one layer come in? The worker process: stream in, blob file and directory tree out, never in the daemon.
+
+    unpack <directory> <blob file> <expected digest or -> <most bytes that it may unpack to, or 0>
+
+Standard input is the layer as the registry keeps it (plain tar, gzip, zstd, bzip2, xz: its first bytes tell). One
+thread hashes it and writes the blob file, another reads that and decompresses, the main thread hashes the archive and
+makes the files. The process confines itself to `directory` before it looks at any entry. One line on standard output
+says how it went:
+
+    ok <blob digest> <blob size> <diff id> <size of the files> <1 if the archive describes its root directory, else 0>
+    invalid <message>          the data is to blame
+    system <message>           the host is to blame
+"""
+
+import contextlib
+import hashlib
+import os
+import struct
+import sys
+import threading
+from queue import SimpleQueue
+from typing import Protocol
+
+from isal import igzip, isal_zlib
+
+from husk.storage.tar.compression import compression_of
+from husk.storage.tar.stream import LARGE, TarError, TarStream, parse_header
+from husk.storage.workers.extract import Extractor
+from husk.storage.workers.intake import BUFFER_SIZE, Source
+
+_BUFFERS = 4
+# How much is copied at once before the limit is looked at again.
+_COPY_SIZE = 8 << 20
+
+
+class TooLarge(TarError):
+    """The archive is larger than it may be: a few bytes can decompress to any number."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"layer is larger than {limit} bytes when unpacked, which is this daemon's max-layer-size")
+
+
+class Reader(Protocol):
+    def readinto(self, buffer: memoryview, /) -> int: ...
+
+
+class HeadedReader(Reader, Protocol):
+    """A stream whose first block can be looked at before it is read."""
+
+    head: bytes
+
+    def read(self, size: int, /) -> bytes: ...
+
+
+class Gunzip:
+    """gzip, in one member or many."""
+
+    def __init__(self, source: HeadedReader) -> None:
+        # It only reads from it.
+        self._file = igzip.IGzipFile(fileobj=source, mode="rb")  # type: ignore[no-untyped-call]
+
+    def readinto(self, buffer: memoryview, /) -> int:
+        # What one step of the decoder gives, not what fills the buffer: the next thread need not wait for more to come.
+        piece = self._file.read1(len(buffer))
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+
+class Decompression(threading.Thread):
+    """Fills buffers with the archive's bytes, ahead of the thread that makes the files."""
+
+    def __init__(self, source: Source, reader: Reader, verify: bool, limit: int = 0) -> None:
+        super().__init__(name="decompression", daemon=True)
+        self._limit = limit
+        self._size = 0
+        self._source = source
+        self._reader = reader
+        self._verify = verify
+        # Then blob and archive are the same bytes, and have one digest.
+        self._plain = reader is source
+        self._hash = hashlib.sha256()
+        self._free: SimpleQueue[bytearray] = SimpleQueue()
+        self._full: SimpleQueue[tuple[bytearray, int] | Exception] = SimpleQueue()
+        self._current: bytearray | None = None
+        self._abandoned = False
+        for _ in range(_BUFFERS):
+            self._free.put(bytearray(BUFFER_SIZE))
+
+    @property
+    def diff_id(self) -> str:
+        return "sha256:" + self._hash.hexdigest()
+
+    def next_buffer(self) -> memoryview:
+        """The next piece of the archive, empty at the end; the one returned before is used again."""
+        if self._current is not None:
+            self._free.put(self._current)
+            self._current = None
+        item = self._full.get()
+        if isinstance(item, Exception):
+            raise item
+        self._current, count = item
+        view = memoryview(self._current)[:count]
+        self._size += count
+        # The archive and not its files: a million empty files or a tail of zeros are bombs as well.
+        if self._limit and self._size > self._limit:
+            raise TooLarge(self._limit)
+        # Here and not in `run` unless there is nothing to decompress, which would be the longer half of the work.
+        if not self._plain:
+            self._hash.update(view)
+        return view
+
+    def abandon(self) -> None:
+        """Nobody wants the files any more; read on only to know the digest."""
+        self._abandoned = True
+        self._free.put(bytearray(1))
+        self.join()
+
+    def run(self) -> None:
+        try:
+            while not self._abandoned:
+                buffer = self._free.get()
+                count = self._reader.readinto(memoryview(buffer))
+                if self._plain:
+                    self._hash.update(memoryview(buffer)[:count])
+                self._full.put((buffer, count))
+                if not count:
+                    break
+        except Exception as error:
+            self._drain()
+            self._full.put(error)
+        else:
+            if self._abandoned:
+                self._drain()
+
+    def _drain(self) -> None:
+        """A damaged stream is reported as a wrong digest, if it has one; that needs the rest of it."""
+        if self._verify:
+            try:
+                self._source.drain()
+            except OSError as error:
+                self._full.put(error)
+
+
+class PlainStream(TarStream):
+    """An archive that is not compressed: its large files are copied out of the blob file, which has them already."""
+
+    def __init__(self, source: Source, decompression: Decompression) -> None:
+        super().__init__(decompression.next_buffer)
+        self._source = source
+        self._before = 0
+
+    def write_to(self, fd: int, count: int) -> None:
+        while count >= LARGE:
+            step = min(count, _COPY_SIZE)
+            position = self._before + self._at
+            copied = self._source.copy_to(fd, position, step)
+            # The same bytes come through the buffers as well, where they are hashed and counted.
+            self.skip(copied)
+            count -= copied
+            if copied < step:
+                break
+        super().write_to(fd, count)
+
+    def _refill(self) -> bool:
+        self._before += self._end
+        return super()._refill()
+
+
+class LayerExtractor(Extractor):
+    """Refuses files whose holes alone pass the limit; all else the archive's own size has shown before."""
+
+    def __init__(self, stream: TarStream, limit: int) -> None:
+        super().__init__(stream)
+        self._limit = limit
+
+    def _fill_sparse(self, fd: int, pieces: list[tuple[int, int]], size: int) -> None:
+        if self._limit and self.size + size > self._limit:
+            raise TooLarge(self._limit)
+        super()._fill_sparse(fd, pieces, size)
+
+
+def main() -> None:
+    directory, blob, expected, limit = sys.argv[1:]
+    # The daemon's own messages must not get between the outcome and its reader.
+    out = os.dup(1)
+    os.dup2(2, 1)
+    outcome = unpack(0, directory, blob, "" if expected == "-" else expected, int(limit))
+    with contextlib.suppress(BrokenPipeError):  # the daemon was killed meanwhile: nobody wants to know
+        os.write(out, outcome.replace("\n", " ").encode("utf-8", "backslashreplace") + b"\n")
+    # Leaving without Python's own tidying: nothing is buffered, and a thread may be waiting for data nobody wants.
+    os._exit(0)
+
+
+def unpack(fd: int, directory: str, blob: str, expected: str, limit: int = 0) -> str:
+    """Do the work and put the outcome into a line."""
+    try:
+        source = Source(fd, os.open(blob, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600))
+        reader, needs_end = choose_reader(source)
+        _confine(directory)
+    except OSError as error:
+        return f"system {error}"
+    decompression = Decompression(source, reader, bool(expected), limit)
+    source.hashes = reader is not source
+    stream = TarStream(decompression.next_buffer) if source.hashes else PlainStream(source, decompression)
+    extractor = LayerExtractor(stream, limit)
+    source.start()
+    decompression.start()
+    failure: Exception | None = None
+    try:
+        extractor.run(needs_end)
+        stream.drain()
+    except Exception as error:
+        failure = error
+        if isinstance(error, TooLarge):
+            return describe(error)
+        if is_fault_of_host(error):
+            return f"system unpacking failed: {error}"
+        if expected:
+            decompression.abandon()
+    if failure is not None and not expected:
+        return describe(failure)
+    try:
+        # The digest of an archive that was unpacked whole is known where it is the blob's as well.
+        digest = source.digest if source.hashes or failure is not None else decompression.diff_id
+    except OSError as error:
+        return f"system unpacking failed: {error}"
+    if expected and digest != expected:
+        return f"invalid filesystem layer verification failed for digest {expected}"
+    if failure is not None:
+        return describe(failure)
+    root = int(extractor.has_root)
+    return f"ok {digest} {source.size} {decompression.diff_id} {extractor.size} {root}"
+
+
+def choose_reader(source: HeadedReader) -> tuple[Reader, bool]:
+    """The decompressor for the stream, and whether the archive's own end mark must tell that it is whole."""
+    if _is_tar(source.head):
+        return source, False
+    compression = compression_of(source.head)
+    if compression == "gzip":
+        return Gunzip(source), False
+    if compression == "zstd":
+        import zstandard  # few layers need it, and it takes as long to import as all the rest
+
+        decompressor = zstandard.ZstdDecompressor()
+        # It only calls `read`. The end of its source is the end of the data for it, in the middle of a frame as well.
+        return decompressor.stream_reader(source, read_size=BUFFER_SIZE, read_across_frames=True), True  # type: ignore[arg-type]
+    if compression == "bzip2":
+        import bz2
+
+        return bz2.BZ2File(source), False  # type: ignore[call-overload]
+    if compression == "xz":
+        import lzma
+
+        return lzma.LZMAFile(source), False  # type: ignore[arg-type]
+    return source, False
+
+
+def _confine(directory: str) -> None:
+    os.chroot(directory)
+    os.chdir("/")
+    os.umask(0)
+    # Whatever would still be imported would now come out of the layer itself.
+    sys.path.clear()
+    sys.meta_path.clear()
+    sys.path_importer_cache.clear()
+
+
+def _is_tar(head: bytes) -> bool:
+    """Is this a tar's first header? Its first bytes are a file's name and may look like any other magic."""
+    try:
+        parse_header(head)
+    except (TarError, struct.error):
+        return False
+    return True
+
+
+def is_fault_of_host(failure: Exception) -> bool:
+    # gzip's complaint about bad data is an OSError too, without a number.
+    return isinstance(failure, OSError) and failure.errno is not None
+
+
+def describe(failure: Exception) -> str:
+    if isinstance(failure, EOFError):
+        return "invalid unexpected EOF"
+    if isinstance(failure, TarError):
+        return f"invalid {failure}"
+    if isinstance(failure, isal_zlib.IsalError | OSError) or type(failure).__name__ in ("ZstdError", "LZMAError"):
+        return f"invalid damaged layer: {failure}"
+    return f"system unpacking failed: {failure!r}"

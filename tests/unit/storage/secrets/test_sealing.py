@@ -1,0 +1,91 @@
+"""Values that nobody may read from the disk."""
+
+from pathlib import Path
+
+import pytest
+
+from husk.errors import SystemFault, Unavailable
+from husk.storage.secrets.sealing import Sealer
+
+
+def test_only_the_key_opens_it(tmp_path: Path):
+    sealed = Sealer(tmp_path / "key").seal(b"value", "secret 1")
+    assert b"value" not in sealed
+    assert Sealer(tmp_path / "key").unseal(sealed, "secret 1") == b"value"
+    with pytest.raises(SystemFault, match="cannot be unsealed"):
+        Sealer(tmp_path / "other").unseal(sealed, "secret 1")
+
+
+def test_one_value_cannot_take_the_place_of_another(tmp_path: Path):
+    sealer = Sealer(tmp_path / "key")
+    with pytest.raises(SystemFault):
+        sealer.unseal(sealer.seal(b"value", "secret 1"), "secret 2")
+
+
+def test_the_key_is_for_root_alone_and_made_once(tmp_path: Path):
+    path = tmp_path / "key"
+    sealer = Sealer(path)
+    assert sealer.seal(b"x", "c") != sealer.seal(b"x", "c")
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert not (tmp_path / "key.new").exists()
+
+
+def test_a_damaged_key_is_named(tmp_path: Path):
+    (tmp_path / "key").write_bytes(b"short")
+    with pytest.raises(SystemFault, match="not a key"):
+        Sealer(tmp_path / "key").seal(b"x", "c")
+
+
+UNLOCK = b"u" * 32
+
+
+def locked(path: Path) -> Sealer:
+    """One as the next daemon finds it."""
+    sealer = Sealer(path)
+    sealer.settle(True)
+    return sealer
+
+
+def test_a_locked_key_is_on_no_disk_and_comes_back_with_the_unlock_key(tmp_path: Path):
+    first = Sealer(tmp_path / "key")
+    sealed = first.seal(b"value", "c")
+    key = (tmp_path / "key").read_bytes()
+    first.lock(UNLOCK)
+    first.keep_locked()
+    assert all(key not in path.read_bytes() for path in tmp_path.iterdir())
+    second = locked(tmp_path / "key")
+    with pytest.raises(Unavailable):
+        second.unseal(sealed, "c")
+    assert not second.unlock(b"x" * 32) and second.locked
+    assert second.unlock(UNLOCK) and second.unseal(sealed, "c") == b"value"
+    assert second.unlock_key() == UNLOCK
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_after_a_crash_in_between_the_record_decides(tmp_path: Path, wanted: bool):
+    first = Sealer(tmp_path / "key")
+    sealed = first.seal(b"value", "c")
+    first.lock(UNLOCK)
+    (tmp_path / "key.new").write_bytes(b"half")
+    second = Sealer(tmp_path / "key")
+    second.settle(wanted)
+    assert [path.name for path in tmp_path.iterdir()] == ["key.lock" if wanted else "key"]
+    assert second.locked == wanted
+    assert not wanted or second.unlock(UNLOCK)
+    assert second.unseal(sealed, "c") == b"value"
+
+
+def test_taking_the_lock_away(tmp_path: Path):
+    sealer = Sealer(tmp_path / "key")
+    sealed = sealer.seal(b"value", "c")
+    sealer.lock(UNLOCK)
+    sealer.keep_locked()
+    opened = locked(tmp_path / "key")
+    opened.unlock(UNLOCK)
+    opened.keep_open()
+    opened.drop_lock()
+    third = Sealer(tmp_path / "key")
+    third.settle(False)
+    assert third.unseal(sealed, "c") == b"value"
+    third.forget()
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,256 @@
+"""The state store: a commit is whole, durable when it returns, and nobody else's to read."""
+
+import asyncio
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from husk.errors import DiskFault, SystemFault
+from husk.storage.state import store as state
+from husk.storage.state.schema import SCHEMA, read_documents
+from husk.storage.state.store import Change, StateStore
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[StateStore]:
+    store = StateStore.open(tmp_path / "below" / "state.db")
+    yield store
+    store.close()
+
+
+def reopened(tmp_path: Path) -> dict[str, bytes]:
+    """What another process finds now."""
+    with sqlite3.connect(tmp_path / "below" / "state.db") as connection:
+        return dict(connection.execute("SELECT key, body FROM document WHERE kind = 'k'").fetchall())
+
+
+async def test_what_was_committed_is_there_for_the_next_daemon(store: StateStore, tmp_path: Path) -> None:
+    await store.commit(Change("k", "a", b"1"), Change("k", "b", b"\x00\xff"))
+    assert reopened(tmp_path) == store.load("k") == {"a": b"1", "b": b"\x00\xff"}
+
+
+async def test_kinds_do_not_see_each_other(store: StateStore) -> None:
+    await store.commit(Change("k", "a", b"1"), Change("other", "a", b"2"))
+    await store.commit(Change("other", "a", None))
+    assert store.load("k") == {"a": b"1"}
+    assert store.load("other") == {}
+
+
+async def test_a_commit_is_whole_or_nothing(store: StateStore) -> None:
+    await store.commit(Change("k", "a", b"1"))
+    with pytest.raises(sqlite3.IntegrityError):
+        await store.commit(Change("k", "a", b"2"), Change("k", None, b"3"))  # type: ignore[arg-type]
+    assert store.load("k") == {"a": b"1"}
+    await store.commit(Change("k", "b", b"4"))
+    assert store.load("k") == {"a": b"1", "b": b"4"}
+
+
+async def test_a_full_disk_is_told_and_survived(store: StateStore) -> None:
+    await store.commit(Change("k", "a", b"1"))
+    pages = store._connection.execute("PRAGMA page_count").fetchone()[0]
+    store._connection.execute(f"PRAGMA max_page_count = {pages}")
+    with pytest.raises(DiskFault, match="no space left on device"):
+        await store.commit(Change("k", "b", bytes(1 << 20)))
+    assert "no space left on device" in store.trouble
+    store._connection.execute("PRAGMA max_page_count = 1000000")
+    await store.commit(Change("k", "c", b"3"))
+    assert store.load("k") == {"a": b"1", "c": b"3"}
+    assert store.trouble == ""
+
+
+def make_full(store: StateStore) -> None:
+    pages = store._connection.execute("PRAGMA page_count").fetchone()[0]
+    store._connection.execute(f"PRAGMA max_page_count = {pages}")
+
+
+def make_room(store: StateStore) -> None:
+    store._connection.execute("PRAGMA max_page_count = 1000000")
+
+
+async def test_what_has_happened_is_written_when_there_is_room(
+    store: StateStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(state, "RETRY", 0.01)
+    make_full(store)
+    large = bytes(1 << 16)
+    await store.settle(Change("k", "a", large))
+    await store.settle(Change("k", "b", large))
+    await store.settle(Change("k", "b", large + b"!"))
+    assert reopened(tmp_path) == {}
+    assert store.load("k") == {"a": large, "b": large + b"!"}
+    make_room(store)
+    async with asyncio.timeout(20):
+        while not reopened(tmp_path):
+            await asyncio.sleep(0.01)
+    assert reopened(tmp_path) == store.load("k") == {"a": large, "b": large + b"!"}
+
+
+async def test_the_next_commit_takes_along_what_is_owed(store: StateStore) -> None:
+    make_full(store)
+    await store.settle(Change("k", "a", bytes(1 << 16)), Change("k", "b", bytes(1 << 16)))
+    make_room(store)
+    await store.commit(Change("k", "b", b"newer"))
+    assert store.load("k") == {"a": bytes(1 << 16), "b": b"newer"}
+
+
+async def test_a_refused_commit_does_not_lose_what_is_owed(store: StateStore) -> None:
+    make_full(store)
+    await store.settle(Change("k", "a", bytes(1 << 16)))
+    with pytest.raises(DiskFault):
+        await store.commit(Change("k", "a", b"refused"), Change("k", "b", bytes(1 << 16)))
+    make_room(store)
+    await store.settle()
+    assert store.load("k") == {"a": bytes(1 << 16)}
+
+
+async def test_what_is_owed_is_known_to_the_next_daemon(tmp_path: Path) -> None:
+    path, debts = tmp_path / "data" / "state.db", tmp_path / "run" / "state.owed"
+    store = StateStore.open(path, debts)
+    await store.commit(Change("k", "a", b"1"), Change("k", "b", b"2"))
+    make_full(store)
+    await store.settle(Change("k", "a", bytes(1 << 16)), Change("k", "b", None))
+    assert debts.stat().st_mode & 0o777 == 0o600
+    store.close()
+    following = StateStore.open(path, debts)
+    assert following.load("k") == {"a": bytes(1 << 16)}
+    assert read_documents(path) == {"k": {"a": bytes(1 << 16)}}
+    assert not debts.exists()
+    following.close()
+
+
+async def test_debts_of_another_store_are_left_alone(tmp_path: Path) -> None:
+    debts = tmp_path / "state.owed"
+    store = StateStore.open(tmp_path / "one.db", debts)
+    make_full(store)
+    await store.settle(Change("k", "a", bytes(1 << 16)))
+    store.close()
+    other = StateStore.open(tmp_path / "two.db", debts)
+    assert other.load("k") == {}
+    other.close()
+
+
+async def test_a_cancelled_caller_does_not_take_the_commit_back(store: StateStore) -> None:
+    commit = asyncio.get_running_loop().create_task(store.commit(Change("k", "a", b"1")))
+    await asyncio.sleep(0)
+    commit.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await commit
+    await store.commit()
+    assert store.load("k") == {"a": b"1"}
+
+
+def test_only_its_owner_reads_it(store: StateStore, tmp_path: Path) -> None:
+    asyncio.run(store.commit(Change("k", "a", b"secret")))
+    modes = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "below").iterdir()}
+    assert modes["state.db"] == 0o600
+    assert set(modes.values()) == {0o600}
+
+
+changes = st.lists(
+    st.lists(st.builds(Change, st.just("k"), st.sampled_from("abc"), st.none() | st.binary(max_size=4)), max_size=4)
+)
+
+
+@given(changes)
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+async def test_the_last_write_of_a_key_counts(store: StateStore, commits: list[list[Change]]) -> None:
+    await store.commit(*(Change("k", key, None) for key in "abc"))
+    expected: dict[str, bytes] = {}
+    for commit in commits:
+        await store.commit(*commit)
+        for _, key, body in commit:
+            expected.pop(key, None)
+            expected |= {} if body is None else {key: body}
+    assert store.load("k") == expected
+
+
+async def test_documents_can_be_read_beside_their_owner_and_after_a_crash(tmp_path):
+    opened = StateStore.open(tmp_path / "state.db")
+    await opened.commit(Change("a", "1", b"one"), Change("b", "2", b"two"))
+    expected = {"a": {"1": b"one"}, "b": {"2": b"two"}}
+    assert read_documents(tmp_path / "state.db") == expected
+    crashed = tmp_path / "crashed"
+    crashed.mkdir()
+    for name in ("state.db", "state.db-wal"):
+        shutil.copy(tmp_path / name, crashed / name)
+    opened.close()
+    assert read_documents(crashed / "state.db") == expected
+    assert read_documents(tmp_path / "state.db") == expected
+
+
+def test_a_file_that_is_no_store_is_told(tmp_path):
+    with pytest.raises(SystemFault, match="cannot be read"):
+        read_documents(tmp_path / "state.db")
+    assert not (tmp_path / "state.db").exists()
+    (tmp_path / "state.db").write_bytes(b"no database" * 100)
+    with pytest.raises(SystemFault, match="cannot be read"):
+        read_documents(tmp_path / "state.db")
+
+
+class Record(msgspec.Struct):
+    name: str
+
+
+def raw(path: Path, *rows: tuple[str, bytes, int], version: int = SCHEMA) -> None:
+    """Write rows as another version would."""
+    StateStore.open(path).close()
+    with closing(sqlite3.connect(path)) as connection:
+        for key, body, schema in rows:
+            connection.execute("INSERT INTO document VALUES ('k', ?, ?, ?)", (key, body, schema))
+        connection.execute(f"PRAGMA user_version = {version}")
+        connection.commit()
+
+
+def test_a_record_that_cannot_be_read_is_put_aside_and_stays(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "state.db"
+    raw(path, ("good", b'{"name": "a"}', SCHEMA), ("bad", b'{"name": 1}', SCHEMA), ("late", b"{}", SCHEMA + 1))
+    with closing(StateStore.open(path)) as store:
+        assert store.records("k", Record) == {"good": Record("a")}
+        assert store.aside("k", "other") == {"bad", "late"}
+        assert set(store.load("k")) == {"good", "bad", "late"}
+    assert "the record of k bad cannot be read and is put aside: Expected `str`" in caplog.text
+    assert f"a later version of Husk wrote it (schema {SCHEMA + 1}; this one knows {SCHEMA})" in caplog.text
+
+
+def test_older_records_take_every_step(tmp_path: Path) -> None:
+    def first(kind: str, body: bytes) -> bytes:
+        return msgspec.json.encode({"name": kind + msgspec.json.decode(body)["title"]})
+
+    path = tmp_path / "state.db"
+    raw(path, ("old", b'{"title": "a"}', 1), ("new", b'{"name": "b"}', SCHEMA), ("odd", b"[]", 1))
+    refused: dict[tuple[str, str], str] = {}
+    assert read_documents(path, {1: first}, refused)["k"]["old"] == b'{"name":"ka"}'
+    assert list(refused) == [("k", "odd")]
+    with closing(StateStore.open(path, None, {1: first})) as store:
+        assert store.records("k", Record) == {"old": Record("ka"), "new": Record("b")}
+        assert store.aside("k") == {"odd"}
+    with closing(StateStore.open(path)) as store:
+        assert set(store.records("k", Record)) == {"old", "new"}
+
+
+def test_the_file_of_a_later_version_is_refused_unchanged(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    raw(path, version=SCHEMA + 1)
+    before = path.read_bytes()
+    for opening in (StateStore.open, read_documents):
+        with pytest.raises(SystemFault, match=f"later version of Husk .schema {SCHEMA + 1}; this one knows {SCHEMA}"):
+            opening(path)
+    assert path.read_bytes() == before
+
+
+async def test_lazy_changes_do_not_wait_for_the_disk(store: StateStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr("husk.storage.state.store.os.fdatasync", synced.append)
+    await store.commit(Change("k", "a", b"1"), lazy=True)
+    assert not synced
+    await store.commit(Change("k", "b", b"2"))
+    assert len(synced) == 1
+    await asyncio.gather(*(store.commit(Change("k", str(n), b"3")) for n in range(50)))
+    assert 2 <= len(synced) <= 51
