@@ -8,7 +8,9 @@ taken from the kernel directly, an idle daemon needs 13 MiB less, and does not g
 import ctypes
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
-_LARGE = 128 * 1024
+# What comes out of a socket at once (250 KiB) is no such piece: new pages for each cost as much as to receive it.
+_LARGE = 512 * 1024
+_MOST_FREE = 1024 * 1024
 _MADV_POPULATE_WRITE = 23
 
 
@@ -17,7 +19,7 @@ def keep_little() -> None:
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is None:
         return
-    for parameter, value in ((_ARENA_MAX, 1), (_MMAP_THRESHOLD, _LARGE), (_TRIM_THRESHOLD, _LARGE)):
+    for parameter, value in ((_ARENA_MAX, 1), (_MMAP_THRESHOLD, _LARGE), (_TRIM_THRESHOLD, _MOST_FREE)):
         mallopt(parameter, value)
 
 

@@ -22,7 +22,7 @@ Made = TypeVar("Made")
 Made_co = TypeVar("Made_co", covariant=True)
 
 CHUNK = 1 << 18
-# How much is taken apart at once. What is larger than 128 KiB costs new pages each time (`kernel/memory.py`).
+# How much is taken apart at once. What is larger than 512 KiB costs new pages each time (`kernel/memory.py`).
 BLOCK = 1 << 16
 # How far apart in the log the pieces of one line are put together again for `tail`.
 LOOK_BACK = 1 << 20
