@@ -21,16 +21,20 @@ from msgspec import Struct
 from husk.engine.builder import cache_keys
 from husk.engine.builder.cache_keys import Selection
 from husk.engine.builder.graph import Graph, Vertex
-from husk.engine.builder.operations import Edge, Source
+from husk.engine.builder.operations import Edge, Operation, Source
 from husk.engine.builder.progress import Progress, Status
+from husk.engine.builder.sessions import Session
 from husk.tasks import Tasks
 
 
 class Record(Struct, frozen=True):
-    """A result that is there: its outputs are named by whoever made them."""
+    """A result that is there: its outputs are named by whoever made them, and so is what was made anew for it."""
 
     id: str
     outputs: list[str]
+    made: list[str] = []
+    description: str = ""
+    type: str = "regular"
 
 
 class Cache(Protocol):
@@ -46,7 +50,10 @@ class Cache(Protocol):
 
 
 class Watcher(Protocol):
-    """Takes what an operation says while it runs."""
+    """Takes what an operation says while it runs, and asks on behalf of those who wait for it."""
+
+    @property
+    def session(self) -> Session | None: ...
 
     def log(self, data: bytes, *, stderr: bool = False) -> None: ...
 
@@ -56,7 +63,7 @@ class Watcher(Protocol):
 class Executor(Protocol):
     """What does the work."""
 
-    async def source_key(self, source: Source, watcher: Watcher) -> str:
+    async def source_key(self, operation: Operation, watcher: Watcher) -> str:
         """What a source is right now: an image's digest, a commit, the digest of a context that was sent."""
         ...
 
@@ -69,27 +76,39 @@ class Executor(Protocol):
         ...
 
 
+class Client(Struct, frozen=True, eq=False):
+    """Who wants a build: whoever watches it, and whom to ask."""
+
+    progress: Progress
+    session: Session | None = None
+
+
 class _Flight:
     """One run of an operation, and all builds that wait for it."""
 
     def __init__(self) -> None:
         self.task: asyncio.Task[Record] | None = None
         self.waiting = 0
-        self._watchers: list[tuple[Progress, Vertex]] = []
+        self._watchers: list[tuple[Client, Vertex]] = []
 
-    def watch(self, progress: Progress, vertex: Vertex) -> None:
-        self._watchers.append((progress, vertex))
+    @property
+    def session(self) -> Session | None:
+        """One of those who still wait."""
+        return next((client.session for client, _ in self._watchers if client.session), None)
 
-    def leave(self, progress: Progress, vertex: Vertex) -> None:
-        self._watchers.remove((progress, vertex))
+    def watch(self, client: Client, vertex: Vertex) -> None:
+        self._watchers.append((client, vertex))
+
+    def leave(self, client: Client, vertex: Vertex) -> None:
+        self._watchers.remove((client, vertex))
 
     def log(self, data: bytes, *, stderr: bool = False) -> None:
-        for progress, vertex in self._watchers:
-            progress.log(vertex, data, stderr=stderr)
+        for client, vertex in self._watchers:
+            client.progress.log(vertex, data, stderr=stderr)
 
     def status(self, status: Status) -> None:
-        for progress, vertex in self._watchers:
-            progress.status(vertex, status)
+        for client, vertex in self._watchers:
+            client.progress.status(vertex, status)
 
 
 class Solver:
@@ -102,9 +121,9 @@ class Solver:
         self._flights: dict[str, _Flight] = {}
         self._numbers = itertools.count()
 
-    async def solve(self, graph: Graph, wanted: Edge, progress: Progress) -> "Build":
+    async def solve(self, graph: Graph, wanted: Edge, progress: Progress, session: Session | None = None) -> "Build":
         """Make an edge. What was made or found for it is held until the build is closed."""
-        build = Build(self, graph, progress, next(self._numbers))
+        build = Build(self, graph, Client(progress, session), next(self._numbers))
         try:
             await build.solve(wanted)
         except BaseException:
@@ -112,7 +131,7 @@ class Solver:
             raise
         return build
 
-    async def run_once(self, key: str, vertex: Vertex, inputs: Sequence[str], progress: Progress) -> Record:
+    async def run_once(self, key: str, vertex: Vertex, inputs: Sequence[str], client: Client) -> Record:
         """Run an operation, or wait for somebody who does."""
         flight = self._flights.get(key)
         if flight is None:
@@ -121,11 +140,11 @@ class Solver:
             flight.task = self._tasks.spawn(work, f"build step {vertex.name or vertex.digest}", awaited=True)
         assert flight.task
         flight.waiting += 1
-        flight.watch(progress, vertex)
+        flight.watch(client, vertex)
         try:
             return await asyncio.shield(flight.task)
         finally:
-            flight.leave(progress, vertex)
+            flight.leave(client, vertex)
             flight.waiting -= 1
             if not flight.waiting and not flight.task.done():
                 # Who comes from now on needs a run of their own.
@@ -144,10 +163,11 @@ class Solver:
 class Build:
     """One build: what is known of its vertices so far."""
 
-    def __init__(self, solver: Solver, graph: Graph, progress: Progress, number: int) -> None:
+    def __init__(self, solver: Solver, graph: Graph, client: Client, number: int) -> None:
         self._solver = solver
         self._graph = graph
-        self._progress = progress
+        self._client = client
+        self._progress = client.progress
         self._number = number
         self._tasks = Tasks()
         self._lookups: dict[str, asyncio.Task[Record | None]] = {}
@@ -169,6 +189,10 @@ class Build:
         for record in self._held:
             self._solver.cache.release(record)
         self._held = []
+
+    @property
+    def session(self) -> Session | None:
+        return self._client.session
 
     # --- vertices ----------------------------------------------------------------------------------------------------
 
@@ -202,7 +226,7 @@ class Build:
         inputs = [record.outputs[edge.output] for record, edge in zip(records, vertex.operation.inputs, strict=True)]
         self.started(vertex)
         flight = f"{key} {self._number}" if vertex.ignore_cache else key
-        record = await self._solver.run_once(flight, vertex, inputs, self._progress)
+        record = await self._solver.run_once(flight, vertex, inputs, self._client)
         self._hold(record)
         keys = [key]
         if content := await self._content_key(vertex, records):
@@ -214,13 +238,12 @@ class Build:
     async def _find(self, vertex: Vertex, records: Sequence[Record]) -> Record | None:
         cache = self._solver.cache
         key = await self._key(vertex, records)
-        record = await cache.find(key)
-        if record is None and (content := await self._content_key(vertex, records)):
-            record = await cache.find(content)
-            if record:
-                await cache.remember([key], record)
-        if record:
+        if record := await cache.find(key):
             self._hold(record)
+        elif (content := await self._content_key(vertex, records)) and (record := await cache.find(content)):
+            self._hold(record)
+            await cache.remember([key], record)
+        if record:
             self.ended(vertex, cached=vertex.digest not in self._started)
         return record
 
@@ -232,7 +255,7 @@ class Build:
             # What it is for this build is asked once: it may be another thing a moment later.
             if vertex.digest not in self._source_keys:
                 watcher = _SourceWatcher(self, vertex)
-                self._source_keys[vertex.digest] = await self._solver.executor.source_key(operation.body, watcher)
+                self._source_keys[vertex.digest] = await self._solver.executor.source_key(operation, watcher)
             return cache_keys.by_definition(operation, [self._source_keys[vertex.digest]])
         return cache_keys.by_definition(operation, _names(vertex, records))
 
@@ -295,6 +318,10 @@ class _SourceWatcher:
     def __init__(self, build: Build, vertex: Vertex) -> None:
         self._build = build
         self._vertex = vertex
+
+    @property
+    def session(self) -> Session | None:
+        return self._build.session
 
     def log(self, data: bytes, *, stderr: bool = False) -> None:
         self._build.said(self._vertex).log(self._vertex, data, stderr=stderr)

@@ -31,12 +31,19 @@ class Pins:
     @asynccontextmanager
     async def hold(self, names: Iterable[str]) -> AsyncIterator[None]:
         held = list(names)
-        self._pins.update(held)
+        self.add(held)
         try:
             yield
         finally:
-            self._pins.subtract(held)
-            self._pins += Counter()
+            self.drop(held)
+
+    def add(self, names: Iterable[str]) -> None:
+        self._pins.update(names)
+
+    def drop(self, names: Iterable[str]) -> None:
+        """As often as they were added."""
+        self._pins.subtract(names)
+        self._pins += Counter()
 
     def __contains__(self, name: str) -> bool:
         return self._pins[name] > 0

@@ -45,8 +45,9 @@ class Worker:
         self.cancelled = []
         self._ids = itertools.count()
 
-    async def source_key(self, source, watcher):
+    async def source_key(self, operation, watcher):
         await asyncio.sleep(0)
+        source = operation.body
         if source.identifier.startswith("local://"):
             watcher.status(Status(id="transfer", current=1, total=1, done=True))
         return self.sources.get(source.identifier, source.identifier)

@@ -1,0 +1,178 @@
+"""What builds have made before: records by keys, kept in the store, and the diffs that they consist of.
+
+A record is found only while all of its stack is there. Layers of images may go with their image, and come back with it:
+the records that lie on them wait for that. Diffs belong to records: one that no record names any more is removed.
+
+A record that others lie on stays until they have gone. Who uses one says so (`hold`), and nobody removes it meanwhile.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Protocol, Self
+
+import msgspec
+from msgspec import Struct
+
+from husk.engine.builder import stacks
+from husk.engine.builder.solver import Record
+from husk.engine.images.store import Pins
+from husk.engine.model.clock import now_ns
+from husk.storage.state import Change, StateStore
+
+KIND = "build-record"
+
+
+class Diffs(Protocol):
+    """What steps have changed: `husk.storage.diffs`."""
+
+    def has(self, element: str) -> bool: ...
+
+    def size(self, element: str) -> int: ...
+
+    def all(self) -> Collection[str]: ...
+
+    async def remove(self, elements: Iterable[str]) -> None: ...
+
+
+class Kept(Struct, kw_only=True):
+    """A record as the store has it."""
+
+    record: Record
+    keys: list[str]
+    created: int
+    last_used: int
+    uses: int = 0
+
+    @property
+    def id(self) -> str:
+        return self.record.id
+
+
+class BuildCache:
+    def __init__(self, state: StateStore, diffs: Diffs, pins: Pins) -> None:
+        self._state = state
+        self._diffs = diffs
+        self._pins = pins
+        self._records: dict[str, Kept] = {}
+        self._by_key: dict[str, str] = {}
+        self._makers: dict[str, str] = {}  # the records that made diffs
+        self._held: Counter[str] = Counter()
+
+    @classmethod
+    async def open(cls, state: StateStore, diffs: Diffs, pins: Pins) -> Self:
+        """Forget records whose diffs are gone, and remove diffs that no record names."""
+        cache = cls(state, diffs, pins)
+        lost = []
+        for kept in state.records(KIND, Kept).values():
+            if all(diffs.has(diff) for output in kept.record.outputs for diff in stacks.diffs_in(output)):
+                cache._add(kept)
+            else:
+                lost.append(Change(KIND, kept.id, None))
+        if lost:
+            await state.settle(*lost, lazy=True)
+        await cache._remove_nobodys(diffs.all())
+        return cache
+
+    def __iter__(self) -> Iterator[Kept]:
+        return iter(list(self._records.values()))
+
+    # --- for the solver ----------------------------------------------------------------------------------------------
+
+    async def find(self, key: str) -> Record | None:
+        kept = self._records.get(self._by_key.get(key, ""))
+        return kept.record if kept and self._is_whole(kept.record) else None
+
+    async def remember(self, keys: Sequence[str], record: Record) -> None:
+        kept = self._records.get(record.id)
+        if kept is None:
+            kept = Kept(record=record, keys=[], created=now_ns(), last_used=now_ns())
+        kept.keys = list(dict.fromkeys([*kept.keys, *keys]))
+        self._add(kept)
+        await self._state.commit(_change(kept), lazy=True)
+
+    def hold(self, record: Record) -> None:
+        self._held[record.id] += 1
+        self._pins.add(_layers_of(record))
+        if kept := self._records.get(record.id):
+            kept.last_used = now_ns()
+            kept.uses += 1
+
+    def release(self, record: Record) -> None:
+        self._held[record.id] -= 1
+        self._held += Counter()
+        self._pins.drop(_layers_of(record))
+
+    # --- what there is -----------------------------------------------------------------------------------------------
+
+    def in_use(self, kept: Kept) -> bool:
+        return bool(self._held[kept.id])
+
+    def size(self, kept: Kept) -> int:
+        return sum(self._diffs.size(diff) for diff in kept.record.made if self._diffs.has(diff))
+
+    def parents(self, kept: Kept) -> list[str]:
+        """The records whose diffs it lies on."""
+        makers = [self._makers.get(diff, "") for diff in _diffs_of(kept.record)]
+        return [maker for maker in dict.fromkeys(makers) if maker and maker != kept.id]
+
+    def made_at(self, diff: str) -> int | None:
+        """When a diff was made, in nanoseconds."""
+        kept = self._records.get(self._makers.get(diff, ""))
+        return kept.created if kept else None
+
+    def description_of(self, diff: str) -> str:
+        kept = self._records.get(self._makers.get(diff, ""))
+        return kept.record.description if kept else ""
+
+    # --- removal -----------------------------------------------------------------------------------------------------
+
+    def leaves(self) -> list[Kept]:
+        """Those that nobody uses and nothing lies on."""
+        below = {parent for kept in self._records.values() for parent in self.parents(kept)}
+        return [kept for kept in self._records.values() if not self._held[kept.id] and kept.id not in below]
+
+    async def remove(self, kept: Kept) -> int:
+        """Forget one of the leaves, and what only it had; the bytes that this gives back."""
+        if self._records.get(kept.id) is not kept or self._held[kept.id]:
+            return 0
+        size = self.size(kept)
+        del self._records[kept.id]
+        for key in kept.keys:
+            if self._by_key.get(key) == kept.id:
+                del self._by_key[key]
+        for diff in kept.record.made:
+            self._makers.pop(diff, None)
+        await self._state.settle(Change(KIND, kept.id, None), lazy=True)
+        await self._remove_nobodys(kept.record.made)
+        return size
+
+    async def save_uses(self, records: Iterable[Record]) -> None:
+        """Write when records were used last: what was long ago goes first."""
+        kept = [found for record in records if (found := self._records.get(record.id))]
+        if kept:
+            await self._state.commit(*(_change(each) for each in kept), lazy=True)
+
+    async def _remove_nobodys(self, diffs: Collection[str]) -> None:
+        named = {diff for kept in self._records.values() for diff in _diffs_of(kept.record)}
+        if nobodys := [diff for diff in diffs if diff not in named]:
+            await self._diffs.remove(nobodys)
+
+    def _add(self, kept: Kept) -> None:
+        self._records[kept.id] = kept
+        self._by_key.update(dict.fromkeys(kept.keys, kept.id))
+        self._makers.update(dict.fromkeys(kept.record.made, kept.id))
+
+    def _is_whole(self, record: Record) -> bool:
+        return all(self._diffs.has(element) for output in record.outputs for element in stacks.elements(output))
+
+
+def _layers_of(record: Record) -> list[str]:
+    return [chain_id for output in record.outputs for chain_id in stacks.layers_in(output)]
+
+
+def _diffs_of(record: Record) -> list[str]:
+    return [*record.made, *(diff for output in record.outputs for diff in stacks.diffs_in(output))]
+
+
+def _change(kept: Kept) -> Change:
+    return Change(KIND, kept.id, msgspec.json.encode(kept))

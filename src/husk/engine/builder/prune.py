@@ -1,0 +1,185 @@
+"""Which records of builds go? Those that a client prunes, and what is too much by the daemon's own rules.
+
+Records go from the outside: what others lie on goes after them, and of those that may go the one that was used longest
+ago goes first.
+"""
+
+import heapq
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+
+from msgspec import Struct
+
+from husk.engine.builder.cache import BuildCache, Kept
+from husk.engine.model.clock import now_ns, parse_moment
+from husk.engine.model.filters import Filters
+from husk.errors import InvalidParameter
+
+FILTERS = (
+    "description",
+    "id",
+    "immutable",
+    "inuse",
+    "mutable",
+    "parent",
+    "private",
+    "shared",
+    "type",
+    "until",
+    "unused-for",
+)
+_DAY = 24 * 3600 * 10**9
+_INNER = ("internal", "frontend")
+_LOCAL = ("source.local", "exec.cachemount", "source.git.checkout")
+
+
+class Rule(Struct, frozen=True, kw_only=True):
+    """What of the cache may be removed, and when."""
+
+    types: tuple[str, ...] = ()
+    unused_for: int = 0  # nanoseconds
+    keep: int = 0  # bytes that may stay
+    all: bool = False  # also what images share, and what frontends have made
+
+
+class Item(Struct, frozen=True, kw_only=True):
+    """A record as clients see it."""
+
+    id: str
+    parents: list[str]
+    type: str
+    description: str
+    in_use: bool
+    shared: bool
+    size: int
+    created: int
+    last_used: int
+    uses: int
+
+
+class Pruned(Struct, kw_only=True):
+    items: list[Item] = []
+    freed: int = 0
+
+
+Shared = Callable[[Kept], bool]
+
+
+def default_rules(keep: int) -> tuple[Rule, ...]:
+    """As dockerd has them: contexts and cache mounts go first, then what is old, then the rest."""
+    return (
+        Rule(types=_LOCAL, unused_for=2 * _DAY, keep=512 << 20),
+        Rule(unused_for=60 * _DAY, keep=keep),
+        Rule(keep=keep),
+        Rule(keep=keep, all=True),
+    )
+
+
+class CachePruner:
+    def __init__(self, cache: BuildCache, shared: Shared) -> None:
+        """`shared` tells whether an image has the same layer."""
+        self._cache = cache
+        self._shared = shared
+
+    def items(self, filters: Filters | None = None) -> list[Item]:
+        wanted = _matching(filters or Filters())
+        return [item for kept in self._cache if wanted(item := self._item(kept))]
+
+    async def prune(self, filters: Filters, *, all: bool, keep: int = 0) -> Pruned:
+        matches = _matching(filters)
+        return await self._prune(lambda item: matches(item) and (all or _is_outer(item)), keep)
+
+    async def collect(self, rules: Iterable[Rule]) -> Pruned:
+        """Apply the daemon's rules, one after the other."""
+        result = Pruned()
+        for rule in rules:
+            pruned = await self._prune(_by_rule(rule), rule.keep)
+            result.items += pruned.items
+            result.freed += pruned.freed
+        return result
+
+    async def _prune(self, wanted: Callable[[Item], bool], keep: int) -> Pruned:
+        all = {kept.id: kept for kept in self._cache}
+        parents = {id: self._cache.parents(kept) for id, kept in all.items()}
+        above = Counter(parent for found in parents.values() for parent in found)
+        left = sum(self._cache.size(kept) for kept in all.values())
+        result = Pruned()
+        waiting = [(kept.last_used, kept.id) for kept in all.values() if not above[kept.id]]
+        heapq.heapify(waiting)
+        while waiting and (not keep or left > keep):
+            kept = all[heapq.heappop(waiting)[1]]
+            item = self._item(kept)
+            if item.in_use or not wanted(item):
+                continue
+            freed = await self._cache.remove(kept)
+            left -= freed
+            result.freed += freed
+            result.items.append(item)
+            for parent in parents[kept.id]:
+                above[parent] -= 1
+                if not above[parent] and parent in all:
+                    heapq.heappush(waiting, (all[parent].last_used, parent))
+        return result
+
+    def _item(self, kept: Kept) -> Item:
+        return Item(
+            id=kept.id,
+            parents=self._cache.parents(kept),
+            type=kept.record.type,
+            description=kept.record.description,
+            in_use=self._cache.in_use(kept),
+            shared=self._shared(kept),
+            size=self._cache.size(kept),
+            created=kept.created,
+            last_used=kept.last_used,
+            uses=kept.uses,
+        )
+
+
+def _is_outer(item: Item) -> bool:
+    return not item.shared and item.type not in _INNER
+
+
+def _by_rule(rule: Rule) -> Callable[[Item], bool]:
+    moment = now_ns() - rule.unused_for
+
+    def wanted(item: Item) -> bool:
+        if rule.types and item.type not in rule.types:
+            return False
+        return item.last_used <= moment and (rule.all or _is_outer(item))
+
+    return wanted
+
+
+def _matching(filters: Filters) -> Callable[[Item], bool]:
+    for key in filters:
+        if len(filters.get(key)) != 1 and key != "id":
+            raise InvalidParameter(f"failed to prune build cache: invalid filter '{key}': one value is expected")
+    before = _moments(filters)
+    truths: Sequence[tuple[str, Callable[[Item], bool]]] = (
+        ("inuse", lambda item: item.in_use),
+        ("shared", lambda item: item.shared),
+        ("private", lambda item: not item.shared),
+        ("mutable", lambda item: item.type in _LOCAL),
+        ("immutable", lambda item: item.type not in _LOCAL),
+    )
+    asked = [(test, filters.switch(key, True)) for key, test in truths if key in filters]
+    texts: Sequence[tuple[str, Callable[[Item, str], bool]]] = (
+        ("id", lambda item, value: item.id.startswith(value)),
+        ("parent", lambda item, value: any(parent.startswith(value) for parent in item.parents)),
+        ("type", lambda item, value: item.type == value),
+        ("description", lambda item, value: value in item.description),
+    )
+
+    def matches(item: Item) -> bool:
+        return (
+            all(item.last_used < moment for moment in before)
+            and all(test(item) == truth for test, truth in asked)
+            and all(any(test(item, value) for value in filters.get(key)) for key, test in texts if key in filters)
+        )
+
+    return matches
+
+
+def _moments(filters: Filters) -> list[int]:
+    return [parse_moment(value) for key in ("until", "unused-for") for value in filters.get(key)]

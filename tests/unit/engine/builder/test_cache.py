@@ -1,0 +1,136 @@
+"""The cache of builds, with a real store of records and a double of the diffs."""
+
+import pytest
+
+from husk.engine.builder.cache import BuildCache
+from husk.engine.builder.solver import Record
+from husk.engine.images.store import Pins
+from husk.storage.state import StateStore
+
+
+class Diffs:
+    def __init__(self, **sizes):
+        self.sizes = {f"diff:{name}": size for name, size in sizes.items()}
+        self.layers = {"layer:sha256:base"}
+        self.removed = []
+
+    def has(self, element):
+        return element in self.sizes or element in self.layers
+
+    def size(self, element):
+        return self.sizes.get(element, 0)
+
+    def all(self):
+        return list(self.sizes)
+
+    async def remove(self, elements):
+        for element in elements:
+            del self.sizes[element]
+            self.removed.append(element)
+
+
+@pytest.fixture
+def state(tmp_path):
+    store = StateStore.open(tmp_path / "state.db")
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def diffs():
+    return Diffs(a=10, b=20)
+
+
+@pytest.fixture
+def pins():
+    return Pins()
+
+
+@pytest.fixture
+async def cache(state, diffs, pins):
+    cache = await BuildCache.open(state, Diffs(), pins)
+    cache._diffs = diffs
+    return cache
+
+
+BELOW = Record("below", ["layer:sha256:base diff:a"], ["diff:a"], "mount / from exec make")
+ABOVE = Record("above", ["layer:sha256:base diff:a diff:b"], ["diff:b"])
+
+
+async def test_a_record_is_found_by_each_of_its_keys(cache):
+    await cache.remember(["k1", "k2"], BELOW)
+    await cache.remember(["k3"], BELOW)
+    assert [await cache.find(key) for key in ("k1", "k2", "k3", "k4")] == [BELOW, BELOW, BELOW, None]
+
+
+async def test_a_record_is_not_found_while_a_layer_of_its_image_is_away(cache, diffs):
+    await cache.remember(["k"], BELOW)
+    diffs.layers.clear()
+    assert await cache.find("k") is None
+    diffs.layers.add("layer:sha256:base")
+    assert await cache.find("k") == BELOW
+
+
+async def test_the_next_daemon_finds_it(cache, state, diffs, pins):
+    await cache.remember(["k"], BELOW)
+    await cache.remember(["l"], ABOVE)
+    again = await BuildCache.open(state, diffs, pins)
+    assert await again.find("k") == BELOW
+    assert diffs.removed == []
+
+
+async def test_a_record_whose_diff_is_lost_goes_at_the_start(cache, state, diffs, pins):
+    await cache.remember(["k"], BELOW)
+    await cache.remember(["l"], ABOVE)
+    del diffs.sizes["diff:a"]
+    again = await BuildCache.open(state, diffs, pins)
+    assert list(again) == []
+    assert diffs.removed == ["diff:b"], "no record names it any more"
+    assert state.load("build-record") == {}
+
+
+async def test_a_diff_without_a_record_goes_at_the_start(state, diffs, pins):
+    await BuildCache.open(state, diffs, pins)
+    assert sorted(diffs.removed) == ["diff:a", "diff:b"]
+
+
+async def test_what_is_held_pins_its_layers_and_stays(cache, pins):
+    await cache.remember(["k"], BELOW)
+    (kept,) = cache
+    cache.hold(BELOW)
+    assert "sha256:base" in pins
+    assert cache.in_use(kept)
+    assert await cache.remove(kept) == 0
+    cache.release(BELOW)
+    assert "sha256:base" not in pins
+    assert await cache.remove(kept) == 10
+    assert await cache.find("k") is None
+
+
+async def test_a_diff_that_another_record_names_stays(cache, diffs):
+    await cache.remember(["k"], BELOW)
+    await cache.remember(["l"], ABOVE)
+    below = next(kept for kept in cache if kept.id == "below")
+    await cache.remove(below)
+    assert diffs.removed == []
+    assert await cache.find("l") == ABOVE
+
+
+async def test_what_it_tells(cache):
+    await cache.remember(["k"], BELOW)
+    await cache.remember(["l"], ABOVE)
+    above = next(kept for kept in cache if kept.id == "above")
+    assert cache.parents(above) == ["below"]
+    assert cache.size(above) == 20
+    assert cache.description_of("diff:a") == "mount / from exec make"
+    assert cache.made_at("diff:b") == above.created
+    assert cache.made_at("diff:c") is None
+
+
+async def test_uses_are_counted_and_kept(cache, state, diffs, pins):
+    await cache.remember(["k"], BELOW)
+    cache.hold(BELOW)
+    cache.release(BELOW)
+    await cache.save_uses([BELOW])
+    (kept,) = await BuildCache.open(state, diffs, pins)
+    assert kept.uses == 1

@@ -1,0 +1,96 @@
+"""What goes of the cache, and in which order."""
+
+import pytest
+
+from husk.engine.builder import prune
+from husk.engine.builder.cache import BuildCache
+from husk.engine.builder.prune import CachePruner, Rule
+from husk.engine.builder.solver import Record
+from husk.engine.images.store import Pins
+from husk.engine.model.clock import now_ns
+from husk.engine.model.filters import Filters
+from husk.errors import InvalidParameter
+from husk.storage.state import StateStore
+from tests.unit.engine.builder.test_cache import Diffs
+
+HOUR = 3600 * 10**9
+
+
+@pytest.fixture
+async def cache(tmp_path):
+    """Two chains: a ← b ← c, and the mirror of a context."""
+    store = StateStore.open(tmp_path / "state.db")
+    cache = await BuildCache.open(store, Diffs(), Pins())
+    cache._diffs = Diffs(a=100, b=10, c=1, m=1000)
+    await cache.remember(["a"], Record("a", ["diff:a"], ["diff:a"], "mount / from exec make"))
+    await cache.remember(["b"], Record("b", ["diff:a diff:b"], ["diff:b"]))
+    await cache.remember(["c"], Record("c", ["diff:a diff:b diff:c"], ["diff:c"]))
+    await cache.remember(["m"], Record("m", ["diff:m"], ["diff:m"], "local source for context", "source.local"))
+    for kept, hours in zip(cache, (1, 2, 3, 4), strict=True):
+        kept.last_used = now_ns() - hours * HOUR
+    yield cache
+    store.close()
+
+
+@pytest.fixture
+def pruner(cache):
+    return CachePruner(cache, lambda kept: kept.id == "c")
+
+
+def ids(pruned):
+    return [item.id for item in pruned.items]
+
+
+async def test_all_goes_from_the_outside(pruner):
+    pruned = await pruner.prune(Filters(), all=True)
+    assert ids(pruned) == ["m", "c", "b", "a"]
+    assert pruned.freed == 1111
+
+
+async def test_without_all_what_images_share_stays_with_what_it_lies_on(pruner):
+    assert ids(await pruner.prune(Filters(), all=False)) == ["m"]
+
+
+async def test_as_much_as_is_to_be_kept_stays(pruner, cache):
+    assert ids(await pruner.prune(Filters(), all=True, keep=110)) == ["m", "c"]
+    assert {kept.id for kept in cache} == {"a", "b"}
+
+
+async def test_what_is_in_use_stays(pruner, cache):
+    cache.hold(Record("b", []))
+    assert ids(await pruner.prune(Filters(), all=True)) == ["m", "c"]
+
+
+@pytest.mark.parametrize(
+    ("filters", "found"),
+    [
+        ({"id": ["b"]}, ["b"]),
+        ({"type": ["source.local"]}, ["m"]),
+        ({"description": ["make"]}, ["a"]),
+        ({"until": ["210m"]}, ["m"]),
+        ({"unused-for": ["210m"]}, ["m"]),
+        ({"shared": ["true"]}, ["c"]),
+        ({"private": ["true"]}, ["a", "b", "m"]),
+        ({"inuse": ["true"]}, []),
+        ({"mutable": ["true"]}, ["m"]),
+        ({"parent": ["b"]}, ["c"]),
+    ],
+)
+def test_filters(pruner, filters, found):
+    assert sorted(item.id for item in pruner.items(Filters(filters))) == found
+
+
+@pytest.mark.parametrize("filters", [{"until": ["x"]}, {"type": ["a", "b"]}, {"inuse": ["perhaps"]}])
+def test_bad_filters_are_refused(pruner, filters):
+    with pytest.raises(InvalidParameter):
+        pruner.items(Filters(filters))
+
+
+async def test_rules_are_applied_one_after_the_other(pruner):
+    rules = [Rule(types=("source.local",), unused_for=HOUR), Rule(unused_for=10 * HOUR), Rule(keep=110, all=True)]
+    assert ids(await pruner.collect(rules)) == ["m", "c"]
+
+
+async def test_the_rules_of_a_daemon_keep_what_is_young_and_little(pruner):
+    assert ids(await pruner.collect(prune.default_rules(1 << 30))) == []
+    assert ids(await pruner.collect(prune.default_rules(100))) == ["m", "c", "b"]
