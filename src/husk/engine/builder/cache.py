@@ -17,7 +17,7 @@ from husk.engine.builder import stacks
 from husk.engine.builder.solver import Record
 from husk.engine.images.store import Pins
 from husk.engine.model.clock import now_ns
-from husk.storage.state import Change, StateStore
+from husk.storage.state.store import Change, StateStore
 
 KIND = "build-record"
 

@@ -5,7 +5,7 @@ import pytest
 from husk.engine.builder.cache import BuildCache
 from husk.engine.builder.solver import Record
 from husk.engine.images.store import Pins
-from husk.storage.state import StateStore
+from husk.storage.state.store import StateStore
 
 
 class Diffs:

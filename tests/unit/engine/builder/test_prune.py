@@ -10,7 +10,7 @@ from husk.engine.images.store import Pins
 from husk.engine.model.clock import now_ns
 from husk.engine.model.filters import Filters
 from husk.errors import InvalidParameter
-from husk.storage.state import StateStore
+from husk.storage.state.store import StateStore
 from tests.unit.engine.builder.test_cache import Diffs
 
 HOUR = 3600 * 10**9
