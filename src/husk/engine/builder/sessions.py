@@ -137,7 +137,7 @@ class Sessions:
             del self._open[session.id]
 
     async def get(self, id: str, *, patience: float = _PATIENCE) -> Session:
-        """A session, which may still be on its way. What is before a colon in the id names a directory, not a session."""
+        """A session, which may still be on its way. What is before a colon in the id names a directory."""
         prefix, _, rest = id.partition(":")
         id = rest or prefix
         try:
