@@ -36,7 +36,10 @@ def command(name: str, home: Path, network: bool) -> tuple[list[str], dict[str, 
     settings.write_text("{}")
     if name == "husk":
         serve = [sys.executable, "-m", "husk", "serve", "-H", host, "--bip", "10.231.0.1/16"]
-        return [*serve, *directories, "--config-file", str(settings)], {"PYTHONPATH": str(SOURCES)}
+        return [*serve, *directories, "--config-file", str(settings)], {
+            "PYTHONPATH": str(SOURCES),
+            "PYTHONDONTWRITEBYTECODE": "",
+        }
     temporary = home / "tmp"
     temporary.mkdir()
     environment = {"PATH": _search_path(name), "HOME": str(home), "TMPDIR": str(temporary)}

@@ -1,7 +1,6 @@
 """What the settings of the default bridge and of names may be: dockerd's rules, with a message for each. Pure."""
 
 import ipaddress
-import re
 from collections.abc import Sequence
 from ipaddress import IPv4Interface, IPv4Network, IPv6Interface, IPv6Network
 
@@ -10,8 +9,9 @@ from msgspec.structs import replace
 from husk.config import DefaultBridge
 from husk.config_settings import Settings
 from husk.errors import InvalidParameter
+from husk.patterns import pattern
 
-_DOMAIN = re.compile(r"\.|[a-zA-Z0-9_]([a-zA-Z0-9_-]*[a-zA-Z0-9_])?(\.[a-zA-Z0-9_]([a-zA-Z0-9_-]*[a-zA-Z0-9_])?)*\.?")
+_DOMAIN = pattern(r"\.|[a-zA-Z0-9_]([a-zA-Z0-9_-]*[a-zA-Z0-9_])?(\.[a-zA-Z0-9_]([a-zA-Z0-9_-]*[a-zA-Z0-9_])?)*\.?")
 _LARGEST_MTU = 65535
 
 

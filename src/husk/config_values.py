@@ -14,6 +14,7 @@ from husk.engine.containers.config.limits import check_ulimit
 from husk.errors import InvalidParameter
 from husk.network.ipam import parse_bip
 from husk.network.rules import validate_interface
+from husk.patterns import pattern
 
 LOG_LEVELS = ("debug", "info", "warn", "error", "fatal")
 LOG_FORMATS = ("text", "json")
@@ -22,8 +23,8 @@ TLS_PORT = 2376
 
 # sun_path holds 108 bytes with the terminating zero.
 _SOCKET_PATH_LIMIT = 107
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([bkmgtp])?(?:i?b)?", re.IGNORECASE | re.ASCII)
-_HOST_NAME = re.compile(r"[a-zA-Z0-9]([a-zA-Z0-9_.-]*[a-zA-Z0-9])?")
+_SIZE = pattern(r"(\d+(?:\.\d+)?)\s*([bkmgtp])?(?:i?b)?", re.IGNORECASE | re.ASCII)
+_HOST_NAME = pattern(r"[a-zA-Z0-9]([a-zA-Z0-9_.-]*[a-zA-Z0-9])?")
 
 
 def host(text: str, default: str = DEFAULT_HOST, port: int = DEFAULT_TCP_PORT) -> str:

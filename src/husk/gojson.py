@@ -4,7 +4,6 @@ Go takes `null` for "not given", matches field names in any case, and lets a few
 does none of that: `Reader` first brings a document into the shape that msgspec expects, then converts it strictly.
 """
 
-import re
 from collections.abc import Callable
 from functools import cached_property
 from typing import Generic, TypeVar
@@ -13,12 +12,13 @@ import msgspec
 from msgspec import inspect
 
 from husk.errors import InvalidParameter
+from husk.patterns import pattern
 
 T = TypeVar("T")
 Document = dict[str, object]
 
 _encode = msgspec.json.Encoder().encode
-_NO_TEXT = re.compile("[\ud800-\udfff]")
+_NO_TEXT = pattern("[\ud800-\udfff]")
 
 # Go's strslice.StrSlice: `"Cmd": "true"` is `"Cmd": ["true"]`.
 _WORD_OR_LIST = frozenset({"Cmd", "Entrypoint", "Shell", "CapAdd", "CapDrop"})

@@ -6,7 +6,6 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from husk.api.encoded import Answers
 from husk.api.errors import JSON_TYPE
 from husk.api.http.errors import BadRequest, BodyCutOff
 from husk.api.http.limits import Limits
@@ -20,6 +19,7 @@ from husk.registry.manifest import Platform
 from husk.tasks import Tasks
 
 if TYPE_CHECKING:
+    from husk.api.encoded import Answers
     from husk.engine.engine import Engine
 
 T = TypeVar("T")
@@ -32,16 +32,25 @@ _FALSE = frozenset({"", "0", "no", "false", "none"})
 class Common:
     """What all calls of one edge share."""
 
-    __slots__ = ("answers", "changes", "engine", "fields", "json_fields", "limits", "minimum")
+    __slots__ = ("_answers", "changes", "engine", "fields", "json_fields", "limits", "minimum")
 
     def __init__(self, engine: "Engine", minimum: Version = MINIMUM, limits: Limits | None = None) -> None:
         self.engine = engine
-        self.answers = Answers(engine)  # those that are kept
+        self._answers: Answers | None = None
         self.minimum = minimum  # the oldest that this daemon serves
         self.changes = Tasks()  # who owns what goes on when the client has gone
         self.limits = limits or Limits()
         self.fields = fields(common_headers(engine.system.version))  # what every answer carries
         self.json_fields = JSON_TYPE + self.fields
+
+    @property
+    def answers(self) -> "Answers":
+        """Those that are kept; what shows containers and images is loaded with the first of them."""
+        if self._answers is None:
+            from husk.api.encoded import Answers
+
+            self._answers = Answers(self.engine)
+        return self._answers
 
 
 class Call:

@@ -4,11 +4,12 @@ import re
 from typing import NamedTuple
 
 from husk.errors import InvalidParameter
+from husk.patterns import pattern
 
 DEFAULT_KEYS = b"\x10\x11"  # ctrl-p, ctrl-q
 
 _CONTROL = {**{chr(ord("a") + i): i + 1 for i in range(26)}, "@": 0, "[": 27, "\\": 28, "]": 29, "^": 30, "_": 31}
-_KEY = re.compile(r"(?:ctrl-(.)|([\x00-\x7f])|(DEL))", re.DOTALL)
+_KEY = pattern(r"(?:ctrl-(.)|([\x00-\x7f])|(DEL))", re.DOTALL)
 
 
 def parse_keys(text: str, what: str = "detach") -> bytes:

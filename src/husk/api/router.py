@@ -66,6 +66,9 @@ class Router:
         # head ("/images/") -> last word of the path -> [(whole ending, routes by method)], longest ending first
         self._endings: dict[str, dict[str, list[tuple[str, dict[str, Route]]]]] = {}
         self._bare: dict[str, dict[str, Route]] = {}
+        self.add(routes)
+
+    def add(self, routes: Iterable[Route]) -> None:
         for route in routes:
             _add(self._table(route.pattern), route)
 

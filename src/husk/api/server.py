@@ -20,24 +20,7 @@ from husk.api.http.response import Answer, Response, Unanswered, fields
 from husk.api.http.server import Server
 from husk.api.listen import listen
 from husk.api.router import Kind, Route, Router, clean_path
-from husk.api.routes import (
-    console,
-    container_files,
-    container_operations,
-    containers,
-    disk,
-    exec,
-    images,
-    networks,
-    objects,
-    plugins,
-    services,
-    swarm,
-    system,
-    transfer,
-    volumes,
-    websocket,
-)
+from husk.api.routes import Operations
 from husk.api.tls import Tunnels
 from husk.api.versioning import MINIMUM, Version, split_version
 from husk.errors import HuskError, full_disk
@@ -54,26 +37,6 @@ SHUTDOWN_GRACE = 15.0
 _MOST_PLACES = 2048
 _LONGEST_PLACE = 256
 
-ROUTES: tuple[Route, ...] = (
-    *system.ROUTES,
-    *containers.ROUTES,
-    *console.ROUTES,
-    *container_files.ROUTES,
-    *container_operations.ROUTES,
-    *websocket.ROUTES,
-    *exec.ROUTES,
-    *images.ROUTES,
-    *transfer.ROUTES,
-    *disk.ROUTES,
-    *networks.ROUTES,
-    *volumes.ROUTES,
-    *swarm.ROUTES,
-    *services.ROUTES,
-    *objects.ROUTES,
-    *plugins.ROUTES,
-    *missing.ROUTES,
-)
-
 
 class Edge:
     """Takes every request, whatever its path: versions, names with slashes and errors follow dockerd's rules."""
@@ -81,7 +44,8 @@ class Edge:
     def __init__(self, engine: "Engine", minimum: Version = MINIMUM, limits: Limits | None = None) -> None:
         self._engine = engine
         self._common = Common(engine, minimum, limits)
-        self._router = Router(ROUTES)
+        self._operations = Operations()
+        self._router = Router(missing.ROUTES)
         self._places: dict[tuple[bytes, bytes], tuple[Version, Route, str]] = {}
         self._streams: set[asyncio.Task[object]] = set()
         self.server = Server(self.handle, self._common.limits, self._refusal)
@@ -117,6 +81,7 @@ class Edge:
             return Response(200, b"", fields_of_all)
         try:
             version, path = split_version(path, self._common.minimum)
+            self._router.add(self._operations.needed_for(path))
             route, argument = self._router.match(request.method.decode(), path)
         except HuskError as error:
             return error_response(error, fields_of_all)

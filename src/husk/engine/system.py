@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from husk.config import Config, RuntimeConfig
 from husk.engine.host import Host
 from husk.errors import HuskError
+from husk.patterns import pattern
 from husk.runtime import process
 from husk.version import __version__
 
@@ -32,8 +33,8 @@ _GO_ARCHITECTURES = {
     "riscv64": "riscv64",
     "s390x": "s390x",
 }
-_VERSION = re.compile(r"\d+\.\d+\S*")
-_COMMIT = re.compile(r"^commit: (\S+)", re.MULTILINE)
+_VERSION = pattern(r"\d+\.\d+\S*")
+_COMMIT = pattern(r"^commit: (\S+)", re.MULTILINE)
 
 
 class DaemonInfo(msgspec.Struct, frozen=True):

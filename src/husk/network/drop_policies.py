@@ -6,18 +6,18 @@ the rules of others: we tell what is so. Rules of the old kind (`iptables-legacy
 """
 
 import logging
-import re
 from collections.abc import Collection
 from typing import NamedTuple
 
 from husk.errors import SystemFault
 from husk.kernel.nftables import Nftables
+from husk.patterns import pattern
 
 log = logging.getLogger(__name__)
 
-_TABLE = re.compile(r"table (\S+) (\S+) \{")
-_CHAIN = re.compile(r"\tchain (\S+) \{")
-_DROPS = re.compile(r"\t\ttype filter hook forward priority [^;]+; policy drop;")
+_TABLE = pattern(r"table (\S+) (\S+) \{")
+_CHAIN = pattern(r"\tchain (\S+) \{")
+_DROPS = pattern(r"\t\ttype filter hook forward priority [^;]+; policy drop;")
 # `inet` is for both kinds of packets; others, such as `bridge`, see none that are routed.
 _FAMILIES = ("ip", "ip6", "inet")
 

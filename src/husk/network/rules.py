@@ -15,11 +15,12 @@ from husk.errors import InvalidParameter
 from husk.kernel import nfelements
 from husk.kernel.nfelements import Element
 from husk.network.ports import PublishedPort
+from husk.patterns import pattern
 
-_TABLE_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_-]{0,63}")
+_TABLE_NAME = pattern(r"[a-zA-Z][a-zA-Z0-9_-]{0,63}")
 _NAME_BYTES = 16
-_SETS = re.compile(r"^add (?:set|map) \S+ \S+ (\w+)", re.MULTILINE)
-_INTERFACE_NAME = re.compile(r"[a-zA-Z0-9_][a-zA-Z0-9_.-]{0,14}")
+_SETS = pattern(r"^add (?:set|map) \S+ \S+ (\w+)", re.MULTILINE)
+_INTERFACE_NAME = pattern(r"[a-zA-Z0-9_][a-zA-Z0-9_.-]{0,14}")
 
 # Every statement is idempotent and all are one transaction: no packet sees a half-written table.
 #

@@ -3,15 +3,16 @@
 Pure. One header may hold several challenges, and quoted values may hold commas, so the header is read token by token.
 """
 
-import re
 from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from husk.patterns import pattern
+
 _TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
-_PARAMETER = re.compile(rf'({_TOKEN})\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]*))')
-_SCHEME = re.compile(rf"({_TOKEN})(?=\s|,|$)")
-_ESCAPE = re.compile(r"\\(.)")
+_PARAMETER = pattern(rf'({_TOKEN})\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]*))')
+_SCHEME = pattern(rf"({_TOKEN})(?=\s|,|$)")
+_ESCAPE = pattern(r"\\(.)")
 
 
 class Challenge(msgspec.Struct, frozen=True):

@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from husk.errors import HuskError, InvalidParameter, NotFound, SystemFault
+from husk.patterns import pattern
 from husk.registry.reference import validate_digest
 
 OCI_MANIFEST: Final = "application/vnd.oci.image.manifest.v1+json"
@@ -204,7 +205,7 @@ _ARCHITECTURES = (
     *("ppc64", "ppc64le", "riscv64", "s390x", "wasm"),
 )
 _SYSTEMS = ("darwin", "freebsd", "linux", "netbsd", "openbsd", "solaris", "wasi", "windows")
-_COMPONENT = re.compile(r"[A-Za-z0-9_.-]+")
+_COMPONENT = pattern(r"[A-Za-z0-9_.-]+")
 
 
 def normalize(platform: Platform) -> Platform:

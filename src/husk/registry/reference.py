@@ -6,13 +6,13 @@ with a dot, a colon or an upper case letter (or `localhost`) is a registry, ever
 
 import hashlib
 import ipaddress
-import re
 from typing import Self
 
 import msgspec
 from msgspec.structs import replace
 
 from husk.errors import InvalidParameter
+from husk.patterns import pattern
 
 DOCKER_HUB = "docker.io"
 DEFAULT_TAG = "latest"
@@ -21,17 +21,17 @@ _LEGACY_HUB = "index.docker.io"
 _OFFICIAL = "library/"
 _LONGEST_NAME = 255
 
-_DOMAIN = re.compile(
+_DOMAIN = pattern(
     r"(?:(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])"
     r"(?:\.(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9]))*"
     r"|\[[a-fA-F0-9:]+\])"
     r"(?::[0-9]+)?"
 )
-_PATH = re.compile(r"[a-z0-9]+(?:(?:\.|__?|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|__?|-+)[a-z0-9]+)*)*")
-_TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
-_DIGEST = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}")
-_SHA256 = re.compile(r"sha256:[0-9a-f]{64}")
-_IMAGE_ID = re.compile(r"[0-9a-f]{64}")
+_PATH = pattern(r"[a-z0-9]+(?:(?:\.|__?|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|__?|-+)[a-z0-9]+)*)*")
+_TAG = pattern(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
+_DIGEST = pattern(r"[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}")
+_SHA256 = pattern(r"sha256:[0-9a-f]{64}")
+_IMAGE_ID = pattern(r"[0-9a-f]{64}")
 
 
 class Reference(msgspec.Struct, frozen=True):

@@ -11,7 +11,6 @@ import contextlib
 import hashlib
 import itertools
 import os
-import re
 from collections.abc import Collection
 from pathlib import Path
 from typing import Self
@@ -19,10 +18,11 @@ from typing import Self
 from husk.errors import InvalidParameter, NotFound
 from husk.kernel.disk import sync_directory, sync_file
 from husk.kernel.trees import discard_tree
+from husk.patterns import pattern
 from husk.storage.durable import Flusher
 from husk.storage.lost import put_aside
 
-_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+_DIGEST = pattern(r"sha256:[0-9a-f]{64}")
 
 
 def validate_digest(digest: str) -> str:

@@ -4,15 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from husk.api import missing
 from husk.api.errors import PageNotFound
 from husk.api.router import Router, change, clean_path, read
-from husk.api.server import ROUTES
+from husk.api.routes import all_routes
 
 
 async def _handler(call: object) -> None: ...
 
 
-ROUTER = Router(ROUTES)
+ROUTER = Router((*all_routes(), *missing.ROUTES))
 
 
 def found(method: str, path: str) -> tuple[str, str]:

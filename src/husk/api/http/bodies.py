@@ -4,14 +4,14 @@ A body has a length or comes in chunks. A chunk's size is in hexadecimal digits 
 it (extensions) and behind the last chunk (trailers) is read over, and there is an end to how much.
 """
 
-import re
 from typing import Protocol
 
 from husk.api.http.errors import BadRequest
+from husk.patterns import pattern
 
-_SIZE_LINE = re.compile(rb"([0-9a-fA-F]{1,15})(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?")
-_NEXT_CHUNK = re.compile(rb"\r\n([0-9a-fA-F]{1,15})\r\n")
-_TRAILER_LINE = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t\x20-\x7e\x80-\xff]*")
+_SIZE_LINE = pattern(rb"([0-9a-fA-F]{1,15})(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?")
+_NEXT_CHUNK = pattern(rb"\r\n([0-9a-fA-F]{1,15})\r\n")
+_TRAILER_LINE = pattern(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t\x20-\x7e\x80-\xff]*")
 _LONGEST_LINE = 4096
 # How much more than its own bytes and two times its chunks' heads a body may take, as with Go.
 _MOST_EXCESS = 16 << 10

@@ -11,17 +11,18 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
 from husk.api.http.errors import BadRequest, Http2Preface
 from husk.api.http.limits import Limits
+from husk.patterns import pattern
 
 _END = b"\r\n\r\n"
 _TOKEN = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]"
 _REQUEST_LINE = rb"%b++ [\x21-\x7e\x80-\xff]++ HTTP/1\.[01]\r\n" % _TOKEN
 _HEADER_LINE = rb"%b++:[\t\x20-\x7e\x80-\xff]*+\r\n" % _TOKEN
-_HEAD = re.compile(rb"%b(?:%b)*+\r\n" % (_REQUEST_LINE, _HEADER_LINE))
-_FIRST_LINE = re.compile(_REQUEST_LINE)
+_HEAD = pattern(rb"%b(?:%b)*+\r\n" % (_REQUEST_LINE, _HEADER_LINE))
+_FIRST_LINE = pattern(_REQUEST_LINE)
 # What can become a request line. A look at its first bytes tells whoever speaks another protocol at once.
-_BEGINNING = re.compile(rb"%b++(?: (?:[\x21-\x7e\x80-\xff]++(?: [HTP/0-9.]*+\r?)?)?)?" % _TOKEN)
+_BEGINNING = pattern(rb"%b++(?: (?:[\x21-\x7e\x80-\xff]++(?: [HTP/0-9.]*+\r?)?)?)?" % _TOKEN)
 _LOOK = 64
-_STRAY = re.compile(rb"(?<!\r)\n|\r(?=[^\n])|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_STRAY = pattern(rb"(?<!\r)\n|\r(?=[^\n])|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 # The beginning of HTTP/2 without an upgrade.
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 # What a message may have only one of: with two, everybody picks another.
@@ -30,7 +31,7 @@ _LONGEST_NUMBER = 18
 # How long, and how many, the heads are that are remembered; those with credentials never are.
 _SHORT = 512
 _MOST_KNOWN = 256
-_SECRET = re.compile(rb"auth|cookie|secret|token", re.IGNORECASE)
+_SECRET = pattern(rb"auth|cookie|secret|token", re.IGNORECASE)
 _CLOSE, _KEEP_ALIVE = b"close", b"keep-alive"
 
 

@@ -1,4 +1,64 @@
 """The operations, one module per resource; each module ends in its `ROUTES`.
 
 A handler reads the request, asks the engine, shows what came. It builds no error response: it lets errors rise.
+
+A module is loaded with the first request whose path begins with one of its words: a start of the daemon needs none, and
+many daemons never see a swarm.
 """
+
+import importlib
+from collections.abc import Iterator
+
+from husk.api.router import Route
+
+# The first word of a path -> the modules that have operations on such paths.
+MODULES: dict[str, tuple[str, ...]] = {
+    "_ping": ("ping",),
+    "auth": ("images",),
+    "build": ("disk",),
+    "commit": ("images",),
+    "configs": ("objects",),
+    "containers": ("containers", "console", "container_files", "container_operations", "exec", "websocket"),
+    "distribution": ("transfer",),
+    "events": ("system",),
+    "exec": ("exec",),
+    "images": ("images", "transfer"),
+    "info": ("system",),
+    "networks": ("networks",),
+    "nodes": ("swarm",),
+    "plugins": ("plugins",),
+    "secrets": ("objects",),
+    "services": ("services",),
+    "swarm": ("swarm",),
+    "system": ("disk",),
+    "tasks": ("services",),
+    "version": ("system",),
+    "volumes": ("volumes",),
+}
+
+
+class Operations:
+    """The modules that somebody has asked for."""
+
+    def __init__(self) -> None:
+        self._loaded: set[str] = set()
+
+    def needed_for(self, path: str) -> Iterator[Route]:
+        """What was not loaded yet and may be meant by this path."""
+        word = path[1:].partition("/")[0]
+        for name in MODULES.get(word, ()):
+            if name not in self._loaded:
+                routes = routes_of(name)
+                self._loaded.add(name)
+                yield from routes
+
+
+def routes_of(name: str) -> tuple[Route, ...]:
+    routes: tuple[Route, ...] = importlib.import_module(f"{__name__}.{name}").ROUTES
+    return routes
+
+
+def all_routes() -> tuple[Route, ...]:
+    """Every operation that has a handler."""
+    names = dict.fromkeys(name for names in MODULES.values() for name in names)
+    return tuple(route for name in names for route in routes_of(name))

@@ -1,4 +1,4 @@
-"""The daemon itself: is it there, what is it, what happens in it."""
+"""The daemon itself: what is it, what happens in it."""
 
 import asyncio
 
@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from husk.api.call import Call
 from husk.api.closing import closing
-from husk.api.http.response import Answer, Response, fields
+from husk.api.http.response import Answer
 from husk.api.router import read, stream
 from husk.api.versioning import Version
 from husk.api.views import system as views
@@ -14,36 +14,7 @@ from husk.engine.model.filters import Filters
 from husk.errors import InvalidParameter
 from husk.gojson import encode
 
-# There is no BuildKit here; 1 tells the docker command to use the builder of the API itself.
-BUILDER_VERSION = "1"
 WITH_JSON_LINES = Version(1, 52)
-
-_PING = {
-    swarm: fields(
-        {
-            "Builder-Version": BUILDER_VERSION,
-            "Cache-Control": "no-cache, no-store, must-revalidate",
-            "Content-Type": "text/plain; charset=utf-8",
-            "Pragma": "no-cache",
-            "Swarm": swarm,
-        }
-    )
-    for swarm in ("locked", "active/manager", "inactive")
-}
-
-
-def _ping_fields(call: Call) -> bytes:
-    cluster = call.engine.services.cluster
-    swarm = "locked" if cluster.locked else "active/manager" if cluster.active else "inactive"
-    return _PING[swarm] + call.common.fields
-
-
-def ping(call: Call) -> Answer:
-    return Response(200, b"OK", _ping_fields(call))
-
-
-def ping_head(call: Call) -> Answer:
-    return Response(200, b"", _ping_fields(call))
 
 
 async def version(call: Call) -> Answer:
@@ -98,8 +69,6 @@ def _event_format(call: Call) -> tuple[str, bytes]:
 
 
 ROUTES = (
-    read("/_ping", ping),
-    read("/_ping", ping_head, method="HEAD"),
     read("/version", version),
     read("/info", info),
     stream("GET", "/events", events),

@@ -18,10 +18,11 @@ from husk.engine.model.names import random_name
 from husk.engine.model.record import changes
 from husk.engine.networks.endpoints import link_names
 from husk.errors import Conflict, InvalidParameter, NotFound, SystemFault
+from husk.patterns import pattern
 from husk.storage.state.store import Change, StateStore
 from husk.tasks import Tasks
 
-_NAME = re.compile(r"/?[a-zA-Z0-9][a-zA-Z0-9_.-]+", re.ASCII)
+_NAME = pattern(r"/?[a-zA-Z0-9][a-zA-Z0-9_.-]+", re.ASCII)
 _encode = msgspec.json.Encoder().encode
 
 

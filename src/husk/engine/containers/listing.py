@@ -8,13 +8,14 @@ from husk.engine.model.container import Container
 from husk.engine.model.filters import Filters
 from husk.engine.networks.port_requests import exposed
 from husk.errors import InvalidParameter
+from husk.patterns import pattern
 
 FILTERS = (
     "ancestor", "before", "expose", "exited", "health", "id", "isolation", "is-task", "label", "name", "network",
     "publish", "since", "status", "volume",
 )  # fmt: skip
 STATUSES = ("created", "running", "paused", "restarting", "removing", "exited", "dead")
-_PORTS = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
+_PORTS = pattern(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
 HEALTH = ("none", "starting", "healthy", "unhealthy")
 
 

@@ -4,13 +4,13 @@
 """
 
 import asyncio
-import re
 from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 from husk.engine.containers.index import Index
 from husk.engine.model.container import Container
 from husk.errors import Conflict, InvalidParameter, SystemFault
+from husk.patterns import pattern
 from husk.runtime import process
 from husk.runtime.assembly import cgroup
 from husk.runtime.assembly.paths import Paths
@@ -19,8 +19,8 @@ DEFAULT_ARGUMENTS = "-ef"
 _LONGEST = 1000
 _TIMEOUT = 20.0
 # `-o cmd=PID` would make another column look like the one we filter by.
-_FALSE_PID = re.compile(r"\s+(\S*)=\s*(PID\S*)")
-_BLANKS = re.compile(r"[\t\v\f\r ]+")
+_FALSE_PID = pattern(r"\s+(\S*)=\s*(PID\S*)")
+_BLANKS = pattern(r"[\t\v\f\r ]+")
 
 
 class Table(NamedTuple):

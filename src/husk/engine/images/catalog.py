@@ -7,7 +7,6 @@ otherwise are found by their id, and live as long as their index.
 
 import asyncio
 import contextlib
-import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -16,14 +15,15 @@ import msgspec
 from husk.engine.images.index import Candidate, ImageIndex, default_image, merged, platform_of, without
 from husk.engine.model.image import Image
 from husk.errors import InvalidParameter, NotFound
+from husk.patterns import pattern
 from husk.registry import reference as references
 from husk.registry.reference import Reference
 from husk.storage.state.store import Change, StateStore
 
 # An index is called so on disk since the first release.
 IMAGE, INDEX, NAME = "image", "image-family", "image-name"
-_HEX = re.compile(r"[0-9a-f]{1,64}")
-_ID = re.compile(r"[0-9a-f]{64}")
+_HEX = pattern(r"[0-9a-f]{1,64}")
+_ID = pattern(r"[0-9a-f]{64}")
 
 
 class Found(NamedTuple):

@@ -11,15 +11,16 @@ from husk.engine.model.container_config import ContainerConfig, HealthConfig
 from husk.engine.model.paths import clean
 from husk.engine.model.signals import parse_signal
 from husk.errors import InvalidParameter
+from husk.patterns import pattern
 
-_PORT = re.compile(r"(\d{1,5})(?:-(\d{1,5}))?(?:/(tcp|udp|sctp))?", re.ASCII | re.IGNORECASE)
-_TOKEN = re.compile(
+_PORT = pattern(r"(\d{1,5})(?:-(\d{1,5}))?(?:/(tcp|udp|sctp))?", re.ASCII | re.IGNORECASE)
+_TOKEN = pattern(
     r"""(?P<space>\s+)|'(?P<literal>[^']*)'|"(?P<quoted>(?:[^"\\]|\\.)*)"|\\(?P<escaped>.)"""
     r"""|(?P<variable>\$(?:\w+|\{[^}]*\}))|(?P<plain>[^\s'"\\$]+|[\\$])""",
     re.DOTALL | re.ASCII,
 )
-_IN_QUOTES = re.compile(r"""\\(?P<escaped>["\\$])|(?P<variable>\$(?:\w+|\{[^}]*\}))""", re.ASCII)
-_VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)(?::([-+])(.*))?\})", re.ASCII | re.DOTALL)
+_IN_QUOTES = pattern(r"""\\(?P<escaped>["\\$])|(?P<variable>\$(?:\w+|\{[^}]*\}))""", re.ASCII)
+_VARIABLE = pattern(r"\$(?:(\w+)|\{(\w+)(?::([-+])(.*))?\})", re.ASCII | re.DOTALL)
 _MINIMUM = 1_000_000
 
 

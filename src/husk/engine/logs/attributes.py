@@ -6,13 +6,14 @@ from urllib.parse import quote_plus
 
 from husk.engine.model.container import Container
 from husk.errors import InvalidParameter
+from husk.patterns import pattern
 
 OPTIONS = frozenset({"labels", "labels-regex", "env", "env-regex", "tag"})
 
 # What dockerd calls itself in a tag; receivers match on it.
 DAEMON_NAME = "docker"
 DEFAULT_TAG = "{{.ID}}"
-_ACTION = re.compile(r"{{-?\s*(.*?)\s*-?}}", re.DOTALL)
+_ACTION = pattern(r"{{-?\s*(.*?)\s*-?}}", re.DOTALL)
 _FIELDS = ("ID", "FullID", "Name", "FullName", "ImageID", "ImageFullID", "ImageName", "DaemonName")
 
 
@@ -52,13 +53,13 @@ def extra(container: Container) -> dict[str, str]:
     labels = container.config.labels
     variables = dict(entry.partition("=")[::2] for entry in container.config.env)
     found: dict[str, str] = {}
-    for source, names, pattern in (
+    for source, names, chosen in (
         (labels, options.get("labels", ""), options.get("labels-regex", "")),
         (variables, options.get("env", ""), options.get("env-regex", "")),
     ):
         found |= {name: source[name] for name in names.split(",") if name in source}
-        if pattern:
-            found |= {name: value for name, value in source.items() if re.search(pattern, name)}
+        if chosen:
+            found |= {name: value for name, value in source.items() if re.search(chosen, name)}
     return found
 
 

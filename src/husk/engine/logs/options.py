@@ -7,6 +7,7 @@ import msgspec
 
 from husk.engine.logs import attributes
 from husk.errors import InvalidParameter, NotImplementedYet
+from husk.patterns import pattern
 
 DEFAULT_DRIVER = "json-file"
 KEPT = ("json-file", "local")
@@ -15,7 +16,7 @@ DRIVERS = (*KEPT, *FORWARDED, "none")
 # Docker has them, Husk does not: the reader learns that it is no misspelling.
 _DOCKERS_OWN = ("awslogs", "gcplogs", "logentries", "splunk", "etwlogs")
 
-_SIZE = re.compile(r"(\d+(?:\.\d+)*) ?([kKmMgGtTpP])?[iI]?[bB]?", re.ASCII)
+_SIZE = pattern(r"(\d+(?:\.\d+)*) ?([kKmMgGtTpP])?[iI]?[bB]?", re.ASCII)
 _TRUE, _FALSE = ("1", "t", "T", "TRUE", "true", "True"), ("0", "f", "F", "FALSE", "false", "False")
 
 _COMMON = frozenset({"mode", "max-buffer-size"})

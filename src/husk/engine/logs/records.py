@@ -9,7 +9,6 @@ columns (`Lines`): one call of the regular expression engine takes a whole piece
 again works on columns too. Loops of Python are only for pieces of lines.
 """
 
-import re
 from collections.abc import Iterable
 from itertools import compress, count, repeat
 from operator import contains
@@ -18,6 +17,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from husk.engine.model.clock import rfc3339
+from husk.patterns import pattern
 
 STDOUT, STDERR = 1, 2
 # What stands between a record's time and its bytes, and what that means: the stream, and whether the line goes on.
@@ -30,12 +30,12 @@ KINDS = {
 PARTIAL = frozenset(kind for kind, (_, partial) in KINDS.items() if partial)
 # Docker's own size of a message.
 LONGEST = 16 * 1024
-HEAD = re.compile(rb"(\S{20,35}) (stdout|stderr) ([FP]) ")
+HEAD = pattern(rb"(\S{20,35}) (stdout|stderr) ([FP]) ")
 # The newline in front lets the search jump from line to line.
-_RECORDS = re.compile(rb"\n(\S{20,35}) (std(?:out|err) [FP]) ")
-_LINES_WITH_TIME = {kind: re.compile(rb"\n(\S{20,35}) %b " % kind) for kind in KINDS if kind not in PARTIAL}
+_RECORDS = pattern(rb"\n(\S{20,35}) (std(?:out|err) [FP]) ")
+_LINES_WITH_TIME = {kind: pattern(rb"\n(\S{20,35}) %b " % kind) for kind in KINDS if kind not in PARTIAL}
 # A time that nobody looks at is all up to the space: that is found sooner.
-_LINES = {kind: re.compile(rb"\n[^ ]{20,35} %b " % kind) for kind in KINDS if kind not in PARTIAL}
+_LINES = {kind: pattern(rb"\n[^ ]{20,35} %b " % kind) for kind in KINDS if kind not in PARTIAL}
 _NEWLINE = 10
 
 

@@ -5,12 +5,13 @@ import re
 import time
 
 from husk.errors import InvalidParameter
+from husk.patterns import pattern
 
-_RFC3339 = re.compile(
+_RFC3339 = pattern(
     r"(\d{4})-(\d\d)-(\d\d)(?:[Tt ](\d\d)(?::(\d\d)(?::(\d\d)(?:\.(\d+))?)?)?)?([Zz]|[+-]\d\d:\d\d)?", re.ASCII
 )
 # The micro sign exists twice in Unicode; Go takes both.
-_DURATION = re.compile(r"(\d{0,18})(?:\.(\d*))?(ns|us|µs|\u03bcs|ms|s|m|h)", re.ASCII)
+_DURATION = pattern(r"(\d{0,18})(?:\.(\d*))?(ns|us|µs|\u03bcs|ms|s|m|h)", re.ASCII)
 _UNIT_NS = {
     "ns": 1, "us": 10**3, "µs": 10**3, "\u03bcs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9,
 }  # fmt: skip

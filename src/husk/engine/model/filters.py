@@ -13,13 +13,14 @@ import msgspec
 
 from husk.engine.model.clock import parse_moment
 from husk.errors import InvalidParameter
+from husk.patterns import pattern
 
 _TRUE = frozenset({"1", "true"})
 _FALSE = frozenset({"0", "false"})
 # What Go's ParseBool takes.
 _YES = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 _NO = frozenset({"0", "f", "F", "false", "FALSE", "False"})
-_NUMBER = re.compile(r"[+-]?\d{1,19}", re.ASCII)
+_NUMBER = pattern(r"[+-]?\d{1,19}", re.ASCII)
 
 _decoder = msgspec.json.Decoder(dict[str, list[str] | dict[str, bool] | None] | None)
 

@@ -6,10 +6,11 @@ import msgspec
 from msgspec import Struct
 
 from husk.errors import InvalidParameter
+from husk.patterns import pattern
 
 DRIVER = "local"
 ANONYMOUS_LABEL = "com.docker.volume.anonymous"
-_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*", re.ASCII)
+_NAME = pattern(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*", re.ASCII)
 _LONGEST = 255
 
 

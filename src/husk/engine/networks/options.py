@@ -31,8 +31,9 @@ from husk.errors import Conflict, Forbidden, InvalidParameter, NotFound, NotImpl
 from husk.network.rules import validate_interface
 from husk.network.sandbox import ParentLink
 from husk.network.settings import BridgeSettings
+from husk.patterns import pattern
 
-_NAME_IN_SWARM = re.compile(r"[a-zA-Z0-9](?:[-_]*[a-zA-Z0-9]+)*", re.ASCII)
+_NAME_IN_SWARM = pattern(r"[a-zA-Z0-9](?:[-_]*[a-zA-Z0-9]+)*", re.ASCII)
 _LONGEST_LABEL = 63
 _SWARM_SAYS = "rpc error: code = InvalidArgument desc = "
 _TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
@@ -40,7 +41,7 @@ _FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 # The kernel's numbers for what may be asked for.
 _MACVLAN_MODES = {"": 4, "bridge": 4, "private": 1, "vepa": 2, "passthru": 8}
 _IPVLAN_MODES = {"": 0, "l2": 0, "l3": 1, "l3s": 2}
-_INTEGER = re.compile(r"[+-]?\d{1,18}", re.ASCII)
+_INTEGER = pattern(r"[+-]?\d{1,18}", re.ASCII)
 _NUMBERS = ((ANNOUNCEMENTS, "an integer", 0, 3), (ANNOUNCEMENT_INTERVAL, "integer milliseconds", 100, 2000))
 _IPVLAN_FLAGS = {"": 0, "bridge": 0, "private": 1, "vepa": 2}
 

@@ -6,9 +6,10 @@ import re
 from husk.engine.model.container_config import ContainerConfig, HostConfig, PortBinding
 from husk.errors import InvalidParameter
 from husk.network.ports import EVERYWHERE, EVERYWHERE_6, PortRequest
+from husk.patterns import pattern
 
 PROTOCOLS = ("tcp", "udp", "sctp")
-_RANGE = re.compile(r"(\d{1,5})(?:-(\d{1,5}))?", re.ASCII)
+_RANGE = pattern(r"(\d{1,5})(?:-(\d{1,5}))?", re.ASCII)
 
 
 def parse_port(text: str) -> list[tuple[int, str]]:

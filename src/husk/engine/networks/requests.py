@@ -10,15 +10,16 @@ from husk.engine.networks import port_requests
 from husk.engine.networks.endpoints import parse_links, wanted_address, wanted_address6
 from husk.engine.networks.live import LiveNetwork
 from husk.errors import Forbidden, InvalidParameter
+from husk.patterns import pattern
 
 HOST_WITH_LINKS = (
     "conflicting options: host type networking can't be used with links. This would result in undefined behavior"
 )
 _IFNAME = "com.docker.network.endpoint.ifname"
 _SYSCTLS = "com.docker.network.endpoint.sysctls"
-_INTERFACE = re.compile(r"[a-zA-Z0-9_][a-zA-Z0-9_-]{0,14}", re.ASCII)
-_SYSCTL = re.compile(r"net\.(ipv4|ipv6|mpls)\.(conf|neigh)\.(IFNAME|ifname)\.[a-z0-9_]+=[a-zA-Z0-9 ._-]+", re.ASCII)
-_MAC = re.compile(r"[0-9a-fA-F]{2}([:-][0-9a-fA-F]{2}){5}", re.ASCII)
+_INTERFACE = pattern(r"[a-zA-Z0-9_][a-zA-Z0-9_-]{0,14}", re.ASCII)
+_SYSCTL = pattern(r"net\.(ipv4|ipv6|mpls)\.(conf|neigh)\.(IFNAME|ifname)\.[a-z0-9_]+=[a-zA-Z0-9 ._-]+", re.ASCII)
+_MAC = pattern(r"[0-9a-fA-F]{2}([:-][0-9a-fA-F]{2}){5}", re.ASCII)
 
 
 def check(config: ContainerConfig, host_config: HostConfig, endpoints: Mapping[str, EndpointRequest]) -> None:

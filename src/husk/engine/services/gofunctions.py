@@ -5,7 +5,9 @@ import re
 import urllib.parse
 from collections.abc import Callable, Mapping
 
-_VERB = re.compile(r"%(?P<flags>[-+# 0]*)(?P<width>\d{0,3})(?:\.(?P<precision>\d{1,3}))?(?P<verb>.)", re.DOTALL)
+from husk.patterns import pattern
+
+_VERB = pattern(r"%(?P<flags>[-+# 0]*)(?P<width>\d{0,3})(?:\.(?P<precision>\d{1,3}))?(?P<verb>.)", re.DOTALL)
 
 _HTML = str.maketrans({"<": "&lt;", ">": "&gt;", "&": "&amp;", "'": "&#39;", '"': "&#34;"})
 _KINDS = {str: "string", int: "int", bool: "bool", float: "float64"}

@@ -14,17 +14,18 @@ import msgspec
 
 from husk.engine.services.gofunctions import BUILTINS, is_true, printed
 from husk.errors import InvalidParameter
+from husk.patterns import pattern
 
 DEEPEST = 50
 # Loops in loops could go on for ever, and what they say is kept in memory.
 MOST_STEPS = 100_000
 MOST_SAID = 8 << 20
-_ACTION = re.compile(
+_ACTION = pattern(
     r"\{\{(?P<left>-(?=\s))?(?:(?P<comment>\s*/\*.*?\*/\s*?)|"
     r"(?P<code>(?:\"(?:\\.|[^\"\\\n])*\"|`[^`]*`|'(?:\\.|[^'\\\n])*'|(?!\}\}|(?<=\s)-\}\}).)*))(?P<right>(?<=\s)-)?\}\}",
     re.DOTALL,
 )
-_TOKEN = re.compile(
+_TOKEN = pattern(
     r"\s+|(?P<text>\"(?:\\.|[^\"\\])*\"|`[^`]*`)|(?P<number>[-+]?\d+(?:\.\d+)?\b)|(?P<variable>\$\w*)|"
     r"(?P<field>\.\w*)|(?P<sign>:=|=|\||\(|\)|,)|(?P<word>[A-Za-z_]\w*)"
 )

@@ -7,8 +7,9 @@ import msgspec
 
 from husk.engine.services.model import Amount, Placement, Platform, TaskSpec
 from husk.errors import InvalidParameter
+from husk.patterns import pattern
 
-_CONSTRAINT = re.compile(r"\s*([a-z_][a-z0-9_.\-/]*)\s*(==|!=)\s*(.*\S)\s*", re.IGNORECASE)
+_CONSTRAINT = pattern(r"\s*([a-z_][a-z0-9_.\-/]*)\s*(==|!=)\s*(.*\S)\s*", re.IGNORECASE)
 _KEYS = ("node.id", "node.hostname", "node.ip", "node.role", "node.platform.os", "node.platform.arch")
 
 

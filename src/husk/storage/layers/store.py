@@ -23,7 +23,6 @@ import asyncio
 import contextlib
 import logging
 import os
-import re
 import stat
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from pathlib import Path
@@ -33,6 +32,7 @@ import msgspec
 from msgspec import structs
 
 from husk.errors import DiskFault, NotFound, SystemFault
+from husk.patterns import pattern
 from husk.storage.blobs import BlobStore, validate_digest
 from husk.storage.layers.chain import chain_id
 from husk.storage.layers.ingest import Ingest, Unpacked, short_name
@@ -47,7 +47,7 @@ from husk.tasks import Tasks
 KIND = "layer"
 DIFF_MEDIA_TYPE = "application/vnd.docker.image.rootfs.diff.tar"
 
-_NAME = re.compile(r"[0-9a-z]+")
+_NAME = pattern(r"[0-9a-z]+")
 
 T = TypeVar("T")
 

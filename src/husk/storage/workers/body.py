@@ -6,10 +6,10 @@ body is then copied once on its way into a file, and parsed by nobody but the wo
 
 import mmap
 import os
-import re
 import select
 from typing import NamedTuple
 
+from husk.patterns import pattern
 from husk.storage.tar.stream import TarError
 
 # What may be read at once, and is then cut at the ends of chunks.
@@ -18,7 +18,7 @@ _LONGEST_LINE = 8192
 # What writev(2) takes.
 _MOST_PIECES = 1024
 # The end of a chunk and the head of the next one, as all clients send them; whatever else is allowed is read by lines.
-_NEXT_CHUNK = re.compile(rb"\r\n([0-9a-fA-F]{1,15})\r\n")
+_NEXT_CHUNK = pattern(rb"\r\n([0-9a-fA-F]{1,15})\r\n")
 _HEX = frozenset(b"0123456789abcdefABCDEF")
 
 

@@ -5,11 +5,12 @@ import re
 
 from husk.engine.model.container_config import HostConfig
 from husk.errors import InvalidParameter
+from husk.patterns import pattern
 from husk.runtime.limits import online
 
 MIN_MEMORY = 6 * 1024 * 1024
-_CPUSET = re.compile(r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*", re.ASCII)
-_DEVICE_RULE = re.compile(r"([acb]) ([0-9]+|\*):([0-9]+|\*) ([rwm]{1,3})", re.ASCII)
+_CPUSET = pattern(r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*", re.ASCII)
+_DEVICE_RULE = pattern(r"([acb]) ([0-9]+|\*):([0-9]+|\*) ([rwm]{1,3})", re.ASCII)
 _ULIMITS = "core cpu data fsize locks memlock msgqueue nice nofile nproc rss rtprio rttime sigpending stack"
 # What mount(2) does with a tmpfs; changing what is mounted elsewhere is no option of it.
 _TMPFS_WORDS = """

@@ -15,12 +15,13 @@ from husk.engine.model.paths import check_length, clean
 from husk.engine.model.signals import parse_signal
 from husk.engine.networks import requests as network_requests
 from husk.errors import InvalidParameter, NotImplementedYet
+from husk.patterns import pattern
 from husk.runtime.assembly.procfs import check_name
 
 RESTART_POLICIES = ("", "no", "always", "unless-stopped", "on-failure")
-_PORT = re.compile(r"\d{1,5}(-\d{1,5})?(/(tcp|udp|sctp))?", re.ASCII | re.IGNORECASE)
+_PORT = pattern(r"\d{1,5}(-\d{1,5})?(/(tcp|udp|sctp))?", re.ASCII | re.IGNORECASE)
 # Docker takes any name; the kernel takes 64 bytes, and a space or a '#' would end the name in /etc/hosts.
-_HOSTNAME = re.compile(r"[^\x00-\x20\x7f#]{1,64}")
+_HOSTNAME = pattern(r"[^\x00-\x20\x7f#]{1,64}")
 
 # What dockerd takes in an update and leaves as it is.
 _FIXED = (
