@@ -88,6 +88,25 @@ class ContainerDefaults(msgspec.Struct, frozen=True):
     dns_search: tuple[str, ...] = ()
 
 
+class CacheRule(msgspec.Struct, frozen=True):
+    """What of the cache of builds may go, and when."""
+
+    types: tuple[str, ...] = ()
+    unused_for: str = ""  # a duration: `48h`
+    keep: int = 0  # bytes that may stay
+    all: bool = False  # also what images share, and what frontends have made
+
+
+class BuilderConfig(msgspec.Struct, frozen=True):
+    """How builds are done, and what is kept of them; without rules those of dockerd are taken."""
+
+    collects: bool = True
+    keep: int = 0  # bytes of the cache that may stay; 0: a tenth of the disk
+    rules: tuple[CacheRule, ...] = ()
+    insecure: bool = False  # may a step ask for all privileges?
+    host_network: bool = True
+
+
 class Config(msgspec.Struct, frozen=True):
     """Settings of one daemon, complete and validated."""
 
@@ -126,6 +145,7 @@ class Config(msgspec.Struct, frozen=True):
     # Seconds that the daemon's end waits for what is under way; None for as long as it takes.
     shutdown_timeout: float | None = 15.0
     features: Mapping[str, bool] = msgspec.field(default_factory=dict)
+    builder: BuilderConfig = BuilderConfig()
     # Husk's own: the most bytes that one layer may unpack to; 0 is no limit.
     max_layer_size: int = 0
     # What was asked for and means something else here, or nothing: one line each for the log.

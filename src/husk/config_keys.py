@@ -191,8 +191,7 @@ _STORAGE = (
         "",
         "builder",
         Kind.NONE,
-        "Accepted.",
-        means="Husk builds no images yet: its cache has no rules to keep",
+        "How much of the cache of builds stays (gc), and what steps may ask for (entitlements).",
     ),
     _same("containerd", Kind.TEXT, "Accepted.", means="Husk runs containers with conmon and needs no containerd"),
     _same(

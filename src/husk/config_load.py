@@ -24,6 +24,7 @@ from husk.config import (
     RuntimeConfig,
     TlsConfig,
 )
+from husk.config_builder import builder
 from husk.config_remarks import judge
 from husk.config_settings import RuntimeSetting, Settings, keys, read_file
 from husk.errors import InvalidParameter
@@ -178,6 +179,7 @@ def build(settings: Settings, names: Names | None = None) -> Config:
         max_download_attempts=_count("max-download-attempts", settings.max_download_attempts, 5),
         shutdown_timeout=_patience(settings.shutdown_timeout),
         features=settings.features or {},
+        builder=builder(settings.builder),
         max_layer_size=values.size("max-layer-size", settings.max_layer_size or 0),
         remarks=remarks,
     )

@@ -110,7 +110,7 @@ DOCKERD = [
 ]
 # What only the file has, with a value in JSON.
 ONLY_IN_THE_FILE = [
-    ("builder", MEANS, '{"gc": {"enabled": true, "defaultKeepStorage": "10GB"}}'),
+    ("builder", WORKS, '{"gc": {"enabled": true, "defaultKeepStorage": "10GB"}}'),
     ("deprecated-key-path", MEANS, '"/etc/docker/key.json"'),
     ("host-gateway-ip", WORKS, '"192.0.2.2"'),
     ("proxies", WORKS, '{"http-proxy": "http://proxy.example:3128", "no-proxy": "localhost"}'),

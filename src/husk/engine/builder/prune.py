@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct
 
+from husk.config import CacheRule
 from husk.engine.builder.cache import BuildCache, Kept
 from husk.engine.model.clock import now_ns, parse_moment
 from husk.engine.model.filters import Filters
@@ -28,18 +29,8 @@ FILTERS = (
     "until",
     "unused-for",
 )
-_DAY = 24 * 3600 * 10**9
 _INNER = ("internal", "frontend")
 _LOCAL = ("source.local", "exec.cachemount", "source.git.checkout")
-
-
-class Rule(Struct, frozen=True, kw_only=True):
-    """What of the cache may be removed, and when."""
-
-    types: tuple[str, ...] = ()
-    unused_for: int = 0  # nanoseconds
-    keep: int = 0  # bytes that may stay
-    all: bool = False  # also what images share, and what frontends have made
 
 
 class Item(Struct, frozen=True, kw_only=True):
@@ -65,13 +56,13 @@ class Pruned(Struct, kw_only=True):
 Shared = Callable[[Kept], bool]
 
 
-def default_rules(keep: int) -> tuple[Rule, ...]:
+def default_rules(keep: int) -> tuple[CacheRule, ...]:
     """As dockerd has them: contexts and cache mounts go first, then what is old, then the rest."""
     return (
-        Rule(types=_LOCAL, unused_for=2 * _DAY, keep=512 << 20),
-        Rule(unused_for=60 * _DAY, keep=keep),
-        Rule(keep=keep),
-        Rule(keep=keep, all=True),
+        CacheRule(types=_LOCAL, unused_for="48h", keep=512 << 20),
+        CacheRule(unused_for="1440h", keep=keep),
+        CacheRule(keep=keep),
+        CacheRule(keep=keep, all=True),
     )
 
 
@@ -89,7 +80,7 @@ class CachePruner:
         matches = _matching(filters)
         return await self._prune(lambda item: matches(item) and (all or _is_outer(item)), keep)
 
-    async def collect(self, rules: Iterable[Rule]) -> Pruned:
+    async def collect(self, rules: Iterable[CacheRule]) -> Pruned:
         """Apply the daemon's rules, one after the other."""
         result = Pruned()
         for rule in rules:
@@ -140,8 +131,8 @@ def _is_outer(item: Item) -> bool:
     return not item.shared and item.type not in _INNER
 
 
-def _by_rule(rule: Rule) -> Callable[[Item], bool]:
-    moment = now_ns() - rule.unused_for
+def _by_rule(rule: CacheRule) -> Callable[[Item], bool]:
+    moment = parse_moment(rule.unused_for) if rule.unused_for else now_ns()
 
     def wanted(item: Item) -> bool:
         if rule.types and item.type not in rule.types:

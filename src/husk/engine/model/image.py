@@ -80,15 +80,21 @@ class PushedInsteadOfIndex(Struct, kw_only=True, rename="camel"):
     selected_manifest: Descriptor
 
 
+class Built(Struct, kw_only=True):
+    """What a build ends with: the image's id."""
+
+    id: str = field(name="ID")
+
+
 class Progress(Struct, kw_only=True):
-    """One record of the progress of a pull, push, load or import; `stream` is a line of text instead of a status."""
+    """One record of the progress of work on an image; `stream` is a line of text instead of a status."""
 
     status: str = ""
     id: str = ""
     current: int = 0
     total: int = 0
     stream: str = ""
-    aux: Pushed | PushedInsteadOfIndex | None = None
+    aux: Pushed | PushedInsteadOfIndex | Built | None = None
 
 
 class Removal(Struct, kw_only=True):

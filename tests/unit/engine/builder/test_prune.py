@@ -2,9 +2,10 @@
 
 import pytest
 
+from husk.config import CacheRule
 from husk.engine.builder import prune
 from husk.engine.builder.cache import BuildCache
-from husk.engine.builder.prune import CachePruner, Rule
+from husk.engine.builder.prune import CachePruner
 from husk.engine.builder.solver import Record
 from husk.engine.images.store import Pins
 from husk.engine.model.clock import now_ns
@@ -87,7 +88,11 @@ def test_bad_filters_are_refused(pruner, filters):
 
 
 async def test_rules_are_applied_one_after_the_other(pruner):
-    rules = [Rule(types=("source.local",), unused_for=HOUR), Rule(unused_for=10 * HOUR), Rule(keep=110, all=True)]
+    rules = [
+        CacheRule(types=("source.local",), unused_for="1h"),
+        CacheRule(unused_for="10h"),
+        CacheRule(keep=110, all=True),
+    ]
     assert ids(await pruner.collect(rules)) == ["m", "c"]
 
 

@@ -10,6 +10,7 @@ conversion is done twice, which costs little, because images are asked about onc
 
 import asyncio
 import posixpath
+from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
@@ -25,7 +26,7 @@ from husk.engine.builder.dockerfile.stages import SCRATCH, StagePlan, StagePlans
 from husk.engine.builder.dockerfile.state import DEFAULT_PATH, StageState, copy_of, empty_image, locations, shown
 from husk.engine.builder.dockerfile.variables import NOT_IN_ENVIRONMENT, predefined, with_global_args
 from husk.engine.builder.dockerfile.words import Rules
-from husk.engine.builder.graph import Graph, SourceFile
+from husk.engine.builder.graph import Graph, Location, SourceFile
 from husk.engine.builder.operations import NONE, Edge, FileAction, Files, MakeDirectory, Operation, Source
 from husk.engine.model.image import ImageConfig
 from husk.errors import HuskError
@@ -35,11 +36,19 @@ CONTEXT_NAME = "[internal] load build context"
 COUNTED = (types.Copy, types.Add, types.Run, types.Workdir)
 
 
+class ShownStep(Struct, frozen=True):
+    """An instruction that is carried out, as a reader of the file knows it."""
+
+    code: str
+    location: Location
+
+
 class Result(Struct, frozen=True):
     graph: Graph
     root: Edge | None
     image: ImageConfig
     warnings: list[Warning]
+    steps: list[ShownStep] = []
 
 
 async def convert(text: str, options: Options, sources: Sources, *, file_name: str = "Dockerfile") -> Result:
@@ -69,7 +78,16 @@ async def convert(text: str, options: Options, sources: Sources, *, file_name: s
     state = conversion.states[target]
     state.config.labels.update(options.labels)
     checks.raise_if_asked()
-    return Result(graph, state.root, state.image, checks.warnings)
+    return Result(graph, state.root, state.image, checks.warnings, list(_steps(needed)))
+
+
+def _steps(plans: Iterable[StagePlan]) -> Iterator[ShownStep]:
+    for plan in plans:
+        if plan.code:
+            yield ShownStep(plan.code, *locations(plan.span))
+        for step in plan.steps:
+            span = plan.span if step.from_trigger else step.instruction.origin.span
+            yield ShownStep(step.instruction.origin.code, *locations(span))
 
 
 class _Bases:

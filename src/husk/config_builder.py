@@ -1,0 +1,83 @@
+"""The `builder` key of `daemon.json`: how much of the cache of builds stays, and for how long."""
+
+from typing import Any
+
+import msgspec
+
+from husk import config_values as values
+from husk.config import BuilderConfig, CacheRule
+from husk.errors import InvalidParameter
+
+
+class _Policy(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+    keep_storage: str | int = ""
+    reserved_space: str | int = ""
+    max_used_space: str | int = ""
+    min_free_space: str | int = ""
+    all: bool = False
+    filter: dict[str, dict[str, bool]] | list[str] = []
+
+
+class _Collection(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+    enabled: bool = True
+    default_keep_storage: str | int = ""
+    default_reserved_space: str | int = ""
+    default_max_used_space: str | int = ""
+    default_min_free_space: str | int = ""
+    policy: list[_Policy] = []
+
+
+class _Builder(msgspec.Struct, forbid_unknown_fields=True):
+    gc: _Collection = msgspec.field(default_factory=_Collection)
+    entitlements: dict[str, bool | None] = {}
+    history: dict[str, Any] = {}
+
+
+def builder(document: dict[str, Any] | None) -> BuilderConfig:
+    try:
+        read = msgspec.convert(document or {}, _Builder)
+    except msgspec.ValidationError as error:
+        raise InvalidParameter(f"invalid builder: {error}") from None
+    collection = read.gc
+    return BuilderConfig(
+        collects=collection.enabled,
+        keep=_most(
+            collection.default_keep_storage, collection.default_max_used_space, collection.default_reserved_space
+        ),
+        rules=tuple(_rule(policy) for policy in collection.policy),
+        insecure=bool(read.entitlements.get("security-insecure")),
+        host_network=read.entitlements.get("network-host") is not False,
+    )
+
+
+def _rule(policy: _Policy) -> CacheRule:
+    wanted = _filters(policy.filter)
+    for name in wanted:
+        if name not in ("type", "unused-for", "until"):
+            raise InvalidParameter(f"invalid filter {name!r} of builder.gc.policy: Husk knows type and unused-for")
+    ages = [*wanted.get("unused-for", []), *wanted.get("until", [])]
+    if len(ages) > 1:
+        raise InvalidParameter("invalid filter of builder.gc.policy: only one unused-for is expected")
+    return CacheRule(
+        types=tuple(wanted.get("type", [])),
+        unused_for=ages[0] if ages else "",
+        keep=_most(policy.keep_storage, policy.max_used_space, policy.reserved_space),
+        all=policy.all,
+    )
+
+
+def _filters(given: dict[str, dict[str, bool]] | list[str]) -> dict[str, list[str]]:
+    """Both forms that dockerd reads: `{"type": {"regular": true}}` and `["type=regular"]`."""
+    if isinstance(given, dict):
+        return {name: list(chosen) for name, chosen in given.items()}
+    wanted: dict[str, list[str]] = {}
+    for entry in given:
+        name, separator, value = entry.replace("==", "=", 1).partition("=")
+        if not separator:
+            raise InvalidParameter(f"invalid filter {entry!r} of builder.gc.policy: expected NAME=VALUE")
+        wanted.setdefault(name, []).append(value)
+    return wanted
+
+
+def _most(*sizes: str | int) -> int:
+    return next((values.size("builder.gc", size) for size in sizes if size not in ("", 0)), 0)

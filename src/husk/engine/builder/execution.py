@@ -1,0 +1,137 @@
+"""Carries one operation out: the executor of the solver. What does the work is handed in, one part for each kind.
+
+A kind of source is found by the scheme of its identifier: a new one is a class with `key` and `fetch`, and a line where
+the parts are put together.
+"""
+
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from husk.engine.builder import stacks
+from husk.engine.builder.cache_keys import Selection
+from husk.engine.builder.graph import Vertex
+from husk.engine.builder.operations import (
+    NONE,
+    Build,
+    Diff,
+    Exec,
+    FileAction,
+    Files,
+    Merge,
+    Operation,
+    Source,
+)
+from husk.engine.builder.solver import Record, Watcher
+from husk.errors import NotImplementedYet
+from husk.registry.manifest import Platform
+
+
+class SourceKind(Protocol):
+    async def key(self, source: Source, platform: Platform | None, watcher: Watcher) -> str:
+        """What the source is right now: whoever finds the same again need not fetch it."""
+        ...
+
+    async def fetch(self, source: Source, platform: Platform | None, watcher: Watcher) -> "Fetched": ...
+
+
+class Fetched(Protocol):
+    """A source that is here: its stack, and the diffs that were made for it."""
+
+    @property
+    def stack(self) -> str: ...
+
+    @property
+    def made(self) -> Sequence[str]: ...
+
+    @property
+    def type(self) -> str: ...
+
+    @property
+    def description(self) -> str: ...
+
+
+class Trees(Protocol):
+    """Works on the files of stacks: `husk.storage`."""
+
+    async def apply(self, actions: Sequence[FileAction], inputs: Sequence[str]) -> list[str]: ...
+
+    async def digest(self, stack: str, selections: Sequence[Selection]) -> str: ...
+
+    async def difference(self, lower: str, upper: str) -> str: ...
+
+
+class Steps(Protocol):
+    """Runs processes: `husk.engine.builder.steps`."""
+
+    async def run(
+        self, body: Exec, inputs: Sequence[str], watcher: Watcher, platform: Platform | None
+    ) -> list[str]: ...
+
+
+class Execution:
+    def __init__(self, sources: Mapping[str, SourceKind], trees: Trees, steps: Steps) -> None:
+        self._sources = sources
+        self._trees = trees
+        self._steps = steps
+
+    async def source_key(self, operation: Operation, watcher: Watcher) -> str:
+        assert isinstance(operation.body, Source)
+        return await self._kind(operation.body).key(operation.body, operation.platform, watcher)
+
+    async def run(self, vertex: Vertex, inputs: Sequence[str], watcher: Watcher) -> Record:
+        operation = vertex.operation
+        match operation.body:
+            case Source():
+                fetched = await self._kind(operation.body).fetch(operation.body, operation.platform, watcher)
+                return Record(new_id(), [fetched.stack], list(fetched.made), fetched.description, fetched.type)
+            case Exec():
+                outputs = await self._steps.run(operation.body, inputs, watcher, operation.platform)
+            case Files():
+                outputs = await self._trees.apply(operation.body.actions, inputs)
+            case Merge():
+                outputs = [merged(inputs)]
+            case Diff():
+                outputs = [await self._difference(operation.body, inputs)]
+            case Build():
+                raise NotImplementedYet("a build within a build is not implemented by Husk yet")
+        return Record(new_id(), outputs, _made(inputs, outputs), described(vertex))
+
+    async def content_digest(self, output: str, selections: Sequence[Selection]) -> str:
+        return await self._trees.digest(output, selections)
+
+    async def _difference(self, body: Diff, inputs: Sequence[str]) -> str:
+        lower = inputs[body.lower] if body.lower != NONE else ""
+        upper = inputs[body.upper] if body.upper != NONE else ""
+        above = stacks.above(lower, upper)
+        return above if above is not None else await self._trees.difference(lower, upper)
+
+    def _kind(self, source: Source) -> SourceKind:
+        scheme = source.identifier.partition("://")[0]
+        if scheme not in self._sources:
+            raise NotImplementedYet(f"sources of the kind {scheme} are not implemented by Husk yet")
+        return self._sources[scheme]
+
+
+def new_id() -> str:
+    return secrets.token_hex(13)[:25]
+
+
+def merged(inputs: Sequence[str]) -> str:
+    """All on top of each other. What comes twice counts where it is uppermost: below that it is never seen."""
+    all = [element for stack in inputs for element in stacks.elements(stack)]
+    return " ".join(reversed(dict.fromkeys(reversed(all))))
+
+
+def _made(inputs: Sequence[str], outputs: Sequence[str]) -> list[str]:
+    known = {element for stack in inputs for element in stacks.elements(stack)}
+    new = [element for stack in outputs for element in stacks.diffs_in(stack) if element not in known]
+    return list(dict.fromkeys(new))
+
+
+def described(vertex: Vertex) -> str:
+    """What a list of the cache shows for what a vertex has made."""
+    body = vertex.operation.body
+    if isinstance(body, Exec):
+        return "mount / from exec " + " ".join(body.process.args)
+    return vertex.name

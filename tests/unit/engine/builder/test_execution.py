@@ -1,0 +1,110 @@
+"""Who carries out which operation."""
+
+import pytest
+
+from husk.engine.builder.execution import Execution, described, merged
+from husk.engine.builder.given import GivenStacks, source_of
+from husk.engine.builder.graph import Graph
+from husk.engine.builder.operations import (
+    NONE,
+    Build,
+    Copy,
+    Diff,
+    Exec,
+    FileAction,
+    Files,
+    Merge,
+    Mount,
+    Operation,
+    Process,
+    Source,
+)
+from husk.errors import NotImplementedYet
+
+
+class Trees:
+    async def apply(self, actions, inputs):
+        return [f"{inputs[0]} diff:copied"]
+
+    async def digest(self, stack, selections):
+        return f"digest of {stack}"
+
+    async def difference(self, lower, upper):
+        return "diff:compared"
+
+
+class Steps:
+    async def run(self, body, inputs, watcher, platform):
+        return [f"{inputs[0]} diff:ran"]
+
+
+@pytest.fixture
+def execution():
+    return Execution({"stack": GivenStacks()}, Trees(), Steps())
+
+
+def vertex(body, name="a step"):
+    graph = Graph()
+    edge = graph.add(Operation(body), name=name)
+    return graph[edge.digest]
+
+
+RUN = Exec(process=Process(args=["make", "all"]), mounts=[Mount(target="/", input=0, output=0)])
+COPY = Files([FileAction(action=Copy(source="/a", destination="/b"), input=0, second_input=1, output=0)])
+
+
+@pytest.mark.parametrize(
+    ("body", "inputs", "outputs", "made"),
+    [
+        (RUN, ["layer:x"], ["layer:x diff:ran"], ["diff:ran"]),
+        (COPY, ["layer:x", "diff:c"], ["layer:x diff:copied"], ["diff:copied"]),
+        (Merge(), ["layer:x", "diff:a"], ["layer:x diff:a"], []),
+        (Diff(0, 1), ["layer:x", "layer:x diff:a"], ["diff:a"], []),
+        (Diff(0, 1), ["layer:x", "diff:a"], ["diff:compared"], ["diff:compared"]),
+        (Diff(NONE, 0), ["diff:a"], ["diff:a"], []),
+    ],
+)
+async def test_operations(execution, body, inputs, outputs, made):
+    record = await execution.run(vertex(body), inputs, None)
+    assert (record.outputs, record.made) == (outputs, made)
+
+
+async def test_each_record_has_an_id_of_its_own(execution):
+    ids = {(await execution.run(vertex(Merge()), ["diff:a"], None)).id for _ in range(3)}
+    assert len(ids) == 3
+
+
+async def test_a_source_is_known_by_its_scheme(execution):
+    given = source_of("diff:context")
+    assert await execution.source_key(Operation(given), None) == "diff:context"
+    record = await execution.run(vertex(given), [], None)
+    assert (record.outputs, record.made, record.type) == (["diff:context"], ["diff:context"], "source.local")
+
+
+async def test_what_is_not_built_yet_says_so(execution):
+    with pytest.raises(NotImplementedYet, match="kind gopher"):
+        await execution.source_key(Operation(Source("gopher://x")), None)
+    with pytest.raises(NotImplementedYet, match="within a build"):
+        await execution.run(vertex(Build(0)), ["diff:a"], None)
+
+
+async def test_contents_are_asked_of_the_files(execution):
+    assert await execution.content_digest("diff:a", []) == "digest of diff:a"
+
+
+@pytest.mark.parametrize(
+    ("stacks", "result"),
+    [
+        (["layer:x diff:a", "diff:b"], "layer:x diff:a diff:b"),
+        (["diff:a diff:b", "diff:a diff:c"], "diff:b diff:a diff:c"),
+        (["", "diff:a", ""], "diff:a"),
+        ([], ""),
+    ],
+)
+def test_what_comes_twice_counts_where_it_is_uppermost(stacks, result):
+    assert merged(stacks) == result
+
+
+def test_what_a_list_of_the_cache_shows():
+    assert described(vertex(RUN)) == "mount / from exec make all"
+    assert described(vertex(COPY, "[2/2] COPY a b")) == "[2/2] COPY a b"
