@@ -4,7 +4,6 @@ from typing import Any
 
 from husk.engine.builder import given
 
-
 WATCHER: Any = None
 
 
