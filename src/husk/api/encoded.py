@@ -17,7 +17,7 @@ import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import msgspec
 
@@ -81,7 +81,7 @@ class Kept(Generic[T]):
             self.size -= entry[2]
 
 
-class _Listed(NamedTuple):
+class _Listed(msgspec.Struct, frozen=True):
     """A container in a list: what stands before and behind its status, and the parts of that."""
 
     head: bytes
@@ -89,7 +89,7 @@ class _Listed(NamedTuple):
     status: container_views.StatusText
 
 
-class _List(NamedTuple):
+class _List(msgspec.Struct, frozen=True):
     """All containers, from when and until when their words are right."""
 
     body: bytes

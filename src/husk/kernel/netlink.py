@@ -16,6 +16,8 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Self
 
+from msgspec import Struct
+
 REQUEST = 0x1
 MULTI = 0x2
 ACK = 0x4
@@ -58,7 +60,7 @@ class Message(NamedTuple):
     what: str
 
 
-class Answer(NamedTuple):
+class Answer(Struct, frozen=True):
     """One message from the kernel."""
 
     type: int

@@ -2,7 +2,8 @@
 
 import socket
 import struct
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from husk.kernel.netlink import Message, NetlinkSocket, attributes, repeated, text
 
@@ -19,14 +20,14 @@ _FAMILIES = {"ip": socket.AF_INET, "ip6": socket.AF_INET6, "bridge": socket.AF_B
 _HEADER = struct.Struct("!BBH")
 
 
-class Rule(NamedTuple):
+class Rule(Struct, frozen=True):
     """A rule by its place and its expressions; two are equal when they do the same."""
 
     chain: str
     expressions: bytes
 
 
-class Shape(NamedTuple):
+class Shape(Struct, frozen=True):
     """The chains of a table, where they are hooked, and their rules in order."""
 
     chains: frozenset[tuple[str, bytes, bytes, bytes]]

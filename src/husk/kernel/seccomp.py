@@ -7,7 +7,8 @@ done here it is done once. Debian's crun and runc depend on the library, so it i
 import ctypes
 import os
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+
+from msgspec import Struct
 
 _ACTIONS = {
     "SCMP_ACT_KILL": 0x00000000,
@@ -30,7 +31,7 @@ _UNKNOWN = -1  # __NR_SCMP_ERROR
 _EEXIST = 17
 
 
-class Comparison(NamedTuple):
+class Comparison(Struct, frozen=True):
     """A condition on one argument of a call; `second` is the value for MASKED_EQ, whose mask is `value`."""
 
     argument: int
@@ -39,7 +40,7 @@ class Comparison(NamedTuple):
     second: int = 0
 
 
-class Rule(NamedTuple):
+class Rule(Struct, frozen=True):
     names: Sequence[str]
     action: str
     errno: int = 1

@@ -10,7 +10,8 @@ import ipaddress
 import logging
 import threading
 from collections.abc import Sequence
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from husk.kernel import conntrack, nflisting, rtaddresses, rtnetlink
 from husk.kernel.netlink import NetlinkSocket
@@ -40,7 +41,7 @@ _ADDRESS = {"ip": "ipv4_addr", "ip6": "ipv6_addr"}
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
-class VirtualAddress(NamedTuple):
+class VirtualAddress(Struct, frozen=True):
     """An address on a bridge that stands for containers there."""
 
     interface: str
@@ -48,7 +49,7 @@ class VirtualAddress(NamedTuple):
     targets: tuple[str, ...]
 
 
-class BalancedPort(NamedTuple):
+class BalancedPort(Struct, frozen=True):
     """A port of the host that leads to one of several containers."""
 
     protocol: str
@@ -57,7 +58,7 @@ class BalancedPort(NamedTuple):
     targets: tuple[str, ...]
 
 
-class Balance(NamedTuple):
+class Balance(Struct, frozen=True):
     addresses: tuple[VirtualAddress, ...] = ()
     ports: tuple[BalancedPort, ...] = ()
 

@@ -7,7 +7,8 @@ else is passed on as it is to somebody who understands it.
 import struct
 from collections.abc import Sequence
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
-from typing import NamedTuple
+
+from msgspec import Struct
 
 A = 1
 PTR = 12
@@ -37,7 +38,7 @@ _RECORD = struct.Struct("!HHIH")  # kind, class, TTL, length
 _SAME_NAME = b"\xc0\x0c"
 
 
-class Query(NamedTuple):
+class Query(Struct, frozen=True):
     """A message with one question; `name` is in lower case and without the last dot."""
 
     identity: int

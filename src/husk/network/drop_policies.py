@@ -7,7 +7,8 @@ the rules of others: we tell what is so. Rules of the old kind (`iptables-legacy
 
 import logging
 from collections.abc import Collection
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from husk.errors import SystemFault
 from husk.kernel.nftables import Nftables
@@ -22,7 +23,7 @@ _DROPS = pattern(r"\t\ttype filter hook forward priority [^;]+; policy drop;")
 _FAMILIES = ("ip", "ip6", "inet")
 
 
-class DropPolicy(NamedTuple):
+class DropPolicy(Struct, frozen=True):
     """A chain that drops what its rules do not accept."""
 
     family: str

@@ -1,11 +1,11 @@
 """What one endpoint is to have. Pure."""
 
-from typing import NamedTuple
+from msgspec import Struct
 
 from husk.network.sandbox import Lease
 
 
-class EndpointOptions(NamedTuple):
+class EndpointOptions(Struct, frozen=True):
     """What an endpoint is to have; empty for whatever comes."""
 
     address: str = ""

@@ -13,7 +13,7 @@ import socket
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import msgspec
 
@@ -64,7 +64,7 @@ class PublishedPort(msgspec.Struct, frozen=True):
         return not self.host_port
 
 
-class Target(NamedTuple):
+class Target(msgspec.Struct, frozen=True):
     """Where a container is reached: its addresses, and for which of them no address of the host stands."""
 
     ipv4: str = ""
@@ -81,7 +81,7 @@ class Target(NamedTuple):
         return ("", False) if routed else (other, False)
 
 
-class PortRequest(NamedTuple):
+class PortRequest(msgspec.Struct, frozen=True):
     """A port to publish; the first free one between `first` and `last`, or any when `first` is 0."""
 
     protocol: str

@@ -11,7 +11,8 @@ import logging
 import socket
 import struct
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from husk.network.acceptor import Acceptor, Quota, reserved
 from husk.network.ports import PublishedPort
@@ -136,7 +137,7 @@ class Relay:
             client.send(data)
 
 
-class _Caller(NamedTuple):
+class _Caller(Struct, frozen=True):
     """Who asked, and at which of the host's addresses: the answer has to come from there."""
 
     key: Key

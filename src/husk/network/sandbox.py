@@ -12,7 +12,6 @@ from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface, ip_address
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
@@ -47,7 +46,7 @@ class Lease(msgspec.Struct, frozen=True):
     direct: bool = False
 
 
-class ParentLink(NamedTuple):
+class ParentLink(msgspec.Struct, frozen=True):
     """A macvlan or ipvlan interface on a parent, which is an interface of the host, and not on a bridge."""
 
     kind: str
@@ -58,7 +57,7 @@ class ParentLink(NamedTuple):
     routes: bool = False
 
 
-class DefaultRoute(NamedTuple):
+class DefaultRoute(msgspec.Struct, frozen=True):
     """Where packets for other networks go: to a gateway, out of an interface to whoever takes them, or nowhere."""
 
     gateway: str = ""
@@ -68,7 +67,7 @@ class DefaultRoute(NamedTuple):
 NO_ROUTE = DefaultRoute()
 
 
-class Wiring(NamedTuple):
+class Wiring(msgspec.Struct, frozen=True):
     """How an endpoint is connected."""
 
     # The bridge, or the parent.

@@ -26,7 +26,6 @@ import socket
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
@@ -73,7 +72,7 @@ class Bundle(msgspec.Struct, frozen=True):
         return self.stdin_open and self.stdin_once and not self.terminal
 
 
-class Created(NamedTuple):
+class Created(msgspec.Struct, frozen=True):
     """A created container: its first process, and the monitor."""
 
     pid: int

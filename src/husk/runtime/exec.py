@@ -19,7 +19,6 @@ import os
 import signal
 from contextlib import ExitStack
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
@@ -33,7 +32,7 @@ START_TIMEOUT = 60.0
 _RECORD = "exec.json"
 
 
-class Started(NamedTuple):
+class Started(msgspec.Struct, frozen=True):
     """A running exec: its process, its monitor, and the line to its streams when that was asked for."""
 
     pid: int

@@ -3,10 +3,9 @@
 import time
 from collections.abc import Collection, Sequence
 from math import inf
-from typing import NamedTuple
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from husk.api.types.containers import (
     ContainerInspect,
@@ -52,7 +51,7 @@ def without_empty(value: msgspec.Struct, optional: Collection[str]) -> dict[str,
     return document
 
 
-class StatusText(NamedTuple):
+class StatusText(Struct, frozen=True):
     """The STATUS column, `Up 5 minutes`, `Exited (0) 2 hours ago`: what stands around the time, and since when."""
 
     before: str

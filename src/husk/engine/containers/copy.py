@@ -77,7 +77,7 @@ class SmallArchive(NamedTuple):
     data: bytes
 
 
-class _Target(NamedTuple):
+class _Target(msgspec.Struct, frozen=True):
     """A path of a container whose root is mounted: as it was asked for, and made plain."""
 
     instance: Instance

@@ -6,8 +6,8 @@ Nothing stays mounted, and no process is there before `start`.
 import asyncio
 import contextlib
 import socket
-from typing import NamedTuple
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from husk.config import ContainerDefaults
@@ -34,7 +34,7 @@ from husk.runtime import capabilities
 from husk.runtime.spec import User
 
 
-class Created(NamedTuple):
+class Created(Struct, frozen=True):
     container: Container
     warnings: list[str]
 

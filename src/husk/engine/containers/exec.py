@@ -13,7 +13,6 @@ import logging
 import secrets
 import signal as signals
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import msgspec
 
@@ -65,7 +64,7 @@ class Exec:
         self.ended = asyncio.Event()
 
 
-class Outcome(NamedTuple):
+class Outcome(msgspec.Struct, frozen=True):
     """How a command that the engine itself ran came out."""
 
     exit_code: int

@@ -2,7 +2,8 @@
 
 import logging
 from collections.abc import Awaitable, Callable
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from husk import threads
 from husk.engine.containers.drivers import Assembly, Volumes
@@ -75,7 +76,7 @@ class Remover:
         instance.announce_removal(Exit(code))
 
 
-class Pruned(NamedTuple):
+class Pruned(Struct, frozen=True):
     ids: list[str]
     reclaimed: int
 

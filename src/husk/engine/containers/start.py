@@ -6,7 +6,8 @@ What fails half-way is given back by `release`, which the caller sees to.
 import asyncio
 import contextlib
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from husk.engine.containers.config.limits import device_rule
 from husk.engine.containers.config.spec import Extras, block_paths, bundle_of, plan, seccomp_profile
@@ -159,7 +160,7 @@ def _source_flags(record: Container, paths: ContainerPaths) -> dict[str, tuple[s
     return flags
 
 
-class Joined(NamedTuple):
+class Joined(Struct, frozen=True):
     """Paths of the namespaces to join by OCI type, and the host's directory that becomes /dev/shm, if any."""
 
     namespaces: dict[str, str]

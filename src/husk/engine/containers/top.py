@@ -5,7 +5,8 @@
 
 import asyncio
 from collections.abc import Callable, Collection
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from husk.engine.containers.index import Index
 from husk.engine.model.container import Container
@@ -23,7 +24,7 @@ _FALSE_PID = pattern(r"\s+(\S*)=\s*(PID\S*)")
 _BLANKS = pattern(r"[\t\v\f\r ]+")
 
 
-class Table(NamedTuple):
+class Table(Struct, frozen=True):
     titles: list[str]
     processes: list[list[str]]
 

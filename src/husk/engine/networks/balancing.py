@@ -4,7 +4,8 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from ipaddress import ip_address
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from husk.engine.networks.live import LiveNetwork, Roster
 from husk.network.balance import NOTHING, Balance, BalancedPort, Balancer, VirtualAddress
@@ -13,7 +14,7 @@ from husk.network.ports import EVERYWHERE, PortRequest, Ports, PortTaken, Publis
 log = logging.getLogger(__name__)
 
 
-class VirtualService(NamedTuple):
+class VirtualService(Struct, frozen=True):
     """A service's place on one network."""
 
     names: tuple[str, ...]

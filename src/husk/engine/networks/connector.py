@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from ipaddress import IPv6Address
 from pathlib import Path
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from husk.engine.model.container import Container, Endpoint
 from husk.engine.model.events import Events
@@ -50,7 +51,7 @@ from husk.network.sandbox import NO_ROUTE, DefaultRoute, Lease
 log = logging.getLogger(__name__)
 
 
-class Connected(NamedTuple):
+class Connected(Struct, frozen=True):
     """What a container's files must say about its network."""
 
     # What `host-gateway` in extra hosts stands for.

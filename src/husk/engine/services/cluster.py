@@ -8,7 +8,6 @@ a secret or a config.
 import asyncio
 import base64
 import secrets
-from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -67,7 +66,7 @@ class Swarm(Struct, kw_only=True):
 _record = Reader(Swarm)
 
 
-class Machine(NamedTuple):
+class Machine(Struct, frozen=True):
     """What the swarm's node is: the host that the daemon runs on."""
 
     hostname: str = ""

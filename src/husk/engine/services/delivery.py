@@ -8,7 +8,8 @@ import asyncio
 import logging
 import posixpath
 from collections.abc import Callable
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from husk.engine.model.container_config import Mount
 from husk.engine.services.expand import payload
@@ -25,7 +26,7 @@ SECRETS = "/run/secrets"
 log = logging.getLogger(__name__)
 
 
-class File(NamedTuple):
+class File(Struct, frozen=True):
     """One file of a task."""
 
     record_id: str

@@ -1,7 +1,8 @@
 """The services on a network, for `docker network inspect --verbose`. Pure."""
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from husk.engine.model.container import Container
 from husk.engine.model.network import Network
@@ -9,13 +10,13 @@ from husk.engine.services.containers import attachments
 from husk.engine.services.model import Service
 
 
-class TaskOnNetwork(NamedTuple):
+class TaskOnNetwork(Struct, frozen=True):
     name: str
     endpoint_id: str
     address: str
 
 
-class ServiceOnNetwork(NamedTuple):
+class ServiceOnNetwork(Struct, frozen=True):
     # Empty for one whose name stands for its tasks.
     virtual_address: str
     # (port of the tasks, port of the host)

@@ -6,7 +6,6 @@ import logging
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
@@ -31,7 +30,7 @@ KIND = "volume"
 log = logging.getLogger(__name__)
 
 
-class Pruned(NamedTuple):
+class Pruned(msgspec.Struct, frozen=True):
     names: list[str]
     reclaimed: int
 
