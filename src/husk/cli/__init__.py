@@ -1,29 +1,13 @@
 """The `husk` command: serve, doctor, version. Containers are handled with the `docker` client.
 
-Commands import what they need when they run, so that `husk --help` and `husk version` answer at once.
+Commands import what they need when they run, so that `husk --help` and `husk version` answer at once, and a daemon
+whose flags are plain starts without click.
 """
 
 import os
 import sys
 
-import click
-
-from husk.cli.doctor import doctor
-from husk.cli.serve import dockerd, serve
-from husk.cli.version import version
 from husk.errors import HuskError
-from husk.version import __version__
-
-
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(__version__, "-v", "--version", message="husk %(version)s")
-def husk() -> None:
-    """Husk, a container engine that speaks the Docker Engine API."""
-
-
-husk.add_command(serve)
-husk.add_command(doctor)
-husk.add_command(version)
 
 
 def main() -> None:
@@ -31,9 +15,34 @@ def main() -> None:
     name = os.path.basename(sys.argv[0])
     try:
         if name == "dockerd":
-            dockerd(prog_name=name)
+            _serve(sys.argv[1:], as_dockerd=True)
+        elif sys.argv[1:2] == ["serve"]:
+            _serve(sys.argv[2:], as_dockerd=False)
         else:
-            husk()
+            _ask_click()
     except HuskError as error:
-        click.echo(f"{name if name == 'dockerd' else 'husk'}: {error.message}", err=True)
+        print(f"{name if name == 'dockerd' else 'husk'}: {error.message}", file=sys.stderr)
         sys.exit(1)
+
+
+def _serve(arguments: list[str], as_dockerd: bool) -> None:
+    from husk.cli.flags import plain
+    from husk.cli.start import start
+
+    if (given := plain(arguments)) is None:
+        _ask_click()
+    else:
+        start(as_dockerd, given)
+        sys.exit(0)
+
+
+def _ask_click() -> None:
+    """What is not plain is understood by click, or complained about."""
+    if os.path.basename(sys.argv[0]) == "dockerd":
+        from husk.cli.serve import dockerd
+
+        dockerd(prog_name="dockerd")
+    else:
+        from husk.cli.commands import husk
+
+        husk()

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from husk.cli import checks, cures, husk
+from husk.cli import checks, cures
 from husk.cli.checks import Finding, Fix
+from husk.cli.commands import husk
 from husk.errors import HuskError
 from husk.kernel import cgroups
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from husk.cli import husk, main
-from husk.cli.serve import expanded
+from husk.cli import main
+from husk.cli.commands import husk
 from husk.config import Config
 from husk.config_load import DOCKERD, Source, build
 from husk.config_settings import PoolSetting, RuntimeSetting, Settings, UlimitSetting
@@ -71,7 +71,7 @@ def test_an_error_of_the_user_is_one_line(monkeypatch, capsys):
 
 
 def test_help_needs_neither_engine_nor_event_loop():
-    code = "import sys, husk.cli; print(sys.modules.keys() & {'asyncio', 'aiohttp', 'msgspec', 'husk.engine.engine'})"
+    code = "import sys, husk.cli.commands; print(sys.modules.keys() & {'asyncio', 'aiohttp', 'msgspec', 'husk.engine'})"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "set()\n"
 
 
@@ -79,25 +79,6 @@ def test_help_needs_neither_engine_nor_event_loop():
 def test_the_version_is_told_however_it_is_asked_for(asked: str):
     told = CliRunner().invoke(husk, [asked])
     assert (told.exit_code, told.output) == (0, f"husk {__version__}\n")
-
-
-@pytest.mark.parametrize(
-    ("written", "read"),
-    [
-        (["--icc=false", "--init"], ["--icc=false", "--init=true"]),
-        (["-D"], ["--debug=true"]),
-        (["-Dl", "warn"], ["--debug=true", "--log-level", "warn"]),
-        (["-D=false"], ["--debug=false"]),
-        (["-H=unix:///x", "-Hunix:///y"], ["--host", "unix:///x", "--host", "unix:///y"]),
-        (["--label", "--icc"], ["--label", "--icc"]),
-        (["-l", "-D"], ["--log-level", "-D"]),
-        (["--label=a=b"], ["--label=a=b"]),
-        (["--unknown", "-x"], ["--unknown", "-x"]),
-        (["-v"], ["--version"]),
-    ],
-)
-def test_flags_are_read_as_dockerd_reads_them(written, read):
-    assert list(expanded(written)) == read
 
 
 def test_truths_numbers_and_pairs_arrive_as_what_they_are(started):
