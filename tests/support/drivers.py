@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from husk.config import Config
+from husk.engine.containers.drivers import Drivers
 from husk.engine.containers.index import Companion, Instance
 from husk.engine.host import Host
 from husk.engine.model.container import Container
@@ -379,6 +380,17 @@ class FakeHost:
         self.volumes = FakeVolumes(self.held)
         self.layers = FakeLayers()
         self.leftovers = FakeLeftovers(self.held)
+        self.drivers = Drivers(
+            assembly=self.assembly,
+            monitor=self.monitor,
+            exec_monitor=self.exec_monitor,
+            runtimes=self.runtimes,
+            processes=self.processes,
+            leftovers=self.leftovers,
+            networks=self.networks,
+            volumes=self.volumes,
+            layers=self.layers,
+        )
 
     def end(self, instance: Instance, code: int | None) -> None:
         """Its process ends, and its monitor after it; None for a monitor that was killed and told no code."""

@@ -3,16 +3,8 @@
 from functools import partial
 from pathlib import Path
 
-from husk.engine.containers.exec import Execs
-from husk.engine.containers.index import Companion, Index, Instance, publish_container
-from husk.engine.containers.lifecycle import Lifecycle
-from husk.engine.containers.mounts import Roots, Stager
-from husk.engine.containers.pause import Pauser
-from husk.engine.containers.release import Releaser
-from husk.engine.containers.remove import Remover
-from husk.engine.containers.restore import Restorer
-from husk.engine.containers.start import Starter
-from husk.engine.containers.stop import Stopper
+from husk.engine.containers.index import Index, Instance, publish_container
+from husk.engine.containers.parts import Parts
 from husk.engine.model.container import KIND, Container
 from husk.engine.model.events import Event, Events
 from husk.storage.state.store import StateStore
@@ -20,8 +12,8 @@ from husk.tasks import Tasks
 from tests.support.drivers import HOST, FakeHost, Told
 
 
-class Room:
-    """The parts of `engine/containers` that move a container through its life."""
+class Room(Parts):
+    """One daemon's containers, with a store of their own and all that they have told."""
 
     def __init__(self, directory: Path, host: FakeHost | None = None) -> None:
         """`host` is one on which another daemon has been before."""
@@ -30,76 +22,21 @@ class Room:
         self._next: Room | None = None
         self.host = host = host or FakeHost(directory)
         self.state = StateStore.open(directory / "state.db")
-        self.tasks = Tasks()
-        self.index = index = Index(self.state, self.tasks)
         self.told = Told()
-        companions: list[Companion] = [self.told]
         self.happened: list[Event] = []
         self.released_layers: list[list[str]] = []
         events = Events()
         events.observe(self.happened.append)
-        publish = partial(publish_container, events)
-        stager = Stager(host.assembly, host.layers, host.volumes)
-        self.roots = Roots(index, host.assembly, host.layers, stager)
-        self.releaser = Releaser(host.assembly, host.runtimes, host.networks, stager)
-        self.pauser = Pauser(index, host.runtimes, publish, companions)
-        self.stopper = Stopper(index, self.pauser, publish)
-        self.remover = Remover(
-            index=index,
-            assembly=host.assembly,
-            releaser=self.releaser,
-            stopper=self.stopper,
-            volumes=host.volumes,
-            publish=publish,
+        tasks = Tasks()
+        super().__init__(
+            index=Index(self.state, tasks),
+            drivers=host.drivers,
+            host=HOST,
+            publish=partial(publish_container, events),
+            tasks=tasks,
             release_layers=self._release_layers,
         )
-        starter = Starter(
-            index=index,
-            assembly=host.assembly,
-            lower=self.roots.lower,
-            networks=host.networks,
-            stager=stager,
-            monitor=host.monitor,
-            runtimes=host.runtimes,
-            processes=host.processes,
-            host=HOST,
-        )
-        self.lifecycle = Lifecycle(
-            index=index,
-            assembly=host.assembly,
-            monitor=host.monitor,
-            processes=host.processes,
-            starter=starter,
-            releaser=self.releaser,
-            remover=self.remover,
-            companions=companions,
-            publish=publish,
-            tasks=self.tasks,
-        )
-        self.restorer = Restorer(
-            index=index,
-            paths=host.paths,
-            lifecycle=self.lifecycle,
-            pauser=self.pauser,
-            releaser=self.releaser,
-            remover=self.remover,
-            monitor=host.monitor,
-            runtimes=host.runtimes,
-            processes=host.processes,
-            leftovers=host.leftovers,
-            tasks=self.tasks,
-        )
-        self.execs = Execs(
-            index=index,
-            assembly=host.assembly,
-            monitor=host.exec_monitor,
-            runtimes=host.runtimes,
-            processes=host.processes,
-            host=HOST,
-            publish=publish,
-            tasks=self.tasks,
-        )
-        companions.append(self.execs)
+        self.companions.append(self.told)
 
     async def crashed(self) -> "Room":
         """The next daemon, on the same host and the same store; this one had no time to say goodbye."""

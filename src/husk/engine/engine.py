@@ -19,20 +19,15 @@ from husk.engine.containers.config.spec import bundle_of
 from husk.engine.containers.connect import Connections
 from husk.engine.containers.copy import Copier, Differ
 from husk.engine.containers.create import Creator
+from husk.engine.containers.drivers import Drivers
 from husk.engine.containers.exec import Execs
-from husk.engine.containers.health import Prober
-from husk.engine.containers.index import Companion, Index, publish_container
-from husk.engine.containers.lifecycle import Lifecycle
-from husk.engine.containers.mounts import MountTaker, Roots, Stager
+from husk.engine.containers.index import Index, publish_container
+from husk.engine.containers.mounts import MountTaker
 from husk.engine.containers.oom import MemoryWatch
-from husk.engine.containers.pause import Pauser
-from husk.engine.containers.release import Releaser
-from husk.engine.containers.remove import ContainerPruner, Remover
-from husk.engine.containers.restore import Restorer
+from husk.engine.containers.parts import Parts
+from husk.engine.containers.remove import ContainerPruner
 from husk.engine.containers.service import Containers
-from husk.engine.containers.start import Starter
 from husk.engine.containers.stats import Statistics
-from husk.engine.containers.stop import Stopper
 from husk.engine.containers.top import Top
 from husk.engine.containers.update import Updater
 from husk.engine.host import Host
@@ -51,16 +46,9 @@ from husk.engine.model.container_config import LogConfig
 from husk.engine.model.events import Events
 from husk.engine.model.image import CommitOptions
 from husk.engine.networks.service import Networks
-from husk.engine.services.cluster import Cluster, Machine
-from husk.engine.services.credentials import PullCredentials
-from husk.engine.services.delivery import Deliveries
-from husk.engine.services.endpoints import Endpoints
-from husk.engine.services.networks import SwarmNetworks
-from husk.engine.services.objects import Objects
-from husk.engine.services.reconciler import Reconciler
-from husk.engine.services.runner import Runner
+from husk.engine.services.cluster import Machine
+from husk.engine.services.parts import open_services
 from husk.engine.services.service import Services
-from husk.engine.services.store import EmbeddedStore
 from husk.engine.system import System
 from husk.engine.volumes.service import Volumes
 from husk.errors import HuskError, InvalidParameter, Unavailable
@@ -78,8 +66,6 @@ from husk.storage.layers.power import PowerNote
 from husk.storage.layers.recover import recover
 from husk.storage.layers.store import LayerStore
 from husk.storage.lost import put_aside
-from husk.storage.secrets.sealing import Sealer
-from husk.storage.secrets.task_files import TaskFiles
 from husk.storage.state.store import StateStore
 from husk.storage.workers.nursery import Nursery
 from husk.tasks import Tasks
@@ -188,16 +174,7 @@ async def _open(config: Config, stack: AsyncExitStack, open_files: int) -> Engin
     nursery = Nursery()
     stack.callback(nursery.close)
     index = Index(state, tasks)
-
-    def mounted(chain: str) -> bool:
-        running = (instance.record for instance in index if instance.record.state.running or instance.root_users)
-        return any(chain in record.used_layers for record in running)
-
-    layers = await LayerStore.open(config.data_root / "layers", state, blobs, nursery, config.max_layer_size, mounted)
-    stack.push_async_callback(layers.close)
-    power = PowerNote(config.exec_root, config.data_root)
-    await recover(layers, blobs, power_held=await asyncio.to_thread(power.held))
-    await _as_far_as_possible(asyncio.to_thread(power.write), "note of this boot")
+    layers = await _open_layers(stack, config, state, blobs, nursery, index)
     registry = RegistryClient(
         config.insecure_registries,
         config.registry_mirrors,
@@ -229,79 +206,31 @@ async def _open(config: Config, stack: AsyncExitStack, open_files: int) -> Engin
     downloads, uploads = Limiter(config.max_concurrent_downloads), Limiter(config.max_concurrent_uploads)
     pusher = Pusher(image_store, registry, state, uploads)
     images = Images(image_store, registry, pusher, downloads)
-    companions: list[Companion] = []
-    processes = Processes()
     publish = partial(publish_container, events)
-    stager = Stager(assembly, layers, volumes)
-    roots = Roots(index, assembly, layers, stager)
-    releaser = Releaser(assembly, runtimes, networks, stager)
-    pauser = Pauser(index, runtimes, publish, companions)
-    stopper = Stopper(index, pauser, publish)
-    remover = Remover(
-        index=index,
+    drivers = Drivers(
         assembly=assembly,
-        releaser=releaser,
-        stopper=stopper,
-        volumes=volumes,
-        publish=publish,
-        release_layers=image_store.release,
-    )
-    starter = Starter(
-        index=index,
-        assembly=assembly,
-        lower=roots.lower,
+        monitor=monitor,
+        exec_monitor=ExecMonitor(host.conmon_path, moves),
+        runtimes=runtimes,
+        processes=Processes(),
+        leftovers=Leftovers(paths, aside),
         networks=networks,
-        stager=stager,
-        monitor=monitor,
-        runtimes=runtimes,
-        processes=processes,
-        host=host,
+        volumes=volumes,
+        layers=layers,
     )
-    lifecycle = Lifecycle(
-        index=index,
-        assembly=assembly,
-        monitor=monitor,
-        processes=processes,
-        starter=starter,
-        releaser=releaser,
-        remover=remover,
-        companions=companions,
-        publish=publish,
-        tasks=tasks,
-    )
-    execs = Execs(
-        index=index,
-        assembly=assembly,
-        monitor=ExecMonitor(host.conmon_path, moves),
-        runtimes=runtimes,
-        processes=processes,
-        host=host,
-        publish=publish,
-        tasks=tasks,
+    parts = Parts(
+        index=index, drivers=drivers, host=host, publish=publish, tasks=tasks, release_layers=image_store.release
     )
     memory_watch = MemoryWatch(index, paths, monitor, publish, tasks)
     stack.callback(memory_watch.close)
     rotator = Rotator(paths.log, lambda record: monitor.reopen_log(bundle_of(record, paths)), tasks)
     forwarder = Forwarder(paths.log, index.has, tasks)
     stack.callback(rotator.close)
-    companions += [execs, Prober(execs, publish, tasks), memory_watch, rotator, forwarder]
+    parts.companions += [memory_watch, rotator, forwarder]
     stack.push_async_callback(tasks.cancel_all)
-    stack.callback(lifecycle.close)
-    restorer = Restorer(
-        index=index,
-        paths=paths,
-        lifecycle=lifecycle,
-        pauser=pauser,
-        releaser=releaser,
-        remover=remover,
-        monitor=monitor,
-        runtimes=runtimes,
-        processes=processes,
-        leftovers=Leftovers(paths, aside),
-        tasks=tasks,
-    )
-    await execs.restore()
-    await restorer.restore()
+    stack.callback(parts.lifecycle.close)
+    await parts.execs.restore()
+    await parts.restorer.restore()
     forwarder.resume(index)
     await volumes.restored()
     await _as_far_as_possible(image_store.collect(), "what is left of images")
@@ -315,7 +244,7 @@ async def _open(config: Config, stack: AsyncExitStack, open_files: int) -> Engin
         pins=image_store.pins,
         networks=networks,
         volumes=volumes,
-        mounts=MountTaker(index, assembly, roots, volumes, images),
+        mounts=MountTaker(index, assembly, parts.roots, volumes, images),
         monitor=monitor,
         runtimes=runtimes,
         host=host,
@@ -326,34 +255,36 @@ async def _open(config: Config, stack: AsyncExitStack, open_files: int) -> Engin
     containers = Containers(
         index=index,
         creator=creator,
-        lifecycle=lifecycle,
-        stopper=stopper,
-        pauser=pauser,
-        remover=remover,
+        lifecycle=parts.lifecycle,
+        stopper=parts.stopper,
+        pauser=parts.pauser,
+        remover=parts.remover,
         assembly=assembly,
         images=images,
         monitor=monitor,
         publish=publish,
     )
     system = System(config, host, _named(runtimes), lambda: state.trouble)
+    info = system.info()
+    machine = Machine(info.hostname, info.machine, info.cpus, info.memory)
     return Engine(
         config=config,
         events=events,
         containers=containers,
-        copier=Copier(index, assembly, roots, nursery, publish),
-        differ=Differ(index, assembly, roots),
+        copier=Copier(index, assembly, parts.roots, nursery, publish),
+        differ=Differ(index, assembly, parts.roots),
         statistics=Statistics(index, paths),
         top=Top(index, paths, publish),
         updater=Updater(index, paths, runtimes, host, publish),
-        container_pruner=ContainerPruner(index, assembly, remover, events),
-        execs=execs,
+        container_pruner=ContainerPruner(index, assembly, parts.remover, events),
+        execs=parts.execs,
         images=images,
         networks=networks,
         volumes=volumes,
         connections=Connections(index, networks, paths, tasks),
         system=system,
-        services=await _open_services(stack, config, state, system, containers, images, networks, events),
-        committer=Committer(image_store, index, assembly, pauser, publish),
+        services=await open_services(stack, config, state, machine, containers, images, networks, events),
+        committer=Committer(image_store, index, assembly, parts.pauser, publish),
         registry=registry,
         runtimes=runtimes,
         downloads=downloads,
@@ -361,57 +292,21 @@ async def _open(config: Config, stack: AsyncExitStack, open_files: int) -> Engin
     )
 
 
-async def _open_services(
-    stack: AsyncExitStack,
-    config: Config,
-    state: StateStore,
-    system: System,
-    containers: Containers,
-    images: Images,
-    networks: Networks,
-    events: Events,
-) -> Services:
-    """Go on keeping what was declared, from where the last daemon was."""
-    store = EmbeddedStore(state)
-    labels = dict(label.partition("=")[::2] for label in config.labels)
-    sealer = Sealer(config.data_root / "swarm.key")
-    info = system.info()
-    machine = Machine(info.hostname, info.machine, info.cpus, info.memory)
-    cluster = await asyncio.to_thread(Cluster, state, sealer, labels, machine)
-    deliveries = Deliveries(TaskFiles(config.exec_root / "secrets"), store, sealer)
-    await deliveries.sweep()
-    credentials = PullCredentials(sealer)
-    runner = Runner(
-        store=store,
-        containers=containers,
-        images=images,
-        deliveries=deliveries,
-        credentials=credentials,
-        wake=lambda: reconciler.wake(),
-    )
-    endpoints = Endpoints(store=store, networks=networks, find_container=containers.find)
-    reconciler = Reconciler(
-        store=store, cluster=cluster, containers=containers, runner=runner, endpoints=endpoints, events=events
-    )
-    stack.push_async_callback(runner.close)
-    stack.push_async_callback(reconciler.close)
-    swarm_networks = SwarmNetworks(store=store, cluster=cluster, networks=networks)
-    services = Services(
-        store=store,
-        cluster=cluster,
-        reconciler=reconciler,
-        runner=runner,
-        endpoints=endpoints,
-        networks=swarm_networks,
-        secrets=Objects("secret", store=store, cluster=cluster, sealer=sealer, events=events),
-        configs=Objects("config", store=store, cluster=cluster, sealer=sealer, events=events),
-        credentials=credentials,
-        containers=containers,
-        events=events,
-    )
-    reconciler.start()
-    await services.open()
-    return services
+async def _open_layers(
+    stack: AsyncExitStack, config: Config, state: StateStore, blobs: BlobStore, nursery: Nursery, index: Index
+) -> LayerStore:
+    """The layers of images, with those made good that the last daemon, or the power, left half done."""
+
+    def mounted(chain: str) -> bool:
+        running = (instance.record for instance in index if instance.record.state.running or instance.root_users)
+        return any(chain in record.used_layers for record in running)
+
+    layers = await LayerStore.open(config.data_root / "layers", state, blobs, nursery, config.max_layer_size, mounted)
+    stack.push_async_callback(layers.close)
+    power = PowerNote(config.exec_root, config.data_root)
+    await recover(layers, blobs, power_held=await asyncio.to_thread(power.held))
+    await _as_far_as_possible(asyncio.to_thread(power.write), "note of this boot")
+    return layers
 
 
 async def _as_far_as_possible(work: Coroutine[object, object, object], what: str) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from husk.engine.model.container import Container
 from husk.engine.networks.connector import Connected
@@ -137,3 +137,17 @@ class Layers(Protocol):
     """Where the layers of images lie: `husk.storage.layers.store`."""
 
     def lower(self, chain_ids: Sequence[str]) -> list[str]: ...
+
+
+class Drivers(NamedTuple):
+    """All that containers need of the host, and of the rooms beside them, while they live."""
+
+    assembly: Assembly
+    monitor: Monitor
+    exec_monitor: ExecMonitor
+    runtimes: Runtimes
+    processes: Processes
+    leftovers: Leftovers
+    networks: Networks
+    volumes: Volumes
+    layers: Layers

@@ -18,7 +18,7 @@ import msgspec
 
 from husk.engine.containers.attach import Attachment
 from husk.engine.containers.config import exec_spec
-from husk.engine.containers.drivers import Assembly, ExecMonitor, Process, Processes, Runtimes
+from husk.engine.containers.drivers import Drivers, Process
 from husk.engine.containers.index import Companion, Index, Instance, Publish
 from husk.engine.host import Host
 from husk.engine.logs.records import STDERR, STDOUT
@@ -77,19 +77,16 @@ class Execs(Companion):
         self,
         *,
         index: Index,
-        assembly: Assembly,
-        monitor: ExecMonitor,
-        runtimes: Runtimes,
-        processes: Processes,
+        drivers: Drivers,
         host: Host,
         publish: Publish,
         tasks: Tasks,
     ) -> None:
         self._index = index
-        self._assembly = assembly
-        self._processes = processes
-        self._monitor = monitor
-        self._runtimes = runtimes
+        self._assembly = drivers.assembly
+        self._monitor = drivers.exec_monitor
+        self._runtimes = drivers.runtimes
+        self._processes = drivers.processes
         self._host = host
         self._publish = publish
         self._tasks = tasks

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from husk.engine.containers import health
 from husk.engine.containers.config import restart_policy
 from husk.engine.containers.config.spec import bundle_of
-from husk.engine.containers.drivers import Assembly, Monitor, Process, Processes
+from husk.engine.containers.drivers import Drivers, Process
 from husk.engine.containers.index import Companion, Exit, Index, Instance, Publish
 from husk.engine.containers.release import Releaser
 from husk.engine.containers.remove import Remover
@@ -35,9 +35,7 @@ class Lifecycle:
         self,
         *,
         index: Index,
-        assembly: Assembly,
-        monitor: Monitor,
-        processes: Processes,
+        drivers: Drivers,
         starter: Starter,
         releaser: Releaser,
         remover: Remover,
@@ -46,9 +44,9 @@ class Lifecycle:
         tasks: Tasks,
     ) -> None:
         self._index = index
-        self._assembly = assembly
-        self._monitor = monitor
-        self._processes = processes
+        self._assembly = drivers.assembly
+        self._monitor = drivers.monitor
+        self._processes = drivers.processes
         self._starter = starter
         self._releaser = releaser
         self._companions = companions

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from husk.engine.containers import health
 from husk.engine.containers.config import restart_policy
 from husk.engine.containers.config.spec import bundle_of
-from husk.engine.containers.drivers import Leftovers, Monitor, Processes, Runtimes
+from husk.engine.containers.drivers import Drivers
 from husk.engine.containers.index import Index, Instance
 from husk.engine.containers.lifecycle import Lifecycle
 from husk.engine.containers.pause import Pauser
@@ -19,7 +19,6 @@ from husk.engine.containers.release import Releaser
 from husk.engine.containers.remove import Remover
 from husk.engine.model.container import ZERO_TIME
 from husk.errors import HuskError
-from husk.runtime.assembly.paths import Paths
 from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
@@ -30,27 +29,23 @@ class Restorer:
         self,
         *,
         index: Index,
-        paths: Paths,
+        drivers: Drivers,
         lifecycle: Lifecycle,
         pauser: Pauser,
         releaser: Releaser,
         remover: Remover,
-        monitor: Monitor,
-        runtimes: Runtimes,
-        processes: Processes,
-        leftovers: Leftovers,
         tasks: Tasks,
     ) -> None:
         self._index = index
-        self._paths = paths
+        self._paths = drivers.assembly.paths
+        self._monitor = drivers.monitor
+        self._runtimes = drivers.runtimes
+        self._processes = drivers.processes
+        self._leftovers = drivers.leftovers
         self._lifecycle = lifecycle
         self._pauser = pauser
         self._releaser = releaser
         self._remover = remover
-        self._monitor = monitor
-        self._runtimes = runtimes
-        self._processes = processes
-        self._leftovers = leftovers
         self._tasks = tasks
 
     async def restore(self) -> None:

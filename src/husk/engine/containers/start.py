@@ -12,7 +12,7 @@ from msgspec import Struct
 from husk.engine.containers.config.limits import device_rule
 from husk.engine.containers.config.spec import Extras, block_paths, bundle_of, plan, seccomp_profile
 from husk.engine.containers.connect import write_files
-from husk.engine.containers.drivers import Assembly, Monitor, Networks, Processes, Runtimes
+from husk.engine.containers.drivers import Assembly, Drivers
 from husk.engine.containers.index import Companion, Index, Instance
 from husk.engine.containers.mounts import Stager
 from husk.engine.host import Host
@@ -37,25 +37,21 @@ class Starter:
         self,
         *,
         index: Index,
-        assembly: Assembly,
-        lower: Lower,
-        networks: Networks,
-        stager: Stager,
-        monitor: Monitor,
-        runtimes: Runtimes,
-        processes: Processes,
+        drivers: Drivers,
         host: Host,
+        stager: Stager,
+        lower: Lower,
     ) -> None:
         """`lower` tells what a container's own changes lie on, topmost first."""
         self._index = index
-        self._assembly = assembly
-        self._lower = lower
-        self._networks = networks
-        self._stager = stager
-        self._monitor = monitor
-        self._runtimes = runtimes
-        self._processes = processes
+        self._assembly = drivers.assembly
+        self._networks = drivers.networks
+        self._monitor = drivers.monitor
+        self._runtimes = drivers.runtimes
+        self._processes = drivers.processes
         self._host = host
+        self._stager = stager
+        self._lower = lower
         self._filters = CompiledFilters()
 
     async def create(self, instance: Instance, companions: Iterable[Companion]) -> None:

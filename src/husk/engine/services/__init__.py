@@ -17,7 +17,8 @@ services and tasks), `updates` (rolling update, pure part of the planner), `plan
 `endpoints` (virtual addresses, names, published ports), `objects` (secrets and configs, sealed), `delivery` (those as
 files in tasks), `networks` (ingress, who needs which), `network_services` (what a network tells of services),
 `credentials` (for images), `followers` (who waits for new tasks), `expand` with `gotemplate` and `gofunctions`
-(templates), `ids`, `settings`, `privileges`, `validate`, `defaults`, `service` (what the edge calls).
+(templates), `ids`, `settings`, `privileges`, `validate`, `defaults`, `service` (what the edge calls), `parts`
+(how they are put together).
 
 Who may touch what: this is the highest room. It makes and removes containers through `containers.service` as a client
 would, and nothing below knows that services exist.

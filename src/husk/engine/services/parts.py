@@ -1,0 +1,74 @@
+"""The parts of services, built in the order in which they need each other."""
+
+import asyncio
+from contextlib import AsyncExitStack
+
+from husk.config import Config
+from husk.engine.containers.service import Containers
+from husk.engine.images.service import Images
+from husk.engine.model.events import Events
+from husk.engine.networks.service import Networks
+from husk.engine.services.cluster import Cluster, Machine
+from husk.engine.services.credentials import PullCredentials
+from husk.engine.services.delivery import Deliveries
+from husk.engine.services.endpoints import Endpoints
+from husk.engine.services.networks import SwarmNetworks
+from husk.engine.services.objects import Objects
+from husk.engine.services.reconciler import Reconciler
+from husk.engine.services.runner import Runner
+from husk.engine.services.service import Services
+from husk.engine.services.store import EmbeddedStore
+from husk.storage.secrets.sealing import Sealer
+from husk.storage.secrets.task_files import TaskFiles
+from husk.storage.state.store import StateStore
+
+
+async def open_services(
+    stack: AsyncExitStack,
+    config: Config,
+    state: StateStore,
+    machine: Machine,
+    containers: Containers,
+    images: Images,
+    networks: Networks,
+    events: Events,
+) -> Services:
+    """Go on keeping what was declared, from where the last daemon was."""
+    store = EmbeddedStore(state)
+    labels = dict(label.partition("=")[::2] for label in config.labels)
+    sealer = Sealer(config.data_root / "swarm.key")
+    cluster = await asyncio.to_thread(Cluster, state, sealer, labels, machine)
+    deliveries = Deliveries(TaskFiles(config.exec_root / "secrets"), store, sealer)
+    await deliveries.sweep()
+    credentials = PullCredentials(sealer)
+    runner = Runner(
+        store=store,
+        containers=containers,
+        images=images,
+        deliveries=deliveries,
+        credentials=credentials,
+        wake=lambda: reconciler.wake(),
+    )
+    endpoints = Endpoints(store=store, networks=networks, find_container=containers.find)
+    reconciler = Reconciler(
+        store=store, cluster=cluster, containers=containers, runner=runner, endpoints=endpoints, events=events
+    )
+    stack.push_async_callback(runner.close)
+    stack.push_async_callback(reconciler.close)
+    swarm_networks = SwarmNetworks(store=store, cluster=cluster, networks=networks)
+    services = Services(
+        store=store,
+        cluster=cluster,
+        reconciler=reconciler,
+        runner=runner,
+        endpoints=endpoints,
+        networks=swarm_networks,
+        secrets=Objects("secret", store=store, cluster=cluster, sealer=sealer, events=events),
+        configs=Objects("config", store=store, cluster=cluster, sealer=sealer, events=events),
+        credentials=credentials,
+        containers=containers,
+        events=events,
+    )
+    reconciler.start()
+    await services.open()
+    return services
