@@ -6,6 +6,7 @@ import tarfile
 from pathlib import Path
 
 from husk.storage.blobs import BlobStore
+from husk.storage.diffs import DiffStore
 from husk.storage.layers.ingest import Unpacked
 from husk.storage.layers.store import Layer, LayerStore
 from husk.storage.state.store import StateStore
@@ -23,22 +24,24 @@ class Store:
         self.root = root
         self.max_layer_size = max_layer_size
 
-    async def open(self) -> None:
+    async def open(self, power_held: bool = True) -> None:
         self.state = StateStore.open(self.root / "state.db")
         self.blobs = BlobStore.open(self.root / "blobs")
         self.nursery = Nursery()
         self.layers = await LayerStore.open(
             self.root / "layers", self.state, self.blobs, self.nursery, self.max_layer_size
         )
+        self.diffs = await DiffStore.open(self.layers, self.state, self.blobs, self.nursery, power_held=power_held)
 
     async def close(self) -> None:
+        await self.diffs.close()
         await self.layers.close()
         self.nursery.close()
         self.state.close()
 
     async def die(self) -> None:
         """As `close`, without what only a clean end does."""
-        self.layers._writeback._waiting.clear()
+        self.layers.directories.writeback._waiting.clear()
         await self.close()
 
     async def emptied(self) -> None:
@@ -64,7 +67,7 @@ class Store:
 
     def nothing_left(self) -> bool:
         """Is there no directory, no blob and no half-written file?"""
-        places = ("layers/l", "layers/trash", "blobs/ingest", "blobs/sha256")
+        places = ("layers/l", "layers/w", "layers/trash", "blobs/ingest", "blobs/sha256")
         return not any(os.listdir(self.root / place) for place in places)
 
 

@@ -27,7 +27,16 @@ from husk.engine.services.model import ClusterObject, Service, Task
 from husk.engine.volumes.service import KIND as VOLUME
 from husk.errors import SystemFault
 from husk.runtime.assembly.root import ContainerRoot
-from husk.storage.check import Problem, look_at_blobs, look_at_layers, read_layer_records, scratch_left
+from husk.storage.check import (
+    Problem,
+    look_at_blobs,
+    look_at_layers,
+    read_diff_records,
+    read_layer_records,
+    scratch_left,
+)
+from husk.storage.diffs import KIND as DIFF
+from husk.storage.diffs import Diff
 from husk.storage.layers.store import KIND as LAYER
 from husk.storage.lost import names_in
 from husk.storage.state.schema import Unreadable, read_documents
@@ -42,14 +51,15 @@ _TYPES: dict[str, type[msgspec.Struct]] = {
     NETWORK: Network,
     VOLUME: Volume,
     PACKED: Packed,
+    DIFF: Diff,
     SWARM: Swarm,
     "service": Service,
     "task": Task,
     "secret": ClusterObject,
     "config": ClusterObject,
 }
-DISPOSABLE = (IMAGE, INDEX, PACKED, NAME)
-"""Kinds whose records `repair` drops when they cannot be read: nothing but an image is lost with them."""
+DISPOSABLE = (IMAGE, INDEX, PACKED, NAME, DIFF)
+"""Kinds whose records `repair` drops when they cannot be read: nothing but an image or a cache is lost with them."""
 
 
 class Examination(msgspec.Struct):
@@ -83,8 +93,9 @@ async def examine(data_root: Path, deep: bool = False) -> Examination:
     found = Examination()
     records = _read(documents, refused, found)
     layers = read_layer_records(documents.get(LAYER, {}))
+    diffs = read_diff_records(documents.get(DIFF, {}))
     blobs = await look_at_blobs(data_root / "blobs")
-    await look_at_layers(data_root / "layers", data_root / "blobs", layers, blobs.whole, deep)
+    await look_at_layers(data_root / "layers", data_root / "blobs", layers, blobs.whole, deep, diffs)
 
     def busy(container: Container) -> bool:
         return ContainerRoot(data_root / "containers" / container.id).mounted

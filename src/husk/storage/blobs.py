@@ -98,9 +98,20 @@ class BlobStore:
         """A fresh name below `ingest/` for a blob that somebody else is going to write."""
         return self._ingest / str(next(self._sequence))
 
+    def lend(self, digest: str) -> Path:
+        """Another name of a blob, below `ingest/`, to be adopted or unlinked: it stays whoever removes the blob."""
+        temporary = self.temporary()
+        try:
+            os.link(self.path(digest), temporary)
+        except FileNotFoundError:
+            raise NotFound(f"content digest {digest}: not found") from None
+        return temporary
+
     def adopt(self, temporary: Path, digest: str) -> None:
         """Make a file that was written at `temporary` visible as the blob `digest`."""
         os.replace(temporary, self.path(digest))
+        # Between two names of one file that did nothing.
+        temporary.unlink(missing_ok=True)
         self._unsynced.add(digest)
         self._flusher.wrote()
 

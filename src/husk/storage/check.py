@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import os
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -19,6 +19,7 @@ from husk.errors import HuskError
 from husk.kernel.trees import remove_tree, tree_size
 from husk.storage.blobs import validate_digest
 from husk.storage.compare import first_difference
+from husk.storage.diffs import Diff
 from husk.storage.layers.chain import chain_id
 from husk.storage.layers.soundness import digest_of_file
 from husk.storage.layers.store import Layer
@@ -110,17 +111,35 @@ def read_layer_records(documents: Mapping[str, bytes]) -> LayerFacts:
     return facts
 
 
-async def look_at_layers(root: Path, blobs: Path, facts: LayerFacts, whole: Mapping[str, int], deep: bool) -> None:
+def read_diff_records(documents: Mapping[str, bytes]) -> set[str]:
+    """The directories of what builds remember, of those whose records can be read."""
+    found = set()
+    for body in documents.values():
+        with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError):
+            found.add(msgspec.json.decode(body, type=Diff).directory)
+    return found
+
+
+async def look_at_layers(
+    root: Path,
+    blobs: Path,
+    facts: LayerFacts,
+    whole: Mapping[str, int],
+    deep: bool,
+    diffs: Collection[str] = (),
+) -> None:
     """Compare each layer's directory with its record, or with what its blob (if it is whole) gives when unpacked.
 
     The bytes in files tell quickly that one is gone or short; only a layer that looks wrong, or whose files are not
-    known to be on the disk, is unpacked again, unless it is to go deep.
+    known to be on the disk, is unpacked again, unless it is to go deep. `diffs` are directories of builds' own.
     """
     directories = root / "l"
     present = set(_names(directories))
     owners: dict[str, str] = {}
     for key, layer in facts.layers.items():
-        if (other := owners.setdefault(layer.directory, key)) != key:
+        other = owners.setdefault(layer.directory, key)
+        # What a build has made may be on top of several chains.
+        if facts.layers[other].diff_id != layer.diff_id:
             facts.damaged[key] = f"its directory {layer.directory} is also that of {other}"
 
     async def look(layer: Layer) -> None:
@@ -143,7 +162,7 @@ async def look_at_layers(root: Path, blobs: Path, facts: LayerFacts, whole: Mapp
             facts.damaged[layer.chain_id] = suspect
 
     await _each(look, facts.layers.values())
-    facts.strays = [f"l/{name}" for name in sorted(present.difference(owners))]
+    facts.strays = [f"l/{name}" for name in sorted(present.difference(owners, diffs))]
     facts.strays += [f"trash/{name}" for name in _names(root / "trash")]
 
 

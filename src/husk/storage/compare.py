@@ -1,8 +1,8 @@
 """Are two directory trees the same? Names, kinds, owners, modes, times, attributes, links and every byte.
 
 The trees stand still but may have been filled by somebody hostile: as in `trees`, depth costs no descriptors and no
-path becomes too long. What a layer's archive need not tell is not compared: the top directory itself and the times of
-directories and whiteouts.
+path becomes too long. What a layer's archive need not tell is not compared: the top directory itself, the times of
+directories and whiteouts, sockets, parts of seconds, and what overlayfs notes for itself.
 """
 
 import errno
@@ -12,10 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from husk.kernel.tree_cursor import DIRECTORY, TreeCursor
-from husk.storage.tar.whiteouts import is_whiteout
+from husk.storage.tar.whiteouts import OPAQUE_XATTR, is_overlay_xattr, is_whiteout
 
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 _PIECE = 1 << 20
+_SECOND = 10**9
 # Names of directories in front of the one that is wrong.
 _MOST_SHOWN = 40
 
@@ -61,6 +62,8 @@ class _Comparison:
         levels.append(inside)
         names, others = set(os.listdir(one.fd)), set(os.listdir(other.fd))
         for name in sorted(names ^ others):
+            if name in others and stat.S_ISSOCK(os.stat(name, dir_fd=other.fd, follow_symlinks=False).st_mode):
+                continue
             yield f"{_text(one, name)} {'is missing' if name in names else 'does not belong there'}"
         for name in sorted(names & others):
             status = os.stat(name, dir_fd=one.fd, follow_symlinks=False)
@@ -83,7 +86,7 @@ class _Comparison:
             return "attribute"
         if stat.S_ISDIR(status.st_mode) or is_whiteout(status):
             return ""
-        if status.st_mtime_ns != found.st_mtime_ns:
+        if status.st_mtime_ns not in (found.st_mtime_ns, found.st_mtime_ns // _SECOND * _SECOND):
             return "time"
         if stat.S_ISLNK(status.st_mode) and os.readlink(name, dir_fd=one) != os.readlink(name, dir_fd=other):
             return "target"
@@ -100,7 +103,11 @@ class _Comparison:
 
 def _xattrs(directory: int, name: str) -> dict[str, bytes]:
     path = f"/proc/self/fd/{directory}/{name}"
-    return {key: os.getxattr(path, key, follow_symlinks=False) for key in os.listxattr(path, follow_symlinks=False)}
+    return {
+        key: os.getxattr(path, key, follow_symlinks=False)
+        for key in os.listxattr(path, follow_symlinks=False)
+        if key == OPAQUE_XATTR or not is_overlay_xattr(key)
+    }
 
 
 def _same_bytes(one: int, other: int, name: str) -> bool:

@@ -8,8 +8,6 @@ import msgspec
 from husk.errors import InvalidParameter, SystemFault
 from husk.storage.workers.handle import Worker, WorkerDied
 
-_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
-
 
 class Unpacked(msgspec.Struct, frozen=True):
     """A layer that is complete on disk and not yet part of any chain; commit or discard it."""
@@ -68,12 +66,3 @@ def _fail(outcome: str) -> NoReturn:
     if kind == "invalid":
         raise InvalidParameter(message)
     raise SystemFault(message or "the worker that unpacks layers died: see the daemon's log")
-
-
-def short_name(number: int) -> str:
-    """The name of the directory of a layer: the number in digits and letters."""
-    text = ""
-    while number:
-        number, digit = divmod(number, 36)
-        text = _DIGITS[digit] + text
-    return text or "0"

@@ -32,22 +32,18 @@ import msgspec
 from msgspec import structs
 
 from husk.errors import DiskFault, NotFound, SystemFault
-from husk.patterns import pattern
 from husk.storage.blobs import BlobStore, validate_digest
 from husk.storage.layers.chain import chain_id
-from husk.storage.layers.ingest import Ingest, Unpacked, short_name
+from husk.storage.layers.directories import LAYER, Directories
+from husk.storage.layers.ingest import Ingest, Unpacked
 from husk.storage.layers.soundness import blob_fault, tree_fault
-from husk.storage.layers.trash import Trash
-from husk.storage.layers.writeback import Writeback
 from husk.storage.state.store import Change, StateStore
 from husk.storage.workers.handle import Worker
 from husk.storage.workers.nursery import Nursery
 from husk.tasks import Tasks
 
-KIND = "layer"
+KIND = LAYER
 DIFF_MEDIA_TYPE = "application/vnd.docker.image.rootfs.diff.tar"
-
-_NAME = pattern(r"[0-9a-z]+")
 
 T = TypeVar("T")
 
@@ -76,7 +72,7 @@ class LayerStore:
 
     def __init__(
         self,
-        root: Path,
+        directories: Directories,
         state: StateStore,
         blobs: BlobStore,
         nursery: Nursery,
@@ -91,17 +87,15 @@ class LayerStore:
         self._looked_at: dict[str, bool] = {}
         self._nursery = nursery
         self._max_size = max_size
-        self._layers = root / "l"
-        self._trash = Trash(root / "trash", self._layers)
+        self.directories = directories
         self._state = state
         self._blobs = blobs
         self._records: dict[str, Layer] = {}
         # How often they have changed.
         self.revision = 0
-        self._sequence = 0
         self._lock = asyncio.Lock()
         self._tasks = Tasks()
-        self._writeback = Writeback(root, self._synced)
+        directories.listen(self._synced)
 
     @classmethod
     async def open(
@@ -114,32 +108,17 @@ class LayerStore:
         mounted: Callable[[str], bool] = lambda chain: False,
     ) -> Self:
         """Load the records and sweep what has none; before layers are used, `recover` sees to those in doubt."""
-        store = cls(root, state, blobs, nursery, max_size, mounted)
-        store._layers.mkdir(parents=True, exist_ok=True, mode=0o710)
-        store._trash.make()
-        layers = list(state.records(KIND, Layer).values())
-        store._records = {layer.chain_id: layer for layer in layers}
-        known = {layer.directory for layer in layers}
-        present = set(os.listdir(store._layers))
-        names = known | present | store._trash.names()
-        store._sequence = max((int(name, 36) for name in names if _NAME.fullmatch(name)), default=0)
-        # Those of layers whose records cannot be read are among them.
-        for name in present - known if not state.aside(KIND) else ():
-            try:
-                store._trash.take(name)
-            except OSError as error:
-                log.error("what is left of layer %s cannot be removed: %s", name, error)
-        for layer in layers:
-            if layer.directory not in present:
+        store = cls(Directories.open(root, state), state, blobs, nursery, max_size, mounted)
+        store._records = {layer.chain_id: layer for layer in state.records(KIND, Layer).values()}
+        for layer in store._records.values():
+            if not store.path(layer).exists():
                 log.error("the directory of layer %s is missing: images with it cannot be used", layer.chain_id)
-        store._trash.empty_soon()
         return store
 
     async def close(self) -> None:
         """Stop deleting, the rest is deleted after the next start; and wait until the files of layers are synced."""
         await self._tasks.join()
-        await self._trash.close()
-        await self._writeback.close()
+        await self.directories.close()
 
     def get(self, chain: str) -> Layer | None:
         return self._records.get(chain)
@@ -174,7 +153,7 @@ class LayerStore:
 
     def path(self, layer: Layer) -> Path:
         """What overlayfs mounts for this layer."""
-        return self._layers / layer.directory
+        return self.directories.path / layer.directory
 
     def lower(self, chain_ids: Sequence[str]) -> list[str]:
         """The chain's layers (base first) as overlayfs wants them: topmost first."""
@@ -251,7 +230,7 @@ class LayerStore:
 
     async def emptied(self) -> None:
         """Wait until what was thrown away is deleted."""
-        await self._trash.emptied()
+        await self.directories.emptied()
 
     def doubt(self, layer: Layer) -> None:
         """Whoever brings this layer again mends it: what is here of it is damaged."""
@@ -259,7 +238,7 @@ class LayerStore:
 
     def sync_later(self, layer: Layer) -> None:
         """Sync the files of a layer whose record does not say that they are, and let it say so."""
-        self._writeback.add(layer.directory)
+        self.directories.sync_later(layer.directory)
 
     async def _commit(self, unpacked: Unpacked, parent: str) -> Layer:
         async with self._lock:
@@ -291,10 +270,9 @@ class LayerStore:
                 self._records[chain] = layer
                 self.revision += 1
                 raise
-            self._trash.take(layer.directory)
+            self.directories.release(layer.directory)
             if layer.blob not in self.blobs():
                 await self._blobs.remove(layer.blob)
-        self._trash.empty_soon()
         return True
 
     async def _whole(self, work: Coroutine[object, object, T]) -> T:
@@ -312,11 +290,9 @@ class LayerStore:
     async def _exchange(self, old: Layer, unpacked: Unpacked) -> Layer:
         """Give a layer that images have already new content: it must be on the disk before the old one goes."""
         layer = await self._take_over(unpacked, old.chain_id, old.parent, settled=True)
-        if all(other.directory != old.directory for other in self._records.values()):
-            self._trash.take(old.directory)
+        self.directories.release(old.directory)
         if old.blob not in self.blobs():
             await self._blobs.remove(old.blob)
-        self._trash.empty_soon()
         return layer
 
     async def _take_over(self, unpacked: Unpacked, chain: str, parent: str, settled: bool = False) -> Layer:
@@ -341,19 +317,18 @@ class LayerStore:
         try:
             if settled:
                 await self._blobs.settle()
-                await self._writeback.settle()
+                await self.directories.writeback.settle()
             await self._state.commit(_record(layer), lazy=not settled)
         except DiskFault:
-            self._trash.take(unpacked.staging)
+            self.directories.release(unpacked.staging)
             if unpacked.blob not in self.blobs():
                 await self._blobs.remove(unpacked.blob)
-            self._trash.empty_soon()
             raise
         self._records[chain] = layer
         self.revision += 1
         self._looked_at[chain] = True
         if not settled:
-            self._writeback.add(layer.directory)
+            self.directories.sync_later(layer.directory)
         return layer
 
     async def _synced(self, directories: frozenset[str]) -> None:
@@ -377,14 +352,11 @@ class LayerStore:
 
     def _unpacking(self, staging: str, blob_file: Path, expected: str, limit: int) -> tuple[str, list[str]]:
         """The worker that unpacks a layer, and its arguments."""
-        return "husk.storage.workers.unpack", [str(self._layers / staging), str(blob_file), expected, str(limit)]
+        directory = self.directories.path / staging
+        return "husk.storage.workers.unpack", [str(directory), str(blob_file), expected, str(limit)]
 
     def _make_staging(self) -> tuple[str, Path]:
-        self._writeback.postpone()
-        self._sequence += 1
-        name = short_name(self._sequence)
-        (self._layers / name).mkdir(mode=0o755)
-        return name, self._blobs.temporary()
+        return self.directories.make(), self._blobs.temporary()
 
     def _end(self, ingest: Ingest) -> None:
         ingest.stop()
@@ -393,8 +365,7 @@ class LayerStore:
 
     def _drop(self, staging: str, blob_file: Path) -> None:
         blob_file.unlink(missing_ok=True)
-        self._trash.take(staging)
-        self._trash.empty_soon()
+        self.directories.release(staging)
 
 
 def _record(layer: Layer) -> Change:

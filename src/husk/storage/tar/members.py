@@ -41,10 +41,16 @@ class Output(Protocol):
 
 @contextlib.contextmanager
 def tar_to(
-    out: Output, only_xattrs: frozenset[str] | None = None, hand_over: HandOver | None = None
+    out: Output,
+    only_xattrs: frozenset[str] | None = None,
+    hand_over: HandOver | None = None,
+    latest: int | None = None,
 ) -> Iterator["Members"]:
-    """A tar that goes to `out`, large files by `hand_over`; its end mark is written only if the block ends well."""
-    yield Members(out, only_xattrs, hand_over)
+    """A tar that goes to `out`, large files by `hand_over`; its end mark is written only if the block ends well.
+
+    No entry has a time after `latest` (in seconds).
+    """
+    yield Members(out, only_xattrs, hand_over, latest)
     out.write(bytes(2 * BLOCK))
     out.flush()
 
@@ -70,9 +76,14 @@ class Members:
     """
 
     def __init__(
-        self, out: Output, only_xattrs: frozenset[str] | None = None, hand_over: HandOver | None = None
+        self,
+        out: Output,
+        only_xattrs: frozenset[str] | None = None,
+        hand_over: HandOver | None = None,
+        latest: int | None = None,
     ) -> None:
         self._out = out
+        self._latest = latest
         self._hand_over = hand_over
         self._only = only_xattrs
         self._first_names: dict[tuple[int, int], str] = {}
@@ -113,6 +124,8 @@ class Members:
             self._first_names.setdefault(file, name)
 
     def _head(self, member: tarfile.TarInfo) -> None:
+        if self._latest is not None:
+            member.mtime = min(member.mtime, self._latest)
         self._out.write(plain_header(member) or member.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape"))
 
     def _member(self, name: str, path: bytes, status: os.stat_result) -> tarfile.TarInfo | None:

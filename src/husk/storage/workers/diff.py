@@ -9,10 +9,9 @@ import signal
 import stat
 import sys
 from pathlib import Path
-from typing import BinaryIO
 
 from husk.kernel.trees import inside, walk
-from husk.storage.tar.members import BUFFER, HandOver, pipe_to, tar_to
+from husk.storage.tar.members import BUFFER, HandOver, Output, pipe_to, tar_to
 from husk.storage.tar.whiteouts import OPAQUE_MARK, OPAQUE_XATTR, is_whiteout, whiteout_name
 
 
@@ -30,12 +29,12 @@ def main() -> None:
     os.write(int(sys.argv[2]), b"ok\n")
 
 
-def write_diff(upper: Path, out: BinaryIO, hand_over: HandOver | None = None) -> None:
-    """Write what an overlay's upper directory changes as a layer's tar; `hand_over` as for `tar_to`.
+def write_diff(upper: Path, out: Output, hand_over: HandOver | None = None, latest: int | None = None) -> None:
+    """Write what an overlay's upper directory changes as a layer's tar; `hand_over` and `latest` as for `tar_to`.
 
     The order depends on names only. Times are whole seconds, as in Docker's layers.
     """
-    with tar_to(out, hand_over=hand_over) as members, inside(upper) as top:
+    with tar_to(out, hand_over=hand_over, latest=latest) as members, inside(upper) as top:
         for found in walk(top, os.fchdir):
             if is_whiteout(found.status):
                 base = os.fsdecode(whiteout_name(os.fsencode(found.name)))

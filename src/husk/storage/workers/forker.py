@@ -32,6 +32,7 @@ _MODULES = (
     "husk.storage.workers.put",
     "husk.storage.workers.unpack",
     "husk.storage.workers.diff",
+    "husk.storage.workers.diff_blob",
 )
 # To start takes 70 ms, which a copy would have to wait for; to stay takes 5 to 8 MiB.
 _LINGER_MS = 600_000

@@ -1,0 +1,390 @@
+"""What have the steps of a build changed? The diffs of builds, and the stacks that they make.
+
+A file system in a build is a *stack*: diffs on top of each other, the base first, written with spaces between them.
+`layer:<chain id>` is a layer of an image, `diff:<id>` is what one step has changed: the upper directory of an overlay.
+The empty stack is an empty file system.
+
+The life of a diff:
+
+1. `workspace` gives a directory to write to, on top of a stack. If the block is left, all of it goes.
+2. `keep` makes it a diff: one record in the state store. From now on it never changes. Its files are on the disk some
+   seconds later (`Writeback`), and then the record says so: `synced`.
+3. `chain_ids` packs each diff of a stack as the tar that registries know, and remembers its digest. `layers` makes the
+   stack a chain of layers that an image can have: the layer gets the blob, and shares the diff's directory as it is.
+4. `remove`, when no record of the build's cache names it any more. Layers that were made of it stay.
+
+After a power cut diffs whose files were not synced are dropped when the store is opened: a cache may be lost, and
+nothing but the diff could give its files again. Whoever has named a diff asks `has` after a start.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import secrets
+import stat
+from collections.abc import AsyncIterator, Iterable
+from pathlib import Path
+from typing import Self
+
+import msgspec
+from msgspec import structs
+
+from husk import threads
+from husk.errors import NotFound, SystemFault
+from husk.kernel.trees import tree_size
+from husk.storage.blobs import BlobStore
+from husk.storage.layers.chain import chain_id
+from husk.storage.layers.directories import DIFF
+from husk.storage.layers.ingest import Unpacked
+from husk.storage.layers.store import DIFF_MEDIA_TYPE, Layer, LayerStore
+from husk.storage.sources import read_pieces
+from husk.storage.state.store import Change, StateStore
+from husk.storage.workers.handle import Worker
+from husk.storage.workers.nursery import Nursery
+from husk.tasks import Tasks
+
+KIND = DIFF
+
+_LAYER, _DIFF = "layer:", "diff:"
+# Packing reads, hashes and writes: two keep the disk and two processors busy.
+_PACKED_AT_ONCE = 2
+
+log = logging.getLogger(__name__)
+
+
+class Packing(msgspec.Struct, frozen=True):
+    """The tar of a diff: its digest, which is its diff id and its blob's name, and its size."""
+
+    digest: str
+    size: int
+
+
+class Diff(msgspec.Struct, frozen=True):
+    """What one step has changed. `size` counts the bytes of regular files.
+
+    `packings` has a packing for each latest time (seconds, or "" for none) that was asked for.
+    """
+
+    id: str
+    directory: str
+    size: int
+    synced: bool = False
+    packings: dict[str, Packing] = {}
+
+
+class _Part(msgspec.Struct, frozen=True):
+    """One element of a stack as a layer's content; without a directory it is to be unpacked."""
+
+    diff_id: str
+    blob: str
+    blob_size: int
+    media_type: str
+    size: int
+    directory: str
+
+
+class Workspace:
+    """A place to write on top of a stack; `DiffStore.workspace` makes it.
+
+    Mount an overlay of `lower`, `upper` and `work`, and unmount it before the block ends; or write into `upper`.
+    """
+
+    def __init__(self, store: "DiffStore", lower: list[str], directory: str, work: Path) -> None:
+        self._store = store
+        self.lower = lower
+        self.directory = directory
+        self.upper = store.path(directory)
+        self.work = work
+        self.kept = False
+
+    async def keep(self) -> str:
+        """Make what was written a diff, and nothing may be written any more: `diff:<id>`, or "" if nothing was."""
+        return await self._store.keep(self)
+
+
+class DiffStore:
+    """All diffs of builds; their directories are beside those of layers."""
+
+    def __init__(self, layers: LayerStore, state: StateStore, blobs: BlobStore, nursery: Nursery) -> None:
+        self._layers = layers
+        self._directories = layers.directories
+        self._state = state
+        self._blobs = blobs
+        self._nursery = nursery
+        self._records: dict[str, Diff] = {}
+        self._packing: dict[tuple[str, str], asyncio.Task[Packing]] = {}
+        self._slots = asyncio.Semaphore(_PACKED_AT_ONCE)
+        self._lock = asyncio.Lock()
+        self._tasks = Tasks()
+        self._directories.listen(self._synced)
+
+    @classmethod
+    async def open(
+        cls, layers: LayerStore, state: StateStore, blobs: BlobStore, nursery: Nursery, *, power_held: bool = False
+    ) -> Self:
+        """Load the records. Unless the power is known to have held (`PowerNote`), those not synced are dropped."""
+        store = cls(layers, state, blobs, nursery)
+        store._records = state.records(KIND, Diff)
+        gone = [
+            diff.id
+            for diff in store._records.values()
+            if not (diff.synced or power_held) or not store.path(diff.directory).is_dir()
+        ]
+        if gone:
+            log.warning("%d steps of builds were not on the disk when the power failed: they run again", len(gone))
+            await store.remove(_DIFF + diff for diff in gone)
+        for diff in store._records.values():
+            if not diff.synced:
+                store._directories.sync_later(diff.directory)
+        return store
+
+    async def close(self) -> None:
+        """Before the layer store is closed, which syncs what is not synced yet."""
+        await self._tasks.join()
+
+    def has(self, element: str) -> bool:
+        """Is this element of a stack (`diff:…` or `layer:…`) there?"""
+        kind, name = _parsed(element)
+        return name in self._records if kind == _DIFF else self._layers.get(name) is not None
+
+    def size(self, element: str) -> int:
+        """The bytes of the files that this element brings."""
+        kind, name = _parsed(element)
+        return self._diff(name).size if kind == _DIFF else self._layer(name).size
+
+    def all(self) -> list[str]:
+        """The elements of all diffs that there are."""
+        return [_DIFF + name for name in self._records]
+
+    def path(self, directory: str) -> Path:
+        return self._directories.path / directory
+
+    def lower(self, stack: str) -> list[str]:
+        """The directories of a stack as overlayfs wants them: topmost first. The empty stack has an empty one."""
+        directories = [str(self.path(directory)) for directory in reversed(self._names(stack))]
+        return directories or [str(self._directories.empty)]
+
+    @contextlib.asynccontextmanager
+    async def held(self, *stacks: str) -> AsyncIterator[None]:
+        """Keep the files of these stacks where they are, though all their records be removed meanwhile."""
+        names = [name for stack in stacks for name in self._names(stack)]
+        for name in names:
+            self._directories.hold(name)
+        try:
+            yield
+        finally:
+            for name in names:
+                self._directories.release(name)
+
+    @contextlib.asynccontextmanager
+    async def workspace(self, stack: str) -> AsyncIterator[Workspace]:
+        """A place to write on top of a stack, whose files stay as long as the block lasts."""
+        async with self.held(stack):
+            lower = self.lower(stack)
+            directory = self._directories.make()
+            space = Workspace(self, lower, directory, self._directories.make_work(directory))
+            try:
+                _look_like(space.upper, Path(lower[0]) if stack else None)
+                yield space
+            finally:
+                self._directories.remove_work(directory)
+                if not space.kept:
+                    self._directories.release(directory)
+
+    async def keep(self, space: Workspace) -> str:
+        if space.kept or not await asyncio.to_thread(os.listdir, space.upper):
+            return ""
+        size = await threads.trees(tree_size, space.upper)
+        diff = Diff(id=secrets.token_hex(8), directory=space.directory, size=size)
+        await self._tasks.to_its_end(self._add(space, diff), "keep a diff")
+        return _DIFF + diff.id
+
+    async def remove(self, elements: Iterable[str]) -> None:
+        """Forget diffs that nobody's record names any more; nothing happens for those that are not there."""
+        wanted = {name for kind, name in map(_parsed, elements) if kind == _DIFF}
+        await self._tasks.to_its_end(self._remove(wanted), "remove diffs")
+
+    async def chain_ids(self, stack: str, clamp: int | None = None) -> list[str]:
+        """The chain ids that a stack's layers have, base first; what has no blob yet is packed.
+
+        With a `clamp` (SOURCE_DATE_EPOCH, in seconds) no file of the diffs has a later time in the archive.
+        """
+        async with self.held(stack):
+            return _chained(await self._parts(stack, clamp))
+
+    async def layers(self, stack: str, clamp: int | None = None) -> list[Layer]:
+        """Make a stack a chain of layers that an image can have, base first.
+
+        Nobody needs those layers yet, so that whoever removes an image with the same may remove them: the caller holds
+        them before, until his image's record names them.
+
+            async with image_store.pins.hold(await diffs.chain_ids(stack)):
+                layers = await diffs.layers(stack)
+                ...
+        """
+        async with self.held(stack):
+            made: list[Layer] = []
+            chain = _chained(await self._parts(stack, clamp))
+            for element, wanted in zip(stack.split(), chain, strict=True):
+                layer = self._layers.get(wanted)
+                if layer is None or not await self._layers.sound(wanted):
+                    layer = await self._commit(element, clamp, made[-1].chain_id if made else "")
+                made.append(layer)
+            return made
+
+    # --- diffs
+
+    async def _add(self, space: Workspace, diff: Diff) -> None:
+        await self._state.commit(_record(diff), lazy=True)
+        self._records[diff.id] = diff
+        space.kept = True
+        self._directories.sync_later(diff.directory)
+
+    async def _remove(self, names: set[str]) -> None:
+        async with self._lock:
+            gone = [diff for name in names if (diff := self._records.pop(name, None)) is not None]
+            # Never refused: what only deletes is written as soon as the disk lets us.
+            await self._state.commit(*(Change(KIND, diff.id, None) for diff in gone), lazy=True)
+        needed = self._layers.blobs()
+        for diff in gone:
+            self._directories.release(diff.directory)
+            for packing in diff.packings.values():
+                if packing.digest not in needed:
+                    await self._blobs.remove(packing.digest)
+
+    async def _synced(self, directories: frozenset[str]) -> None:
+        """The files of these are on the disk: their records may say so."""
+        async with self._lock:
+            synced = [diff for diff in self._records.values() if diff.directory in directories and not diff.synced]
+            await self._replace(*(structs.replace(diff, synced=True) for diff in synced))
+
+    async def _replace(self, *diffs: Diff) -> None:
+        """With the lock: so that no record comes back that is being removed."""
+        await self._state.commit(*(_record(diff) for diff in diffs), lazy=True)
+        self._records.update({diff.id: diff for diff in diffs})
+
+    def _diff(self, name: str) -> Diff:
+        if (diff := self._records.get(name)) is None:
+            raise NotFound(f"what a step of a build has changed is not there any more: {_DIFF}{name}")
+        return diff
+
+    def _layer(self, chain: str) -> Layer:
+        if (layer := self._layers.get(chain)) is None:
+            raise NotFound(f"layer does not exist: {chain}")
+        return layer
+
+    def _names(self, stack: str) -> list[str]:
+        """The directories of a stack, base first."""
+        return [
+            self._diff(name).directory if kind == _DIFF else self._layer(name).directory
+            for kind, name in map(_parsed, stack.split())
+        ]
+
+    # --- layers
+
+    async def _parts(self, stack: str, clamp: int | None) -> list[_Part]:
+        return await asyncio.gather(*(self._part(element, clamp) for element in stack.split()))
+
+    async def _part(self, element: str, clamp: int | None) -> _Part:
+        kind, name = _parsed(element)
+        if kind == _LAYER:
+            layer = self._layer(name)
+            return _Part(layer.diff_id, layer.blob, layer.blob_size, layer.media_type, layer.size, layer.directory)
+        diff = self._diff(name)
+        packing = await self._packed(diff, "" if clamp is None else str(clamp))
+        # The files of the directory have times of their own, which a clamped archive has not.
+        directory = diff.directory if clamp is None else ""
+        return _Part(packing.digest, packing.digest, packing.size, DIFF_MEDIA_TYPE, diff.size, directory)
+
+    async def _packed(self, diff: Diff, clamp: str) -> Packing:
+        """One who comes while it is packed waits for the same."""
+        packing = diff.packings.get(clamp)
+        if packing is not None and self._blobs.has(packing.digest):
+            return packing
+        key = diff.id, clamp
+        task = self._packing.get(key)
+        if task is None:
+            task = self._packing[key] = self._tasks.spawn(self._pack(diff, clamp), "pack a diff", awaited=True)
+            task.add_done_callback(lambda _: self._packing.pop(key, None))
+        return await asyncio.shield(task)
+
+    async def _pack(self, diff: Diff, clamp: str) -> Packing:
+        self._directories.hold(diff.directory)
+        blob_file = self._blobs.temporary()
+        try:
+            async with self._slots:
+                packing = await self._run_worker(self.path(diff.directory), blob_file, clamp)
+            self._blobs.adopt(blob_file, packing.digest)
+        finally:
+            blob_file.unlink(missing_ok=True)
+            self._directories.release(diff.directory)
+        async with self._lock:
+            if (current := self._records.get(diff.id)) is not None:
+                await self._replace(structs.replace(current, packings={**current.packings, clamp: packing}))
+        return packing
+
+    async def _run_worker(self, upper: Path, blob_file: Path, clamp: str) -> Packing:
+        arguments = [str(upper), str(blob_file), clamp or "-"]
+        worker = await Worker.start(self._nursery, "husk.storage.workers.diff_blob", arguments)
+        try:
+            kind, _, rest = (await worker.outcome()).partition(" ")
+        finally:
+            worker.stop()
+        if kind != "ok":
+            raise SystemFault(rest or "the worker that packs a step's files died: see the daemon's log")
+        digest, size = rest.split(" ")
+        return Packing(digest, int(size))
+
+    async def _commit(self, element: str, clamp: int | None, parent: str) -> Layer:
+        # Once more: a blob that no layer needed any more may have been removed meanwhile.
+        part = await self._part(element, clamp)
+        if not part.directory:
+            return await self._layers.commit(await self._unpack(part), parent)
+        blob_file = self._blobs.lend(part.blob)
+        self._directories.hold(part.directory)
+        unpacked = Unpacked(
+            blob=part.blob,
+            blob_size=part.blob_size,
+            diff_id=part.diff_id,
+            size=part.size,
+            media_type=part.media_type,
+            staging=part.directory,
+            blob_file=blob_file,
+            # It has looked right from the beginning, and may be on top of other layers as well.
+            describes_root=True,
+        )
+        return await self._layers.commit(unpacked, parent)
+
+    async def _unpack(self, part: _Part) -> Unpacked:
+        async with self._layers.ingest(part.blob, part.media_type, limited=False) as ingest:
+            async with contextlib.aclosing(read_pieces(self._blobs.path(part.blob))) as pieces:
+                async for piece in pieces:
+                    await ingest.write(piece)
+            return await ingest.finish()
+
+
+def _parsed(element: str) -> tuple[str, str]:
+    for kind in (_LAYER, _DIFF):
+        if element.startswith(kind):
+            return kind, element.removeprefix(kind)
+    raise ValueError(f"{element!r} is no element of a stack")
+
+
+def _chained(parts: list[_Part]) -> list[str]:
+    chain = [""]
+    for part in parts:
+        chain.append(chain_id(chain[-1], part.diff_id))
+    return chain[1:]
+
+
+def _look_like(upper: Path, below: Path | None) -> None:
+    """The union's root directory looks like the topmost one's."""
+    if below is not None:
+        status = below.stat()
+        os.chown(upper, status.st_uid, status.st_gid)
+        os.chmod(upper, stat.S_IMODE(status.st_mode))
+
+
+def _record(diff: Diff) -> Change:
+    return Change(KIND, diff.id, msgspec.json.encode(diff))

@@ -1,0 +1,262 @@
+"""What a step of a build has changed is kept, stacked, made a layer, and gone without a trace."""
+
+import asyncio
+import io
+import os
+import stat
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from husk.errors import NotFound, SystemFault
+from husk.kernel.mount import mount_overlay, unmount
+from husk.storage.check import difference_from_blob
+from husk.storage.diffs import Workspace
+from husk.storage.layers.recover import recover
+from husk.storage.layers.store import Layer
+from tests.support.layers import Store, directory, make_tar, member
+
+
+@pytest.fixture
+async def base(store: Store) -> Layer:
+    return await store.add(
+        make_tar(
+            directory("./", mode=0o711, uid=7, gid=8),
+            directory("etc"),
+            member("etc/a", b"a"),
+            directory("var"),
+            member("var/old", b"old"),
+        )
+    )
+
+
+def stack(*elements: str) -> str:
+    return " ".join(element for element in elements if element)
+
+
+async def write(store: Store, below: str, **files: bytes) -> str:
+    async with store.diffs.workspace(below) as space:
+        for name, data in files.items():
+            (space.upper / name).write_bytes(data)
+        return await space.keep()
+
+
+class Mounted:
+    """A workspace as a step sees it."""
+
+    def __init__(self, space: Workspace, target: Path) -> None:
+        self.space, self.target = space, target
+
+    def __enter__(self) -> Path:
+        self.target.mkdir(exist_ok=True)
+        mount_overlay(self.space.lower, str(self.space.upper), str(self.space.work), str(self.target))
+        return self.target
+
+    def __exit__(self, *_: object) -> None:
+        unmount(str(self.target))
+
+
+def names_in_blob(store: Store, layer: Layer) -> list[str]:
+    with tarfile.open(store.blobs.path(layer.blob)) as archive:
+        return archive.getnames()
+
+
+async def test_a_step_on_an_overlay_becomes_a_layer_with_whiteouts(store: Store, base: Layer, tmp_path: Path):
+    below = f"layer:{base.chain_id}"
+    async with store.diffs.workspace(below) as space:
+        with Mounted(space, tmp_path / "merged") as root:
+            assert (stat.S_IMODE(root.stat().st_mode), root.stat().st_uid, root.stat().st_gid) == (0o711, 7, 8)
+            (root / "etc/a").unlink()
+            (root / "var/old").unlink()
+            (root / "var").rmdir()
+            (root / "var").mkdir()
+            (root / "var/new").write_bytes(b"12345")
+            os.chown(root / "var/new", 5, 6)
+        element = await space.keep()
+    assert store.diffs.has(element) and store.diffs.size(element) == 5
+    assert os.listdir(tmp_path / "layers/w") == []
+    [bottom, top] = await store.diffs.layers(stack(below, element))
+    assert bottom == base and top.parent == base.chain_id
+    assert names_in_blob(store, top) == ["etc", "etc/.wh.a", "var", "var/.wh..wh..opq", "var/new"]
+    assert str(store.layers.path(top)) == store.diffs.lower(element)[0]
+    assert await difference_from_blob(top, store.layers.path(top), store.blobs.path(top.blob), tmp_path) == ""
+
+
+async def test_what_is_not_kept_is_gone(store: Store, base: Layer):
+    before = store.directories()
+    with pytest.raises(RuntimeError):
+        async with store.diffs.workspace(f"layer:{base.chain_id}") as space:
+            (space.upper / "file").touch()
+            raise RuntimeError
+    await store.emptied()
+    assert store.directories() == before
+    assert os.listdir(store.root / "layers/w") == os.listdir(store.root / "layers/trash") == []
+
+
+async def test_a_step_that_writes_nothing_leaves_the_stack_as_it_was(store: Store):
+    async with store.diffs.workspace("") as space:
+        assert await space.keep() == ""
+    assert store.directories() == [] and store.diffs.all() == []
+
+
+async def test_an_empty_stack_can_be_mounted(store: Store, tmp_path: Path):
+    async with store.diffs.workspace("") as space:
+        with Mounted(space, tmp_path / "merged") as root:
+            assert os.listdir(root) == []
+            (root / "file").touch()
+        assert await space.keep()
+
+
+async def test_a_second_export_packs_nothing(store: Store, monkeypatch: pytest.MonkeyPatch):
+    element = await write(store, "", a=b"1")
+    first = await store.diffs.layers(element)
+    monkeypatch.setattr(store.nursery, "spawn", None)
+    assert await store.diffs.layers(element) == first
+    assert await store.diffs.chain_ids(element) == [first[0].chain_id]
+
+
+async def test_diffs_are_packed_again_when_no_layer_needed_the_blob(store: Store):
+    element = await write(store, "", a=b"1")
+    [layer] = await store.diffs.layers(element)
+    await store.layers.remove(layer.chain_id)
+    assert not store.blobs.has(layer.blob)
+    assert Path(store.diffs.lower(element)[0]).is_dir()
+    assert (await store.diffs.layers(element))[0].blob == layer.blob
+    assert store.blobs.has(layer.blob)
+
+
+async def test_two_who_export_the_same_pack_once(store: Store):
+    element = await write(store, "", a=b"1" * 1_000_000)
+    first, second = await asyncio.gather(store.diffs.layers(element), store.diffs.layers(element))
+    assert first == second
+
+
+async def test_the_layer_stays_when_the_diff_goes_and_the_other_way_round(store: Store):
+    one, two = await write(store, "", a=b"1"), await write(store, "", b=b"2")
+    [kept] = await store.diffs.layers(one)
+    [gone] = await store.diffs.layers(two)
+    await store.diffs.remove([one])
+    await store.layers.remove(gone.chain_id)
+    assert (store.layers.path(kept) / "a").read_bytes() == b"1"
+    assert (Path(store.diffs.lower(two)[0]) / "b").read_bytes() == b"2"
+    await store.diffs.remove([two, one, two])
+    await store.layers.remove(kept.chain_id)
+    await store.emptied()
+    assert store.nothing_left()
+
+
+async def test_layers_of_one_image_on_top_of_another_share_files_and_blobs(store: Store, base: Layer):
+    other = await store.add(make_tar(member("other", b"x")))
+    merged = f"layer:{base.chain_id} layer:{other.chain_id}"
+    [_, top] = await store.diffs.layers(merged)
+    assert (top.directory, top.blob, top.parent) == (other.directory, other.blob, base.chain_id)
+    await store.layers.remove(other.chain_id)
+    assert (store.layers.path(top) / "other").exists() and store.blobs.has(top.blob)
+
+
+async def test_the_files_of_a_stack_stay_as_long_as_somebody_works_on_them(store: Store):
+    element = await write(store, "", a=b"1")
+    async with store.diffs.workspace(element) as space:
+        await store.diffs.remove([element])
+        assert (Path(space.lower[0]) / "a").exists()
+    await store.emptied()
+    assert store.nothing_left()
+    with pytest.raises(NotFound):
+        async with store.diffs.workspace(element):
+            pass
+
+
+async def test_a_clamp_changes_later_times_in_the_archive_and_the_layer_alone(store: Store):
+    async with store.diffs.workspace("") as space:
+        for name, seconds in (("old", 1000), ("new", 3000)):
+            (space.upper / name).write_text(name)
+            os.utime(space.upper / name, (seconds, seconds))
+        element = await space.keep()
+    [plain] = await store.diffs.layers(element)
+    [clamped] = await store.diffs.layers(element, clamp=2000)
+    assert plain.diff_id != clamped.diff_id and plain.directory != clamped.directory
+    with tarfile.open(fileobj=io.BytesIO(await store.blobs.read(clamped.blob))) as archive:
+        assert [(found.name, found.mtime) for found in archive] == [("new", 2000), ("old", 1000)]
+    assert (store.layers.path(clamped) / "new").stat().st_mtime == 2000
+    assert (store.layers.path(plain) / "new").stat().st_mtime == 3000
+    assert await store.diffs.layers(element, clamp=2000) == [clamped]
+    await store.diffs.remove([element])
+    for layer in (plain, clamped):
+        await store.layers.remove(layer.chain_id)
+    await store.emptied()
+    assert store.nothing_left()
+
+
+async def test_after_a_power_cut_diffs_that_were_not_synced_are_gone(store: Store):
+    synced = await write(store, "", a=b"1")
+    await store.close()
+    await store.open()
+    lost = await write(store, synced, b=b"2")
+    [*_, layer] = await store.diffs.layers(stack(synced, lost))
+    await store.die()
+    await store.open(power_held=False)
+    await recover(store.layers, store.blobs)
+    assert store.diffs.has(synced) and not store.diffs.has(lost)
+    again = store.layers.get(layer.chain_id)
+    assert again is not None and again.directory != layer.directory
+    assert (store.layers.path(again) / "b").read_bytes() == b"2"
+    await store.emptied()
+    assert layer.directory not in store.directories()
+
+
+async def test_after_a_crash_alone_all_diffs_are_there_and_nothing_else(store: Store):
+    element = await write(store, "", a=b"1")
+    async with store.diffs.workspace(element) as space:
+        (space.upper / "half").touch()
+        await store.die()
+        await store.open(power_held=True)
+        assert store.diffs.all() == [element]
+        await store.emptied()
+        assert store.directories() == [Path(store.diffs.lower(element)[0]).name]
+        assert os.listdir(store.root / "layers/w") == []
+
+
+async def test_a_diff_whose_directory_is_missing_is_forgotten(store: Store):
+    element = await write(store, "", a=b"1")
+    path = Path(store.diffs.lower(element)[0])
+    await store.close()
+    (path / "a").unlink()
+    path.rmdir()
+    await store.open()
+    assert not store.diffs.has(element)
+
+
+async def test_a_worker_that_dies_fails_the_export_and_leaves_nothing(store: Store, monkeypatch: pytest.MonkeyPatch):
+    element = await write(store, "", a=b"1")
+    monkeypatch.setattr("husk.storage.workers.handle.Worker.outcome", _nothing)
+    with pytest.raises(SystemFault, match="packs"):
+        await store.diffs.layers(element)
+    assert os.listdir(store.root / "blobs/ingest") == os.listdir(store.root / "blobs/sha256") == []
+
+
+async def _nothing(worker: object) -> str:
+    return ""
+
+
+async def test_a_tree_of_2500_levels_and_odd_files_is_packed(store: Store):
+    async with store.diffs.workspace("") as space:
+        os.mkfifo(space.upper / "fifo")
+        (space.upper / "out").symlink_to("/etc/passwd")
+        fd = os.open(space.upper, os.O_RDONLY)
+        for _ in range(2500):
+            os.mkdir("d", dir_fd=fd)
+            below = os.open("d", os.O_RDONLY, dir_fd=fd)
+            os.close(fd)
+            fd = below
+        os.close(fd)
+        element = await space.keep()
+    [layer] = await store.diffs.layers(element)
+    with tarfile.open(store.blobs.path(layer.blob)) as archive:
+        found = archive.getmembers()
+    assert len(found) == 2502
+    assert [(entry.name, entry.type) for entry in found[-2:]] == [("fifo", tarfile.FIFOTYPE), ("out", tarfile.SYMTYPE)]
+    await store.diffs.remove([element])
+    await store.layers.remove(layer.chain_id)
+    await store.emptied()
+    assert store.nothing_left()
