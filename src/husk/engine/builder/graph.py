@@ -5,6 +5,7 @@ order of their addition can be carried out from front to back.
 """
 
 from collections.abc import Iterator
+from typing import TypedDict, Unpack
 
 from msgspec import Struct
 
@@ -24,6 +25,16 @@ class SourceFile(Struct, frozen=True):
     name: str
     content: bytes
     language: str = "Dockerfile"
+
+
+class Shown(TypedDict, total=False):
+    """What clients see of a vertex, and how it is to be carried out."""
+
+    name: str
+    description: dict[str, str]
+    ignore_cache: bool
+    group: str
+    locations: list[Location]
 
 
 class Vertex(Struct, frozen=True, kw_only=True):
@@ -54,19 +65,19 @@ class Graph:
     def __contains__(self, digest: str) -> bool:
         return digest in self._vertices
 
-    def add(self, operation: Operation, **shown: object) -> Edge:
+    def add(self, operation: Operation, **shown: Unpack[Shown]) -> Edge:
         """Add an operation, and get its first output. The same operation a second time is the same vertex."""
         digest = digest_of(operation)
         self.add_as(digest, operation, **shown)
         return Edge(digest)
 
-    def add_as(self, digest: str, operation: Operation, **shown: object) -> None:
+    def add_as(self, digest: str, operation: Operation, **shown: Unpack[Shown]) -> None:
         """The same with the digest by which somebody else knows it."""
         for edge in operation.inputs:
             if edge.digest not in self._vertices:
                 raise InvalidParameter(f"the operation {digest} has an input that is not in the build: {edge.digest}")
         if digest not in self._vertices:
-            self._vertices[digest] = Vertex(digest=digest, operation=operation, **shown)  # type: ignore[arg-type]
+            self._vertices[digest] = Vertex(digest=digest, operation=operation, **shown)
 
     def needed_for(self, *results: Edge) -> list[Vertex]:
         """What has to be done for these results, inputs first."""

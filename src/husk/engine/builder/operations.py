@@ -18,6 +18,9 @@ from husk.registry.manifest import Platform
 
 NONE = -1
 
+Sharing = Literal["shared", "private", "locked"]
+Network = Literal["sandbox", "host", "none"]
+
 _encoder = msgspec.msgpack.Encoder(order="deterministic")
 
 
@@ -62,7 +65,7 @@ class Process(Struct, frozen=True, kw_only=True):
 
 class CacheMount(Struct, frozen=True, tag="cache"):
     id: str
-    sharing: Literal["shared", "private", "locked"] = "shared"
+    sharing: Sharing = "shared"
 
 
 class TmpfsMount(Struct, frozen=True, tag="tmpfs"):
@@ -111,7 +114,7 @@ class Exec(Struct, frozen=True, kw_only=True, tag="exec"):
 
     process: Process
     mounts: list[Mount]
-    network: Literal["sandbox", "host", "none"] = "sandbox"
+    network: Network = "sandbox"
     insecure: bool = False
     secret_env: list[SecretVariable] = []
 

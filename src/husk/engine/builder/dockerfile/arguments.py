@@ -21,12 +21,13 @@ def json_array(text: str) -> list[str] | None:
     if not text.lstrip().startswith("["):
         return None
     try:
-        found = json.loads(text, parse_constant=_refuse)
+        found: list[object] = json.loads(text, parse_constant=_refuse)
     except (ValueError, RecursionError):
         return None
-    if not all(isinstance(word, str) for word in found):
+    words = [word for word in found if isinstance(word, str)]
+    if len(words) != len(found):
         raise DockerfileError("when using JSON array syntax, arrays must be comprised of strings only")
-    return found  # type: ignore[no-any-return]
+    return words
 
 
 def _refuse(constant: str) -> None:

@@ -4,19 +4,20 @@ import posixpath
 from collections.abc import Callable
 from urllib.parse import urlsplit
 
+from msgspec.structs import replace
+
 from husk.engine.builder.dockerfile import git_refs, modes
 from husk.engine.builder.dockerfile.errors import DockerfileError
 from husk.engine.builder.dockerfile.heredocs import Heredoc
 from husk.engine.builder.dockerfile.instructions import Add, Copy
-from husk.engine.builder.dockerfile.state import StageState, locations, shown
+from husk.engine.builder.dockerfile.state import StageState, inline_file, locations, shown
 from husk.engine.builder.dockerfile.words import Rules, expand
 from husk.engine.builder.graph import Graph
-from husk.engine.builder.operations import NONE, Edge, FileAction, Files, MakeFile, Merge, Operation, Owner, Source
+from husk.engine.builder.operations import NONE, Edge, FileAction, Files, Merge, Operation, Owner, Source
 from husk.engine.builder.operations import Copy as CopyFiles
 
 IN_TEXTS = Rules(quotes=False)  # a quote in a file is a quote
 UNNAMED = "__unnamed__"
-INLINE = "[internal] preparing inline document"
 
 
 class _Inputs:
@@ -131,21 +132,15 @@ class Copier:
                 required = [posixpath.normpath(f"/{parent}/{pattern}")]
             path = parent
         said = self._instruction.unpack if isinstance(self._instruction, Add) else False
-        return source, lambda user, group: CopyFiles(
-            source=posixpath.normpath("/" + path.lstrip("/")),
-            destination=self._destination,
-            user=user,
-            group=group,
-            mode=self._mode,
-            symbolic_mode=self._symbolic_mode,
+        from_path = posixpath.normpath("/" + path.lstrip("/"))
+        unpack = self._is_add if said is None else said
+        return source, lambda user, group: replace(
+            self._whole(from_path, user, group, unpack=unpack),
             follow_links=True,
             contents_only=True,
-            unpack=self._is_add if said is None else said,
-            make_parents=True,
             wildcards=True,
             may_match_nothing=True,
             include=include,
-            exclude=self._excludes,
             required=required,
         )
 
@@ -182,9 +177,7 @@ class Copier:
 
     def _copy_of_text(self, heredoc: Heredoc) -> "_Copy":
         text = expand(heredoc.text, self._state.env, IN_TEXTS).text if heredoc.expand else heredoc.text
-        make = MakeFile(path="/" + heredoc.name, mode=0o644, data=text.encode("utf-8", "surrogateescape"))
-        operation = Operation(Files([FileAction(action=make, output=0)]), [], self._state.platform)
-        edge = self._graph.add(operation, name=INLINE, locations=locations(self._instruction.origin.span))
+        edge = inline_file(self._graph, self._state, self._instruction, heredoc.name, text, mode=0o644)
         return edge, lambda user, group: self._whole("/" + heredoc.name, user, group)
 
     def _source(self, source: Source, name: str) -> Edge:

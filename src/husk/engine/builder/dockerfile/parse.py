@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from functools import partial
 
 from msgspec import Struct
 
@@ -182,33 +183,32 @@ def _files(line: Line) -> Files:
     return Files(paths, inline, destination)
 
 
-def _copy(line: Line, escape: str) -> Instruction:
-    known = {"from": VALUE, "chown": VALUE, "chmod": VALUE, "link": FLAG, "parents": FLAG, "exclude": LIST}
+def _with_files(
+    kind: Callable[..., Instruction], line: Line, known: dict[str, str]
+) -> tuple[Flags, Callable[..., Instruction]]:
+    """What COPY and ADD have in common; `known` are the flags that only one of them has."""
     files = _files(line)
-    flags = _flags(line, **known)
-    return types.Copy(
+    flags = _flags(line, chown=VALUE, chmod=VALUE, link=FLAG, exclude=LIST, **known)
+    made = partial(
+        kind,
         _origin(line),
         files=files,
-        source=flags.value("from"),
         chown=flags.value("chown"),
         chmod=flags.value("chmod"),
         link=flags.is_true("link"),
-        parents=flags.is_true("parents"),
         excludes=flags.values("exclude"),
     )
+    return flags, made
+
+
+def _copy(line: Line, escape: str) -> Instruction:
+    flags, made = _with_files(types.Copy, line, {"from": VALUE, "parents": FLAG})
+    return made(source=flags.value("from"), parents=flags.is_true("parents"))
 
 
 def _add(line: Line, escape: str) -> Instruction:
-    known = {"chown": VALUE, "chmod": VALUE, "link": FLAG, "exclude": LIST, "checksum": VALUE}
-    files = _files(line)
-    flags = _flags(line, **known, keep_git_dir=FLAG, unpack=FLAG)
-    return types.Add(
-        _origin(line),
-        files=files,
-        chown=flags.value("chown"),
-        chmod=flags.value("chmod"),
-        link=flags.is_true("link"),
-        excludes=flags.values("exclude"),
+    flags, made = _with_files(types.Add, line, {"checksum": VALUE, "keep_git_dir": FLAG, "unpack": FLAG})
+    return made(
         checksum=flags.value("checksum"),
         keep_git_dir=flags.maybe_true("keep-git-dir"),
         unpack=flags.maybe_true("unpack"),

@@ -7,7 +7,7 @@ from husk.engine.builder.dockerfile import heredocs, history, run_mounts
 from husk.engine.builder.dockerfile.errors import DockerfileError
 from husk.engine.builder.dockerfile.instructions import Run
 from husk.engine.builder.dockerfile.options import Options
-from husk.engine.builder.dockerfile.state import StageState, locations, shown
+from husk.engine.builder.dockerfile.state import StageState, inline_file, locations, shown
 from husk.engine.builder.dockerfile.variables import proxies
 from husk.engine.builder.dockerfile.words import Rules
 from husk.engine.builder.graph import Graph
@@ -20,8 +20,8 @@ from husk.engine.builder.operations import (
     FileAction,
     Files,
     MakeDirectory,
-    MakeFile,
     Mount,
+    Network,
     Operation,
     Owner,
     Process,
@@ -33,8 +33,7 @@ from husk.engine.builder.operations import (
 
 SCRIPTS = "/dev/pipes"
 SSH_SOCKET = "/run/buildkit/ssh_agent.{}"
-NETWORKS = {"default": "sandbox", "none": "none", "host": "host"}
-INLINE = "[internal] preparing inline document"
+NETWORKS: dict[str, Network] = {"default": "sandbox", "none": "none", "host": "host"}
 CACHE_OWNER = "[internal] setting cache mount permissions"
 
 
@@ -64,7 +63,7 @@ class Runner:
         body = Exec(
             process=self._process(words),
             mounts=self._mounts,
-            network=self._network(),  # type: ignore[arg-type]
+            network=self._network(),
             insecure=self._instruction.security == "insecure",
             secret_env=self._secret_env,
         )
@@ -96,7 +95,7 @@ class Runner:
             proxy=proxies(self._options.build_args),
         )
 
-    def _network(self) -> str:
+    def _network(self) -> Network:
         said = self._instruction.network if "network" in self._instruction.flags else self._options.network
         return NETWORKS.get(said or "default", "sandbox")
 
@@ -129,9 +128,7 @@ class Runner:
         self._code += f" ({_summary(first.content)})"
         if not first.text.startswith("#!"):
             return [first.text], False
-        make = MakeFile(path="/" + first.name, mode=0o755, data=first.text.encode("utf-8", "surrogateescape"))
-        operation = Operation(Files([FileAction(action=make, output=0)]), [], self._state.platform)
-        edge = self._graph.add(operation, name=INLINE, locations=locations(self._instruction.origin.span))
+        edge = inline_file(self._graph, self._state, self._instruction, first.name, first.text, mode=0o755)
         self._mounts.append(Mount(target=SCRIPTS, input=self._input(edge), read_only=True))
         return [f"{SCRIPTS}/{first.name}"], True
 
@@ -154,7 +151,7 @@ class Runner:
             kind, source = TmpfsMount(mount.size), None
         elif mount.type == "cache":
             name = mount.id or posixpath.normpath(mount.target)
-            kind = CacheMount(f"{self._options.cache_namespace}/{name}", mount.sharing or "shared")  # type: ignore[arg-type]
+            kind = CacheMount(f"{self._options.cache_namespace}/{name}", mount.sharing or "shared")
         selector = posixpath.normpath("/" + mount.source.lstrip("/"))
         if selector == "/" and mount.type == "cache" and (mount.uid, mount.gid, mount.mode) != (None, None, None):
             source, selector = self._owned(mount, source), "/cache"

@@ -6,13 +6,17 @@ are needed), and once with the variables of the moment when the instruction is c
 
 import csv
 from collections.abc import Callable
+from typing import TypeVar
 
 from msgspec import Struct
 
 from husk.engine.builder.dockerfile.errors import DockerfileError, suggestion
+from husk.engine.builder.operations import Sharing
+
+Word = TypeVar("Word", bound=str)
 
 TYPES = ("bind", "cache", "tmpfs", "secret", "ssh")
-SHARING = ("shared", "private", "locked")
+SHARING: tuple[Sharing, ...] = ("shared", "private", "locked")
 WITH_OWNER = ("secret", "ssh", "cache")
 ALIASES = {
     "src": "source",
@@ -58,7 +62,7 @@ class Mount(Struct, kw_only=True):
     target: str = ""
     read_only: bool = True
     id: str = ""
-    sharing: str = ""
+    sharing: Sharing | None = None
     required: bool = False
     size: int = 0
     env: str | None = None
@@ -166,10 +170,11 @@ def _only_for(mount: Mount, key: str, *types: str) -> None:
         raise DockerfileError(f"unexpected key '{key}' for mount type '{mount.type}'")
 
 
-def _one_of(value: str, known: tuple[str, ...], message: str) -> str:
-    if value.lower() not in known:
-        raise DockerfileError(message + suggestion(value, known))
-    return value.lower()
+def _one_of(value: str, known: tuple[Word, ...], message: str) -> Word:
+    for word in known:
+        if word == value.lower():
+            return word
+    raise DockerfileError(message + suggestion(value, known))
 
 
 def _boolean(key: str, value: str) -> bool:

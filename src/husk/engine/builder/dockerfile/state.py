@@ -9,17 +9,18 @@ import msgspec
 from husk.engine.builder.dockerfile.checks import CheckOptions, Checks
 from husk.engine.builder.dockerfile.errors import DockerfileError, Span
 from husk.engine.builder.dockerfile.history import COMMENT
-from husk.engine.builder.dockerfile.instructions import Origin
+from husk.engine.builder.dockerfile.instructions import Instruction, Origin
 from husk.engine.builder.dockerfile.stages import StagePlan
 from husk.engine.builder.dockerfile.words import Expanded, Rules, expand
-from husk.engine.builder.graph import Location
-from husk.engine.builder.operations import Edge
+from husk.engine.builder.graph import Graph, Location
+from husk.engine.builder.operations import Edge, FileAction, Files, MakeFile, Operation
 from husk.engine.model.container_config import ContainerConfig
 from husk.engine.model.image import History, ImageConfig, RootFS
 from husk.registry.manifest import Platform
 
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 DEFAULT_SHELL = ["/bin/sh", "-c"]
+INLINE = "[internal] preparing inline document"
 
 
 @dataclass(eq=False)
@@ -95,6 +96,13 @@ class StageState:
 
 def locations(span: Span) -> list[Location]:
     return [Location(0, span.start, span.end)]
+
+
+def inline_file(graph: Graph, state: StageState, of: Instruction, name: str, text: str, *, mode: int) -> Edge:
+    """A file system with one file in it: a text that stands in the Dockerfile."""
+    make = MakeFile(path="/" + name, mode=mode, data=text.encode("utf-8", "surrogateescape"))
+    operation = Operation(Files([FileAction(action=make, output=0)]), [], state.platform)
+    return graph.add(operation, name=INLINE, locations=locations(of.origin.span))
 
 
 def shown(code: str, variables: Mapping[str, str], rules: Rules) -> str:
