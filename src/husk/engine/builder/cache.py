@@ -146,6 +146,14 @@ class BuildCache:
         await self._remove_nobodys(kept.record.made)
         return size
 
+    async def forget(self, stack: str) -> None:
+        """Forget what was only given to one build: the records that brought it, and its diffs."""
+        diffs = stacks.diffs_in(stack)
+        for kept in self:
+            if set(kept.record.made).intersection(diffs):
+                await self.remove(kept)
+        await self._remove_nobodys([diff for diff in diffs if self._diffs.has(diff)])
+
     async def save_uses(self, records: Iterable[Record]) -> None:
         """Write when records were used last: what was long ago goes first."""
         kept = [found for record in records if (found := self._records.get(record.id))]

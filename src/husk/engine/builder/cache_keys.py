@@ -10,7 +10,7 @@ import hashlib
 import msgspec
 from msgspec import Struct
 
-from husk.engine.builder.operations import NONE, CacheMount, Copy, Exec, Files, Operation, SecretMount, SshMount
+from husk.engine.builder.operations import NONE, CacheMount, Copy, Exec, Files, Limits, Operation, SecretMount, SshMount
 
 _encoder = msgspec.msgpack.Encoder(order="deterministic")
 
@@ -45,7 +45,7 @@ def _what_matters(operation: Operation) -> object:
     body = operation.body
     if not isinstance(body, Exec):
         return body
-    process = msgspec.structs.replace(body.process, proxy={})
+    process = msgspec.structs.replace(body.process, proxy={}, limits=Limits())
     mounts = [
         # Secrets, agents and caches come and go: what they are named counts, who owns them does not.
         msgspec.structs.replace(mount, kind=type(mount.kind)(mount.kind.id))

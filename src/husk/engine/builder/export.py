@@ -9,7 +9,7 @@ from msgspec import structs
 from husk.engine.builder import stacks
 from husk.engine.images.make import make_image
 from husk.engine.images.store import ImageStore
-from husk.engine.model.clock import now_ns, rfc3339
+from husk.engine.model.clock import now_ns, rfc3339, shortest_rfc3339
 from husk.engine.model.image import History, Image, ImageConfig, RootFS
 from husk.registry.reference import Reference
 from husk.storage.layers.store import Layer
@@ -62,14 +62,14 @@ class ImageExporter:
     def finished(self, stack: str, document: ImageConfig, layers: Sequence[Layer]) -> ImageConfig:
         """The configuration with its layers, and with a history that fits them."""
         history = complete_history(document.history, [self._step(element) for element in stacks.elements(stack)])
-        created = document.created or (history[-1].created if history else "") or rfc3339(now_ns())
+        created = document.created or (history[-1].created if history else "") or shortest_rfc3339(now_ns())
         root = RootFS(diff_ids=[layer.diff_id for layer in layers])
         return structs.replace(document, rootfs=root, history=history, created=created)
 
     def _step(self, element: str) -> History:
         made = self._told.made_at(element)
         return History(
-            created=rfc3339(made) if made is not None else "",
+            created=shortest_rfc3339(made) if made is not None else "",
             created_by=self._told.description_of(element),
             comment=COMMENT,
         )

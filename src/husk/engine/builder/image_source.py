@@ -59,6 +59,13 @@ class ImageSource:
         document = read_config(await self._store.blobs.read(image.id))
         return BaseImage(str(reference), document)
 
+    async def look_up(self, name: str, platform: Platform, pull: bool, watcher: Watcher) -> BaseImage:
+        """The same for a client with a session."""
+        reference = references.parse(name).tagged()
+        session = watcher.session
+        auth = await session.credentials(_host_of(reference)) or None if session else None
+        return await self.resolve(name, platform, pull, lambda domain: auth, _Told(watcher).report)
+
     async def _have(self, name: str, platform: Platform | None, watcher: Watcher) -> Image:
         if (image := self._find(name, platform)) is None:
             reference = references.parse(name)

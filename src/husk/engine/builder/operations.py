@@ -50,6 +50,21 @@ class Ulimit(Struct, frozen=True):
     hard: int
 
 
+class Limits(Struct, frozen=True, kw_only=True):
+    """What processes may use, by the words of `docker build`; 0 and empty for no limit. BuildKit knows none of it."""
+
+    memory: int = 0  # bytes
+    memory_swap: int = 0  # with the memory; -1 for as much as there is
+    cpu_shares: int = 0
+    cpu_period: int = 0  # microseconds
+    cpu_quota: int = 0
+    cpuset_cpus: str = ""
+    cpuset_mems: str = ""
+    shm_size: int = 0
+    network: str = ""  # the network to be on, instead of the default bridge
+    security: list[str] = []  # as `docker run --security-opt`
+
+
 class Process(Struct, frozen=True, kw_only=True):
     args: list[str]
     env: list[str] = []
@@ -60,6 +75,7 @@ class Process(Struct, frozen=True, kw_only=True):
     ulimits: list[Ulimit] = []
     cgroup_parent: str = ""
     proxy: dict[str, str] = {}  # not part of the cache key
+    limits: Limits = Limits()  # not part of the cache key
     valid_exit_codes: list[int] = []
 
 

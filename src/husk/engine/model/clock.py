@@ -30,6 +30,13 @@ def rfc3339(ns: int) -> str:
     return "{:04d}-{:02d}-{:02d}T{:02d}:{:02d}:{:02d}.{:09d}Z".format(*time.gmtime(seconds)[:6], rest)
 
 
+def shortest_rfc3339(ns: int) -> str:
+    """The same without zeros at the end, as Go writes times into documents that have a digest."""
+    moment, _, fraction = rfc3339(ns).removesuffix("Z").partition(".")
+    fraction = fraction.rstrip("0")
+    return f"{moment}.{fraction}Z" if fraction else f"{moment}Z"
+
+
 def parse_rfc3339(text: str) -> int:
     """Nanoseconds since the epoch; zone and time of day may lack (UTC, midnight). The year 1 counts as 0."""
     match = _RFC3339.fullmatch(text)

@@ -134,3 +134,17 @@ async def test_uses_are_counted_and_kept(cache, state, diffs, pins):
     await cache.save_uses([BELOW])
     (kept,) = await BuildCache.open(state, diffs, pins)
     assert kept.uses == 1
+
+
+async def test_what_was_given_to_one_build_is_forgotten_with_it(cache, diffs):
+    await cache.remember(["k"], BELOW)
+    await cache.remember(["c"], Record("context", ["diff:b"], ["diff:b"], "local source for context", "source.local"))
+    await cache.forget("diff:b")
+    assert [kept.id for kept in cache] == ["below"]
+    assert diffs.removed == ["diff:b"]
+    await cache.forget("diff:b")
+
+
+async def test_what_was_given_and_never_used_goes_too(cache, diffs):
+    await cache.forget("diff:b")
+    assert diffs.removed == ["diff:b"]

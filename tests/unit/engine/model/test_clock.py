@@ -139,3 +139,15 @@ def test_words_last_as_long_as_is_said(seconds: float, part: float) -> None:
     assert rest > 0
     if seconds + part * rest < seconds + rest:  # else the sum was rounded up to the very end
         assert human_duration(seconds + part * rest) == human_duration(seconds)
+
+
+@pytest.mark.parametrize(
+    ("ns", "text"),
+    [
+        (10**9, "1970-01-01T00:00:01Z"),
+        (1_500_000_000, "1970-01-01T00:00:01.5Z"),
+        (1_000_000_001, "1970-01-01T00:00:01.000000001Z"),
+    ],
+)
+def test_the_shortest_form_has_no_zeros_at_its_end(ns: int, text: str) -> None:
+    assert clock.shortest_rfc3339(ns) == text

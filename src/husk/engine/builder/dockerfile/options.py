@@ -5,7 +5,7 @@ from typing import Protocol
 from msgspec import Struct, field
 
 from husk.engine.builder.dockerfile.ignore import Ignore
-from husk.engine.builder.operations import Source, Ulimit
+from husk.engine.builder.operations import Limits, Source, Ulimit
 from husk.engine.model.image import ImageConfig
 from husk.registry.manifest import Platform, host_platform
 
@@ -25,6 +25,7 @@ class Options(Struct, frozen=True, kw_only=True):
     shm_size: int = 0
     ulimits: list[Ulimit] = []
     cgroup_parent: str = ""
+    limits: Limits = Limits()
     cache_namespace: str = ""
     ignore: Ignore | None = None  # .dockerignore, for a warning
     created: str = ""  # by SOURCE_DATE_EPOCH, in RFC 3339

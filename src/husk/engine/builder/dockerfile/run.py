@@ -93,6 +93,7 @@ class Runner:
             ulimits=self._options.ulimits,
             cgroup_parent=self._options.cgroup_parent,
             proxy=proxies(self._options.build_args),
+            limits=self._options.limits,
         )
 
     def _network(self) -> Network:

@@ -1,0 +1,158 @@
+"""`POST /build`: a context and a Dockerfile in one request, an image in our store.
+
+context → Dockerfile → graph (`dockerfile.convert`) → solver → image (`export`)
+"""
+
+import posixpath
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from msgspec import Struct, structs
+
+from husk.engine.builder import given
+from husk.engine.builder.cache import BuildCache
+from husk.engine.builder.classic_progress import ClassicProgress
+from husk.engine.builder.dockerfile import ignore
+from husk.engine.builder.dockerfile.convert import Result, convert
+from husk.engine.builder.dockerfile.errors import DockerfileError
+from husk.engine.builder.dockerfile.options import BaseImage, NamedContext, Options
+from husk.engine.builder.export import ImageExporter
+from husk.engine.builder.image_source import CredentialsFor, ImageSource
+from husk.engine.builder.operations import NONE, FileAction, Remove, Source
+from husk.engine.builder.solver import Solver
+from husk.engine.model.image import Image, Progress
+from husk.errors import InvalidParameter
+from husk.registry.manifest import Platform
+from husk.registry.reference import Reference
+
+DOCKERFILE = "Dockerfile"
+IGNORE_FILE = ".dockerignore"
+LARGEST_DOCKERFILE = 16 << 20
+
+Report = Callable[[Progress], None]
+
+
+class ClassicRequest(Struct, frozen=True, kw_only=True):
+    dockerfile: str = DOCKERFILE
+    options: Options
+    names: list[Reference] = []
+    pull: bool = False
+    quiet: bool = False
+
+
+class Files(Protocol):
+    """The files of stacks: `husk.storage`."""
+
+    async def read(self, stack: str, path: str, most: int) -> bytes | None: ...
+
+    async def apply(self, actions: Sequence[FileAction], inputs: Sequence[str]) -> list[str]: ...
+
+
+class ClassicBuilder:
+    def __init__(
+        self, solver: Solver, cache: BuildCache, files: Files, images: ImageSource, exporter: ImageExporter
+    ) -> None:
+        self._solver = solver
+        self._cache = cache
+        self._files = files
+        self._images = images
+        self._exporter = exporter
+
+    async def build(self, request: ClassicRequest, context: str, credentials: CredentialsFor, report: Report) -> Image:
+        """`context` is a stack, which belongs to whoever calls."""
+        path = posixpath.normpath("/" + request.dockerfile).lstrip("/")
+        text = await self._text(context, path)
+        ignored, context = await self._without_ignored(context, path)
+        sources = _Sources(self._images, request, context, credentials, report)
+        options = structs.replace(request.options, ignore=ignored)
+        try:
+            result = await convert(text, options, sources, file_name=path)
+        except DockerfileError as error:
+            raise InvalidParameter(str(error)) from error
+        return await self._make(result, request, report)
+
+    async def _make(self, result: Result, request: ClassicRequest, report: Report) -> Image:
+        def write(text: str) -> None:
+            if not request.quiet:
+                report(Progress(stream=text))
+
+        needed = result.graph.needed_for(result.root) if result.root else []
+        progress = ClassicProgress(result.steps, result.graph, needed, write)
+        progress.begin()
+        if result.root is None:
+            return await self._exporter.export("", result.image, request.names)
+        build = await self._solver.solve(result.graph, result.root, progress)
+        try:
+            assert build.record
+            stack = build.record.outputs[result.root.output]
+            return await self._exporter.export(stack, result.image, request.names)
+        finally:
+            await build.close()
+
+    async def _text(self, context: str, path: str) -> str:
+        data = await self._files.read(context, path, LARGEST_DOCKERFILE)
+        if data is None and path == DOCKERFILE:
+            data = await self._files.read(context, DOCKERFILE.lower(), LARGEST_DOCKERFILE)
+        if data is None:
+            raise InvalidParameter(f"Cannot locate specified Dockerfile: {path}")
+        if not data.strip():
+            raise InvalidParameter(f"the Dockerfile ({path}) cannot be empty")
+        return data.decode("utf-8", "surrogateescape")
+
+    async def _without_ignored(self, context: str, path: str) -> tuple[ignore.Ignore | None, str]:
+        """The client leaves out what is ignored, but for what we need to read: that is left out here."""
+        data = await self._files.read(context, IGNORE_FILE, LARGEST_DOCKERFILE)
+        if not data:
+            return None, context
+        try:
+            ignored = ignore.Ignore(ignore.read(data.decode("utf-8", "replace")))
+        except DockerfileError as error:
+            raise InvalidParameter(f"{IGNORE_FILE}: {error}") from None
+        going = [name for name in (IGNORE_FILE, path) if ignored.leaves_out(name)]
+        if going:
+            actions = _removals(going)
+            (context,) = await self._files.apply(actions, [context])
+        return ignored, context
+
+
+def _removals(paths: Sequence[str]) -> list[FileAction]:
+    """Each removal begins with what the one before has left."""
+    return [
+        FileAction(
+            action=Remove(path="/" + path, may_be_missing=True),
+            input=number,
+            output=0 if number + 1 == len(paths) else NONE,
+        )
+        for number, path in enumerate(paths)
+    ]
+
+
+class _Sources:
+    """What the Dockerfile asks for while it is converted."""
+
+    def __init__(
+        self,
+        images: ImageSource,
+        request: ClassicRequest,
+        context: str,
+        credentials: CredentialsFor,
+        report: Report,
+    ) -> None:
+        self._images = images
+        self._request = request
+        self._context = context
+        self._credentials = credentials
+        self._report = report
+        self._known: dict[tuple[str, str], BaseImage] = {}
+
+    async def image(self, name: str, platform: Platform) -> BaseImage:
+        if (found := self._known.get((name, str(platform)))) is None:
+            found = await self._images.resolve(name, platform, self._request.pull, self._credentials, self._report)
+            self._known[name, str(platform)] = found
+        return found
+
+    async def named_context(self, name: str, platform: Platform) -> NamedContext | None:
+        return None
+
+    def main_context(self, paths: list[str]) -> Source:
+        return given.source_of(self._context)

@@ -1,0 +1,255 @@
+"""The built-in frontend: a client's words and its context become refs, one for each platform.
+
+    frontend = DockerfileFrontend(solver, files, images)
+    result = await frontend.solve(attributes, asker)
+
+The Dockerfile and `.dockerignore` are asked of the client first, then all images that stages begin with. Nothing else
+is made: whoever needs a ref has it made.
+"""
+
+import hashlib
+import json
+import posixpath
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from msgspec import Struct, structs
+
+from husk.engine.builder import given
+from husk.engine.builder.dockerfile import ignore
+from husk.engine.builder.dockerfile.checks import Warning
+from husk.engine.builder.dockerfile.convert import convert
+from husk.engine.builder.dockerfile.errors import DockerfileError
+from husk.engine.builder.dockerfile.options import BaseImage, NamedContext
+from husk.engine.builder.frontend_options import FrontendOptions, read
+from husk.engine.builder.graph import Graph, SourceFile, Vertex
+from husk.engine.builder.image_source import ImageSource
+from husk.engine.builder.operations import Operation, Source
+from husk.engine.builder.progress import Progress, Status
+from husk.engine.builder.refs import Ref
+from husk.engine.builder.sessions import Session
+from husk.engine.builder.solver import Solver
+from husk.engine.model.image import ImageConfig
+from husk.errors import HuskError, InvalidParameter, NotImplementedYet
+from husk.registry import reference as references
+from husk.registry.manifest import Platform, host_platform
+
+IGNORE_FILE = ".dockerignore"
+LARGEST = 16 << 20
+
+
+class Files(Protocol):
+    """The files of stacks: `husk.storage`."""
+
+    async def read(self, stack: str, path: str, most: int) -> bytes | None: ...
+
+
+class Asker(Struct, frozen=True):
+    """For whom a frontend works."""
+
+    progress: Progress
+    session: Session | None = None
+    inputs: Mapping[str, Ref] = {}
+
+
+class Built(Struct, frozen=True):
+    """One platform's result."""
+
+    platform: Platform
+    ref: Ref
+    image: ImageConfig
+
+
+class FrontendResult(Struct, frozen=True):
+    built: list[Built]
+    several_platforms: bool
+    source: SourceFile
+    warnings: list[Warning]
+    epoch: int | None = None
+
+
+class DockerfileFrontend:
+    def __init__(self, solver: Solver, files: Files, images: ImageSource) -> None:
+        self._solver = solver
+        self._files = files
+        self._images = images
+
+    async def solve(self, attributes: Mapping[str, str], asker: Asker) -> FrontendResult:
+        wanted = read(attributes)
+        _refuse_what_is_missing(wanted)
+        loader = _Loader(self._solver, self._files, wanted, asker)
+        text, patterns = await loader.load()
+        sources = _Sources(self._images, wanted, asker, patterns)
+        built, warnings = [], []
+        for platform in wanted.platforms or [host_platform()]:
+            options = structs.replace(
+                wanted.options,
+                platform=platform,
+                several_platforms=wanted.several_platforms,
+                ignore=ignore.Ignore(patterns),
+            )
+            result = await convert(text, options, sources, file_name=wanted.file_name)
+            ref = Ref(self._solver, result.graph, result.root, asker.progress, asker.session)
+            built.append(Built(platform, ref, result.image))
+            warnings = result.warnings
+        source = SourceFile(wanted.file_name, text.encode("utf-8", "surrogateescape"))
+        return FrontendResult(built, wanted.several_platforms, source, warnings, wanted.epoch)
+
+
+def _refuse_what_is_missing(wanted: FrontendOptions) -> None:
+    if wanted.context:
+        raise NotImplementedYet(f"a context at {wanted.context} is not implemented by Husk yet")
+    if wanted.request:
+        raise NotImplementedYet(f"{wanted.request} is not implemented by Husk yet")
+
+
+class _Loader:
+    """Reads what must be known before anything can be planned."""
+
+    def __init__(self, solver: Solver, files: Files, wanted: FrontendOptions, asker: Asker) -> None:
+        self._solver = solver
+        self._files = files
+        self._wanted = wanted
+        self._asker = asker
+
+    async def load(self) -> tuple[str, list[str]]:
+        """The Dockerfile, and the patterns of what is ignored."""
+        path = self._wanted.file_name
+        own_ignore = f"{path}.{IGNORE_FILE.lstrip('.')}"
+        other = posixpath.join(posixpath.dirname(path), posixpath.basename(path).lower())
+        names = list(dict.fromkeys([path, own_ignore, other]))
+        definition = await self._take(
+            self._wanted.dockerfile_name,
+            names,
+            self._wanted.dockerfile_name,
+            f"[internal] load build definition from {path}",
+        )
+        try:
+            stack = await definition.stack()
+            text = await self._files.read(stack, path, LARGEST) or await self._files.read(stack, other, LARGEST)
+            if text is None:
+                raise InvalidParameter(f"failed to read dockerfile: open {path}: no such file or directory")
+            ignored = await self._files.read(stack, own_ignore, LARGEST)
+        finally:
+            await definition.close()
+        if ignored is None:
+            ignored = await self._ignore_file()
+        try:
+            return text.decode("utf-8", "surrogateescape"), ignore.read(ignored.decode("utf-8", "replace"))
+        except DockerfileError as error:
+            raise InvalidParameter(f"failed to read {IGNORE_FILE} patterns: {error}") from None
+
+    async def _ignore_file(self) -> bytes:
+        name = self._wanted.context_name
+        ref = await self._take(name, [IGNORE_FILE], f"{name}-{IGNORE_FILE}", f"[internal] load {IGNORE_FILE}")
+        try:
+            return await self._files.read(await ref.stack(), IGNORE_FILE, LARGEST) or b""
+        finally:
+            await ref.close()
+
+    async def _take(self, name: str, paths: Sequence[str], hint: str, shown: str) -> Ref:
+        """Files of one of the client's directories."""
+        if name in self._asker.inputs:
+            return self._asker.inputs[name]
+        attributes = {
+            "local.followpaths": json.dumps(list(paths)),
+            "local.sharedkeyhint": hint,
+            "local.differ": "none",
+            **_session_of(name, self._wanted, self._asker),
+        }
+        graph = Graph()
+        edge = graph.add(Operation(Source(f"local://{name}", attributes)), name=shown)
+        return Ref(self._solver, graph, edge, self._asker.progress, self._asker.session)
+
+
+class _Sources:
+    """What a Dockerfile asks for while it is converted."""
+
+    def __init__(self, images: ImageSource, wanted: FrontendOptions, asker: Asker, patterns: Sequence[str]) -> None:
+        self._images = images
+        self._wanted = wanted
+        self._asker = asker
+        self._patterns = list(patterns)
+        self._known: dict[tuple[str, str], BaseImage] = {}
+
+    async def image(self, name: str, platform: Platform) -> BaseImage:
+        if (found := self._known.get((name, str(platform)))) is None:
+            reference = references.parse(name).tagged()
+            shown = Vertex(
+                digest="sha256:" + hashlib.sha256(f"{reference} {platform}".encode()).hexdigest(),
+                operation=Operation(Source(f"docker-image://{reference}"), [], platform),
+                name=f"[internal] load metadata for {reference}",
+            )
+            self._asker.progress.started(shown)
+            try:
+                watcher = _Watched(self._asker, shown)
+                found = await self._images.look_up(name, platform, self._wanted.pull, watcher)
+            except HuskError as error:
+                self._asker.progress.ended(shown, error=error.message)
+                raise
+            self._asker.progress.ended(shown)
+            self._known[name, str(platform)] = found
+        return found
+
+    async def named_context(self, name: str, platform: Platform) -> NamedContext | None:
+        familiar = _familiar(name)
+        for key in (f"{familiar}::{platform}", familiar, name):
+            if key in self._wanted.named_contexts:
+                return await self._context(key, self._wanted.named_contexts[key], platform)
+        return None
+
+    async def _context(self, key: str, text: str, platform: Platform) -> NamedContext:
+        kind, _, rest = text.partition(":")
+        match kind:
+            case "docker-image":
+                base = await self.image(rest.removeprefix("//"), platform)
+                return NamedContext(Source(f"docker-image://{base.reference}"), base.document)
+            case "local":
+                return NamedContext(self._local(rest.removeprefix("//"), [], []))
+            case "input":
+                ref = self._asker.inputs.get(rest)
+                if ref is None:
+                    raise InvalidParameter(f"invalid input {rest} for {key}")
+                return NamedContext(given.source_of(await ref.stack()))
+            case _:
+                raise NotImplementedYet(f"the context {key} ({kind}) is not implemented by Husk yet")
+
+    def main_context(self, paths: list[str]) -> Source:
+        return self._local(self._wanted.context_name, self._patterns, paths)
+
+    def _local(self, name: str, excluded: Sequence[str], paths: Sequence[str]) -> Source:
+        attributes = {"local.sharedkeyhint": name, **_session_of(name, self._wanted, self._asker)}
+        if excluded:
+            attributes["local.excludepatterns"] = json.dumps(list(excluded))
+        if paths:
+            attributes["local.followpaths"] = json.dumps([path.lstrip("/") for path in paths])
+        return Source(f"local://{name}", attributes)
+
+
+class _Watched:
+    """What is said about something that is no operation of the graph."""
+
+    def __init__(self, asker: Asker, vertex: Vertex) -> None:
+        self.session = asker.session
+        self._progress = asker.progress
+        self._vertex = vertex
+
+    def log(self, data: bytes, *, stderr: bool = False) -> None:
+        self._progress.log(self._vertex, data, stderr=stderr)
+
+    def status(self, status: Status) -> None:
+        self._progress.status(self._vertex, status)
+
+
+def _session_of(name: str, wanted: FrontendOptions, asker: Asker) -> dict[str, str]:
+    own = asker.session.id if asker.session else ""
+    id = wanted.local_sessions.get(name, own)
+    return {"local.session": id} if id else {}
+
+
+def _familiar(name: str) -> str:
+    """The name that a client gave to a context, as it is compared: `alpine` for `docker.io/library/alpine:latest`."""
+    try:
+        return references.parse(name).familiar.removesuffix(":latest")
+    except HuskError:
+        return name

@@ -1,0 +1,43 @@
+"""A result that is made when somebody needs it: what a frontend gives back, and what a client may look into."""
+
+import asyncio
+
+from husk.engine.builder.graph import Graph
+from husk.engine.builder.operations import Edge
+from husk.engine.builder.progress import Progress
+from husk.engine.builder.sessions import Session
+from husk.engine.builder.solver import Build, Solver
+from husk.tasks import Tasks
+
+
+class Ref:
+    """An edge of a graph, for one client. An edge that is None is a file system with nothing in it."""
+
+    def __init__(
+        self, solver: Solver, graph: Graph, edge: Edge | None, progress: Progress, session: Session | None = None
+    ) -> None:
+        self.graph = graph
+        self.edge = edge
+        self._solver = solver
+        self._progress = progress
+        self._session = session
+        self._tasks = Tasks()
+        self._solving: asyncio.Task[Build] | None = None
+
+    async def stack(self) -> str:
+        """The file system, which stays until the ref is closed. Who asks first has it made."""
+        if self.edge is None:
+            return ""
+        if self._solving is None:
+            solving = self._solver.solve(self.graph, self.edge, self._progress, self._session)
+            self._solving = self._tasks.spawn(solving, "solve a ref", awaited=True)
+        build = await asyncio.shield(self._solving)
+        assert build.record
+        return build.record.outputs[self.edge.output]
+
+    async def close(self) -> None:
+        """Give up what is not made yet, and let go of what is."""
+        await self._tasks.cancel_all()
+        solving, self._solving = self._solving, None
+        if solving and not solving.cancelled() and not solving.exception():
+            await solving.result().close()

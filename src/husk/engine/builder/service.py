@@ -1,0 +1,102 @@
+"""What the edge can do with builds: one method for each operation of the API."""
+
+import logging
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing, asynccontextmanager
+from typing import Protocol
+
+from husk.config import CacheRule
+from husk.engine.builder.cache import BuildCache
+from husk.engine.builder.classic import ClassicBuilder, ClassicRequest, Report
+from husk.engine.builder.image_source import CredentialsFor
+from husk.engine.builder.prune import CachePruner, Item, Pruned
+from husk.engine.model.filters import NO_FILTERS, Filters
+from husk.engine.model.image import Image, Progress
+from husk.errors import InvalidParameter, NotImplementedYet
+from husk.registry.client import RegistryClient
+from husk.tasks import Tasks
+
+log = logging.getLogger(__name__)
+
+
+class Contexts(Protocol):
+    """Makes stacks of contexts that came as archives: `husk.storage`."""
+
+    async def unpack(self, chunks: AsyncIterator[bytes]) -> str: ...
+
+
+class Builder:
+    def __init__(
+        self,
+        classic: ClassicBuilder,
+        cache: BuildCache,
+        pruner: CachePruner,
+        contexts: Contexts,
+        registry: RegistryClient,
+        rules: Sequence[CacheRule],
+    ) -> None:
+        """`rules` say what of the cache goes after a build."""
+        self._classic = classic
+        self._cache = cache
+        self._pruner = pruner
+        self._contexts = contexts
+        self._registry = registry
+        self._rules = rules
+        self._tasks = Tasks()
+
+    async def close(self) -> None:
+        await self._tasks.cancel_all()
+
+    async def build_upload(
+        self, request: ClassicRequest, chunks: AsyncIterator[bytes], credentials: CredentialsFor, report: Report
+    ) -> Image:
+        """Build from a context that comes as an archive."""
+        async with self._context(chunks) as context:
+            return await self._classic.build(request, context, credentials, report)
+
+    async def build_remote(
+        self, request: ClassicRequest, url: str, credentials: CredentialsFor, report: Report
+    ) -> Image:
+        """Build from a context that is an archive on the web."""
+        if not url.startswith(("http://", "https://")):
+            raise InvalidParameter(f"unable to prepare context: {url!r} is neither a git repository nor an address")
+        if url.partition("#")[0].endswith(".git"):
+            raise NotImplementedYet("contexts from git repositories are not implemented by Husk yet")
+
+        async def chunks() -> AsyncIterator[bytes]:
+            received = 0
+            async with aclosing(self._registry.download(url)) as download:
+                async for chunk, total in download:
+                    received += len(chunk)
+                    report(Progress(status="Downloading build context", current=received, total=total))
+                    yield chunk
+
+        return await self.build_upload(request, chunks(), credentials, report)
+
+    @asynccontextmanager
+    async def _context(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[str]:
+        """A context lives as long as its build; what was made of it has keys by content."""
+        context = await self._contexts.unpack(chunks)
+        try:
+            yield context
+        finally:
+            await self._tasks.to_its_end(self._cache.forget(context), "forget a context")
+            self.collect_soon()
+
+    # --- the cache ---------------------------------------------------------------------------------------------------
+
+    def items(self, filters: Filters = NO_FILTERS) -> list[Item]:
+        return self._pruner.items(filters)
+
+    async def prune(self, filters: Filters, *, all: bool, keep: int) -> Pruned:
+        return await self._tasks.to_its_end(self._pruner.prune(filters, all=all, keep=keep), "prune builds")
+
+    def collect_soon(self) -> None:
+        """What is too much by the rules goes in the background."""
+        if self._rules and not self._tasks.count:
+            self._tasks.spawn(self._collect(), "collect builds")
+
+    async def _collect(self) -> None:
+        pruned = await self._pruner.collect(self._rules)
+        if pruned.items:
+            log.info("the cache of builds was too large: %d records went, %d bytes", len(pruned.items), pruned.freed)

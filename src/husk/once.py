@@ -1,0 +1,34 @@
+"""A part that is made when it is first needed: until then it costs nothing, neither memory nor time at the start."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Generic, TypeVar
+
+from husk.tasks import Tasks
+
+T = TypeVar("T")
+
+
+class Once(Generic[T]):
+    def __init__(self, make: Callable[[], Coroutine[object, object, T]], name: str) -> None:
+        self._make = make
+        self._name = name
+        self._tasks = Tasks()
+        self._made: asyncio.Task[T] | None = None
+
+    async def get(self) -> T:
+        """Who comes while it is made waits for the same. What could not be made is tried again by the next."""
+        if self._made is None:
+            self._made = self._tasks.spawn(self._make(), self._name, awaited=True)
+        try:
+            return await asyncio.shield(self._made)
+        except BaseException:
+            if self._made is not None and self._made.done() and (self._made.cancelled() or self._made.exception()):
+                self._made = None
+            raise
+
+    async def close(self) -> T | None:
+        """Nobody asks any more: what was made, for whoever closes that."""
+        await self._tasks.join()
+        made, self._made = self._made, None
+        return made.result() if made and made.done() and not made.cancelled() and not made.exception() else None

@@ -1,0 +1,158 @@
+"""From a context and its Dockerfile to an image, with doubles of what does the work."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from husk.engine.builder.classic import ClassicBuilder, ClassicRequest
+from husk.engine.builder.dockerfile.options import BaseImage, Options
+from husk.engine.builder.operations import Exec, Files, Source
+from husk.engine.builder.solver import Record, Solver
+from husk.engine.model.container_config import ContainerConfig
+from husk.engine.model.image import ImageConfig, RootFS
+from husk.errors import InvalidParameter
+from husk.registry.reference import parse
+
+BASE = ImageConfig(architecture="amd64", os="linux", config=ContainerConfig(), rootfs=RootFS(diff_ids=["sha256:d"]))
+NAMES = [parse("me/it:1")]
+
+
+class Tree:
+    def __init__(self, **files):
+        self.files = {name.replace("__", "."): text.encode() for name, text in files.items()}
+        self.removed = []
+
+    async def read(self, stack, path, most):
+        return self.files.get(path)
+
+    async def apply(self, actions, inputs):
+        self.removed += [action.action.path for action in actions]
+        return [f"{inputs[0]} diff:without"]
+
+
+class Images:
+    def __init__(self):
+        self.asked = []
+
+    async def resolve(self, name, platform, pull, credentials, report):
+        self.asked.append((name, pull))
+        return BaseImage(f"docker.io/library/{name}:latest", BASE)
+
+
+class Worker:
+    def __init__(self):
+        self.ran = []
+
+    async def source_key(self, operation, watcher):
+        return operation.body.identifier
+
+    async def run(self, vertex, inputs, watcher):
+        body = vertex.operation.body
+        self.ran.append(type(body))
+        if isinstance(body, Source):
+            return Record(vertex.digest, [body.identifier])
+        if isinstance(body, Exec):
+            watcher.log(f"$ {body.process.args[-1]}\n".encode())
+        return Record(vertex.digest, [f"{inputs[0]} +"])
+
+    async def content_digest(self, output, selections):
+        return output
+
+
+class Memory:
+    def __init__(self):
+        self.held = 0
+
+    async def find(self, key):
+        return None
+
+    async def remember(self, keys, record):
+        pass
+
+    def hold(self, record):
+        self.held += 1
+
+    def release(self, record):
+        self.held -= 1
+
+
+class Exporter:
+    async def export(self, stack, document, names, parent=""):
+        return SimpleNamespace(id="sha256:image", stack=stack, document=document, names=names)
+
+
+class Bench:
+    def __init__(self):
+        self.images = Images()
+        self.worker = Worker()
+        self.memory = Memory()
+        self.said: list[str] = []
+
+    async def build(self, tree: Any, **options: Any) -> Any:
+        doubles: Any = (None, tree, self.images, Exporter())
+        worker: Any = self.worker
+        memory: Any = self.memory
+        builder = ClassicBuilder(Solver(worker, memory), *doubles)
+        request = ClassicRequest(options=Options(**options.pop("options", {})), names=NAMES, **options)
+        return await builder.build(
+            request, "diff:context", lambda host: None, lambda told: self.said.append(told.stream)
+        )
+
+
+@pytest.fixture
+def bench():
+    return Bench()
+
+
+async def test_a_dockerfile_becomes_an_image(bench):
+    image = await bench.build(Tree(Dockerfile="FROM busybox\nCOPY a b\nRUN make\nCMD run"))
+    assert bench.worker.ran.count(Exec) == bench.worker.ran.count(Files) == 1
+    assert image.stack == "docker-image://docker.io/library/busybox:latest + +"
+    assert image.document.config.cmd == ["/bin/sh", "-c", "run"]
+    assert image.names == NAMES
+    assert bench.said[:2] == ["Step 1/4 : FROM busybox\n", "Step 2/4 : COPY a b\n"]
+    assert "$ make\n" in bench.said
+    assert bench.memory.held == 0
+
+
+async def test_a_quiet_build_says_nothing(bench):
+    await bench.build(Tree(Dockerfile="FROM busybox\nRUN make"), quiet=True)
+    assert bench.said == []
+
+
+async def test_an_image_of_nothing(bench):
+    image = await bench.build(Tree(Dockerfile="FROM scratch\nLABEL a=b"))
+    assert (image.stack, image.document.config.labels) == ("", {"a": "b"})
+    assert bench.worker.ran == []
+
+
+@pytest.mark.parametrize("name", ["docker/File", "./docker/File", "/docker/File"])
+async def test_another_file(bench, name):
+    await bench.build(Tree(**{"docker/File": "FROM busybox"}), dockerfile=name, pull=True)
+    assert bench.images.asked == [("busybox", True)]
+
+
+async def test_the_old_name_in_small_letters(bench):
+    await bench.build(Tree(dockerfile="FROM busybox"))
+    assert bench.images.asked == [("busybox", False)]
+
+
+async def test_what_is_ignored_and_was_sent_for_us_is_left_out(bench):
+    tree = Tree(Dockerfile="FROM busybox\nCOPY . .", __dockerignore="Dockerfile\n.dockerignore\n")
+    await bench.build(tree)
+    assert tree.removed == ["/.dockerignore", "/Dockerfile"]
+
+
+@pytest.mark.parametrize(
+    ("files", "complaint"),
+    [
+        ({}, "Cannot locate specified Dockerfile: Dockerfile"),
+        ({"Dockerfile": " \n"}, "cannot be empty"),
+        ({"Dockerfile": "FROM busybox\nRUM make"}, "line 2: unknown instruction: RUM"),
+        ({"Dockerfile": "FROM busybox", "__dockerignore": "a\n!\n["}, ".dockerignore"),
+    ],
+)
+async def test_what_is_wrong_is_told(bench, files, complaint):
+    with pytest.raises(InvalidParameter, match=complaint.replace("(", r"\(")):
+        await bench.build(Tree(**files))

@@ -1,0 +1,132 @@
+"""The built-in frontend, with doubles of the client's directories and of images."""
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from husk.engine.builder.dockerfile.errors import DockerfileError
+from husk.engine.builder.dockerfile.options import BaseImage
+from husk.engine.builder.frontend import Asker, DockerfileFrontend
+from husk.engine.builder.operations import Source
+from husk.engine.builder.solver import Solver
+from husk.engine.model.container_config import ContainerConfig
+from husk.engine.model.image import ImageConfig, RootFS
+from husk.errors import InvalidParameter, NotFound, NotImplementedYet
+from tests.unit.engine.builder.test_solver import Memory, Watch, Worker
+
+BASE = ImageConfig(architecture="amd64", os="linux", config=ContainerConfig(), rootfs=RootFS(diff_ids=["sha256:d"]))
+
+
+class Client:
+    """A client's directories: files by the name of the vertex that fetches them."""
+
+    def __init__(self, **files):
+        self.files = {name.replace("__", "."): text.encode() for name, text in files.items()}
+
+    async def read(self, stack, path, most):
+        return self.files.get(path)
+
+
+class Images:
+    def __init__(self):
+        self.asked = []
+
+    async def look_up(self, name, platform, pull, watcher):
+        self.asked.append((name, str(platform), pull))
+        if name == "missing":
+            raise NotFound("no such image")
+        return BaseImage(f"docker.io/library/{name}:latest", BASE)
+
+
+class Bench:
+    def __init__(self) -> None:
+        self.images: Any = Images()
+        self.watch: Any = Watch()
+        self.worker: Any = Worker()
+        self.memory: Any = Memory()
+
+    async def solve(self, files: Any, **attributes: str) -> Any:
+        frontend = DockerfileFrontend(Solver(self.worker, self.memory), files, self.images)
+        session: Any = SimpleNamespace(id="s1")
+        return await frontend.solve(
+            {name.replace("__", ":"): value for name, value in attributes.items()}, Asker(self.watch, session)
+        )
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+def sources(built):
+    found = [vertex.operation.body for vertex in built.ref.graph]
+    return {body.identifier: body.attributes for body in found if isinstance(body, Source)}
+
+
+async def test_a_dockerfile_becomes_a_ref(bench):
+    result = await bench.solve(Client(Dockerfile="FROM busybox\nCOPY a /b\nCMD x", __dockerignore="*.o\n"))
+    (built,) = result.built
+    assert built.image.config.cmd == ["/bin/sh", "-c", "x"]
+    assert built.ref.edge is not None
+    assert result.source.content.startswith(b"FROM busybox")
+    context = sources(built)["local://context"]
+    assert json.loads(context["local.excludepatterns"]) == ["*.o"]
+    assert json.loads(context["local.followpaths"]) == ["a"]
+    assert context["local.session"] == "s1"
+    assert bench.memory.held == [], "what was only read is let go of"
+
+
+async def test_what_is_shown_before_the_first_step(bench):
+    await bench.solve(Client(Dockerfile="FROM busybox"))
+    assert bench.watch.ends() == {
+        "[internal] load build definition from Dockerfile": "done",
+        "[internal] load .dockerignore": "done",
+        "[internal] load metadata for docker.io/library/busybox:latest": "done",
+    }
+
+
+async def test_an_ignore_file_of_its_own_comes_first(bench):
+    files = {"b.Dockerfile": "FROM busybox\nCOPY . .", "b.Dockerfile.dockerignore": "x", "__dockerignore": "y"}
+    result = await bench.solve(Client(**files), filename="b.Dockerfile")
+    assert json.loads(sources(result.built[0])["local://context"]["local.excludepatterns"]) == ["x"]
+
+
+async def test_each_platform_has_a_ref_of_its_own(bench):
+    result = await bench.solve(Client(Dockerfile="FROM busybox"), platform="linux/amd64,linux/arm64")
+    assert [str(built.platform) for built in result.built] == ["linux/amd64", "linux/arm64"]
+    assert result.several_platforms
+    assert len(bench.images.asked) == 2
+
+
+async def test_named_contexts(bench):
+    result = await bench.solve(
+        Client(Dockerfile="FROM base\nCOPY --from=src . ."),
+        context__base="docker-image://alpine",
+        context__src="local:src",
+    )
+    found = sources(result.built[0])
+    assert "docker-image://docker.io/library/alpine:latest" in found
+    assert found["local://src"] == {"local.sharedkeyhint": "src", "local.session": "s1"}
+
+
+async def test_an_image_that_cannot_be_had_is_told_with_its_line(bench):
+    with pytest.raises(DockerfileError, match="line 1: missing: no such image"):
+        await bench.solve(Client(Dockerfile="FROM missing"))
+    assert "no such image" in bench.watch.ends().values()
+
+
+@pytest.mark.parametrize(
+    ("attributes", "error"),
+    [
+        ({"filename": "other"}, InvalidParameter),
+        ({"context": "https://example.com/x.git"}, NotImplementedYet),
+        ({"requestid": "frontend.outline"}, NotImplementedYet),
+        ({"context__busybox": "oci-layout://x"}, DockerfileError),
+        ({"context__busybox": "input:x"}, DockerfileError),
+    ],
+)
+async def test_what_cannot_be_is_refused(bench, attributes, error):
+    with pytest.raises(error):
+        await bench.solve(Client(Dockerfile="FROM busybox"), **attributes)

@@ -1,0 +1,115 @@
+"""What a build of the classic API leaves behind, with doubles of all that works for it."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from husk.config import CacheRule
+from husk.engine.builder.prune import Pruned
+from husk.engine.builder.service import Builder
+from husk.errors import InvalidParameter, NotImplementedYet
+
+
+class Classic:
+    def __init__(self):
+        self.contexts = []
+        self.fails = False
+
+    async def build(self, request, context, credentials, report):
+        self.contexts.append(context)
+        if self.fails:
+            raise InvalidParameter("unknown instruction: RUM")
+        return SimpleNamespace(id="sha256:image")
+
+
+class Cache:
+    def __init__(self):
+        self.forgotten = []
+
+    async def forget(self, stack):
+        self.forgotten.append(stack)
+
+
+class Pruner:
+    def __init__(self):
+        self.collected = []
+
+    async def collect(self, rules):
+        self.collected.append(rules)
+        return Pruned()
+
+    async def prune(self, filters, *, all, keep):
+        return Pruned(freed=keep)
+
+    def items(self, filters):
+        return ["an item"]
+
+
+class Contexts:
+    async def unpack(self, chunks):
+        return "diff:" + b"".join([chunk async for chunk in chunks]).decode()
+
+
+class Registry:
+    async def download(self, url):
+        yield b"from ", 8
+        yield b"web", 8
+
+
+class Bench:
+    def __init__(self) -> None:
+        self.classic: Any = Classic()
+        self.cache: Any = Cache()
+        self.pruner: Any = Pruner()
+        doubles: Any = (self.classic, self.cache, self.pruner, Contexts(), Registry(), [CacheRule(keep=1)])
+        self.builder = Builder(*doubles)
+        self.told: list[Any] = []
+
+    async def upload(self) -> Any:
+        async def chunks():
+            yield b"context"
+
+        return await self.builder.build_upload(REQUEST, chunks(), NOBODYS, self.told.append)
+
+
+REQUEST: Any = None
+NOBODYS: Any = None
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+async def test_a_context_lives_as_long_as_its_build(bench):
+    assert (await bench.upload()).id == "sha256:image"
+    assert bench.classic.contexts == bench.cache.forgotten == ["diff:context"]
+    await bench.builder._tasks.join()
+    assert bench.pruner.collected == [[CacheRule(keep=1)]]
+
+
+async def test_it_goes_when_the_build_fails_too(bench):
+    bench.classic.fails = True
+    with pytest.raises(InvalidParameter):
+        await bench.upload()
+    assert bench.cache.forgotten == ["diff:context"]
+
+
+async def test_a_context_from_the_web(bench):
+    await bench.builder.build_remote(REQUEST, "https://example.com/x.tar", NOBODYS, bench.told.append)
+    assert bench.classic.contexts == ["diff:from web"]
+    assert [progress.current for progress in bench.told] == [5, 8]
+
+
+@pytest.mark.parametrize(
+    ("url", "error"), [("rubbish", InvalidParameter), ("https://example.com/x.git#main", NotImplementedYet)]
+)
+async def test_other_addresses(bench, url, error):
+    with pytest.raises(error):
+        await bench.builder.build_remote(REQUEST, url, NOBODYS, bench.told.append)
+
+
+async def test_the_cache_is_shown_and_pruned(bench):
+    assert bench.builder.items() == ["an item"]
+    assert (await bench.builder.prune(NOBODYS, all=True, keep=7)).freed == 7

@@ -1,0 +1,62 @@
+"""What is made when it is first needed."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from husk.once import Once
+
+
+class Maker:
+    def __init__(self, *failures):
+        self.failures = list(failures)
+        self.made = 0
+
+    async def make(self):
+        await asyncio.sleep(0)
+        if self.failures:
+            raise self.failures.pop()
+        self.made += 1
+        return f"thing {self.made}"
+
+
+async def test_all_get_the_same():
+    maker = Maker()
+    once = Once(maker.make, "thing")
+    assert maker.made == 0
+    both: Any = await asyncio.gather(once.get(), once.get())
+    assert list(both) == ["thing 1", "thing 1"]
+    assert await once.get() == "thing 1"
+
+
+async def test_after_a_failure_the_next_one_tries_again():
+    maker = Maker(OSError("no"))
+    once = Once(maker.make, "thing")
+    with pytest.raises(OSError, match="no"):
+        await once.get()
+    assert await once.get() == "thing 1"
+
+
+async def test_one_who_is_cancelled_leaves_it_to_the_others():
+    maker = Maker()
+    once = Once(maker.make, "thing")
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0):
+            await once.get()
+    assert await once.get() == "thing 1"
+
+
+async def test_closing_gives_what_was_made():
+    maker = Maker()
+    once = Once(maker.make, "thing")
+    assert await once.close() is None
+    await once.get()
+    assert await once.close() == "thing 1"
+
+
+async def test_closing_after_a_failure_gives_nothing():
+    once = Once(Maker(OSError("no")).make, "thing")
+    with pytest.raises(OSError, match="no"):
+        await once.get()
+    assert await once.close() is None
