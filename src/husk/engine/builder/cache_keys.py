@@ -8,21 +8,11 @@ file that was touched and not changed. An operation has one only if some of its 
 import hashlib
 
 import msgspec
-from msgspec import Struct
 
 from husk.engine.builder.operations import NONE, CacheMount, Copy, Exec, Files, Limits, Operation, SecretMount, SshMount
+from husk.storage.file_actions import Selection as Selection
 
 _encoder = msgspec.msgpack.Encoder(order="deterministic")
-
-
-class Selection(Struct, frozen=True, kw_only=True):
-    """Which files of an input matter, and how they are found."""
-
-    path: str = "/"
-    wildcards: bool = False
-    follow_links: bool = False
-    include: list[str] = []
-    exclude: list[str] = []
 
 
 def by_definition(operation: Operation, inputs: list[str]) -> str:
@@ -83,6 +73,7 @@ def _of_files(files: Files) -> dict[int, list[Selection]]:
             follow_links=copy.follow_links,
             include=copy.include,
             exclude=copy.exclude,
+            required=copy.required,
         )
         chosen.setdefault(action.second_input, []).append(selection)
         for owner in (copy.user, copy.group):

@@ -5,15 +5,12 @@ earlier line left out; the last line that matches a file decides. What lies belo
 """
 
 import posixpath
-import re
 from collections.abc import Iterable
 
 from husk.engine.builder.dockerfile.errors import DockerfileError
+from husk.storage.globs import BadPattern, Patterns
 
 BYTE_ORDER_MARK = "\ufeff"
-BOUNDARY = r"(?=/|\Z)"  # the path itself, or anything below it
-MOST_STARS = 4
-_PARTS = re.compile(r"(?:\\.|[^/\\]|\\$)+")
 
 
 def read(text: str) -> list[str]:
@@ -39,120 +36,15 @@ class Ignore:
     """Decides about paths, which are relative to the context and have no leading slash."""
 
     def __init__(self, patterns: Iterable[str]) -> None:
-        self._rules: list[tuple[bool, re.Pattern[str]]] = []
-        for pattern in patterns:
-            negated = pattern.startswith("!")
-            bare = pattern[negated:]
-            if negated and not bare:
-                raise DockerfileError('illegal exclusion pattern: "!"')
-            if bare != ".":
-                self._rules.append((negated, _compile(bare)))
-        self.brings_back = any(negated for negated, _ in self._rules)
+        try:
+            self._patterns = Patterns(patterns)
+        except BadPattern as error:
+            raise DockerfileError(str(error)) from None
+        self.brings_back = self._patterns.brings_back
 
     def leaves_out(self, path: str) -> bool:
-        left_out = False
-        for negated, rule in self._rules:
-            # Asking is dear; what would change nothing is not asked.
-            if negated is left_out and rule.match(path):
-                left_out = not negated
-        return left_out
+        return self._patterns.matches(path)
 
     def may_skip_directory(self, path: str) -> bool:
         """Is nothing below this directory wanted?"""
         return self.leaves_out(path) and not self.brings_back
-
-
-def _compile(pattern: str) -> re.Pattern[str]:
-    parts = _PARTS.findall(pattern)
-    if any("**" in part and part != "**" for part in parts):
-        if pattern.count("*") > MOST_STARS:
-            raise DockerfileError(
-                f'the pattern "{pattern}" has more than {MOST_STARS} stars beside a "**" that is no part of its own'
-            )
-        source = _free_form(pattern)
-    else:
-        source = _by_parts(parts)
-    try:
-        return re.compile(source + BOUNDARY, re.DOTALL)
-    except re.error as error:
-        raise DockerfileError(f'syntax error in pattern "{pattern}": {error}') from None
-
-
-def _by_parts(parts: list[str]) -> str:
-    """`**` stands for any number of whole parts.
-
-    What comes after one is looked for at the first place that fits, and nowhere else (an atomic group): what lies
-    behind it is matched as well as it would be behind a later one. So a hostile pattern cannot make matching slow.
-    """
-    runs: list[list[str]] = [[]]
-    for part in parts:
-        if part == "**":
-            runs.append([])
-        else:
-            runs[-1].append(_part(part))
-    source = "/".join(runs[0])
-    for position, run in enumerate(runs[1:], 1):
-        if position == 1 and runs[0]:
-            source += "/"
-        if run:
-            follows = position + 1 < len(runs)
-            source += f"(?>(?:[^/]*/)*?{'/'.join(run)}{'/' if follows else BOUNDARY})"
-        elif position + 1 == len(runs):
-            source += ".*"
-    return source
-
-
-def _part(part: str) -> str:
-    """One part of a path. Between stars the first place that fits is as good as any other."""
-    first, *others = ["".join(piece) for piece in _pieces(part)]
-    if not others:
-        return first
-    *middle, last = others
-    return first + "".join(f"(?>[^/]*?{piece})" for piece in middle) + f"[^/]*{last}"
-
-
-def _free_form(pattern: str) -> str:
-    """`a**b`: not whole parts, so every place has to be tried."""
-    source = ""
-    for number, run in enumerate(pattern.split("**")):
-        source += ("(?:.*/)?" if number else "") + "[^/]*".join(
-            "".join(piece) for piece in _pieces(run.removeprefix("/"))
-        )
-    return source.removesuffix("(?:.*/)?") + ".*" if pattern.endswith("**") else source
-
-
-def _pieces(text: str) -> list[list[str]]:
-    """Regular expressions for what lies between the stars."""
-    pieces: list[list[str]] = [[]]
-    position = 0
-    while position < len(text):
-        letter = text[position]
-        position += 1
-        if letter == "*":
-            pieces.append([])
-        elif letter == "?":
-            pieces[-1].append("[^/]")
-        elif letter == "[":
-            source, position = _class(text, position)
-            pieces[-1].append(source)
-        elif letter == "\\":
-            if position == len(text):
-                raise DockerfileError(f'syntax error in pattern "{text}": nothing follows the escape')
-            pieces[-1].append(re.escape(text[position]))
-            position += 1
-        else:
-            pieces[-1].append(re.escape(letter))
-    return pieces
-
-
-def _class(text: str, position: int) -> tuple[str, int]:
-    """`[a-z]`, `[^a-z]`; never a slash."""
-    end = position
-    while end < len(text) and text[end] != "]":
-        end += 2 if text[end] == "\\" else 1
-    content = text[position:end]
-    negated = content.startswith("^")
-    if end >= len(text) or len(content) == negated:
-        raise DockerfileError(f'syntax error in pattern "{text}": a bracket is not closed or empty')
-    escaped = re.sub(r"\\(.)|([\[\]&~|])", lambda found: re.escape(found[1] or found[2]), content[negated:])
-    return f"(?!/)[{'^' if negated else ''}{escaped}]", end + 1

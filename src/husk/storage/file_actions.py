@@ -1,0 +1,89 @@
+"""What a build can do with files: copy, make, link and remove them; and how it says which files matter to it.
+
+The words are BuildKit's. Paths are absolute in the file system that they belong to. An input is named by its place
+among the inputs, `NONE` where there is none.
+"""
+
+from msgspec import Struct
+
+NONE = -1
+
+
+class Owner(Struct, frozen=True):
+    """A user or group: by number, or by a name that is looked up in the file system of an input."""
+
+    number: int | None = None
+    name: str = ""
+    input: int = NONE
+
+
+class Copy(Struct, frozen=True, kw_only=True, tag="copy"):
+    source: str
+    destination: str
+    user: Owner | None = None
+    group: Owner | None = None
+    mode: int | None = None
+    symbolic_mode: str = ""  # u+x
+    follow_links: bool = False
+    contents_only: bool = False  # of a directory
+    unpack: bool = False
+    make_parents: bool = False
+    wildcards: bool = False
+    may_match_nothing: bool = False
+    timestamp: int | None = None  # nanoseconds
+    include: list[str] = []
+    exclude: list[str] = []
+    replace: bool = False  # what is in the way, though of another kind
+    required: list[str] = []
+
+
+class MakeFile(Struct, frozen=True, kw_only=True, tag="make-file"):
+    path: str
+    mode: int
+    data: bytes
+    user: Owner | None = None
+    group: Owner | None = None
+    timestamp: int | None = None
+
+
+class MakeDirectory(Struct, frozen=True, kw_only=True, tag="make-directory"):
+    path: str
+    mode: int
+    make_parents: bool = False
+    user: Owner | None = None
+    group: Owner | None = None
+    timestamp: int | None = None
+
+
+class Symlink(Struct, frozen=True, kw_only=True, tag="symlink"):
+    target: str
+    path: str
+    user: Owner | None = None
+    group: Owner | None = None
+    timestamp: int | None = None
+
+
+class Remove(Struct, frozen=True, kw_only=True, tag="remove"):
+    path: str
+    may_be_missing: bool = False
+    wildcards: bool = False
+
+
+class FileAction(Struct, frozen=True, kw_only=True):
+    """One step of a file operation. It may begin with what an earlier one made: inputs count on with those."""
+
+    action: Copy | MakeFile | MakeDirectory | Symlink | Remove
+    input: int = NONE
+    second_input: int = NONE  # what is copied from
+    output: int = NONE
+
+
+class Selection(Struct, frozen=True, kw_only=True):
+    """Which files of an input matter, and how they are found."""
+
+    path: str = "/"
+    wildcards: bool = False
+    follow_links: bool = False
+    include: list[str] = []
+    exclude: list[str] = []
+    required: list[str] = []
