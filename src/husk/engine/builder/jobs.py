@@ -1,0 +1,217 @@
+"""Builds that clients ask for by BuildKit's protocol: each is a job, by an id that the client has chosen.
+
+    job = jobs.begin(id, session)     what it tells can be followed from now on
+    result = await job.solve(...)     refs, and what is known of them
+    await job.close()                 whatever it held is let go of
+
+A client may also work itself: it begins a job, asks for what it needs (`solve`, and the files of refs) and gives the
+result (`give`, awaited by `given`). That is how buildx builds.
+"""
+
+import asyncio
+import secrets
+from collections.abc import Mapping
+from typing import Protocol
+
+import msgspec
+from msgspec import Struct
+
+from husk.engine.builder.frontend import Asker, DockerfileFrontend, FrontendResult
+from husk.engine.builder.graph import Graph
+from husk.engine.builder.operations import Edge
+from husk.engine.builder.refs import Ref
+from husk.engine.builder.sessions import Session
+from husk.engine.builder.solver import Solver
+from husk.engine.builder.status import StatusLog, WarningTold
+from husk.engine.model.image import ImageConfig
+from husk.errors import Conflict, HuskError, InvalidParameter, NotFound
+from husk.registry.manifest import Platform
+
+DOCKERFILE = "dockerfile.v0"
+CONFIG = "containerimage.config"
+PLATFORMS = "refs.platforms"
+EPOCH = "source.date.epoch"
+# A client may ask for the status of a build that it is about to begin.
+_PATIENCE = 5.0
+
+
+class Definition(Struct, frozen=True):
+    """What is to be made: an edge of a graph, or nothing."""
+
+    graph: Graph
+    edge: Edge | None
+
+
+class Question(Struct, frozen=True, kw_only=True):
+    """What a client wants to have solved: a definition, or what a frontend makes of attributes."""
+
+    definition: Definition | None = None
+    frontend: str = ""
+    attributes: Mapping[str, str] = {}
+    inputs: Mapping[str, Definition] = {}
+    evaluate: bool = False
+
+
+class Result(Struct, kw_only=True):
+    """Refs by the platforms that they are for, or one ref; and what is known of them."""
+
+    ref: Ref | None = None
+    refs: dict[str, Ref] = {}
+    metadata: dict[str, bytes] = {}
+
+    @property
+    def all(self) -> list[Ref]:
+        return [*([self.ref] if self.ref else []), *self.refs.values()]
+
+
+class Frontends(Protocol):
+    """Other frontends than ours: images that are run."""
+
+    async def solve(self, name: str, question: Question, job: "Job") -> Result: ...
+
+
+class Job:
+    def __init__(
+        self,
+        id: str,
+        session: Session | None,
+        solver: Solver,
+        frontend: DockerfileFrontend,
+        others: Frontends | None = None,
+    ) -> None:
+        self.id = id
+        self.session = session
+        self.log = StatusLog()
+        self._solver = solver
+        self._frontend = frontend
+        self._others = others
+        self._refs: dict[str, Ref] = {}
+        self._given: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+
+    async def solve(self, question: Question) -> Result:
+        """Refs are made when they are needed, or now if the question says so."""
+        if question.definition is not None:
+            result = Result(ref=self._ref(question.definition))
+        elif question.frontend == DOCKERFILE:
+            result = await self._dockerfile(question)
+        elif question.frontend and self._others:
+            result = await self._others.solve(question.frontend, question, self)
+        elif question.frontend:
+            raise InvalidParameter(f"failed to find frontend: {question.frontend}")
+        else:
+            return Result()
+        if question.evaluate:
+            await asyncio.gather(*(ref.stack() for ref in result.all))
+        return result
+
+    async def _dockerfile(self, question: Question) -> Result:
+        inputs = {name: self._ref(definition) for name, definition in question.inputs.items()}
+        made = await self._frontend.solve(question.attributes, Asker(self.log, self.session, inputs))
+        for built in made.built:
+            self.keep(built.ref)
+        return result_of(made)
+
+    def _ref(self, definition: Definition) -> Ref:
+        ref = Ref(self._solver, definition.graph, definition.edge, self.log, self.session)
+        self.keep(ref)
+        return ref
+
+    # --- refs that the client knows by id ----------------------------------------------------------------------------
+
+    def keep(self, ref: Ref) -> str:
+        """Its id. It is closed with the job."""
+        for id, known in self._refs.items():
+            if known is ref:
+                return id
+        id = secrets.token_hex(13)[:25]
+        self._refs[id] = ref
+        return id
+
+    def ref(self, id: str) -> Ref:
+        if (ref := self._refs.get(id)) is None:
+            raise NotFound(f"no such ref: {id}")
+        return ref
+
+    # --- a client that works itself ----------------------------------------------------------------------------------
+
+    def give(self, result: Result) -> None:
+        if not self._given.done():
+            self._given.set_result(result)
+
+    def fail(self, error: HuskError) -> None:
+        if not self._given.done():
+            self._given.set_exception(error)
+
+    async def given(self) -> Result:
+        return await asyncio.shield(self._given)
+
+    def warn(self, warning: WarningTold) -> None:
+        self.log.warn(warning)
+
+    async def close(self) -> None:
+        self._given.cancel()
+        await asyncio.gather(*(ref.close() for ref in self._refs.values()))
+        self._refs = {}
+        self.log.close()
+
+
+class Jobs:
+    """All that are under way."""
+
+    def __init__(self, solver: Solver, frontend: DockerfileFrontend, others: Frontends | None = None) -> None:
+        self._solver = solver
+        self._frontend = frontend
+        self._others = others
+        self._jobs: dict[str, Job] = {}
+        self._changed = asyncio.Condition()
+
+    async def begin(self, id: str, session: Session | None) -> Job:
+        if not id:
+            raise InvalidParameter("a build needs an id")
+        async with self._changed:
+            if id in self._jobs:
+                raise Conflict(f"job ID {id} exists")
+            job = self._jobs[id] = Job(id, session, self._solver, self._frontend, self._others)
+            self._changed.notify_all()
+        return job
+
+    async def end(self, job: Job) -> None:
+        self._jobs.pop(job.id, None)
+        await job.close()
+
+    async def get(self, id: str, *, patience: float = _PATIENCE) -> Job:
+        """A job, which may be about to begin."""
+        try:
+            async with asyncio.timeout(patience), self._changed:
+                await self._changed.wait_for(lambda: id in self._jobs)
+                return self._jobs[id]
+        except TimeoutError:
+            raise NotFound(f"no such job {id}") from None
+
+
+def result_of(made: FrontendResult) -> Result:
+    """A Dockerfile's result in the words that exporters and clients know."""
+    platforms = [_described(built.platform) for built in made.built]
+    metadata = {PLATFORMS: msgspec.json.encode({"Platforms": platforms})}
+    if made.epoch is not None:
+        metadata[EPOCH] = str(made.epoch).encode()
+    if not made.several_platforms:
+        (built,) = made.built
+        metadata[CONFIG] = encoded(built.image)
+        return Result(ref=built.ref, metadata=metadata)
+    refs = {}
+    for built in made.built:
+        refs[str(built.platform)] = built.ref
+        metadata[f"{CONFIG}/{built.platform}"] = encoded(built.image)
+    return Result(refs=refs, metadata=metadata)
+
+
+def encoded(image: ImageConfig) -> bytes:
+    return msgspec.json.encode(image)
+
+
+def _described(platform: Platform) -> dict[str, object]:
+    described = {"architecture": platform.architecture, "os": platform.os}
+    if platform.variant:
+        described["variant"] = platform.variant
+    return {"ID": str(platform), "Platform": described}

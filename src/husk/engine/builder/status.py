@@ -1,0 +1,122 @@
+"""What a build has told so far, for whoever wants to hear it: from the beginning, and on until its end.
+
+What one vertex says is cut off when it is too much: a process that writes without end must not fill the memory.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from msgspec import Struct
+
+from husk.engine.builder.graph import Location, SourceFile, Vertex
+from husk.engine.builder.progress import Status
+from husk.engine.model.clock import now_ns
+
+LONGEST_LOG = 2 << 20
+CLIPPED = b"\n[output clipped, log limit 2MiB reached]\n"
+STDOUT, STDERR = 1, 2
+
+
+class VertexTold(Struct, frozen=True, kw_only=True):
+    vertex: Vertex
+    started: int = 0  # nanoseconds
+    completed: int = 0
+    cached: bool = False
+    error: str = ""
+
+
+class StatusTold(Struct, frozen=True, kw_only=True):
+    vertex: str
+    status: Status
+    started: int
+    timestamp: int
+    completed: int = 0
+
+
+class LogTold(Struct, frozen=True, kw_only=True):
+    vertex: str
+    stream: int
+    data: bytes
+    timestamp: int
+
+
+class WarningTold(Struct, frozen=True, kw_only=True):
+    vertex: str
+    level: int
+    short: bytes
+    detail: list[bytes] = []
+    url: str = ""
+    source: SourceFile | None = None
+    locations: list[Location] = []
+
+
+Told = VertexTold | StatusTold | LogTold | WarningTold
+
+
+class StatusLog:
+    """One build's progress."""
+
+    def __init__(self) -> None:
+        self.told: list[Told] = []
+        self._changed = asyncio.Event()
+        self._closed = False
+        self._begun: dict[str, int] = {}
+        self._items: dict[tuple[str, str], int] = {}
+        self._lengths: dict[str, int] = {}
+
+    # --- Progress ----------------------------------------------------------------------------------------------------
+
+    def started(self, vertex: Vertex) -> None:
+        self._begun[vertex.digest] = now_ns()
+        self._tell(VertexTold(vertex=vertex, started=self._begun[vertex.digest]))
+
+    def log(self, vertex: Vertex, data: bytes, *, stderr: bool) -> None:
+        length = self._lengths.get(vertex.digest, 0)
+        if length >= LONGEST_LOG:
+            return
+        self._lengths[vertex.digest] = length + len(data)
+        if length + len(data) >= LONGEST_LOG:
+            data = data[: LONGEST_LOG - length] + CLIPPED
+        stream = STDERR if stderr else STDOUT
+        self._tell(LogTold(vertex=vertex.digest, stream=stream, data=data, timestamp=now_ns()))
+
+    def status(self, vertex: Vertex, status: Status) -> None:
+        now = now_ns()
+        started = self._items.setdefault((vertex.digest, status.id), now)
+        done = now if status.done else 0
+        self._tell(StatusTold(vertex=vertex.digest, status=status, started=started, timestamp=now, completed=done))
+
+    def ended(self, vertex: Vertex, *, cached: bool = False, error: str = "", cancelled: bool = False) -> None:
+        now = now_ns()
+        error = "context canceled" if cancelled else error
+        started = self._begun.get(vertex.digest, now)
+        self._tell(VertexTold(vertex=vertex, started=started, completed=now, cached=cached, error=error))
+
+    # --- others ------------------------------------------------------------------------------------------------------
+
+    def warn(self, warning: WarningTold) -> None:
+        self._tell(warning)
+
+    def close(self) -> None:
+        """Nothing more will be told."""
+        self._closed = True
+        self._changed.set()
+
+    async def follow(self) -> AsyncIterator[list[Told]]:
+        """All that was told, then what is told from now on, until the end."""
+        position = 0
+        while True:
+            if position < len(self.told):
+                new = self.told[position:]
+                position += len(new)
+                yield new
+            elif self._closed:
+                return
+            else:
+                self._changed.clear()
+                await self._changed.wait()
+
+    def _tell(self, told: Told) -> None:
+        if not self._closed:
+            self.told.append(told)
+            self._changed.set()

@@ -1,0 +1,110 @@
+"""Jobs, with doubles of what does the work."""
+
+import json
+from typing import Any
+
+import pytest
+
+from husk.engine.builder.frontend import DockerfileFrontend
+from husk.engine.builder.jobs import Definition, Jobs, Question, Result
+from husk.engine.builder.solver import Solver
+from husk.errors import Conflict, InvalidParameter, NotFound
+from husk.tasks import Tasks
+from tests.unit.engine.builder.test_frontend import Client, Images
+from tests.unit.engine.builder.test_solver import Memory, Worker, chain
+
+
+class Bench:
+    def __init__(self) -> None:
+        self.worker: Any = Worker()
+        self.memory: Any = Memory()
+        files: Any = Client(Dockerfile="FROM busybox\nCMD x")
+        images: Any = Images()
+        solver = Solver(self.worker, self.memory)
+        self.jobs = Jobs(solver, DockerfileFrontend(solver, files, images))
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+@pytest.fixture
+async def job(bench):
+    job = await bench.jobs.begin("one", None)
+    yield job
+    await bench.jobs.end(job)
+
+
+async def test_a_definition_becomes_a_ref_that_is_made_when_it_is_needed(bench, job):
+    result = await job.solve(Question(definition=Definition(*chain("make"))))
+    assert bench.worker.ran == []
+    assert result.ref is not None
+    id = job.keep(result.ref)
+    assert job.ref(id) is result.ref
+    assert await result.ref.stack() == "make(image())"
+
+
+async def test_or_at_once(bench, job):
+    await job.solve(Question(definition=Definition(*chain("make")), evaluate=True))
+    assert bench.worker.ran == ["image", "make"]
+
+
+async def test_a_dockerfile_is_solved_by_our_own_frontend(job):
+    result = await job.solve(Question(frontend="dockerfile.v0"))
+    assert json.loads(result.metadata["containerimage.config"])["config"]["Cmd"] == ["/bin/sh", "-c", "x"]
+    (platform,) = json.loads(result.metadata["refs.platforms"])["Platforms"]
+    assert platform["Platform"]["os"] == "linux"
+    assert result.ref is not None
+
+
+async def test_several_platforms_have_refs_of_their_own(job):
+    attributes = {"platform": "linux/amd64,linux/arm64", "build-arg:SOURCE_DATE_EPOCH": "7"}
+    result = await job.solve(Question(frontend="dockerfile.v0", attributes=attributes))
+    assert list(result.refs) == ["linux/amd64", "linux/arm64"]
+    assert "containerimage.config/linux/arm64" in result.metadata
+    assert result.metadata["source.date.epoch"] == b"7"
+
+
+async def test_a_frontend_that_is_not_there(job):
+    with pytest.raises(InvalidParameter, match="failed to find frontend: gopher"):
+        await job.solve(Question(frontend="gopher"))
+
+
+async def test_a_client_gives_the_result_itself(job):
+    job.give(result := Result(metadata={"a": b"b"}))
+    job.give(Result())
+    assert await job.given() is result
+
+
+async def test_or_says_that_it_failed(job):
+    job.fail(InvalidParameter("no"))
+    with pytest.raises(InvalidParameter, match="no"):
+        await job.given()
+
+
+async def test_what_it_held_is_let_go_of_at_its_end(bench):
+    job = await bench.jobs.begin("one", None)
+    await job.solve(Question(definition=Definition(*chain("make")), evaluate=True))
+    assert bench.memory.held
+    await bench.jobs.end(job)
+    assert bench.memory.held == []
+    told = [each async for new in job.log.follow() for each in new]
+    assert told, "and who follows it hears the end"
+
+
+async def test_one_that_is_asked_for_before_it_begins_is_waited_for(bench):
+    asking = Tasks().spawn(bench.jobs.get("late"), "get", awaited=True)
+    job = await bench.jobs.begin("late", None)
+    assert await asking is job
+
+
+async def test_ids(bench, job):
+    with pytest.raises(Conflict):
+        await bench.jobs.begin("one", None)
+    with pytest.raises(InvalidParameter):
+        await bench.jobs.begin("", None)
+    with pytest.raises(NotFound):
+        await bench.jobs.get("other", patience=0.01)
+    with pytest.raises(NotFound):
+        job.ref("x")
