@@ -1,0 +1,247 @@
+"""One call of gRPC, as the side that calls and the side that is called see it.
+
+    stream = connection.call("/moby.filesync.v1.FileSync/DiffCopy", {"dir-name": ["context"]})
+    await stream.send(message); await stream.end()
+    while (message := await stream.recv()) is not None: …
+
+`recv` gives None when the peer says no more and all is well, and raises `GrpcError` when it is not. A peer may send a
+window's worth more than what was received; `send` waits while a good part of what was said is not on its way. Whoever
+passes messages on to another process need not cut them out: `recv_raw` and `send_raw` give and take the bytes of the
+stream as they are. One direction of one stream is used in one of the two forms, not both.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+from husk.api.grpc.framing import MessageReader, framed
+from husk.api.grpc.status import CANCELLED, UNAVAILABLE, GrpcError, outcome
+from husk.api.http2 import errors
+from husk.api.http2.core import Http2
+from husk.api.http2.errors import StreamGone
+from husk.api.http2.events import Headers
+
+# What may wait for the peer before `send` waits too.
+_MOST_UNSENT = 1 << 18
+
+Metadata = Mapping[str, list[str]]
+
+
+class Link(Protocol):
+    """The connection, as its streams know it."""
+
+    http: Http2
+
+    def flush(self) -> None:
+        """Let the bytes that are ready go out soon."""
+        ...
+
+    async def writable(self) -> None:
+        """Wait while the transport takes nothing."""
+        ...
+
+
+class Stream:
+    """Both directions of a call."""
+
+    def __init__(self, link: Link, number: int, path: str, metadata: dict[str, list[str]] | None = None) -> None:
+        self.path = path
+        # Of the peer: what came with its request, or with its answer.
+        self.metadata = metadata or {}
+        self.trailers: Headers = []
+        self._link = link
+        self._number = number
+        self._reader = MessageReader()
+        self._raw: deque[bytes] = deque()
+        self._messages: deque[bytes] = deque()
+        # What the data that waits took of the window.
+        self._credit = 0
+        self._ended = False
+        self._error: GrpcError | None = None
+        self._closed = False
+        self._changed = asyncio.Event()
+        self._room = asyncio.Event()
+
+    # --- receiving ---------------------------------------------------------------------------------------------------
+
+    async def recv(self) -> bytes | None:
+        """The next message; None at the end."""
+        while not self._messages:
+            if not await self._more():
+                return None
+            self._cut()
+        return self._messages.popleft()
+
+    async def recv_many(self) -> list[bytes]:
+        """All messages that are here, at least one; none at the end."""
+        while not self._messages:
+            if not await self._more():
+                return []
+            self._cut()
+        messages = list(self._messages)
+        self._messages.clear()
+        return messages
+
+    async def recv_raw(self) -> bytes:
+        """The bytes that are here, each message behind its head of five bytes; b"" at the end."""
+        if not await self._more():
+            return b""
+        return self._take_raw()
+
+    async def _more(self) -> bool:
+        """Wait for data; False at a good end."""
+        while not self._raw:
+            if self._error is not None:
+                raise self._error
+            if self._ended:
+                if self._reader.waiting:
+                    raise GrpcError(UNAVAILABLE, "the stream ended in the middle of a message")
+                return False
+            self._changed.clear()
+            await self._changed.wait()
+        return True
+
+    def _take_raw(self) -> bytes:
+        data = b"".join(self._raw) if len(self._raw) > 1 else self._raw[0]
+        self._raw.clear()
+        self._link.http.acknowledge(self._number, self._credit)
+        self._credit = 0
+        self._link.flush()
+        return data
+
+    def _cut(self) -> None:
+        """Cut messages out of the data that is here."""
+        try:
+            self._messages.extend(self._reader.feed(self._take_raw()))
+        except GrpcError as error:
+            self._error = error
+            self.cancel()
+            raise
+
+    # --- sending -----------------------------------------------------------------------------------------------------
+
+    async def send(self, message: bytes) -> None:
+        await self.send_raw(framed(message))
+
+    async def send_many(self, messages: Iterable[bytes]) -> None:
+        await self.send_raw(b"".join(map(framed, messages)))
+
+    async def send_raw(self, data: bytes) -> None:
+        """GrpcError when the call has ended: what the peer said about it, or that nobody is there."""
+        try:
+            self._begin_answer()
+            self._link.http.send(self._number, data)
+        except StreamGone:
+            raise self._gone() from None
+        self._link.flush()
+        while self._link.http.unsent(self._number) > _MOST_UNSENT:
+            self._room.clear()
+            await self._room.wait()
+        await self._link.writable()
+        if self._error is not None:
+            raise self._error
+
+    async def end(self) -> None:
+        """Say that no more messages come from us."""
+        try:
+            self._link.http.end(self._number)
+        except StreamGone:
+            return
+        self._link.flush()
+
+    def cancel(self, code: int = errors.CANCEL) -> None:
+        """End the call at once, whatever is under way. Nothing happens if it is over."""
+        self._closed = True
+        self._link.http.reset(self._number, code)
+        self._link.flush()
+        self.fail(GrpcError(CANCELLED, "the call was cancelled"))
+
+    def _begin_answer(self) -> None:
+        """What a server says before its first message."""
+
+    def _gone(self) -> GrpcError:
+        return self._error or GrpcError(UNAVAILABLE, "the call has ended")
+
+    # --- what the connection tells -----------------------------------------------------------------------------------
+
+    def feed(self, data: bytes, credit: int) -> None:
+        if data:
+            self._raw.append(data)
+        self._credit += credit
+        self._changed.set()
+
+    def finish(self) -> None:
+        """The peer says no more."""
+        self._ended = True
+        self._changed.set()
+
+    def fail(self, error: GrpcError) -> None:
+        if self._error is None:
+            self._error = error
+        self._ended = True
+        self._changed.set()
+        self._room.set()
+
+    def make_room(self) -> None:
+        self._room.set()
+
+    @property
+    def over(self) -> bool:
+        return self._ended or self._closed
+
+
+class ClientStream(Stream):
+    """A call of ours. Leaving its block ends it, whatever is still open."""
+
+    async def __aenter__(self) -> "ClientStream":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if not self._ended:
+            self.cancel()
+
+    def take_headers(self, headers: Headers) -> None:
+        self.metadata = metadata_of(headers)
+
+    def take_trailers(self, headers: Headers) -> None:
+        self.trailers = headers
+        error = outcome(headers)
+        if error is None:
+            self.finish()
+        else:
+            self.fail(error)
+
+
+class ServerStream(Stream):
+    """A call that a peer made."""
+
+    def __init__(self, link: Link, number: int, path: str, metadata: dict[str, list[str]]) -> None:
+        super().__init__(link, number, path, metadata)
+        self._answered = False
+
+    def _begin_answer(self) -> None:
+        if not self._answered:
+            self._answered = True
+            answer = [(b":status", b"200"), (b"content-type", b"application/grpc")]
+            self._link.http.send_headers(self._number, answer)
+
+    def close(self, trailers: Headers) -> None:
+        """How the call ended; the peer hears it behind all that was sent."""
+        self._closed = True
+        try:
+            if not self._answered:
+                self._begin_answer()
+            self._link.http.end(self._number, trailers)
+        except StreamGone:
+            return
+        self._link.flush()
+
+
+def metadata_of(headers: Headers) -> dict[str, list[str]]:
+    """What a peer sent besides HTTP's own headers; a name may be there several times."""
+    metadata: dict[str, list[str]] = {}
+    for name, value in headers:
+        if not name.startswith(b":"):
+            metadata.setdefault(name.decode("latin-1"), []).append(value.decode("latin-1"))
+    return metadata

@@ -1,0 +1,113 @@
+"""Frames of HTTP/2: cut out of the bytes that come, and put together for those that go."""
+
+from collections.abc import Iterator
+from struct import Struct as Layout
+
+from husk.api.http2.errors import FRAME_SIZE_ERROR, PROTOCOL_ERROR, Http2Error
+
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+
+DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = range(10)
+
+END_STREAM = ACK = 0x1
+END_HEADERS = 0x4
+PADDED = 0x8
+WITH_PRIORITY = 0x20
+
+# What settings are about.
+HEADER_TABLE_SIZE, ENABLE_PUSH, MAX_CONCURRENT_STREAMS, INITIAL_WINDOW_SIZE, MAX_FRAME_SIZE, MAX_HEADER_LIST_SIZE = (
+    range(1, 7)
+)
+
+# The size of a payload that everyone takes, and the most that we take.
+FRAME_SIZE = 16384
+LARGEST_WINDOW = (1 << 31) - 1
+
+_HEAD_SIZE = 9
+_HEAD = Layout(">IBI")  # length and kind share the first four bytes
+_SETTING = Layout(">HI")
+_NUMBER = Layout(">I")
+
+Frame = tuple[int, int, int, bytes]
+
+
+class FrameReader:
+    """Bytes in any pieces → frames, as (kind, flags, stream, payload)."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    @property
+    def waiting(self) -> int:
+        """How many bytes of an unfinished frame are kept."""
+        return len(self._rest)
+
+    def feed(self, data: bytes) -> Iterator[Frame]:
+        """Http2Error for a frame that is larger than we said we take."""
+        data = self._rest + data if self._rest else data
+        self._rest = b""
+        position, size = 0, len(data)
+        while size - position >= _HEAD_SIZE:
+            first, flags, stream = _HEAD.unpack_from(data, position)
+            length = first >> 8
+            if length > FRAME_SIZE:
+                raise Http2Error(FRAME_SIZE_ERROR, f"a frame of {length} bytes: {FRAME_SIZE} is the most")
+            end = position + _HEAD_SIZE + length
+            if end > size:
+                break
+            payload = data[position + _HEAD_SIZE : end]
+            position = end
+            yield first & 0xFF, flags, stream & LARGEST_WINDOW, payload
+        self._rest = data[position:]
+
+
+def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
+    return _HEAD.pack(len(payload) << 8 | kind, flags, stream) + payload
+
+
+def head(kind: int, flags: int, stream: int, length: int) -> bytes:
+    """The head of a frame, for a payload that is sent behind it."""
+    return _HEAD.pack(length << 8 | kind, flags, stream)
+
+
+def settings(values: dict[int, int]) -> bytes:
+    return frame(SETTINGS, 0, 0, b"".join(_SETTING.pack(*item) for item in values.items()))
+
+
+def read_settings(payload: bytes) -> list[tuple[int, int]]:
+    if len(payload) % _SETTING.size:
+        raise Http2Error(FRAME_SIZE_ERROR, "settings of a wrong length")
+    return list(_SETTING.iter_unpack(payload))
+
+
+def window_update(stream: int, increment: int) -> bytes:
+    return frame(WINDOW_UPDATE, 0, stream, _NUMBER.pack(increment))
+
+
+def reset(stream: int, code: int) -> bytes:
+    return frame(RST_STREAM, 0, stream, _NUMBER.pack(code))
+
+
+def go_away(last: int, code: int, reason: bytes) -> bytes:
+    return frame(GOAWAY, 0, 0, _NUMBER.pack(last) + _NUMBER.pack(code) + reason)
+
+
+def number(payload: bytes, what: str) -> int:
+    """The payload of a frame that is one number of four bytes."""
+    if len(payload) != _NUMBER.size:
+        raise Http2Error(FRAME_SIZE_ERROR, f"{what} of a wrong length")
+    return int(_NUMBER.unpack(payload)[0])
+
+
+def without_padding(flags: int, payload: bytes) -> bytes:
+    """What a frame carries besides padding and priorities."""
+    start, end = 0, len(payload)
+    if flags & PADDED:
+        if not payload:
+            raise Http2Error(FRAME_SIZE_ERROR, "a padded frame without a length of its padding")
+        start, end = 1, end - payload[0]
+    if flags & WITH_PRIORITY:
+        start += 5
+    if start > end:
+        raise Http2Error(PROTOCOL_ERROR, "a frame with more padding than it has room for")
+    return payload[start:end]

@@ -1,0 +1,55 @@
+"""Both ends of a connection in one process, for tests of calls."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from husk.api.grpc.connection import Connection, Handler
+from husk.api.http2.core import Limits
+
+
+class Pipe:
+    """One end of a connection without sockets; `held` stops what it would give, and `cut` how much it gives at once."""
+
+    def __init__(self, cut: int = 1 << 20) -> None:
+        self._queue: asyncio.Queue[bytes] = asyncio.Queue()
+        self._cut = cut
+        self._rest = b""
+        self.other: Pipe
+        self.finished = False
+
+    async def read(self) -> bytes:
+        data = self._rest or await self._queue.get()
+        data, self._rest = data[: self._cut], data[self._cut :]
+        return data
+
+    async def write(self, data: bytes) -> None:
+        if self.finished or self.other.finished:
+            raise ConnectionResetError("gone")
+        self.other._queue.put_nowait(data)
+        await asyncio.sleep(0)
+
+    async def finish(self) -> None:
+        self.abort()
+
+    def abort(self) -> None:
+        if not self.finished:
+            self.finished = True
+            self.other._queue.put_nowait(b"")
+            self._queue.put_nowait(b"")
+
+
+def pipes(cut: int = 1 << 20) -> tuple[Pipe, Pipe]:
+    one, other = Pipe(cut), Pipe(cut)
+    one.other, other.other = other, one
+    return one, other
+
+
+@asynccontextmanager
+async def connected(
+    handler: Handler, cut: int = 1 << 20, limits: Limits | None = None
+) -> AsyncIterator[tuple[Connection, Connection]]:
+    """A client and the server that it is connected to."""
+    one, other = pipes(cut)
+    async with Connection(one, client=True) as client, Connection(other, handler=handler, limits=limits) as server:
+        yield client, server

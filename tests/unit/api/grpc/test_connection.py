@@ -1,0 +1,143 @@
+"""Calls on one connection: side by side, to their end, and gone with it."""
+
+import asyncio
+
+import pytest
+
+from husk.api.grpc.connection import Connection
+from husk.api.grpc.status import DEADLINE_EXCEEDED, INTERNAL, NOT_FOUND, UNAVAILABLE, UNIMPLEMENTED, GrpcError
+from husk.api.grpc.stream import ServerStream
+from husk.api.http2 import frames
+from husk.api.http2.core import Limits
+from tests.unit.api.grpc.pairs import connected, pipes
+
+
+async def shout(stream: ServerStream) -> None:
+    message = await stream.recv()
+    await stream.send((message or b"").upper())
+
+
+async def forever(stream: ServerStream) -> None:
+    await asyncio.Event().wait()
+
+
+async def test_one_message_there_and_one_back() -> None:
+    async with connected(shout) as (client, _):
+        assert await client.unary("/x/shout", b"hello") == b"HELLO"
+
+
+async def test_many_calls_at_once_wait_for_their_turn() -> None:
+    async with connected(shout, limits=Limits(streams=4)) as (client, server):
+        await client.ping()
+        answers = await asyncio.gather(*(client.unary("/x", b"m%d" % number) for number in range(50)))
+        assert answers == [b"M%d" % number for number in range(50)]
+        assert client.http.stream_count == server.http.stream_count == 0
+
+
+async def test_metadata_goes_both_with_the_call_and_its_path() -> None:
+    seen: list[object] = []
+
+    async def look(stream: ServerStream) -> None:
+        seen.append((stream.path, stream.metadata["dir-name"]))
+        await stream.send(b"")
+
+    async with connected(look) as (client, _):
+        await client.unary("/x/y", b"", {"Dir-Name": ["a", "b"]})
+    assert seen == [("/x/y", ["a", "b"])]
+
+
+async def test_what_a_handler_raises_is_how_the_call_ends() -> None:
+    async def refuse(stream: ServerStream) -> None:
+        if stream.path == "/known":
+            raise GrpcError(NOT_FOUND, "no such build: é", b"details")
+        raise ValueError("broken")
+
+    async with connected(refuse) as (client, _):
+        with pytest.raises(GrpcError) as caught:
+            await client.unary("/known", b"")
+        error = caught.value
+        assert (error.code, error.message, error.details) == (NOT_FOUND, "no such build: é", b"details")
+        with pytest.raises(GrpcError) as caught:
+            await client.unary("/unknown", b"")
+        assert caught.value.code == INTERNAL
+
+
+async def test_a_call_has_its_time() -> None:
+    async with connected(forever) as (client, _):
+        with pytest.raises(GrpcError) as caught:
+            await client.unary("/x", b"", timeout=0.01)
+        assert caught.value.code == DEADLINE_EXCEEDED
+        with pytest.raises(GrpcError) as caught:
+            await client.unary("/x", b"", {"grpc-timeout": ["10m"]})
+        assert caught.value.code == DEADLINE_EXCEEDED
+
+
+async def test_without_a_handler_calls_are_refused() -> None:
+    one, other = pipes()
+    async with Connection(one, client=True) as client, Connection(other):
+        with pytest.raises(GrpcError) as caught:
+            await client.unary("/x", b"")
+        assert caught.value.code == UNIMPLEMENTED
+
+
+async def test_when_the_connection_ends_everyone_hears_it() -> None:
+    cancelled = asyncio.Event()
+
+    async def wait(stream: ServerStream) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.set()
+
+    one, other = pipes()
+    async with Connection(one, client=True) as client, Connection(other, handler=wait) as server:
+        stream = await client.call("/x")
+        await client.ping()
+        one.abort()
+        await cancelled.wait()
+        with pytest.raises(GrpcError) as caught:
+            await stream.recv()
+        assert caught.value.code == UNAVAILABLE
+        await client.wait_closed()
+        await server.wait_closed()
+        with pytest.raises(GrpcError):
+            await client.call("/x")
+        with pytest.raises(GrpcError):
+            await stream.send(b"")
+
+
+async def test_a_peer_that_breaks_the_rules_is_told_and_left() -> None:
+    one, other = pipes()
+    async with Connection(other, handler=shout) as server:
+        await one.write(frames.PREFACE + frames.settings({}) + frames.window_update(0, 0))
+        await server.wait_closed()
+        said = b""
+        while data := await one.read():
+            said += data
+        assert frames.GOAWAY in [frame[0] for frame in frames.FrameReader().feed(said)]
+
+
+async def test_a_request_that_is_no_call_is_answered_by_http() -> None:
+    one, other = pipes()
+    async with Connection(one, client=True) as client, Connection(other, handler=shout):
+        number = client.http.open([(b":method", b"GET"), (b":path", b"/"), (b":scheme", b"http")])
+        client.flush()
+        await client.ping()
+        assert client.http.stream_count == 0, number
+
+
+async def test_a_peer_that_reads_no_answers_is_not_read_from() -> None:
+    """Pings without end are answered only as fast as the answers are taken."""
+    one, other = pipes()
+    stuck = asyncio.Event()
+
+    async def never(data: bytes) -> None:
+        await stuck.wait()
+
+    other.write = never  # type: ignore[method-assign]
+    async with Connection(other, handler=shout) as server:
+        await one.write(frames.PREFACE + frames.settings({}))
+        for _ in range(100):
+            await one.write(frames.frame(frames.PING, 0, 0, bytes(8)) * 1000)
+        assert server.http.backlog < 200_000
+        stuck.set()

@@ -1,0 +1,46 @@
+"""Frames survive any way of cutting the bytes; what is wrong about one is told."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from husk.api.http2 import frames
+from husk.api.http2.errors import Http2Error
+
+some_frames = st.lists(
+    st.tuples(st.integers(0, 255), st.integers(0, 255), st.integers(0, frames.LARGEST_WINDOW), st.binary(max_size=40)),
+    max_size=6,
+)
+
+
+@given(some_frames, st.integers(1, 50))
+def test_frames_come_out_as_they_went_in_however_the_bytes_are_cut(sent: list[frames.Frame], step: int) -> None:
+    data = b"".join(frames.frame(*one) for one in sent)
+    reader = frames.FrameReader()
+    received = [one for start in range(0, len(data), step) for one in reader.feed(data[start : start + step])]
+    assert received == sent
+    assert reader.waiting == 0
+
+
+def test_a_frame_larger_than_we_take_is_refused_before_its_payload_came() -> None:
+    with pytest.raises(Http2Error, match="16385"):
+        list(frames.FrameReader().feed(frames.head(frames.DATA, 0, 1, 16385)))
+
+
+def test_padding_and_priority_are_taken_off() -> None:
+    padded = b"\x02" + b"12345" + b"payload" + bytes(2)
+    assert frames.without_padding(frames.PADDED | frames.WITH_PRIORITY, padded) == b"payload"
+
+
+@pytest.mark.parametrize("payload", [b"", b"\x05", b"\x01\x01" + bytes(3)])
+def test_padding_that_does_not_fit_is_refused(payload: bytes) -> None:
+    with pytest.raises(Http2Error):
+        frames.without_padding(frames.PADDED | frames.WITH_PRIORITY, payload)
+
+
+def test_settings_are_read_as_they_are_written() -> None:
+    [(kind, flags, stream, payload)] = frames.FrameReader().feed(frames.settings({3: 100, 4: 1 << 20}))
+    assert (kind, flags, stream) == (frames.SETTINGS, 0, 0)
+    assert frames.read_settings(payload) == [(3, 100), (4, 1 << 20)]
+    with pytest.raises(Http2Error):
+        frames.read_settings(payload[1:])

@@ -1,0 +1,85 @@
+"""What is sent keeps to the peer's windows, and many small pieces become few frames."""
+
+import pytest
+
+from husk.api.http2 import frames
+from husk.api.http2.errors import Http2Error
+from husk.api.http2.outbox import Outbox
+
+
+def sent(outbox: Outbox) -> list[frames.Frame]:
+    return list(frames.FrameReader().feed(b"".join(outbox.take()[0])))
+
+
+def test_small_pieces_go_out_in_one_frame() -> None:
+    outbox = Outbox()
+    stream = outbox.open(1)
+    for _ in range(100):
+        outbox.data(stream, b"12345")
+    outbox.end(stream)
+    assert sent(outbox) == [(frames.DATA, frames.END_STREAM, 1, b"12345" * 100)]
+    assert sent(outbox) == []
+
+
+def test_data_waits_for_the_window_of_its_stream_and_of_the_connection() -> None:
+    outbox = Outbox()
+    outbox.first_window_is(10)
+    stream = outbox.open(1)
+    outbox.data(stream, b"x" * 25)
+    outbox.end(stream)
+    assert [len(one[3]) for one in sent(outbox)] == [10]
+    outbox.window = 5
+    outbox.widen(1, 10)
+    assert [len(one[3]) for one in sent(outbox)] == [5]
+    outbox.widen(0, 100)
+    outbox.widen(1, 100)
+    assert sent(outbox) == [(frames.DATA, frames.END_STREAM, 1, b"x" * 10)]
+
+
+def test_trailers_come_behind_the_data() -> None:
+    outbox = Outbox()
+    outbox.window = 4
+    stream = outbox.open(1)
+    outbox.data(stream, b"12345678")
+    outbox.end(stream, [(b"grpc-status", b"0")])
+    assert [one[0] for one in sent(outbox)] == [frames.DATA]
+    outbox.widen(0, 4)
+    data, headers = sent(outbox)
+    assert (data[0], data[1]) == (frames.DATA, 0)
+    assert (headers[0], headers[1]) == (frames.HEADERS, frames.END_STREAM | frames.END_HEADERS)
+
+
+def test_data_larger_than_a_frame_is_cut() -> None:
+    outbox = Outbox()
+    stream = outbox.open(1)
+    outbox.data(stream, b"x" * 40000)
+    outbox.end(stream)
+    assert [(len(one[3]), one[1]) for one in sent(outbox)] == [(16384, 0), (16384, 0), (7232, 1)]
+
+
+def test_headers_larger_than_a_frame_are_cut() -> None:
+    outbox = Outbox()
+    outbox.open(1)
+    outbox.headers(1, [(b"x", bytes(range(33, 127)) * 400)], end=True)
+    kinds = [(one[0], one[1]) for one in sent(outbox)]
+    assert kinds[0] == (frames.HEADERS, frames.END_STREAM)
+    assert kinds[-1] == (frames.CONTINUATION, frames.END_HEADERS)
+
+
+def test_a_stream_without_room_does_not_keep_others_from_theirs() -> None:
+    outbox = Outbox()
+    first, second = outbox.open(1), outbox.open(3)
+    outbox.window = 10
+    outbox.data(first, b"a" * 30)
+    outbox.data(second, b"b" * 5)
+    assert [one[2] for one in sent(outbox)] == [1]
+    outbox.widen(0, 5)
+    assert [one[2] for one in sent(outbox)] == [3]
+
+
+def test_windows_cannot_grow_without_end() -> None:
+    outbox = Outbox()
+    outbox.open(1)
+    for number in (0, 1):
+        with pytest.raises(Http2Error):
+            outbox.widen(number, frames.LARGEST_WINDOW)
