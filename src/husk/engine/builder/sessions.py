@@ -18,28 +18,12 @@ from msgspec import Struct
 
 from husk.errors import Conflict, Unavailable
 from husk.registry.auth import Credentials
+from husk.storage.sync.exchange import Channel
 
 # What BuildKit takes of a secret.
 LARGEST_SECRET = 500 * 1024
 # A build may be asked for before the session that it names has come.
 _PATIENCE = 5.0
-
-
-class Channel(Protocol):
-    """Messages both ways, each behind five bytes: a zero, and its length (32 bits, most significant byte first).
-
-    What is received or sent at once begins and ends anywhere in a message.
-    """
-
-    async def receive(self) -> bytes:
-        """What has come; nothing at the end. An end that the client calls a failure is an error."""
-        ...
-
-    async def send(self, data: bytes, /) -> None: ...
-
-    async def end(self) -> None:
-        """Say that nothing more will be sent."""
-        ...
 
 
 class LocalDirectory(Struct, frozen=True, kw_only=True):

@@ -28,6 +28,8 @@ LARGEST_REQUEST = 192 << 10
 IDLE_NAME = "husk-idle"
 
 _MODULES = (
+    "husk.storage.sync.receive",
+    "husk.storage.sync.send",
     "husk.storage.workers.pack",
     "husk.storage.workers.put",
     "husk.storage.workers.unpack",

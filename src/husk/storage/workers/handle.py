@@ -7,18 +7,15 @@ its producer waits.
 
 import asyncio
 import contextlib
-import fcntl
 import os
 import signal
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Self
 
 from husk.kernel.process import Child, reap_later, send_signal
 from husk.storage.workers.body import Upload
 from husk.storage.workers.nursery import Nursery
-
-_PIPE_SIZE = 1 << 20
-_READ_SIZE = 1 << 18
+from husk.storage.workers.pipes import PIPE_SIZE, keep_end, make_pipe, read_some, wait_until_ready, write_all
 
 
 class WorkerDied(Exception):
@@ -38,10 +35,10 @@ class Worker:
     async def start(cls, nursery: Nursery, module: str, arguments: Sequence[str]) -> Self:
         """Run `module`'s main; its input is what `write` gets, its outcome what it writes to standard output."""
         with contextlib.ExitStack() as stack:
-            stdin, writer = _pipe(stack, _PIPE_SIZE)
-            reader, stdout = _pipe(stack)
+            stdin, writer = make_pipe(stack, PIPE_SIZE)
+            reader, stdout = make_pipe(stack)
             child = await nursery.spawn(module, arguments, [stdin, stdout])
-            return cls(child, _keep(writer), _keep(reader))
+            return cls(child, keep_end(writer), keep_end(reader))
 
     @classmethod
     async def start_upload(cls, nursery: Nursery, module: str, arguments: Sequence[str], upload: Upload) -> Self:
@@ -55,9 +52,9 @@ class Worker:
             remaining = memoryview(upload.begun)
             while remaining:
                 remaining = remaining[os.write(begun, remaining) :]
-            reader, stdout = _pipe(stack)
+            reader, stdout = make_pipe(stack)
             child = await nursery.spawn(module, arguments, [upload.socket, stdout, begun], reserve=True)
-            return cls(child, None, _keep(reader))
+            return cls(child, None, keep_end(reader))
 
     @classmethod
     async def start_pair(
@@ -70,31 +67,26 @@ class Worker:
         with contextlib.ExitStack() as stack:
             nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
             stack.callback(os.close, nothing)
-            data_out, data_in = _pipe(stack, _PIPE_SIZE)
-            first_reader, first_outcome = _pipe(stack)
-            second_reader, second_outcome = _pipe(stack)
+            data_out, data_in = make_pipe(stack, PIPE_SIZE)
+            first_reader, first_outcome = make_pipe(stack)
+            second_reader, second_outcome = make_pipe(stack)
             child = await nursery.spawn(*first, [nothing, data_in, first_outcome])
-            producer = cls(child, None, _keep(first_reader))
+            producer = cls(child, None, keep_end(first_reader))
             try:
                 child = await nursery.spawn(*second, [data_out, second_outcome])
             except BaseException:
                 producer.stop()
                 raise
-            return producer, cls(child, None, _keep(second_reader))
+            return producer, cls(child, None, keep_end(second_reader))
 
     async def write(self, data: bytes | bytearray | memoryview) -> None:
         """Hand over `data`, waiting while the pipe is full; WorkerDied when nobody reads it any more."""
         if self._writer is None:
             raise WorkerDied
-        remaining = memoryview(data)
-        while remaining:
-            try:
-                remaining = remaining[os.write(self._writer, remaining) :]
-            except BlockingIOError:
-                loop = asyncio.get_running_loop()
-                await _ready(self._writer, loop.add_writer, loop.remove_writer)
-            except BrokenPipeError:
-                raise WorkerDied from None
+        try:
+            await write_all(self._writer, data)
+        except BrokenPipeError:
+            raise WorkerDied from None
 
     async def outcome(self) -> str:
         """End the input and return the worker's line; empty when it died without a word."""
@@ -105,7 +97,7 @@ class Worker:
             try:
                 piece = os.read(self._reader, 65536)
             except BlockingIOError:
-                await _ready(self._reader, loop.add_reader, loop.remove_reader)
+                await wait_until_ready(self._reader, loop.add_reader, loop.remove_reader)
                 continue
             line += piece
             if not piece or line.endswith(b"\n"):
@@ -147,19 +139,19 @@ class Producer:
         with contextlib.ExitStack() as stack:
             nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
             stack.callback(os.close, nothing)
-            data, stdout = _pipe(stack, _PIPE_SIZE)
-            report, lines = _pipe(stack)
+            data, stdout = make_pipe(stack, PIPE_SIZE)
+            report, lines = make_pipe(stack)
             child = await nursery.spawn(module, arguments, [nothing, stdout, lines], reserve=True)
-            return cls(child, _keep(report), data=_keep(data))
+            return cls(child, keep_end(report), data=keep_end(data))
 
     @classmethod
     async def start_answer(cls, nursery: Nursery, module: str, arguments: Sequence[str], outlet: int) -> Self:
         """As `start`, with a client's socket as its standard output: no data comes here, and it waits for `begin`."""
         with contextlib.ExitStack() as stack:
-            stdin, command = _pipe(stack)
-            report, lines = _pipe(stack)
+            stdin, command = make_pipe(stack)
+            report, lines = make_pipe(stack)
             child = await nursery.spawn(module, arguments, [stdin, outlet, lines], reserve=True)
-            return cls(child, _keep(report), command=_keep(command))
+            return cls(child, keep_end(report), command=keep_end(command))
 
     def begin(self) -> None:
         """Let it send its data, now that the head of the answer is sent."""
@@ -170,7 +162,7 @@ class Producer:
     async def line(self) -> str:
         """The next line; empty when there is none any more."""
         while b"\n" not in self._lines:
-            piece = await _read(self._report)
+            piece = await read_some(self._report)
             if not piece:
                 return ""
             self._lines += piece
@@ -180,7 +172,7 @@ class Producer:
     async def chunks(self) -> AsyncIterator[bytes]:
         """The data as it comes; while nobody asks for the next piece, the worker waits."""
         assert self._data is not None
-        while piece := await _read(self._data):
+        while piece := await read_some(self._data):
             yield piece
 
     def stop(self) -> None:
@@ -192,40 +184,3 @@ class Producer:
         for descriptor in (self._report, self._data, self._command):
             if descriptor is not None:
                 os.close(descriptor)
-
-
-def _pipe(stack: contextlib.ExitStack, size: int = 0) -> tuple[int, int]:
-    """A pipe whose ends are closed with `stack`; a child inherits its end, so `_keep` takes a copy of ours."""
-    ends = os.pipe2(os.O_CLOEXEC)
-    for end in ends:
-        stack.callback(os.close, end)
-    if size:
-        with contextlib.suppress(OSError):  # the host allows less: then it is the usual 64 KiB
-            fcntl.fcntl(ends[1], fcntl.F_SETPIPE_SZ, size)
-    return ends
-
-
-def _keep(fd: int) -> int:
-    """Our own, non-blocking copy of a pipe's end."""
-    # Blocking or not belongs to the pipe's end, not to the number: the child never has this end.
-    copy = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3)
-    os.set_blocking(copy, False)
-    return copy
-
-
-async def _read(fd: int) -> bytes:
-    loop = asyncio.get_running_loop()
-    while True:
-        try:
-            return os.read(fd, _READ_SIZE)
-        except BlockingIOError:
-            await _ready(fd, loop.add_reader, loop.remove_reader)
-
-
-async def _ready(fd: int, add: Callable[..., object], remove: Callable[[int], object]) -> None:
-    waiting = asyncio.Event()
-    add(fd, waiting.set)
-    try:
-        await waiting.wait()
-    finally:
-        remove(fd)

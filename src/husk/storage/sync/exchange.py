@@ -1,0 +1,99 @@
+"""How does a client's stream get to a worker? The daemon passes bytes on, both ways, and reads none of them."""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from husk.errors import InvalidParameter, SystemFault
+from husk.storage.workers.dialogue import Dialogue
+from husk.storage.workers.handle import WorkerDied
+from husk.storage.workers.nursery import Nursery
+
+
+class Channel(Protocol):
+    """Messages both ways, each behind five bytes: a zero, and its length (32 bits, most significant byte first).
+
+    What is received or sent at once begins and ends anywhere in a message.
+    """
+
+    async def receive(self) -> bytes:
+        """What has come; nothing at the end. An end that the client calls a failure is an error."""
+        ...
+
+    async def send(self, data: bytes, /) -> None: ...
+
+    async def end(self) -> None:
+        """Say that nothing more will be sent."""
+        ...
+
+
+_GOODBYE = 5.0
+
+Progress = Callable[[int], None]
+
+
+async def exchange(
+    nursery: Nursery, module: str, job: Mapping[str, object], channel: Channel, progress: Progress | None = None
+) -> str:
+    """Let a worker and a client speak until both have ended; what the worker's outcome says behind `ok`.
+
+    The worker's opinion of a failure is told before the client's, which mostly follows from it.
+    """
+    dialogue = await Dialogue.start(nursery, module, [json.dumps(job)])
+    try:
+        pumping = asyncio.gather(_to_worker(channel, dialogue, progress or _nobody), _to_client(dialogue, channel))
+        failure: BaseException | None = None
+        try:
+            await pumping
+        except BaseException as error:
+            pumping.cancel()
+            with contextlib.suppress(BaseException):
+                await pumping
+            if not isinstance(error, Exception):
+                raise
+            failure = error
+            dialogue.end_input()
+        outcome = await dialogue.outcome()
+    finally:
+        dialogue.stop()
+    return _judge(outcome, failure)
+
+
+def _judge(outcome: str, failure: BaseException | None) -> str:
+    kind, _, text = outcome.partition(" ")
+    # A stream that the client broke off is told by the worker as an early end, which says less.
+    if failure is not None and (kind == "ok" or text == "unexpected EOF"):
+        raise failure
+    if kind == "ok":
+        return text
+    if kind == "invalid":
+        raise InvalidParameter(text)
+    raise SystemFault(text or "the worker that syncs files died: see the daemon's log")
+
+
+async def _to_worker(channel: Channel, dialogue: Dialogue, progress: Progress) -> None:
+    total = 0
+    try:
+        while data := await channel.receive():
+            total += len(data)
+            progress(total)
+            await dialogue.write(data)
+    except WorkerDied:
+        # It has ended, or given up; its outcome says which. The client may say goodbye, but not for long.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_GOODBYE):
+                while await channel.receive():
+                    pass
+    dialogue.end_input()
+
+
+async def _to_client(dialogue: Dialogue, channel: Channel) -> None:
+    while data := await dialogue.read():
+        await channel.send(data)
+    await channel.end()
+
+
+def _nobody(total: int) -> None:
+    pass

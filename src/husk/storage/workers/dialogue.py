@@ -1,0 +1,68 @@
+"""A worker that the daemon speaks with: bytes both ways, and a line of outcome on a pipe of its own."""
+
+import contextlib
+import os
+import signal
+from collections.abc import Sequence
+from typing import Self
+
+from husk.kernel.process import Child, reap_later, send_signal
+from husk.storage.workers.handle import WorkerDied
+from husk.storage.workers.nursery import Nursery
+from husk.storage.workers.pipes import PIPE_SIZE, keep_end, make_pipe, read_some, write_all
+
+
+class Dialogue:
+    """A running worker; `stop` ends it and may be called at any time, any number of times."""
+
+    def __init__(self, child: Child, writer: int, reader: int, report: int) -> None:
+        self._child: Child | None = child
+        self._writer: int | None = writer
+        self._reader = reader
+        self._report = report
+
+    @classmethod
+    async def start(cls, nursery: Nursery, module: str, arguments: Sequence[str]) -> Self:
+        """Run `module`'s main; the pipe for its outcome is an additional last argument."""
+        with contextlib.ExitStack() as stack:
+            stdin, writer = make_pipe(stack, PIPE_SIZE)
+            reader, stdout = make_pipe(stack, PIPE_SIZE)
+            report, line = make_pipe(stack)
+            child = await nursery.spawn(module, arguments, [stdin, stdout, line])
+            return cls(child, keep_end(writer), keep_end(reader), keep_end(report))
+
+    async def write(self, data: bytes) -> None:
+        """Hand over `data`, waiting while the pipe is full; WorkerDied when nobody reads it any more."""
+        if self._writer is None:
+            raise WorkerDied
+        try:
+            await write_all(self._writer, data)
+        except BrokenPipeError:
+            raise WorkerDied from None
+
+    async def read(self) -> bytes:
+        """What the worker says next; nothing when it has said all."""
+        return await read_some(self._reader)
+
+    async def outcome(self) -> str:
+        """The worker's line; empty when it died without a word."""
+        line = b""
+        while not line.endswith(b"\n") and (piece := await read_some(self._report)):
+            line += piece
+        return line.decode().rstrip("\n")
+
+    def end_input(self) -> None:
+        if self._writer is not None:
+            os.close(self._writer)
+            self._writer = None
+
+    def stop(self) -> None:
+        """Kill the worker if it still runs and let go of everything."""
+        if self._child is None:
+            return
+        send_signal(self._child.pidfd, signal.SIGKILL)
+        reap_later(self._child)
+        self._child = None
+        self.end_input()
+        os.close(self._reader)
+        os.close(self._report)

@@ -1,0 +1,58 @@
+"""Pipes between the daemon, which waits for nothing, and workers, which may."""
+
+import asyncio
+import contextlib
+import fcntl
+import os
+from collections.abc import Callable
+
+PIPE_SIZE = 1 << 20
+_READ_SIZE = 1 << 18
+
+
+def make_pipe(stack: contextlib.ExitStack, size: int = 0) -> tuple[int, int]:
+    """A pipe whose ends are closed with `stack`; a child inherits its end, so `keep_end` takes a copy of ours."""
+    ends = os.pipe2(os.O_CLOEXEC)
+    for end in ends:
+        stack.callback(os.close, end)
+    if size:
+        with contextlib.suppress(OSError):  # the host allows less: then it is the usual 64 KiB
+            fcntl.fcntl(ends[1], fcntl.F_SETPIPE_SZ, size)
+    return ends
+
+
+def keep_end(fd: int) -> int:
+    """Our own, non-blocking copy of a pipe's end."""
+    # Blocking or not belongs to the pipe's end, not to the number: the child never has this end.
+    copy = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3)
+    os.set_blocking(copy, False)
+    return copy
+
+
+async def read_some(fd: int) -> bytes:
+    loop = asyncio.get_running_loop()
+    while True:
+        try:
+            return os.read(fd, _READ_SIZE)
+        except BlockingIOError:
+            await wait_until_ready(fd, loop.add_reader, loop.remove_reader)
+
+
+async def wait_until_ready(fd: int, add: Callable[..., object], remove: Callable[[int], object]) -> None:
+    waiting = asyncio.Event()
+    add(fd, waiting.set)
+    try:
+        await waiting.wait()
+    finally:
+        remove(fd)
+
+
+async def write_all(fd: int, data: bytes | bytearray | memoryview) -> None:
+    """Write to a pipe, waiting while it is full; BrokenPipeError when nobody reads it any more."""
+    remaining = memoryview(data)
+    while remaining:
+        try:
+            remaining = remaining[os.write(fd, remaining) :]
+        except BlockingIOError:
+            loop = asyncio.get_running_loop()
+            await wait_until_ready(fd, loop.add_writer, loop.remove_writer)
