@@ -1,0 +1,107 @@
+"""Bytes between a client and a worker, with a double of the worker."""
+
+import asyncio
+
+import pytest
+
+from husk.errors import InvalidParameter, SystemFault, Unavailable
+from husk.storage.sync import exchange as module
+from husk.storage.sync.exchange import exchange
+from husk.storage.workers.handle import WorkerDied
+
+
+class Worker:
+    def __init__(self, line, says=(), dies_after=None):
+        self.line = line
+        self.says = [*says, b""]
+        self.dies_after = dies_after
+        self.heard = []
+        self.ended = asyncio.Event()
+        self.stopped = False
+
+    async def write(self, data):
+        if self.dies_after is not None and len(self.heard) >= self.dies_after:
+            raise WorkerDied
+        self.heard.append(data)
+
+    async def read(self):
+        return self.says.pop(0)
+
+    async def outcome(self):
+        await self.ended.wait()
+        return self.line
+
+    def end_input(self):
+        self.ended.set()
+
+    def stop(self):
+        self.stopped = True
+
+
+class Client:
+    def __init__(self, *says, failure=None):
+        self.says = list(says)
+        self.failure = failure
+        self.heard = []
+
+    async def receive(self):
+        if self.says:
+            return self.says.pop(0)
+        if self.failure:
+            raise self.failure
+        return b""
+
+    async def send(self, data):
+        self.heard.append(data)
+
+    async def end(self):
+        self.heard.append(None)
+
+
+@pytest.fixture
+def run(monkeypatch):
+    async def go(worker, client, progress=None):
+        async def start(nursery, name, arguments):
+            return worker
+
+        monkeypatch.setattr(module.Dialogue, "start", start)
+        try:
+            return await exchange(None, "a.module", {}, client, progress)
+        finally:
+            assert worker.stopped
+
+    return go
+
+
+async def test_bytes_go_both_ways(run):
+    worker, client, seen = Worker("ok 3 4", [b"x", b"y"]), Client(b"one", b"three"), []
+    assert await run(worker, client, seen.append) == "3 4"
+    assert (worker.heard, client.heard, seen) == ([b"one", b"three"], [b"x", b"y", None], [3, 8])
+
+
+async def test_the_workers_opinion_comes_first(run):
+    client = Client(b"one", failure=Unavailable("the stream was reset"))
+    with pytest.raises(InvalidParameter, match="out of order"):
+        await run(Worker("invalid changes out of order", dies_after=0), client)
+
+
+async def test_a_stream_that_the_client_broke_is_told_in_the_clients_words(run):
+    client = Client(b"one", failure=Unavailable("the client has gone"))
+    with pytest.raises(Unavailable, match="gone"):
+        await run(Worker("invalid unexpected EOF"), client)
+
+
+async def test_a_worker_that_dies(run):
+    with pytest.raises(SystemFault, match="died"):
+        await run(Worker(""), Client())
+
+
+async def test_a_client_that_goes_on_speaking_is_not_listened_to_for_ever(run, monkeypatch):
+    class Endless(Client):
+        async def receive(self):
+            await asyncio.sleep(0)
+            return b"more"
+
+    monkeypatch.setattr(module, "_GOODBYE", 0.01)
+    with pytest.raises(InvalidParameter, match="nonsense"):
+        await run(Worker("invalid nonsense", dies_after=1), Endless())
