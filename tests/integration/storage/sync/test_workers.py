@@ -37,7 +37,8 @@ class End:
 
 
 def channel():
-    one, other = asyncio.Queue(8), asyncio.Queue(8)
+    one: asyncio.Queue[bytes] = asyncio.Queue(8)
+    other: asyncio.Queue[bytes] = asyncio.Queue(8)
     return End(one, other), End(other, one)
 
 
@@ -99,7 +100,12 @@ def shape(top):
         for name in directories + files:
             path = os.path.join(above, name)
             status = os.lstat(path)
-            detail = (stat.filemode(status.st_mode), status.st_uid, status.st_gid, status.st_mtime_ns)
+            detail: tuple[object, ...] = (
+                stat.filemode(status.st_mode),
+                status.st_uid,
+                status.st_gid,
+                status.st_mtime_ns,
+            )
             if stat.S_ISREG(status.st_mode):
                 with open(path, "rb") as file:
                     detail += (file.read(), status.st_nlink, tuple(os.listxattr(path)))
@@ -175,7 +181,9 @@ async def test_the_table_has_the_digests_of_contents(sync):
     (sync.client / "a.txt").write_bytes(b"changed")
     await sync()
     with sync.table.open("rb") as file:
-        contents = read_table(file).contents()
+        table = read_table(file)
+    assert table
+    contents = table.contents()
     assert contents[b"a.txt"] == hashlib.sha256(b"changed").digest()
     assert contents[b"a/small"] == hashlib.sha256(b"small").digest()
     assert contents[b"a/empty"] == hashlib.sha256(b"").digest()

@@ -8,6 +8,7 @@ from husk.errors import InvalidParameter, SystemFault, Unavailable
 from husk.storage.sync import exchange as module
 from husk.storage.sync.exchange import exchange
 from husk.storage.workers.handle import WorkerDied
+from husk.storage.workers.nursery import Nursery
 
 
 class Worker:
@@ -64,9 +65,9 @@ def run(monkeypatch):
         async def start(nursery, name, arguments):
             return worker
 
-        monkeypatch.setattr(module.Dialogue, "start", start)
+        monkeypatch.setattr("husk.storage.sync.exchange.Dialogue.start", start)
         try:
-            return await exchange(None, "a.module", {}, client, progress)
+            return await exchange(Nursery(), "a.module", {}, client, progress)
         finally:
             assert worker.stopped
 
@@ -74,7 +75,8 @@ def run(monkeypatch):
 
 
 async def test_bytes_go_both_ways(run):
-    worker, client, seen = Worker("ok 3 4", [b"x", b"y"]), Client(b"one", b"three"), []
+    worker, client = Worker("ok 3 4", [b"x", b"y"]), Client(b"one", b"three")
+    seen: list[int] = []
     assert await run(worker, client, seen.append) == "3 4"
     assert (worker.heard, client.heard, seen) == ([b"one", b"three"], [b"x", b"y", None], [3, 8])
 

@@ -23,7 +23,7 @@ def test_what_comes_is_read_and_what_is_written_goes(pipes):
     assert lines.ready()
     output = bytearray(b"out")
     lines.write(output)
-    assert (lines.read(), os.read(reader, 10), output) == (b"in", b"out", b"")
+    assert (lines.read(), os.read(reader, 10), bytes(output)) == (b"in", b"out", b"")
     assert not lines.ready()
 
 

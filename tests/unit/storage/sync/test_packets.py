@@ -35,6 +35,7 @@ def test_a_stat_in_a_packet(stat):
     assert packets.read_head(framed, 0) == len(framed) - HEAD_SIZE
     packet = packets.read_packet(framed[HEAD_SIZE:])
     assert packet.kind == packets.STAT
+    assert packet.stat is not None
     assert packets.read_stat(packet.stat) == stat
 
 

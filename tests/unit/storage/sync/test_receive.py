@@ -5,10 +5,11 @@ import os
 import pytest
 
 from husk.storage.sync import packets, receive
+from husk.storage.sync.lines import Lines
 from husk.storage.sync.packets import Stat
 
 
-class Said:
+class Said(Lines):
     """A client's words, piece by piece; `heard` is what was sent to it."""
 
     def __init__(self, *pieces):

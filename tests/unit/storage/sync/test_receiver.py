@@ -150,7 +150,7 @@ _content = some.one_of(some.none(), some.binary(max_size=8), some.sampled_from([
 
 @some.composite
 def trees(draw):
-    files = {}
+    files: dict[bytes, object] = {}
     for path, content in draw(some.lists(some.tuples(some.lists(_names, min_size=1, max_size=3), _content))):
         if all(files.get(b"/".join(path[:depth]), b"") is None for depth in range(1, len(path))):
             files.setdefault(b"/".join(path), content)

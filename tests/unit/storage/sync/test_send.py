@@ -9,7 +9,9 @@ from tests.unit.storage.sync.test_receive import Said
 
 
 class Client(Said):
-    behind = False
+    @property
+    def behind(self):
+        return False
 
     def ready(self):
         return False

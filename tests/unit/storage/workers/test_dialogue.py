@@ -7,18 +7,19 @@ import pytest
 from husk.kernel.process import spawn
 from husk.storage.workers.dialogue import Dialogue
 from husk.storage.workers.handle import WorkerDied
+from husk.storage.workers.nursery import Nursery
 
 
-class Nursery:
+class Cats(Nursery):
     """Starts cat, and leaves the outcome to the test."""
 
-    async def spawn(self, module, arguments, descriptors):
+    async def spawn(self, module, arguments, descriptors, *, reserve=False):
         self.line = os.dup(descriptors[2])
         return spawn(["cat"], stdin=descriptors[0], stdout=descriptors[1])
 
 
 async def test_bytes_both_ways_and_a_line():
-    nursery = Nursery()
+    nursery = Cats()
     dialogue = await Dialogue.start(nursery, "a.module", [])
     try:
         await dialogue.write(b"hello")
@@ -36,7 +37,7 @@ async def test_bytes_both_ways_and_a_line():
 
 
 async def test_no_line_at_all():
-    nursery = Nursery()
+    nursery = Cats()
     dialogue = await Dialogue.start(nursery, "a.module", [])
     os.close(nursery.line)
     assert await dialogue.outcome() == ""
