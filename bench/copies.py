@@ -3,8 +3,12 @@
     sudo python bench/copies.py                  # husk and dockerd
     sudo python bench/copies.py --rounds 15 husk dockerd-new podman
     sudo python bench/copies.py --rounds 40 --only small husk dockerd-new
+    sudo python bench/copies.py husk husk-without-look husk-without-small husk-without-body husk-without-outlet
 
-Each copy is made once by every engine before the next round begins, so that a busy machine slows all of them alike.
+The last one shows what each shortcut for copies is worth (`without.py`).
+
+Each copy is made once by every engine before the next round begins, so that a busy machine slows all of them alike: the
+factor is the median of what one round took beside the first engine in the same round.
 Each round has another order: what one engine still does after its copy, and leaves in the caches, is the next one's.
 """
 
@@ -79,6 +83,10 @@ def make_files(files: Path) -> None:
         (directory / str(number)).write_text(str(number) * 100)
 
 
+def factor(taken: list[float], first: list[float]) -> float:
+    return statistics.median(one / other for one, other in zip(taken, first, strict=True))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("engines", nargs="*", default=["husk", "dockerd"])
@@ -95,8 +103,12 @@ def main() -> None:
                     for target in random.Random(number).sample(targets, len(targets)):
                         copy = target.copy_in if way == "in" else target.copy_out
                         times[target.name].append(copy(kind))
-                medians = [f"{name} {statistics.median(taken):.1f} ({min(taken):.1f})" for name, taken in times.items()]
-                print(f"{kind:5} {way:3} median (best) in ms: {', '.join(medians)}", flush=True)
+                first = times[targets[0].name]
+                medians = [
+                    f"{name} {statistics.median(taken):.1f} ({min(taken):.1f}) x{factor(taken, first):.2f}"
+                    for name, taken in times.items()
+                ]
+                print(f"{kind:5} {way:3} median (best) in ms, factor: {', '.join(medians)}", flush=True)
         for target in targets:
             target.close()
 

@@ -197,7 +197,7 @@ def engines(wanted: list[str], *, network: bool = True, directory: str = "/tmp")
 
 
 def _provide_image(engine: Engine) -> None:
-    if engine.name == "husk":
+    if engine.name.startswith("husk"):
         return
     sys.path.insert(0, str(SOURCES))
     from husk.storage.busybox import archive

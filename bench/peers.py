@@ -17,6 +17,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from without import SHORTCUTS
+
 SOURCES = Path(__file__).resolve().parents[1] / "src"
 PEERS = os.environ.get("HUSK_BENCH_PEERS", "")
 
@@ -24,8 +26,15 @@ _PREPARE = 'mount -t tmpfs tmpfs /run && ip link set lo up && exec "$@"'
 _CGROUPS = ("docker", "libpod_parent", "libpod")
 
 
+_WITHOUT = {f"husk-without-{shortcut}": number for number, shortcut in enumerate(SHORTCUTS)}
+
+
 def available(name: str) -> bool:
-    return name == "husk" or shutil.which(name.removesuffix("-new"), path=_search_path(name)) is not None
+    return (
+        name == "husk"
+        or name in _WITHOUT
+        or shutil.which(name.removesuffix("-new"), path=_search_path(name)) is not None
+    )
 
 
 def command(name: str, home: Path, network: bool) -> tuple[list[str], dict[str, str]]:
@@ -34,12 +43,12 @@ def command(name: str, home: Path, network: bool) -> tuple[list[str], dict[str, 
     directories = ["--data-root", f"{home}/d", "--exec-root", f"{home}/r"]
     settings = home / "daemon.json"
     settings.write_text("{}")
-    if name == "husk":
-        serve = [sys.executable, "-m", "husk", "serve", "-H", host, "--bip", "10.231.0.1/16"]
-        return [*serve, *directories, "--config-file", str(settings)], {
-            "PYTHONPATH": str(SOURCES),
-            "PYTHONDONTWRITEBYTECODE": "",
-        }
+    if name == "husk" or name in _WITHOUT:
+        without = [str(Path(__file__).with_name("without.py")), SHORTCUTS[_WITHOUT[name]]] if name in _WITHOUT else []
+        program = [sys.executable, *(without or ["-m", "husk"])]
+        subnet = ["--bip", f"10.{233 + _WITHOUT[name] if without else 231}.0.1/16"]
+        serve = [*program, "serve", "-H", host, *subnet, *directories, "--config-file", str(settings)]
+        return serve, {"PYTHONPATH": str(SOURCES), "PYTHONDONTWRITEBYTECODE": ""}
     temporary = home / "tmp"
     temporary.mkdir()
     environment = {"PATH": _search_path(name), "HOME": str(home), "TMPDIR": str(temporary)}

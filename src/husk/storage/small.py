@@ -18,8 +18,9 @@ from pathlib import Path
 
 from husk.kernel.rooted import open_beneath, reopen
 from husk.storage.look import opened, parts
+from husk.storage.tar.entry import DIRECTORY, REGULAR, Entry, TarError, clean_name
 from husk.storage.tar.members import Members, tar_to
-from husk.storage.tar.stream import DIRECTORY, REGULAR, Entry, TarError, TarStream, clean_name, entries
+from husk.storage.tar.stream import TarStream, entries
 from husk.storage.workers.extract import CREATE, set_time
 from husk.storage.workers.pack import XATTRS, FileStatus, base_name, file_status
 

@@ -25,9 +25,10 @@ from husk.storage.layers.ingest import Ingest, Unpacked
 from husk.storage.layers.store import Layer
 from husk.storage.sources import read_pieces
 from husk.storage.tar.compression import compression_of
+from husk.storage.tar.entry import BLOCK, HARD_LINK, REGULAR, SYMLINK, Entry, TarError, clean_name
 from husk.storage.tar.flow import TarFlow
+from husk.storage.tar.header import is_tar
 from husk.storage.tar.inflate import inflate
-from husk.storage.tar.stream import BLOCK, HARD_LINK, REGULAR, SYMLINK, Entry, TarError, clean_name, parse_header
 from husk.tasks import Tasks
 
 LARGEST_DOCUMENT = 8 << 20
@@ -277,7 +278,7 @@ class _Reading:
     async def _file(self, path: str, entry: Entry, flow: TarFlow) -> None:
         head = await flow.read(BLOCK)
         compression = compression_of(head)
-        if compression or _is_tar(head):
+        if compression or is_tar(head) or head == bytes(BLOCK):
             await self._layer(path, entry, head, compression, flow)
         elif head[:1] in (b"{", b"[") and entry.size <= LARGEST_DOCUMENT:
             self._size += entry.size
@@ -332,18 +333,6 @@ async def _verified(pieces: AsyncIterator[bytes | memoryview], digest: str | Non
         yield bytes(piece)
     if digest is not None and digest != "sha256:" + hashed.hexdigest():
         raise InvalidParameter(f"the archive's file {digest} has the digest sha256:{hashed.hexdigest()}")
-
-
-def _is_tar(head: bytes) -> bool:
-    if len(head) < BLOCK:
-        return False
-    if head == bytes(BLOCK):
-        return True  # an empty archive is a layer without files
-    try:
-        parse_header(head)
-    except TarError:
-        return False
-    return True
 
 
 def _short(path: str) -> str:

@@ -28,6 +28,7 @@ from husk.registry.manifest import OCI_INDEX, Platform, normalize
 from husk.registry.reference import Reference
 from husk.storage.layers.store import Layer
 from husk.storage.sources import read_pieces
+from husk.storage.tar.entry import padding
 
 _BLOBS = "blobs/sha256/"
 _END = bytes(1024)
@@ -242,4 +243,4 @@ def _header(name: str, size: int) -> bytes:
 
 
 def _padding(size: int) -> bytes:
-    return bytes(-size % tarfile.BLOCKSIZE)
+    return bytes(padding(size))

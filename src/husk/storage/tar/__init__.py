@@ -1,7 +1,8 @@
 """Archives: what they say, and how they are written.
 
-- `stream` reads one in a worker, entry by entry, `flow` one that a client sends, while the event loop goes on
-- `members` writes one
+- `parser` tells the entries (`entry`) of an archive from its bytes and does no I/O; `header`, `pax` and `sparse` are
+  what it reads. `stream` feeds it in a worker, `flow` in the daemon with what a client sends, as it comes
+- `members` writes archives; the headers are `header`'s
 - `whiteouts` is what layers and overlayfs agree on
-- `compression` tells what a stream is compressed with, `inflate` decompresses what a client sends
+- `compression` tells what a stream is compressed with; `decompress` is for workers, `inflate` for what a client sends
 """

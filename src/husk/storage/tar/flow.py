@@ -5,21 +5,8 @@ For the archives of `load`, whose few entries are large. Layers are read by `hus
 
 from collections.abc import AsyncIterator
 
-from husk.storage.tar.stream import (
-    BLOCK,
-    DIRECTORY,
-    REGULAR,
-    Entry,
-    TarError,
-    apply_pax,
-    parse_header,
-    parse_pax,
-    truncated,
-)
-
-_MAX_SPECIAL = 1 << 20
-_ZEROS = bytes(BLOCK)
-_PLAIN = (b"0", b"\0", b"7")
+from husk.storage.tar.entry import Entry, TarError, padding, truncated
+from husk.storage.tar.parser import Parser
 
 
 class TarFlow:
@@ -27,6 +14,7 @@ class TarFlow:
 
     def __init__(self, chunks: AsyncIterator[bytes]) -> None:
         self._chunks = chunks
+        self._parser = Parser()
         self._buffer = memoryview(b"")
         self._left = 0
         self._padding = 0
@@ -35,34 +23,14 @@ class TarFlow:
         """The next entry; None at the end of the archive."""
         await self._skip(self._left + self._padding)
         self._left = self._padding = 0
-        records: dict[bytes, bytes] = {}
-        long_name = long_link = b""
-        while True:
-            block = await self._take(BLOCK)
-            if block in (b"", _ZEROS):
-                return None
-            if len(block) < BLOCK:
-                truncated()
-            entry = parse_header(block)
-            if entry.kind == b"x":
-                records = parse_pax(await self._special(entry))
-            elif entry.kind == b"g":
-                await self._special(entry)
-            elif entry.kind == b"L":
-                long_name = (await self._special(entry)).split(b"\0", 1)[0]
-            elif entry.kind == b"K":
-                long_link = (await self._special(entry)).split(b"\0", 1)[0]
-            else:
-                break
-        entry.name = long_name or entry.name
-        entry.link = long_link or entry.link
-        apply_pax(entry, records)
-        if entry.kind in _PLAIN:
-            entry.kind = DIRECTORY if entry.name.endswith(b"/") else REGULAR
-        if entry.sparse is not None or entry.kind == b"S":
+        entry = None
+        while entry is None and not self._parser.ended:
+            entry = self._parser.feed(await self._take(self._parser.wants))
+        if entry is None:
+            return None
+        if entry.sparse is not None:
             raise TarError("an image archive with sparse entries is not supported")
-        if entry.kind == REGULAR:
-            self._left, self._padding = entry.size, -entry.size % BLOCK
+        self._left, self._padding = entry.size, padding(entry.size)
         return entry
 
     async def read(self, count: int) -> bytes:
@@ -88,15 +56,6 @@ class TarFlow:
         """Read what follows the archive's end: a client that cannot send all it has takes that for an error."""
         while await self._refill():
             pass
-
-    async def _special(self, entry: Entry) -> bytes:
-        if entry.size > _MAX_SPECIAL:
-            raise TarError("archive/tar: header field too long")
-        data = await self._take(entry.size)
-        if len(data) < entry.size:
-            truncated()
-        await self._skip(-entry.size % BLOCK)
-        return data
 
     async def _take(self, count: int) -> bytes:
         if len(self._buffer) >= count:

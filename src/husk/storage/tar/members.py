@@ -7,27 +7,17 @@ Large files need not pass through this process: where the archive goes into a pi
 import contextlib
 import os
 import stat
-import struct
 import tarfile
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
-from husk.storage.tar.stream import BLOCK, MAGIC
+from husk.storage.tar.entry import BLOCK, padding
+from husk.storage.tar.header import plain_header
 from husk.storage.tar.whiteouts import is_overlay_xattr
 
 BUFFER = 1 << 20
 # From here on handing over pages is cheaper than copying, though what is buffered must be written first.
 _LARGE = 1 << 17
-
-_PLAIN_HEADER = struct.Struct("100s8s8s8s12s12s8sc100s8s247x")
-_KINDS = {
-    tarfile.REGTYPE: b"0",
-    tarfile.LNKTYPE: b"1",
-    tarfile.SYMTYPE: b"2",
-    tarfile.DIRTYPE: b"5",
-    tarfile.FIFOTYPE: b"6",
-}
-
 
 HandOver = Callable[[int, int], int]
 """Sends the next bytes of an open file where the archive goes, at most so many: how many it has sent."""
@@ -98,7 +88,7 @@ class Members:
         member.size = len(data)
         self._head(member)
         self._out.write(data)
-        self._out.write(bytes(-len(data) % BLOCK))
+        self._out.write(bytes(padding(len(data))))
 
     def add_directory(self, name: str, status: os.stat_result) -> None:
         """A directory with no more to tell about it than `status` has."""
@@ -177,7 +167,7 @@ class Members:
         finally:
             os.close(fd)
         # The header has promised a size; meanwhile somebody may have truncated the file.
-        left += -member.size % BLOCK
+        left += padding(member.size)
         while left:
             count = min(left, BUFFER)
             self._out.write(bytes(count))
@@ -191,28 +181,3 @@ def _described(name: str, status: os.stat_result) -> tarfile.TarInfo:
     member.uid, member.gid = status.st_uid, status.st_gid
     member.mtime = int(status.st_mtime)
     return member
-
-
-def plain_header(member: tarfile.TarInfo) -> bytes:
-    """An ordinary entry's header, as `tarfile` makes it at many times the cost; empty if it needs more than one."""
-    name = member.name + "/" if member.type == tarfile.DIRTYPE and not member.name.endswith("/") else member.name
-    kind = _KINDS.get(member.type)
-    if (
-        kind is None
-        or member.pax_headers
-        or not (name.isascii() and member.linkname.isascii() and len(name) <= 100 and len(member.linkname) <= 100)
-        or not (0 <= member.uid < 8**7 and 0 <= member.gid < 8**7)
-        or not (0 <= member.size < 8**11 and 0 <= member.mtime < 8**11)
-        or member.uname
-        or member.gname
-    ):
-        return b""
-    block = bytearray(
-        _PLAIN_HEADER.pack(
-            name.encode(), b"%07o" % (member.mode & 0o7777), b"%07o" % member.uid, b"%07o" % member.gid,
-            b"%011o" % member.size, b"%011o" % int(member.mtime), b"        ", kind, member.linkname.encode(),
-            MAGIC,
-        )
-    )  # fmt: skip
-    block[148:156] = b"%06o\0 " % sum(block)
-    return bytes(block)

@@ -10,7 +10,7 @@ import select
 from typing import NamedTuple
 
 from husk.patterns import pattern
-from husk.storage.tar.stream import TarError
+from husk.storage.tar.entry import TarError
 
 # What may be read at once, and is then cut at the ends of chunks.
 _AT_ONCE = 1 << 18

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import NoReturn, TypeVar
 
 from husk.kernel.trees import remove_tree, tree_size
-from husk.storage.tar.stream import (
+from husk.storage.tar.entry import (
     BLOCK_DEVICE,
     CHARACTER,
     DIRECTORY,
@@ -23,10 +23,9 @@ from husk.storage.tar.stream import (
     SYMLINK,
     Entry,
     TarError,
-    TarStream,
     clean_name,
-    entries,
 )
+from husk.storage.tar.stream import TarStream, entries
 from husk.storage.tar.whiteouts import (
     OPAQUE_MARK,
     OPAQUE_XATTR,

@@ -6,7 +6,7 @@ import os
 import threading
 
 from husk.kernel.disk import begin_writing
-from husk.storage.tar.stream import BLOCK
+from husk.storage.tar.entry import BLOCK
 
 BUFFER_SIZE = 1 << 20
 # Whoever waits for the blob to be on the disk finds most of it there: it is written while the rest arrives.

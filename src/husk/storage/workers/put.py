@@ -15,11 +15,13 @@ import stat
 import sys
 from typing import Protocol, TypedDict
 
-from husk.storage.tar.stream import BLOCK, DIRECTORY, Entry, TarError, TarStream
+from husk.storage.tar.decompress import Reader, choose_reader
+from husk.storage.tar.entry import BLOCK, DIRECTORY, Entry, TarError
+from husk.storage.tar.stream import TarStream
 from husk.storage.workers.body import Body, Upload
 from husk.storage.workers.confine import Bind, confine
 from husk.storage.workers.extract import Extractor, set_time, set_xattrs
-from husk.storage.workers.unpack import Reader, choose_reader, describe, is_fault_of_host
+from husk.storage.workers.unpack import describe, is_fault_of_host
 
 _BUFFER_SIZE = 1 << 20
 

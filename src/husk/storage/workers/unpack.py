@@ -15,16 +15,15 @@ says how it went:
 import contextlib
 import hashlib
 import os
-import struct
 import sys
 import threading
 from queue import SimpleQueue
-from typing import Protocol
 
-from isal import igzip, isal_zlib
+from isal import isal_zlib
 
-from husk.storage.tar.compression import compression_of
-from husk.storage.tar.stream import LARGE, TarError, TarStream, parse_header
+from husk.storage.tar.decompress import Reader, choose_reader
+from husk.storage.tar.entry import TarError
+from husk.storage.tar.stream import LARGE, TarStream
 from husk.storage.workers.extract import Extractor
 from husk.storage.workers.intake import BUFFER_SIZE, Source
 
@@ -38,32 +37,6 @@ class TooLarge(TarError):
 
     def __init__(self, limit: int) -> None:
         super().__init__(f"layer is larger than {limit} bytes when unpacked, which is this daemon's max-layer-size")
-
-
-class Reader(Protocol):
-    def readinto(self, buffer: memoryview, /) -> int: ...
-
-
-class HeadedReader(Reader, Protocol):
-    """A stream whose first block can be looked at before it is read."""
-
-    head: bytes
-
-    def read(self, size: int, /) -> bytes: ...
-
-
-class Gunzip:
-    """gzip, in one member or many."""
-
-    def __init__(self, source: HeadedReader) -> None:
-        # It only reads from it.
-        self._file = igzip.IGzipFile(fileobj=source, mode="rb")  # type: ignore[no-untyped-call]
-
-    def readinto(self, buffer: memoryview, /) -> int:
-        # What one step of the decoder gives, not what fills the buffer: the next thread need not wait for more to come.
-        piece = self._file.read1(len(buffer))
-        buffer[: len(piece)] = piece
-        return len(piece)
 
 
 class Decompression(threading.Thread):
@@ -232,30 +205,6 @@ def unpack(fd: int, directory: str, blob: str, expected: str, limit: int = 0) ->
     return f"ok {digest} {source.size} {decompression.diff_id} {extractor.size} {root}"
 
 
-def choose_reader(source: HeadedReader) -> tuple[Reader, bool]:
-    """The decompressor for the stream, and whether the archive's own end mark must tell that it is whole."""
-    if _is_tar(source.head):
-        return source, False
-    compression = compression_of(source.head)
-    if compression == "gzip":
-        return Gunzip(source), False
-    if compression == "zstd":
-        import zstandard  # few layers need it, and it takes as long to import as all the rest
-
-        decompressor = zstandard.ZstdDecompressor()
-        # It only calls `read`. The end of its source is the end of the data for it, in the middle of a frame as well.
-        return decompressor.stream_reader(source, read_size=BUFFER_SIZE, read_across_frames=True), True  # type: ignore[arg-type]
-    if compression == "bzip2":
-        import bz2
-
-        return bz2.BZ2File(source), False  # type: ignore[call-overload]
-    if compression == "xz":
-        import lzma
-
-        return lzma.LZMAFile(source), False  # type: ignore[arg-type]
-    return source, False
-
-
 def _confine(directory: str) -> None:
     os.chroot(directory)
     os.chdir("/")
@@ -264,15 +213,6 @@ def _confine(directory: str) -> None:
     sys.path.clear()
     sys.meta_path.clear()
     sys.path_importer_cache.clear()
-
-
-def _is_tar(head: bytes) -> bool:
-    """Is this a tar's first header? Its first bytes are a file's name and may look like any other magic."""
-    try:
-        parse_header(head)
-    except (TarError, struct.error):
-        return False
-    return True
 
 
 def is_fault_of_host(failure: Exception) -> bool:

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from husk.storage.tar.entry import REGULAR, SYMLINK, TarError
 from husk.storage.tar.flow import TarFlow
-from husk.storage.tar.stream import REGULAR, SYMLINK, TarError
+from tests.support.archives import DIALECTS, archive_of
 from tests.support.registry import tar_of
 
 LONG = "a" * 150 + "/" + "b" * 150
@@ -68,3 +69,24 @@ async def test_an_archive_that_is_cut_off(length: int) -> None:
 async def test_what_is_no_archive() -> None:
     with pytest.raises(TarError):
         await read_all(b"this is no archive" * 100, 1000)
+
+
+@given(
+    st.sampled_from([dialect for dialect in DIALECTS if "sparse" not in dialect]),
+    st.integers(0, 9000),
+    st.integers(1, 3000),
+)
+async def test_an_archive_of_any_dialect_cut_anywhere_ends(dialect: str, cut: int, size: int) -> None:
+    whole = await read_all(archive_of(dialect), 10_000)
+    try:
+        found = await read_all(archive_of(dialect)[:cut], size)
+    except TarError as error:
+        assert str(error) == "unexpected EOF"
+    else:
+        assert found.items() <= whole.items()
+
+
+@pytest.mark.parametrize("dialect", [dialect for dialect in DIALECTS if "sparse" in dialect])
+async def test_sparse_files_are_refused(dialect: str) -> None:
+    with pytest.raises(TarError, match="sparse"):
+        await read_all(archive_of(dialect), 1000)

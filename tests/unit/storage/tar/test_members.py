@@ -1,56 +1,79 @@
-"""The short way to a header must lead to the same bytes as the long one, or digests would depend on the way."""
+"""Files on disk become entries of an archive, though somebody changes them meanwhile."""
 
+import io
+import os
 import tarfile
+from pathlib import Path
 
-from hypothesis import given
-from hypothesis import strategies as st
+import pytest
 
-from husk.storage.tar.members import plain_header
-
-KINDS = (
-    tarfile.REGTYPE,
-    tarfile.LNKTYPE,
-    tarfile.SYMTYPE,
-    tarfile.DIRTYPE,
-    tarfile.FIFOTYPE,
-    tarfile.CHRTYPE,
-)
-names = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=120)
+from husk.storage.tar.members import Members, tar_to
+from tests.support.tars import entries, files_of
 
 
-def long_way(member: tarfile.TarInfo) -> bytes:
-    return member.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape")
+def packed(directory: Path, *names: str, latest: int | None = None, status: os.stat_result | None = None) -> bytes:
+    out = io.BytesIO()
+    with tar_to(out, latest=latest) as members:
+        for name in names:
+            path = directory / name
+            members.add(name, os.fsencode(path), status or os.lstat(path))
+    return out.getvalue()
 
 
-@given(
-    name=names,
-    link=names,
-    kind=st.sampled_from(KINDS),
-    mode=st.integers(0, 0o7777),
-    owner=st.integers(0, 2**32 - 1),
-    size=st.integers(0, 2**40),
-    mtime=st.integers(-(2**33), 2**36),
-)
-def test_a_plain_header_is_what_tarfile_writes(
-    name: str, link: str, kind: bytes, mode: int, owner: int, size: int, mtime: int
-) -> None:
-    member = tarfile.TarInfo(name)
-    member.type, member.mode, member.uid, member.gid = kind, mode, owner, owner // 3
-    member.size, member.mtime = size, mtime
-    if kind in (tarfile.LNKTYPE, tarfile.SYMTYPE):
-        member.linkname = link
-    assert plain_header(member) in (b"", long_way(member))
+def test_every_kind_of_file_is_told(tmp_path: Path):
+    (tmp_path / "file").write_bytes(b"content")
+    (tmp_path / "dir").mkdir(mode=0o1777)
+    (tmp_path / "link").symlink_to("file")
+    os.mkfifo(tmp_path / "pipe")
+    found = entries(packed(tmp_path, "file", "dir", "link", "pipe"))
+    assert [member.type for member in found.values()] == [
+        tarfile.REGTYPE, tarfile.DIRTYPE, tarfile.SYMTYPE, tarfile.FIFOTYPE,
+    ]  # fmt: skip
+    assert found["link"].linkname == "file"
 
 
-def test_an_ordinary_file_has_a_plain_header():
-    member = tarfile.TarInfo("usr/lib/file")
-    member.size, member.mtime, member.uid = 123456, 1_700_000_000, 1000
-    assert plain_header(member) == long_way(member)
+def test_a_file_with_two_names_is_written_once(tmp_path: Path):
+    (tmp_path / "one").write_bytes(b"x" * 1000)
+    (tmp_path / "two").hardlink_to(tmp_path / "one")
+    found = entries(packed(tmp_path, "one", "two"))
+    assert (found["two"].type, found["two"].linkname, found["two"].size) == (tarfile.LNKTYPE, "one", 0)
 
 
-def test_what_needs_an_extended_header_has_no_plain_one():
-    for name in ("ü", "x" * 101):
-        assert plain_header(tarfile.TarInfo(name)) == b""
-    member = tarfile.TarInfo("x")
-    member.pax_headers = {"SCHILY.xattr.user.a": "b"}
-    assert plain_header(member) == b""
+def test_a_file_that_was_truncated_meanwhile_has_zeros_instead(tmp_path: Path):
+    (tmp_path / "file").write_bytes(b"x" * 1000)
+    status = os.lstat(tmp_path / "file")
+    os.truncate(tmp_path / "file", 600)
+    assert files_of(packed(tmp_path, "file", status=status)) == {"file": b"x" * 600 + bytes(400)}
+
+
+def test_what_has_gone_is_left_out(tmp_path: Path):
+    (tmp_path / "file").write_bytes(b"x")
+    status = os.lstat(tmp_path / "file")
+    (tmp_path / "file").unlink()
+    assert entries(packed(tmp_path, "file", status=status)) == {}
+
+
+def test_no_time_is_after_the_latest(tmp_path: Path):
+    for name, time in (("early", 100), ("late", 10_000)):
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (time, time))
+    found = entries(packed(tmp_path, "early", "late", latest=5000))
+    assert [member.mtime for member in found.values()] == [100, 5000]
+
+
+def test_an_archive_that_fails_has_no_end_mark(tmp_path: Path):
+    out = io.BytesIO()
+    with pytest.raises(ZeroDivisionError), tar_to(out) as members:
+        members.add_empty("mark")
+        raise ZeroDivisionError
+    assert len(out.getvalue()) == 512
+
+
+def test_marks_and_what_was_read_already(tmp_path: Path):
+    out = io.BytesIO()
+    members = Members(out)
+    members.add_empty("mark")
+    members.add_data("data", b"y" * 700, os.stat(tmp_path))
+    members.add_directory("dir", os.stat(tmp_path))
+    assert files_of(out.getvalue()) == {"mark": b"", "data": b"y" * 700}
+    assert len(out.getvalue()) == 5 * 512

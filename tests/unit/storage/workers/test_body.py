@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from husk.storage.tar.stream import TarError
+from husk.storage.tar.entry import TarError
 from husk.storage.workers.body import Body, Upload
 
 END = b"0\r\n\r\n"

@@ -1,0 +1,63 @@
+"""How does a worker read a stream that may be compressed? Through the decompressor that its first bytes ask for.
+
+What a client sends to the daemon itself is decompressed by `inflate`.
+"""
+
+from typing import Protocol
+
+from isal import igzip
+
+from husk.storage.tar.compression import compression_of
+from husk.storage.tar.header import is_tar
+
+_READ_SIZE = 1 << 20
+
+
+class Reader(Protocol):
+    def readinto(self, buffer: memoryview, /) -> int: ...
+
+
+class HeadedReader(Reader, Protocol):
+    """A stream whose first block can be looked at before it is read."""
+
+    head: bytes
+
+    def read(self, size: int, /) -> bytes: ...
+
+
+class Gunzip:
+    """gzip, in one member or many."""
+
+    def __init__(self, source: HeadedReader) -> None:
+        # It only reads from it.
+        self._file = igzip.IGzipFile(fileobj=source, mode="rb")  # type: ignore[no-untyped-call]
+
+    def readinto(self, buffer: memoryview, /) -> int:
+        # What one step of the decoder gives, not what fills the buffer: the next thread need not wait for more to come.
+        piece = self._file.read1(len(buffer))
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+
+def choose_reader(source: HeadedReader) -> tuple[Reader, bool]:
+    """The decompressor for the stream, and whether the archive's own end mark must tell that it is whole."""
+    if is_tar(source.head):
+        return source, False
+    compression = compression_of(source.head)
+    if compression == "gzip":
+        return Gunzip(source), False
+    if compression == "zstd":
+        import zstandard  # few layers need it, and it takes as long to import as all the rest
+
+        decompressor = zstandard.ZstdDecompressor()
+        # It only calls `read`. The end of its source is the end of the data for it, in the middle of a frame as well.
+        return decompressor.stream_reader(source, read_size=_READ_SIZE, read_across_frames=True), True  # type: ignore[arg-type]
+    if compression == "bzip2":
+        import bz2
+
+        return bz2.BZ2File(source), False  # type: ignore[call-overload]
+    if compression == "xz":
+        import lzma
+
+        return lzma.LZMAFile(source), False  # type: ignore[arg-type]
+    return source, False

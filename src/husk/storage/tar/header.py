@@ -1,0 +1,100 @@
+"""One header of an archive, 512 bytes: read into an entry, or written for a file."""
+
+import struct
+import tarfile
+import zlib
+
+from husk.storage.tar.entry import BLOCK, BLOCK_DEVICE, CHARACTER, Entry, TarError, invalid
+
+# Of POSIX, with its version.
+_MAGIC = b"ustar\x0000"
+_HEADER = struct.Struct("100s8s8s8s12s12s8sc100s8s32s32s8s8s155s12x")
+_PLAIN_HEADER = struct.Struct("100s8s8s8s12s12s8sc100s8s247x")
+_KINDS = {
+    tarfile.REGTYPE: b"0",
+    tarfile.LNKTYPE: b"1",
+    tarfile.SYMTYPE: b"2",
+    tarfile.DIRTYPE: b"5",
+    tarfile.FIFOTYPE: b"6",
+}
+
+
+def parse_header(block: bytes) -> Entry:
+    """One 512-byte header without what extensions add."""
+    (name, mode, uid, gid, size, mtime, check, kind, link, magic, _, _, major, minor, prefix) = _HEADER.unpack(block)
+    # The sum counts its own field as blanks. Some old programs added signed characters.
+    unsigned = _sum(block) - sum(check) + 256
+    claimed = number(check)
+    if claimed != unsigned and claimed != unsigned - 256 * sum(byte > 127 for byte in block):
+        invalid()
+    name = name.split(b"\0", 1)[0]
+    # GNU tar uses the prefix's place for other things and leaves a blank after "ustar".
+    if prefix[0] and magic == _MAGIC:
+        name = prefix.split(b"\0", 1)[0] + b"/" + name
+    entry = Entry(
+        name, kind, number(mode) & 0o7777, number(uid), number(gid), number(size), number(mtime) * 10**9,
+        link.split(b"\0", 1)[0] if link[0] else b"",
+    )  # fmt: skip
+    if entry.size < 0 or entry.uid < 0 or entry.gid < 0:
+        invalid()
+    if kind in (CHARACTER, BLOCK_DEVICE):
+        entry.major, entry.minor = number(major), number(minor)
+    return entry
+
+
+def _sum(block: bytes) -> int:
+    """Of all bytes of a block. The low half of Adler's checksum is one more than the sum of the bytes, exactly so for
+    up to 256 of them; adding them up in Python would take longer than all else that is done to a header."""
+    return (zlib.adler32(block[:256]) & 0xFFFF) + (zlib.adler32(block[256:]) & 0xFFFF) - 2
+
+
+def is_tar(head: bytes) -> bool:
+    """Does a stream with this beginning start with a tar's header? That is a file's name and may look like anything."""
+    if len(head) < BLOCK:
+        return False
+    try:
+        parse_header(head[:BLOCK])
+    except TarError:
+        return False
+    return True
+
+
+def number(text: bytes) -> int:
+    """A header's number: octal digits, or GNU's binary form for those that need more room."""
+    if text[0] & 0x80:
+        value = int.from_bytes(text, "big")
+        bits = 8 * len(text)
+        return value - (1 << bits) if text[0] & 0x40 else value - (1 << (bits - 1))
+    try:
+        return int(text.strip(b" \0") or b"0", 8)
+    except ValueError:
+        # Some programs end a field with a null and leave rubbish behind it.
+        try:
+            return int(text.split(b"\0", 1)[0].strip() or b"0", 8)
+        except ValueError:
+            invalid()
+
+
+def plain_header(member: tarfile.TarInfo) -> bytes:
+    """An ordinary entry's header, as `tarfile` makes it at many times the cost; empty if it needs more than one."""
+    name = member.name + "/" if member.type == tarfile.DIRTYPE and not member.name.endswith("/") else member.name
+    kind = _KINDS.get(member.type)
+    if (
+        kind is None
+        or member.pax_headers
+        or not (name.isascii() and member.linkname.isascii() and len(name) <= 100 and len(member.linkname) <= 100)
+        or not (0 <= member.uid < 8**7 and 0 <= member.gid < 8**7)
+        or not (0 <= member.size < 8**11 and 0 <= member.mtime < 8**11)
+        or member.uname
+        or member.gname
+    ):
+        return b""
+    block = bytearray(
+        _PLAIN_HEADER.pack(
+            name.encode(), b"%07o" % (member.mode & 0o7777), b"%07o" % member.uid, b"%07o" % member.gid,
+            b"%011o" % member.size, b"%011o" % int(member.mtime), b"        ", kind, member.linkname.encode(),
+            _MAGIC,
+        )
+    )  # fmt: skip
+    block[148:156] = b"%06o\0 " % sum(block)
+    return bytes(block)
