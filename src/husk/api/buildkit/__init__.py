@@ -1,0 +1,11 @@
+"""BuildKit's protocol on the daemon's socket: what `docker buildx`, Compose and `buildctl` speak.
+
+    messages    what is said, as typed structs; the numbers of fields are the public protocol's
+    llb         definitions of builds, in its words and in those of `husk.engine.builder`
+    errors      errors of ours as clients of gRPC know them, with details
+    control     the service Control: a build from its request to its end, workers, the cache, history
+    gateway     the service LLBBridge: what a frontend that runs in the client asks for
+    serve       paths of calls → methods of services
+
+Nothing of it is imported before the first build (`tests/unit/api/buildkit/test_imports.py`).
+"""

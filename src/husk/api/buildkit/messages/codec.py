@@ -1,0 +1,202 @@
+"""Structs to protobuf and back. The declaration of a struct is the definition of its message.
+
+    class Position(Message):
+        line: Annotated[Int32, 1] = 0
+        character: Annotated[Int32, 2] = 0
+
+    Position.decode(data).line; Position(line=5).encode()
+
+A type may be str, bytes, bool, int (int64) or one of the numbers below, a message, a list or dict of those. What may be
+absent and what is one of several (`oneof`) is `| None`. Descriptors are made when a message is first used.
+"""
+
+import types
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any, ClassVar, Self, Union, get_args, get_origin, get_type_hints
+
+from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorProto
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message import DecodeError
+from google.protobuf.message import Message as WireMessage
+from google.protobuf.message_factory import GetMessageClass
+from msgspec import Struct
+
+from husk.errors import InvalidParameter
+
+_F = FieldDescriptorProto
+
+Int32 = Annotated[int, "int32"]
+Uint32 = Annotated[int, "uint32"]
+Uint64 = Annotated[int, "uint64"]
+# On the wire an enumeration is a number like any other; names for its values are with whoever compares them.
+Enum = Int32
+
+_SCALARS = {str: _F.TYPE_STRING, bytes: _F.TYPE_BYTES, bool: _F.TYPE_BOOL, int: _F.TYPE_INT64}
+_NUMBERS = {"int32": _F.TYPE_INT32, "uint32": _F.TYPE_UINT32, "uint64": _F.TYPE_UINT64}
+
+_pool = DescriptorPool()
+_files: dict[type["Message"], str] = {}
+
+
+class Message(Struct):
+    """The base of all messages."""
+
+    _plan: ClassVar["_Plan | None"] = None
+
+    @classmethod
+    def decode(cls, data: bytes) -> Self:
+        """InvalidParameter for what is no such message."""
+        plan = _plan_of(cls)
+        try:
+            wire = plan.wire.FromString(data)
+        except DecodeError as error:
+            raise InvalidParameter(f"a message of type {cls.__name__} cannot be read: {error}") from None
+        return plan.read(wire)  # type: ignore[no-any-return]
+
+    def encode(self) -> bytes:
+        wire = _plan_of(type(self)).write(self)
+        return wire.SerializeToString(deterministic=True)
+
+
+class _Field:
+    """One field: how it is declared, and what stands between its value here and its value on the wire."""
+
+    def __init__(self, name: str, declared: Any) -> None:
+        self.name = name
+        self.declared, *notes = get_args(declared)
+        self.number = next(note for note in notes if isinstance(note, int))
+        self.notes = [note for note in notes if isinstance(note, str)]
+        self.optional = False
+        self.repeated = False
+        self.key: Any = None
+        origin = get_origin(self.declared)
+        if origin in (Union, types.UnionType):
+            self.declared = next(one for one in get_args(self.declared) if one is not types.NoneType)
+            self.optional = True
+        elif origin is list:
+            (self.declared,) = get_args(self.declared)
+            self.repeated = True
+        elif origin is dict:
+            self.key, self.declared = get_args(self.declared)
+        if get_origin(self.declared) is Annotated:
+            self.declared, note = get_args(self.declared)
+            self.notes.append(note)
+
+    @property
+    def message(self) -> type[Message] | None:
+        return self.declared if isinstance(self.declared, type) and issubclass(self.declared, Message) else None
+
+    def describe(self, into: DescriptorProto) -> None:
+        field = into.field.add(name=self.name, number=self.number, label=_F.LABEL_OPTIONAL)
+        if self.key is not None:
+            entry = into.nested_type.add(name=f"{self.name.title().replace('_', '')}Entry")
+            entry.options.map_entry = True
+            entry.field.add(name="key", number=1, label=_F.LABEL_OPTIONAL, type=_SCALARS[self.key])
+            self._type(entry.field.add(name="value", number=2, label=_F.LABEL_OPTIONAL))
+            field.label = _F.LABEL_REPEATED
+            field.type = _F.TYPE_MESSAGE
+            field.type_name = f".husk.{into.name}.{entry.name}"
+            return
+        self._type(field)
+        if self.repeated:
+            field.label = _F.LABEL_REPEATED
+        elif self.optional and self.message is None:
+            field.proto3_optional = True
+            field.oneof_index = len(into.oneof_decl)
+            into.oneof_decl.add(name=f"_{self.name}")
+
+    def _type(self, field: FieldDescriptorProto) -> None:
+        if self.message is not None:
+            field.type = _F.TYPE_MESSAGE
+            field.type_name = f".{_name(self.message)}"
+        else:
+            field.type = _NUMBERS[self.notes[0]] if self.notes else _SCALARS[self.declared]
+
+    def reader(self) -> Callable[[Any], Any]:
+        read = _plan_of(self.message).read if self.message else None
+        if self.key is not None:
+            return (lambda value: {key: read(value[key]) for key in value}) if read else dict
+        if self.repeated:
+            return (lambda value: [read(one) for one in value]) if read else list
+        return read or (lambda value: value)
+
+    def writer(self) -> Callable[[Any], Any]:
+        write = _plan_of(self.message).write if self.message else None
+        if write is None:
+            return lambda value: value
+        if self.key is not None:
+            return lambda value: {key: write(one) for key, one in value.items()}
+        if self.repeated:
+            return lambda value: [write(one) for one in value]
+        return write
+
+
+class _Plan:
+    """What is known of one message once its descriptor is there."""
+
+    def __init__(self, kind: type[Message], fields: list[_Field]) -> None:
+        self.kind = kind
+        self.wire: type[WireMessage] = GetMessageClass(_pool.FindMessageTypeByName(_name(kind)))
+        self.fields = fields
+        self._readers: dict[str, Callable[[Any], Any]] | None = None
+        self._writers: list[tuple[str, Callable[[Any], Any]]] | None = None
+
+    def read(self, wire: WireMessage) -> Any:
+        if self._readers is None:
+            self._readers = {field.name: field.reader() for field in self.fields}
+        readers = self._readers
+        return self.kind(**{field.name: readers[field.name](value) for field, value in wire.ListFields()})
+
+    def write(self, message: Message) -> WireMessage:
+        if self._writers is None:
+            self._writers = [(field.name, field.writer()) for field in self.fields]
+        values = {}
+        for name, writer in self._writers:
+            value = getattr(message, name)
+            if value is not None:
+                values[name] = writer(value)
+        return self.wire(**values)
+
+
+def _name(kind: type[Message]) -> str:
+    return f"husk.{kind.__module__.rpartition('.')[2]}_{kind.__name__}"
+
+
+def _plan_of(kind: type[Message]) -> _Plan:
+    # A subclass must not take its parent's.
+    plan: _Plan | None = kind.__dict__.get("_plan")
+    if plan is None:
+        _describe(kind)
+        plan = kind._plan
+        assert plan is not None
+    return plan
+
+
+def _describe(kind: type[Message]) -> None:
+    """Make descriptors of a message and of all that it has, as far as they have none."""
+    fields: dict[type[Message], list[_Field]] = {}
+    _gather(kind, fields)
+    file = FileDescriptorProto(name=f"{_name(kind)}.proto", package="husk", syntax="proto3")
+    file.dependency.extend(sorted({_files[one] for one in _met(fields) if one in _files}))
+    for one, its_fields in fields.items():
+        message = file.message_type.add(name=_name(one).removeprefix("husk."))
+        for field in its_fields:
+            field.describe(message)
+    _pool.Add(file)
+    for one, its_fields in fields.items():
+        _files[one] = file.name
+        one._plan = _Plan(one, its_fields)
+
+
+def _met(fields: dict[type[Message], list[_Field]]) -> Iterator[type[Message]]:
+    return (field.message for several in fields.values() for field in several if field.message)
+
+
+def _gather(kind: type[Message], fields: dict[type[Message], list[_Field]]) -> None:
+    if kind in fields or kind in _files:
+        return
+    hints = get_type_hints(kind, include_extras=True)
+    fields[kind] = [_Field(name, hints[name]) for name in kind.__struct_fields__]
+    for field in fields[kind]:
+        if field.message:
+            _gather(field.message, fields)

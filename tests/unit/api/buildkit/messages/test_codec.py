@@ -1,0 +1,73 @@
+"""Structs are written to protobuf's bytes and read from them, with the numbers that they declare."""
+
+from typing import Annotated
+
+import pytest
+
+from husk.api.buildkit.messages import control, gateway, ops
+from husk.api.buildkit.messages.codec import Int32, Message, Uint32
+from husk.errors import InvalidParameter
+
+
+class Small(Message):
+    number: Annotated[Int32, 1] = 0
+    text: Annotated[str, 2] = ""
+
+
+class Large(Message):
+    small: Annotated[Small | None, 1] = None
+    many: Annotated[list[Small], 2] = []
+    texts: Annotated[list[str], 3] = []
+    by_name: Annotated[dict[str, Small], 4] = {}
+    by_number: Annotated[dict[int, str], 5] = {}
+    choice: Annotated[Uint32 | None, 6] = None
+    raw: Annotated[bytes, 7] = b""
+    again: Annotated["Large | None", 8] = None
+
+
+def test_fields_have_the_bytes_that_protobuf_has_for_them() -> None:
+    assert Small(number=-1, text="é").encode() == b"\x08" + b"\xff" * 9 + b"\x01" + b"\x12\x02\xc3\xa9"
+    assert Small().encode() == b""
+
+
+def test_everything_that_can_be_declared_comes_back() -> None:
+    message = Large(
+        small=Small(1, "one"),
+        many=[Small(2), Small(3)],
+        texts=["a", ""],
+        by_name={"x": Small(4)},
+        by_number={7: "seven"},
+        choice=0,
+        raw=b"\xff",
+        again=Large(texts=["inner"]),
+    )
+    assert Large.decode(message.encode()) == message
+
+
+def test_what_is_absent_is_none_and_what_is_empty_is_there() -> None:
+    assert Large.decode(b"") == Large()
+    there = Large.decode(Large(small=Small(), choice=0).encode())
+    assert there.small == Small() and there.choice == 0
+
+
+def test_fields_that_are_not_declared_are_ignored() -> None:
+    assert Small.decode(Large(small=Small(1), raw=b"x").encode() + b"\x12\x01t").text == "t"
+
+
+@pytest.mark.parametrize("data", [b"\xff", b"\x12\x05ab", b"\x12\x01\xff"])
+def test_what_is_no_message_is_refused(data: bytes) -> None:
+    with pytest.raises(InvalidParameter, match="Small"):
+        Small.decode(data)
+
+
+def test_a_message_that_another_one_began_keeps_its_own_description() -> None:
+    mount = ops.Mount(ssh_opt=ops.SSHOpt(id="default"), secret_opt=ops.SecretOpt(id="npm"))
+    assert ops.Mount.decode(mount.encode()) == mount
+
+
+def test_messages_of_builds_come_back() -> None:
+    inner = ops.Definition(definition=[b"op"], metadata={"sha256:x": ops.OpMetadata(caps={"file": True})})
+    solve = control.SolveRequest(ref="r", definition=inner, frontend_inputs={"context": inner})
+    assert control.SolveRequest.decode(solve.encode()) == solve
+    message = gateway.ExecMessage(process_id="p", done=gateway.Empty())
+    assert gateway.ExecMessage.decode(message.encode()) == message

@@ -1,0 +1,36 @@
+"""Operations without a name of their own are called by what they do."""
+
+import pytest
+
+from husk.api.buildkit.llb_names import name_of
+from husk.engine.builder import operations as ours
+from husk.engine.builder.operations import Body, Edge, Operation
+
+INPUTS = ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("body", "name"),
+    [
+        (ours.Source("docker-image://x"), "docker-image://x"),
+        (ours.Exec(process=ours.Process(args=["echo", "hi"]), mounts=[]), "echo hi"),
+        (ours.Merge(), "merge (a, b)"),
+        (ours.Diff(0, 1), "diff a -> b"),
+        (ours.Diff(ours.NONE, 1), "diff scratch -> b"),
+        (ours.Build(ours.NONE), "build"),
+        (
+            ours.Files(
+                [
+                    ours.FileAction(action=ours.Copy(source="/a", destination="/b")),
+                    ours.FileAction(action=ours.MakeFile(path="/f", mode=0o644, data=b"")),
+                    ours.FileAction(action=ours.MakeDirectory(path="/d", mode=0o755)),
+                    ours.FileAction(action=ours.Symlink(target="/t", path="/l")),
+                    ours.FileAction(action=ours.Remove(path="/r")),
+                ]
+            ),
+            "copy /a /b, mkfile /f, mkdir /d, symlink /l -> /t, rm /r",
+        ),
+    ],
+)
+def test_names(body: Body, name: str) -> None:
+    assert name_of(Operation(body, [Edge("x"), Edge("y")]), INPUTS) == name

@@ -1,0 +1,34 @@
+"""Graphs are written so that they can be read back, and named by the digests of what is sent."""
+
+from husk.api.buildkit import llb_read, llb_write
+from husk.api.buildkit.llb_read import digest_of
+from husk.api.buildkit.messages import ops
+from husk.engine.builder.graph import Graph
+from tests.unit.api.buildkit.graphs import everything
+
+
+def test_what_is_written_is_read_as_it_was() -> None:
+    graph, edge = everything()
+    sent = llb_write.definition(graph, edge)
+    read = llb_read.definition(ops.Definition.decode(sent.encode()))
+    assert [vertex.name for vertex in read.graph] == [vertex.name for vertex in graph]
+    assert [vertex.operation.body for vertex in read.graph] == [vertex.operation.body for vertex in graph]
+    assert [vertex.operation.platform for vertex in read.graph] == [vertex.operation.platform for vertex in graph]
+    assert [vertex.locations for vertex in read.graph] == [vertex.locations for vertex in graph]
+    assert [vertex.ignore_cache for vertex in read.graph] == [vertex.ignore_cache for vertex in graph]
+    assert read.graph.files == graph.files
+    assert read.edge is not None and read.graph[read.edge.digest].name == "build"
+
+
+def test_digests_are_those_of_what_is_sent() -> None:
+    graph, edge = everything()
+    sent = llb_write.definition(graph, edge)
+    assert set(sent.metadata) == {digest_of(data) for data in sent.definition}
+    # Written a second time from what was read, nothing changes any more.
+    read = llb_read.definition(sent)
+    again = llb_write.definition(read.graph, read.edge)
+    assert again.definition == sent.definition
+
+
+def test_nothing_is_written_as_nothing() -> None:
+    assert llb_write.definition(Graph(), None) == ops.Definition()
