@@ -14,7 +14,11 @@ _READ_SIZE = 1 << 20
 
 
 class Reader(Protocol):
+    """What comes next, none at the end; less than asked for where more would have to be waited for."""
+
     def readinto(self, buffer: memoryview, /) -> int: ...
+
+    def read1(self, size: int, /) -> bytes: ...
 
 
 class HeadedReader(Reader, Protocol):
@@ -33,10 +37,14 @@ class Gunzip:
         self._file = igzip.IGzipFile(fileobj=source, mode="rb")  # type: ignore[no-untyped-call]
 
     def readinto(self, buffer: memoryview, /) -> int:
-        # What one step of the decoder gives, not what fills the buffer: the next thread need not wait for more to come.
-        piece = self._file.read1(len(buffer))
+        piece = self.read1(len(buffer))
         buffer[: len(piece)] = piece
         return len(piece)
+
+    def read1(self, size: int, /) -> bytes:
+        # What one step of the decoder gives: the next thread need not wait for more to come.
+        piece: bytes = self._file.read1(size)
+        return piece
 
 
 def choose_reader(source: HeadedReader) -> tuple[Reader, bool]:

@@ -17,13 +17,12 @@ class Source(threading.Thread):
     """Standard input on its way into the blob file, and out of it to the decompressor, which may be far behind.
 
     Whoever sends (a registry, an archive with more layers behind this one) waits for the disk at most, never for files
-    to be made; the blob file is the buffer between the two.
+    to be made; the blob file is the buffer between the two. What is read is hashed by whoever reads it, for then it is
+    in the processor's cache.
     """
 
     def __init__(self, fd: int, blob: int) -> None:
         super().__init__(name="source", daemon=True)
-        # Off where somebody else hashes the same bytes: an archive that is not compressed.
-        self.hashes = True
         self._fd = fd
         self._blob = blob
         self._hash = hashlib.sha256()
@@ -39,17 +38,14 @@ class Source(threading.Thread):
 
     @property
     def digest(self) -> str:
-        """Of all that came; known when the input has ended."""
+        """Of all that came; known when the input has ended. Nobody else may read meanwhile."""
         self.drain()
-        if not self.hashes:
-            self._hash_all()
         return "sha256:" + self._hash.hexdigest()
 
     def run(self) -> None:
         try:
             self._take(memoryview(self.head))
-            if not self.hashes:
-                self._hand_over()
+            self._hand_over()
             buffer = memoryview(bytearray(BUFFER_SIZE))
             while count := os.readv(self._fd, [buffer]):
                 self._take(buffer[:count])
@@ -64,8 +60,6 @@ class Source(threading.Thread):
         while written < len(data):
             written += os.write(self._blob, data[written:])
         self._grow(len(data))
-        if self.hashes:
-            self._hash.update(data)
 
     def _hand_over(self) -> None:
         """Let the kernel move what comes into the blob file; nobody needs to see it on the way."""
@@ -103,34 +97,35 @@ class Source(threading.Thread):
             copied += step
         return copied
 
-    def _hash_all(self) -> None:
-        buffer = memoryview(bytearray(BUFFER_SIZE))
-        position = 0
-        while count := os.preadv(self._blob, [buffer], position):
-            self._hash.update(buffer[:count])
-            position += count
-        self.hashes = True
-
     def readinto(self, buffer: memoryview, /) -> int:
+        """The next bytes that have come; none at the end."""
+        available = self._available(len(buffer))
+        count = os.preadv(self._blob, [buffer[:available]], self._position) if available else 0
+        self._position += count
+        self._hash.update(buffer[:count])
+        return count
+
+    def read(self, size: int, /) -> bytes:
+        """As `readinto`, in memory of its own."""
+        piece = os.pread(self._blob, self._available(size), self._position)
+        self._position += len(piece)
+        self._hash.update(piece)
+        return piece
+
+    read1 = read
+
+    def drain(self) -> None:
+        """Wait for the end of the input, and hash what nobody has read."""
+        buffer = memoryview(bytearray(BUFFER_SIZE))
+        while self.readinto(buffer):
+            pass
+        self.join()
+
+    def _available(self, most: int) -> int:
+        """How many bytes can be read now, at most so many; waits for the first one, 0 at the end."""
         with self._changed:
             while self.size <= self._position and not self._ended:
                 self._changed.wait()
-            available = self.size - self._position
-        if self._error is not None:
-            raise self._error
-        if not available:
-            return 0
-        count = os.preadv(self._blob, [buffer[:available]], self._position)
-        self._position += count
-        return count
-
-    def read(self, size: int) -> bytes:
-        """As `readinto`, for zstandard, which does not know that."""
-        buffer = bytearray(size)
-        return bytes(memoryview(buffer)[: self.readinto(memoryview(buffer))])
-
-    def drain(self) -> None:
-        """Wait for the end of the input."""
-        self.join()
-        if self._error is not None:
-            raise self._error
+            if self._error is not None:
+                raise self._error
+            return min(most, self.size - self._position)

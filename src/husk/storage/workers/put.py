@@ -90,6 +90,8 @@ class Input:
         buffer = memoryview(bytearray(size))
         return bytes(buffer[: self.readinto(buffer)])
 
+    read1 = read
+
 
 class Placer(Extractor):
     """Applies an archive to a directory that is in use: what it does not mention stays, whiteouts are plain files."""

@@ -3,9 +3,9 @@
     unpack <directory> <blob file> <expected digest or -> <most bytes that it may unpack to, or 0>
 
 Standard input is the layer as the registry keeps it (plain tar, gzip, zstd, bzip2, xz: its first bytes tell). One
-thread hashes it and writes the blob file, another reads that and decompresses, the main thread hashes the archive and
-makes the files. The process confines itself to `directory` before it looks at any entry. One line on standard output
-says how it went:
+thread writes the blob file, another reads, hashes and decompresses that, the main thread hashes the archive and makes
+the files. The process confines itself to `directory` before it looks at any entry. One line on standard output says how
+it went:
 
     ok <blob digest> <blob size> <diff id> <size of the files> <1 if the archive describes its root directory, else 0>
     invalid <message>          the data is to blame
@@ -25,9 +25,11 @@ from husk.storage.tar.decompress import Reader, choose_reader
 from husk.storage.tar.entry import TarError
 from husk.storage.tar.stream import LARGE, TarStream
 from husk.storage.workers.extract import Extractor
-from husk.storage.workers.intake import BUFFER_SIZE, Source
+from husk.storage.workers.intake import Source
 
-_BUFFERS = 4
+# So many pieces of at most this size are decompressed before they are needed.
+_AHEAD = 4
+_PIECE_SIZE = 1 << 20
 # How much is copied at once before the limit is looked at again.
 _COPY_SIZE = 8 << 20
 
@@ -40,7 +42,7 @@ class TooLarge(TarError):
 
 
 class Decompression(threading.Thread):
-    """Fills buffers with the archive's bytes, ahead of the thread that makes the files."""
+    """Takes the archive out of its source piece by piece, ahead of the thread that makes the files."""
 
     def __init__(self, source: Source, reader: Reader, verify: bool, limit: int = 0) -> None:
         super().__init__(name="decompression", daemon=True)
@@ -49,58 +51,48 @@ class Decompression(threading.Thread):
         self._source = source
         self._reader = reader
         self._verify = verify
-        # Then blob and archive are the same bytes, and have one digest.
-        self._plain = reader is source
-        self._hash = hashlib.sha256()
-        self._free: SimpleQueue[bytearray] = SimpleQueue()
-        self._full: SimpleQueue[tuple[bytearray, int] | Exception] = SimpleQueue()
-        self._current: bytearray | None = None
+        # Where blob and archive are the same bytes they have one digest, and it is the source that knows it.
+        self._hash = None if reader is source else hashlib.sha256()
+        self._room = threading.Semaphore(_AHEAD)
+        self._pieces: SimpleQueue[bytes | Exception] = SimpleQueue()
         self._abandoned = False
-        for _ in range(_BUFFERS):
-            self._free.put(bytearray(BUFFER_SIZE))
 
     @property
     def diff_id(self) -> str:
-        return "sha256:" + self._hash.hexdigest()
+        return self._source.digest if self._hash is None else "sha256:" + self._hash.hexdigest()
 
     def next_buffer(self) -> memoryview:
-        """The next piece of the archive, empty at the end; the one returned before is used again."""
-        if self._current is not None:
-            self._free.put(self._current)
-            self._current = None
-        item = self._full.get()
+        """The next piece of the archive, empty at the end."""
+        item = self._pieces.get()
         if isinstance(item, Exception):
             raise item
-        self._current, count = item
-        view = memoryview(self._current)[:count]
-        self._size += count
+        self._room.release()
+        self._size += len(item)
         # The archive and not its files: a million empty files or a tail of zeros are bombs as well.
         if self._limit and self._size > self._limit:
             raise TooLarge(self._limit)
-        # Here and not in `run` unless there is nothing to decompress, which would be the longer half of the work.
-        if not self._plain:
-            self._hash.update(view)
-        return view
+        # Here and not in `run`, where the blob is hashed and decompressed: each has about half of the work.
+        if self._hash is not None:
+            self._hash.update(item)
+        return memoryview(item)
 
     def abandon(self) -> None:
         """Nobody wants the files any more; read on only to know the digest."""
         self._abandoned = True
-        self._free.put(bytearray(1))
+        self._room.release()
         self.join()
 
     def run(self) -> None:
         try:
             while not self._abandoned:
-                buffer = self._free.get()
-                count = self._reader.readinto(memoryview(buffer))
-                if self._plain:
-                    self._hash.update(memoryview(buffer)[:count])
-                self._full.put((buffer, count))
-                if not count:
+                self._room.acquire()
+                piece = self._reader.read1(_PIECE_SIZE)
+                self._pieces.put(piece)
+                if not piece:
                     break
         except Exception as error:
             self._drain()
-            self._full.put(error)
+            self._pieces.put(error)
         else:
             if self._abandoned:
                 self._drain()
@@ -111,7 +103,7 @@ class Decompression(threading.Thread):
             try:
                 self._source.drain()
             except OSError as error:
-                self._full.put(error)
+                self._pieces.put(error)
 
 
 class PlainStream(TarStream):
@@ -173,8 +165,7 @@ def unpack(fd: int, directory: str, blob: str, expected: str, limit: int = 0) ->
     except OSError as error:
         return f"system {error}"
     decompression = Decompression(source, reader, bool(expected), limit)
-    source.hashes = reader is not source
-    stream = TarStream(decompression.next_buffer) if source.hashes else PlainStream(source, decompression)
+    stream = PlainStream(source, decompression) if reader is source else TarStream(decompression.next_buffer)
     extractor = LayerExtractor(stream, limit)
     source.start()
     decompression.start()
@@ -193,8 +184,7 @@ def unpack(fd: int, directory: str, blob: str, expected: str, limit: int = 0) ->
     if failure is not None and not expected:
         return describe(failure)
     try:
-        # The digest of an archive that was unpacked whole is known where it is the blob's as well.
-        digest = source.digest if source.hashes or failure is not None else decompression.diff_id
+        digest = source.digest
     except OSError as error:
         return f"system unpacking failed: {error}"
     if expected and digest != expected:
