@@ -25,6 +25,7 @@ from husk.storage.layers.soundness import digest_of_file
 from husk.storage.layers.store import Layer
 from husk.storage.sources import read_pieces
 from husk.storage.workers.handle import Worker, WorkerDied
+from husk.storage.workers.messages import Failed, Invalid, UnpackedLayer, UnpackJob
 from husk.storage.workers.nursery import Nursery
 
 SCRATCH_PREFIX = ".check-"
@@ -172,9 +173,7 @@ async def difference_from_blob(layer: Layer, directory: Path, blob: Path, data_r
         fresh = scratch / "tree"
         fresh.mkdir(mode=0o755)
         nursery = Nursery()
-        worker = await Worker.start(
-            nursery, "husk.storage.workers.unpack", [str(fresh), str(scratch / "blob"), layer.blob, "0"]
-        )
+        worker = await Worker.start(nursery, UnpackJob(str(fresh), str(scratch / "blob"), layer.blob))
         try:
             with contextlib.suppress(WorkerDied):
                 async with contextlib.aclosing(read_pieces(blob)) as pieces:
@@ -184,9 +183,10 @@ async def difference_from_blob(layer: Layer, directory: Path, blob: Path, data_r
         finally:
             worker.stop()
             nursery.close()
-        if not outcome.startswith("ok "):
-            return f"its blob cannot be unpacked: {outcome.partition(' ')[2] or 'the worker died'}"
-        if outcome.split(" ")[3] != layer.diff_id:
+        if not isinstance(outcome, UnpackedLayer):
+            why = outcome.message if isinstance(outcome, Invalid | Failed) else "the worker died"
+            return f"its blob cannot be unpacked: {why}"
+        if outcome.diff_id != layer.diff_id:
             return "its blob does not have the content that its diff id names"
         return await asyncio.to_thread(first_difference, fresh, directory)
 

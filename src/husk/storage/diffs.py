@@ -41,6 +41,7 @@ from husk.storage.layers.store import DIFF_MEDIA_TYPE, Layer, LayerStore
 from husk.storage.sources import read_pieces
 from husk.storage.state.store import Change, StateStore
 from husk.storage.workers.handle import Worker
+from husk.storage.workers.messages import Blob, DiffBlobJob, Failed
 from husk.storage.workers.nursery import Nursery
 from husk.tasks import Tasks
 
@@ -325,16 +326,19 @@ class DiffStore:
         return packing
 
     async def _run_worker(self, upper: Path, blob_file: Path, clamp: str) -> Packing:
-        arguments = [str(upper), str(blob_file), clamp or "-"]
-        worker = await Worker.start(self._nursery, "husk.storage.workers.diff_blob", arguments)
+        job = DiffBlobJob(str(upper), str(blob_file), int(clamp) if clamp else None)
+        worker = await Worker.start(self._nursery, job)
         try:
-            kind, _, rest = (await worker.outcome()).partition(" ")
+            outcome = await worker.outcome()
         finally:
             worker.stop()
-        if kind != "ok":
-            raise SystemFault(rest or "the worker that packs a step's files died: see the daemon's log")
-        digest, size = rest.split(" ")
-        return Packing(digest, int(size))
+        match outcome:
+            case Blob(digest, size):
+                return Packing(digest, size)
+            case Failed(message):
+                raise SystemFault(message)
+            case _:
+                raise SystemFault("the worker that packs a step's files died: see the daemon's log")
 
     async def _commit(self, element: str, clamp: int | None, parent: str) -> Layer:
         # Once more: a blob that no layer needed any more may have been removed meanwhile.

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from husk.kernel.rooted import open_beneath
-from husk.storage.workers.pack import FileStatus, file_status
+from husk.storage.workers.messages import FileStatus
+from husk.storage.workers.pack import file_status
 
 
 def look(root: Path, mount_points: Iterable[str], path: str) -> FileStatus | None:

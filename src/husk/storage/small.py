@@ -22,7 +22,8 @@ from husk.storage.tar.entry import DIRECTORY, REGULAR, Entry, TarError, clean_na
 from husk.storage.tar.members import Members, tar_to
 from husk.storage.tar.stream import TarStream, entries
 from husk.storage.workers.extract import CREATE, set_time
-from husk.storage.workers.pack import XATTRS, FileStatus, base_name, file_status
+from husk.storage.workers.messages import FileStatus
+from husk.storage.workers.pack import XATTRS, base_name, file_status
 
 _LARGEST = 1 << 16
 _MOST_ENTRIES = 100

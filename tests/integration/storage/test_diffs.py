@@ -235,8 +235,8 @@ async def test_a_worker_that_dies_fails_the_export_and_leaves_nothing(store: Sto
     assert os.listdir(store.root / "blobs/ingest") == os.listdir(store.root / "blobs/sha256") == []
 
 
-async def _nothing(worker: object) -> str:
-    return ""
+async def _nothing(worker: object) -> None:
+    return None
 
 
 async def test_a_tree_of_2500_levels_and_odd_files_is_packed(store: Store):

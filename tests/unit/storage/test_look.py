@@ -38,7 +38,7 @@ def test_a_path_without_links_and_mounts_is_told_as_a_worker_tells_it(root: Path
 def test_what_is_mounted_in_a_directory_does_not_change_it(root: Path, mount_points: list[str]):
     found = look(root, mount_points, "/")
     assert found is not None
-    assert (found["name"], stat.S_ISDIR(found["mode"])) == ("/", True)
+    assert (found.name, stat.S_ISDIR(found.mode)) == ("/", True)
     assert look(root, mount_points, "/etc") == describe(f"{root}/etc")
 
 

@@ -71,7 +71,7 @@ def test_a_small_file_as_a_tar(root: Path):
     found = read_small(root, MOUNTS, "/etc/file")
     assert found is not None
     status, data = found
-    assert (status["name"], status["size"], status["link"]) == ("file", 7, "")
+    assert (status.name, status.size, status.link) == ("file", 7, "")
     with tarfile.open(fileobj=io.BytesIO(data)) as tar:
         (member,) = tar.getmembers()
     assert files_of(data) == {"file": b"content"}

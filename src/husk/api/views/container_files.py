@@ -1,7 +1,7 @@
 """The status of a file as clients see it: in Go's numbers, which differ from the kernel's."""
 
 import stat
-from typing import TypedDict
+from typing import Protocol
 
 from husk.api.types.container_files import PathStat
 from husk.engine.model.clock import rfc3339
@@ -20,23 +20,28 @@ _KINDS = {
 _BITS = ((stat.S_ISUID, _SETUID), (stat.S_ISGID, _SETGID), (stat.S_ISVTX, _STICKY))
 
 
-class FileStatus(TypedDict):
+class FileStatus(Protocol):
     """What the engine tells of a path; `link` is where a symbolic link leads in the end."""
 
-    name: str
-    size: int
-    mode: int
-    mtime_ns: int
-    link: str
+    @property
+    def name(self) -> str: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def mode(self) -> int: ...
+    @property
+    def mtime_ns(self) -> int: ...
+    @property
+    def link(self) -> str: ...
 
 
 def path_stat(status: FileStatus) -> PathStat:
     return PathStat(
-        name=status["name"],
-        size=status["size"],
-        mode=go_mode(status["mode"]),
-        mtime=_time(status["mtime_ns"]),
-        link_target=status["link"],
+        name=status.name,
+        size=status.size,
+        mode=go_mode(status.mode),
+        mtime=_time(status.mtime_ns),
+        link_target=status.link,
     )
 
 

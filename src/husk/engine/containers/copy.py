@@ -9,7 +9,6 @@ it runs or not. Data goes through a pipe at the speed of the slower side; the da
 import asyncio
 import contextlib
 import functools
-import json
 import posixpath
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -30,11 +29,20 @@ from husk.storage.look import look
 from husk.storage.small import LARGEST_ARCHIVE as LARGEST_ARCHIVE
 from husk.storage.small import put_small, read_small
 from husk.storage.workers.body import Upload as Upload
-from husk.storage.workers.confine import Bind
 from husk.storage.workers.handle import Producer, Worker, WorkerDied
+from husk.storage.workers.messages import (
+    Answer,
+    Bind,
+    Done,
+    Failed,
+    FileStatus,
+    Invalid,
+    Missing,
+    PackJob,
+    PutJob,
+    Refused,
+)
 from husk.storage.workers.nursery import Nursery
-from husk.storage.workers.pack import FileStatus, PackJob
-from husk.storage.workers.put import PutJob
 from husk.tasks import Tasks
 
 Publish = Callable[[Container, str], None]
@@ -66,7 +74,7 @@ class Archive(msgspec.Struct, frozen=True):
         await self._check_end()
 
     async def _check_end(self) -> None:
-        if await self.worker.line() != "whole":
+        if await self.worker.answer() != Done():
             raise SystemFault("reading the container's files failed: see the daemon's log")
 
 
@@ -89,7 +97,7 @@ class _Target(msgspec.Struct, frozen=True):
 
     @property
     def mount_points(self) -> list[str]:
-        return [item["target"] for item in self.binds]
+        return [item.target for item in self.binds]
 
 
 class Copier:
@@ -150,7 +158,7 @@ class Copier:
             try:
                 done = await self._in_thread(put, f"write a file to {record.id[:12]}")
             except FileNotFoundError:
-                self._fail(target.instance, "missing", path, reference)
+                self._fail(target.instance, Missing(), path, reference)
         if done:
             self._publish(record, "extract-to-dir")
         return bool(done)
@@ -162,22 +170,21 @@ class Copier:
         `keep_kinds` refuses to put a file in a directory's place, or a directory in a file's."""
         async with self._at(reference, path) as target:
             record = target.instance.record
+            upload = archive if isinstance(archive, Upload) else None
             job = PutJob(
                 root=str(target.root),
                 binds=target.binds,
                 path=target.clean,
                 readonly_root=record.host_config.readonly_rootfs,
                 keep_kinds=keep_kinds,
-                length=None,
                 owner=await asyncio.to_thread(self._owner, record) if as_user and record.config.user else None,
+                as_body=upload is not None,
+                length=upload.length if upload is not None else None,
             )
-            if isinstance(archive, Upload):
-                job["length"] = archive.length
-                worker = await Worker.start_upload(
-                    self._nursery, "husk.storage.workers.put", [json.dumps(job)], archive
-                )
+            if upload is not None:
+                worker = await Worker.start_upload(self._nursery, job, upload)
             else:
-                worker = await Worker.start(self._nursery, "husk.storage.workers.put", [json.dumps(job)])
+                worker = await Worker.start(self._nursery, job)
             try:
                 if not isinstance(archive, Upload):
                     with contextlib.suppress(WorkerDied):
@@ -186,7 +193,7 @@ class Copier:
                 outcome = await worker.outcome()
             finally:
                 worker.stop()
-        if outcome != "ok":
+        if outcome != Done():
             self._fail(target.instance, outcome, path, reference)
         self._publish(record, "extract-to-dir")
 
@@ -202,7 +209,7 @@ class Copier:
         try:
             return await self._in_thread(asking, f"look at {target.instance.id[:12]}")
         except FileNotFoundError:
-            self._fail(target.instance, "missing", target.path, target.reference)
+            self._fail(target.instance, Missing(), target.path, target.reference)
 
     async def _in_thread(self, work: Callable[[], T | None], name: str) -> T | None:
         """Do it in a thread, None if too many wait in one: then a worker shall, which nobody else needs.
@@ -227,33 +234,31 @@ class Copier:
     ) -> AsyncIterator[tuple[Producer, FileStatus]]:
         worker = await self._start_packing(target.root, target.binds, target.clean, only_status, outlet)
         try:
-            outcome = await worker.line()
-            if not outcome.startswith("found "):
+            outcome = await worker.answer()
+            if not isinstance(outcome, FileStatus):
                 self._fail(target.instance, outcome, target.path, target.reference)
-            yield worker, json.loads(outcome.removeprefix("found "))
+            yield worker, outcome
         finally:
             worker.stop()
 
     async def _start_packing(
         self, root: Path, binds: list[Bind], path: str, only_status: bool = False, outlet: int | None = None
     ) -> Producer:
-        job = json.dumps(
-            PackJob(root=str(root), binds=binds, path=path, only_status=only_status, as_answer=outlet is not None)
-        )
+        job = PackJob(str(root), binds, path, only_status=only_status, as_answer=outlet is not None)
         if outlet is None:
-            return await Producer.start(self._nursery, "husk.storage.workers.pack", [job])
-        return await Producer.start_answer(self._nursery, "husk.storage.workers.pack", [job], outlet)
+            return await Producer.start(self._nursery, job)
+        return await Producer.start_answer(self._nursery, job, outlet)
 
-    def _fail(self, instance: Instance, outcome: str, path: str, reference: str) -> NoReturn:
+    def _fail(self, instance: Instance, outcome: Answer | None, path: str, reference: str) -> NoReturn:
         if instance.record.state.status == "removing" or not self._index.present(instance):
             # Whatever the worker says: a removal has taken the files away under it.
             raise NotFound(f"No such container: {reference}")
         _fail(outcome, path, reference)
 
-    def _owner(self, record: Container) -> list[int]:
+    def _owner(self, record: Container) -> tuple[int, int]:
         root = self._assembly.root(record.id)
         user = resolve_user(record.config.user, root.read_text("/etc/passwd"), root.read_text("/etc/group"))
-        return [user.uid, user.gid]
+        return user.uid, user.gid
 
     def _binds(self, record: Container) -> list[Bind]:
         """What the container has mounted, as `plan` mounts it; a tmpfs exists only inside a running container."""
@@ -267,7 +272,7 @@ class Copier:
             for number, point in enumerate(record.mounts)
             if point.type != "tmpfs"
         ]
-        taken = {item["target"] for item in binds}
+        taken = {item.target for item in binds}
         for target, source in (
             ("/etc/resolv.conf", paths.resolv_conf),
             ("/etc/hostname", paths.hostname),
@@ -291,17 +296,18 @@ def clean_path(path: str) -> str:
     return clean if clean == "/" or not path.endswith("/") else clean + "/"
 
 
-def _fail(outcome: str, path: str, reference: str) -> NoReturn:
-    kind, _, message = outcome.partition(" ")
-    match kind:
-        case "missing":
+def _fail(outcome: Answer | None, path: str, reference: str) -> NoReturn:
+    match outcome:
+        case Missing():
             raise NotFound(f"Could not find the file {path} in container {reference}")
-        case "invalid":
+        case Invalid(message):
             raise InvalidParameter(message)
-        case "forbidden":
+        case Refused(message):
             raise Forbidden(message)
+        case Failed(message):
+            raise SystemFault(message)
         case _:
-            raise SystemFault(message or "the worker that copies files died: see the daemon's log")
+            raise SystemFault("the worker that copies files died: see the daemon's log")
 
 
 class Differ:

@@ -7,6 +7,7 @@ import msgspec
 
 from husk.errors import InvalidParameter, SystemFault
 from husk.storage.workers.handle import Worker, WorkerDied
+from husk.storage.workers.messages import Answer, Failed, Invalid, UnpackedLayer
 
 
 class Unpacked(msgspec.Struct, frozen=True):
@@ -42,27 +43,27 @@ class Ingest:
     async def finish(self) -> Unpacked:
         """Say that this was all; returns when the layer is unpacked and verified."""
         outcome = await self._worker.outcome()
-        if not outcome.startswith("ok "):
+        if not isinstance(outcome, UnpackedLayer):
             _fail(outcome)
-        _, blob, blob_size, diff_id, size, describes_root = outcome.split(" ")
         self.finished = True
         return Unpacked(
-            blob=blob,
-            blob_size=int(blob_size),
-            diff_id=diff_id,
-            size=int(size),
+            blob=outcome.blob,
+            blob_size=outcome.blob_size,
+            diff_id=outcome.diff_id,
+            size=outcome.size,
             media_type=self._media_type,
             staging=self.staging,
             blob_file=self.blob_file,
-            describes_root=describes_root == "1",
+            describes_root=outcome.describes_root,
         )
 
     def stop(self) -> None:
         self._worker.stop()
 
 
-def _fail(outcome: str) -> NoReturn:
-    kind, _, message = outcome.partition(" ")
-    if kind == "invalid":
-        raise InvalidParameter(message)
-    raise SystemFault(message or "the worker that unpacks layers died: see the daemon's log")
+def _fail(outcome: Answer | None) -> NoReturn:
+    if isinstance(outcome, Invalid):
+        raise InvalidParameter(outcome.message)
+    if isinstance(outcome, Failed):
+        raise SystemFault(outcome.message)
+    raise SystemFault("the worker that unpacks layers died: see the daemon's log")

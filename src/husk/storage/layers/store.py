@@ -39,6 +39,7 @@ from husk.storage.layers.ingest import Ingest, Unpacked
 from husk.storage.layers.soundness import blob_fault, tree_fault
 from husk.storage.state.store import Change, StateStore
 from husk.storage.workers.handle import Worker
+from husk.storage.workers.messages import DiffJob, Done, Failed, UnpackJob
 from husk.storage.workers.nursery import Nursery
 from husk.tasks import Tasks
 
@@ -171,11 +172,11 @@ class LayerStore:
 
         Unless it is `limited`, it may be larger than layers may be now.
         """
-        expected = "-" if digest is None else validate_digest(digest)
+        expected = "" if digest is None else validate_digest(digest)
         staging, blob_file = self._make_staging()
         try:
-            work = self._unpacking(staging, blob_file, expected, self._max_size if limited else 0)
-            worker = await Worker.start(self._nursery, *work)
+            job = self._unpacking(staging, blob_file, expected, self._max_size if limited else 0)
+            worker = await Worker.start(self._nursery, job)
         except BaseException:
             self._drop(staging, blob_file)
             raise
@@ -189,19 +190,15 @@ class LayerStore:
         """Make a layer of what a container changed; its data goes from worker to worker, past the daemon."""
         staging, blob_file = self._make_staging()
         try:
-            producer, worker = await Worker.start_pair(
-                self._nursery,
-                ("husk.storage.workers.diff", [str(upper)]),
-                self._unpacking(staging, blob_file, "-", self._max_size),
-            )
+            unpacking = self._unpacking(staging, blob_file, "", self._max_size)
+            producer, worker = await Worker.start_pair(self._nursery, DiffJob(str(upper)), unpacking)
         except BaseException:
             self._drop(staging, blob_file)
             raise
         ingest = Ingest(worker, DIFF_MEDIA_TYPE, staging, blob_file)
         try:
-            whole = await producer.outcome() == "ok"
-            outcome = await worker.outcome()
-            if not whole and not outcome.startswith("system "):
+            whole = await producer.outcome() == Done()
+            if not whole and not isinstance(await worker.outcome(), Failed):
                 raise SystemFault(f"reading the changes in {upper} failed: see the daemon's log")
             return await ingest.finish()
         finally:
@@ -350,10 +347,8 @@ class LayerStore:
             os.chown(self.path(layer), status.st_uid, status.st_gid)
             os.chmod(self.path(layer), stat.S_IMODE(status.st_mode))
 
-    def _unpacking(self, staging: str, blob_file: Path, expected: str, limit: int) -> tuple[str, list[str]]:
-        """The worker that unpacks a layer, and its arguments."""
-        directory = self.directories.path / staging
-        return "husk.storage.workers.unpack", [str(directory), str(blob_file), expected, str(limit)]
+    def _unpacking(self, staging: str, blob_file: Path, expected: str, limit: int) -> UnpackJob:
+        return UnpackJob(str(self.directories.path / staging), str(blob_file), expected, limit)
 
     def _make_staging(self) -> tuple[str, Path]:
         return self.directories.make(), self._blobs.temporary()

@@ -2,13 +2,13 @@
 
 import asyncio
 import contextlib
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Protocol
 
 from husk.errors import InvalidParameter, SystemFault
 from husk.storage.workers.dialogue import Dialogue
 from husk.storage.workers.handle import WorkerDied
+from husk.storage.workers.messages import Answer, Failed, Invalid, Received, ReceiveJob, SendJob, Sent
 from husk.storage.workers.nursery import Nursery
 
 
@@ -35,13 +35,13 @@ Progress = Callable[[int], None]
 
 
 async def exchange(
-    nursery: Nursery, module: str, job: Mapping[str, object], channel: Channel, progress: Progress | None = None
-) -> str:
-    """Let a worker and a client speak until both have ended; what the worker's outcome says behind `ok`.
+    nursery: Nursery, job: ReceiveJob | SendJob, channel: Channel, progress: Progress | None = None
+) -> Received | Sent:
+    """Let a worker and a client speak until both have ended; what the worker has done.
 
     The worker's opinion of a failure is told before the client's, which mostly follows from it.
     """
-    dialogue = await Dialogue.start(nursery, module, [json.dumps(job)])
+    dialogue = await Dialogue.start(nursery, job)
     try:
         pumping = asyncio.gather(_to_worker(channel, dialogue, progress or _nobody), _to_client(dialogue, channel))
         failure: BaseException | None = None
@@ -61,16 +61,19 @@ async def exchange(
     return _judge(outcome, failure)
 
 
-def _judge(outcome: str, failure: BaseException | None) -> str:
-    kind, _, text = outcome.partition(" ")
+def _judge(outcome: Answer | None, failure: BaseException | None) -> Received | Sent:
     # A stream that the client broke off is told by the worker as an early end, which says less.
-    if failure is not None and (kind == "ok" or text == "unexpected EOF"):
+    if failure is not None and (isinstance(outcome, Received | Sent) or outcome == Invalid("unexpected EOF")):
         raise failure
-    if kind == "ok":
-        return text
-    if kind == "invalid":
-        raise InvalidParameter(text)
-    raise SystemFault(text or "the worker that syncs files died: see the daemon's log")
+    match outcome:
+        case Received() | Sent():
+            return outcome
+        case Invalid(message):
+            raise InvalidParameter(message)
+        case Failed(message):
+            raise SystemFault(message)
+        case _:
+            raise SystemFault("the worker that syncs files died: see the daemon's log")
 
 
 async def _to_worker(channel: Channel, dialogue: Dialogue, progress: Progress) -> None:

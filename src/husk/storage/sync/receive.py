@@ -1,16 +1,10 @@
 """The worker that makes a directory the same as a client's.
 
-    receive <job as JSON> <descriptor>
-
-Standard input is what the client sends, standard output what is to be sent to it. One line on the descriptor tells how
-it went: `ok <files> <bytes written>`, `invalid <message>` (the client is to blame), `system <message>` (the host is).
+Standard input is what the client sends, standard output what is to be sent to it.
 """
 
 import gc
-import json
 import os
-import sys
-from typing import TypedDict
 
 from husk.storage.sync import packets
 from husk.storage.sync.lines import Lines
@@ -19,37 +13,23 @@ from husk.storage.sync.receiver import Receiver
 from husk.storage.sync.table import Table, read_table, write_table
 from husk.storage.sync.writer import TreeWriter
 from husk.storage.tar.whiteouts import is_overlay_xattr
+from husk.storage.workers.caller import Caller
 from husk.storage.workers.confine import confine
+from husk.storage.workers.messages import Failed, Invalid, Received, ReceiveJob
 
 
-class ReceiveJob(TypedDict):
-    """`root` is what the table `old` tells of, or empty; the table `new` is written when all is well.
-
-    The old table is removed first: from then on the directory is not what it says.
-    """
-
-    root: str
-    old: str
-    new: str
-
-
-def main() -> None:
-    job: ReceiveJob = json.loads(sys.argv[1])
-    report = int(sys.argv[2])
-    outlet = os.dup(1)
-    os.dup2(2, 1)
+def main(job: ReceiveJob, caller: Caller) -> None:
     # All that is made here stays until the end: there is no garbage to look for.
     gc.disable()
-    outcome = receive(job, Lines(0, outlet))
-    os.write(report, outcome.replace("\n", " ").encode("utf-8", "backslashreplace")[:8192] + b"\n")
+    caller.answer(receive(job, Lines(0, 1)))
 
 
-def receive(job: ReceiveJob, lines: Lines) -> str:
-    """Do the work and put the outcome into a line."""
+def receive(job: ReceiveJob, lines: Lines) -> Received | Invalid | Failed:
+    """Do the work and tell how it went."""
     try:
-        old = _take(job["old"])
-        with open(job["new"], "xb", opener=_private) as new:
-            confine(job["root"], [])
+        old = _take(job.old)
+        with open(job.new, "xb", opener=_private) as new:
+            confine(job.root, [])
             tree = TreeWriter(is_overlay_xattr)
             receiver = Receiver(tree, old)
             while data := lines.read():
@@ -64,12 +44,12 @@ def receive(job: ReceiveJob, lines: Lines) -> str:
     except SyncError as error:
         lines.write(bytearray(packets.error(str(error))))
         lines.drain()
-        return f"invalid {error}"
+        return Invalid(str(error))
     except OSError as error:
         # The client hears of it by the end of its stream.
         where = f": {os.fsdecode(error.filename)}" if error.filename else ""
-        return f"system {(error.strerror or str(error)).lower()}{where}"
-    return f"ok {len(receiver.table)} {tree.written}"
+        return Failed(f"{(error.strerror or str(error)).lower()}{where}")
+    return Received(len(receiver.table), tree.written)
 
 
 def _take(path: str) -> Table:

@@ -1,50 +1,33 @@
 """The worker that sends a directory to a client, which writes it into one of its own.
 
-    send <job as JSON> <descriptor>
-
-Standard input is what the client sends, standard output what is to be sent to it. One line on the descriptor tells how
-it went: `ok <bytes of files>`, `invalid <message>` (the client is to blame), `system <message>` (the host is).
+Standard input is what the client sends, standard output what is to be sent to it.
 """
 
 import gc
-import json
 import os
-import sys
-from typing import TypedDict
 
 from husk.storage.sync import packets
 from husk.storage.sync.lines import Lines
 from husk.storage.sync.packets import SyncError
 from husk.storage.sync.reader import TreeReader
 from husk.storage.sync.sender import Sender
+from husk.storage.workers.caller import Caller
 from husk.storage.workers.confine import confine
+from husk.storage.workers.messages import Failed, Invalid, SendJob, Sent
 
 _BATCH = 1 << 18
 
 
-class SendJob(TypedDict):
-    """`prefix` is the directory of the client's directory that all goes into; `mtime` the time of all files."""
-
-    root: str
-    prefix: str
-    mtime: int | None
-
-
-def main() -> None:
-    job: SendJob = json.loads(sys.argv[1])
-    report = int(sys.argv[2])
-    outlet = os.dup(1)
-    os.dup2(2, 1)
+def main(job: SendJob, caller: Caller) -> None:
     gc.disable()
-    outcome = send(job, Lines(0, outlet))
-    os.write(report, outcome.replace("\n", " ").encode("utf-8", "backslashreplace")[:8192] + b"\n")
+    caller.answer(send(job, Lines(0, 1)))
 
 
-def send(job: SendJob, lines: Lines) -> str:
-    """Do the work and put the outcome into a line."""
+def send(job: SendJob, lines: Lines) -> Sent | Invalid | Failed:
+    """Do the work and tell how it went."""
     try:
-        confine(job["root"], [])
-        sender = Sender(TreeReader(job["prefix"], job["mtime"]))
+        confine(job.root, [])
+        sender = Sender(TreeReader(job.prefix, job.mtime))
         while not sender.ended:
             if _has_come(sender, lines):
                 if not (data := lines.read()):
@@ -56,11 +39,11 @@ def send(job: SendJob, lines: Lines) -> str:
     except SyncError as error:
         lines.write(bytearray(packets.error(str(error))))
         lines.drain()
-        return f"invalid {error}"
+        return Invalid(str(error))
     except OSError as error:
         where = f": {os.fsdecode(error.filename)}" if error.filename else ""
-        return f"system {(error.strerror or str(error)).lower()}{where}"
-    return f"ok {sender.sent}"
+        return Failed(f"{(error.strerror or str(error)).lower()}{where}")
+    return Sent(sender.sent)
 
 
 def _has_come(sender: Sender, lines: Lines) -> bool:

@@ -8,18 +8,18 @@ a hostile container nor a hostile archive has anything to get hold of.
 import os
 import stat
 import sys
-from typing import TypedDict
 
 from husk.kernel import views
 from husk.kernel.rooted import make_directories, make_file, open_in_root
+from husk.storage.workers.messages import Bind
 
 
-class Bind(TypedDict):
-    """Something of the host that the container has mounted."""
-
-    source: str
-    target: str
-    readonly: bool
+def enter(directory: str) -> None:
+    """Make a directory this process' root; only what is imported already can be used."""
+    os.chroot(directory)
+    os.chdir("/")
+    os.umask(0)
+    _forget_imports()
 
 
 def confine(root: str, binds: list[Bind]) -> None:
@@ -28,14 +28,18 @@ def confine(root: str, binds: list[Bind]) -> None:
     top = os.open(root, os.O_PATH | os.O_DIRECTORY)
     views.bind(root, top)
     os.close(top)
-    for item in sorted(binds, key=lambda item: item["target"].count("/")):
+    for item in sorted(binds, key=lambda item: item.target.count("/")):
         _mount(root, item)
     top = os.open(root, os.O_PATH | os.O_DIRECTORY)
     views.restrict(top)
     os.close(top)
     views.pivot(root)
     os.umask(0)
-    # Whatever would still be imported would now come out of the container's files.
+    _forget_imports()
+
+
+def _forget_imports() -> None:
+    """Whatever would still be imported would now come out of the container's files, or the layer's."""
     sys.path.clear()
     sys.meta_path.clear()
     sys.path_importer_cache.clear()
@@ -43,17 +47,17 @@ def confine(root: str, binds: list[Bind]) -> None:
 
 def _mount(root: str, item: Bind) -> None:
     try:
-        status = os.stat(item["source"])
+        status = os.stat(item.source)
     except FileNotFoundError:
         # Made at the container's first start; before that the container has an empty place there.
         return
-    target = _place(root, item["target"], stat.S_ISDIR(status.st_mode))
+    target = _place(root, item.target, stat.S_ISDIR(status.st_mode))
     try:
-        views.bind(item["source"], target)
+        views.bind(item.source, target)
     finally:
         os.close(target)
-    if item["readonly"]:
-        mounted = open_in_root(root, item["target"], os.O_PATH)
+    if item.readonly:
+        mounted = open_in_root(root, item.target, os.O_PATH)
         try:
             views.restrict(mounted, readonly=True)
         finally:

@@ -1,15 +1,16 @@
-"""A worker that the daemon speaks with: bytes both ways, and a line of outcome on a pipe of its own."""
+"""A worker that the daemon speaks with: bytes both ways, and an answer on a pipe of its own."""
 
 import contextlib
 import os
 import signal
-from collections.abc import Sequence
 from typing import Self
 
 from husk.kernel.process import Child, reap_later, send_signal
 from husk.storage.workers.handle import WorkerDied
+from husk.storage.workers.messages import Answer, Job
 from husk.storage.workers.nursery import Nursery
 from husk.storage.workers.pipes import PIPE_SIZE, keep_end, make_pipe, read_some, write_all
+from husk.storage.workers.report import Report
 
 
 class Dialogue:
@@ -19,16 +20,15 @@ class Dialogue:
         self._child: Child | None = child
         self._writer: int | None = writer
         self._reader = reader
-        self._report = report
+        self._report = Report(report)
 
     @classmethod
-    async def start(cls, nursery: Nursery, module: str, arguments: Sequence[str]) -> Self:
-        """Run `module`'s main; the pipe for its outcome is an additional last argument."""
+    async def start(cls, nursery: Nursery, job: Job) -> Self:
         with contextlib.ExitStack() as stack:
             stdin, writer = make_pipe(stack, PIPE_SIZE)
             reader, stdout = make_pipe(stack, PIPE_SIZE)
-            report, line = make_pipe(stack)
-            child = await nursery.spawn(module, arguments, [stdin, stdout, line])
+            report, answers = make_pipe(stack)
+            child = await nursery.spawn(job, [stdin, stdout, answers])
             return cls(child, keep_end(writer), keep_end(reader), keep_end(report))
 
     async def write(self, data: bytes) -> None:
@@ -44,12 +44,9 @@ class Dialogue:
         """What the worker says next; nothing when it has said all."""
         return await read_some(self._reader)
 
-    async def outcome(self) -> str:
-        """The worker's line; empty when it died without a word."""
-        line = b""
-        while not line.endswith(b"\n") and (piece := await read_some(self._report)):
-            line += piece
-        return line.decode().rstrip("\n")
+    async def outcome(self) -> Answer | None:
+        """How it went; None when the worker died without a word."""
+        return await self._report.next()
 
     def end_input(self) -> None:
         if self._writer is not None:
@@ -65,4 +62,4 @@ class Dialogue:
         self._child = None
         self.end_input()
         os.close(self._reader)
-        os.close(self._report)
+        self._report.close()

@@ -7,26 +7,23 @@ that is still running cannot make it read anything else by turning a directory i
 import os
 import signal
 import stat
-import sys
 from pathlib import Path
 
 from husk.kernel.trees import inside, walk
 from husk.storage.tar.members import BUFFER, HandOver, Output, pipe_to, tar_to
 from husk.storage.tar.whiteouts import OPAQUE_MARK, OPAQUE_XATTR, is_whiteout, whiteout_name
+from husk.storage.workers.caller import Caller
+from husk.storage.workers.confine import enter
+from husk.storage.workers.messages import DiffJob, Done
 
 
-def main() -> None:
-    """`diff <upper> <fd>`: write the archive to standard output, then to `fd` that it is whole."""
+def main(job: DiffJob, caller: Caller) -> None:
     # The reader's own complaint says what is wrong; ours about the broken pipe would only hide it.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    os.chroot(sys.argv[1])
-    os.chdir("/")
-    # Whatever would still be imported would now come out of the container's files.
-    sys.path.clear()
-    sys.meta_path.clear()
+    enter(job.upper)
     with open(1, "wb", buffering=BUFFER) as out:
         write_diff(Path("/"), out, pipe_to(1))
-    os.write(int(sys.argv[2]), b"ok\n")
+    caller.answer(Done())
 
 
 def write_diff(upper: Path, out: Output, hand_over: HandOver | None = None, latest: int | None = None) -> None:

@@ -1,41 +1,33 @@
 """How does a build's diff become a blob? The worker process: a directory in, its tar in a file out, and its digest.
 
-    diff_blob <upper directory> <blob file> <latest time of an entry in seconds, or ->
-
-The process confines itself to the directory. One line on standard output says how it went: `ok <digest> <size>` or
-`system <message>`.
+The process confines itself to the directory.
 """
 
 import hashlib
 import io
 import os
-import sys
 from pathlib import Path
 
 from husk.storage.tar.members import BUFFER
+from husk.storage.workers.caller import Caller
+from husk.storage.workers.confine import enter
 from husk.storage.workers.diff import write_diff
+from husk.storage.workers.messages import Blob, DiffBlobJob, Failed
 
 
-def main() -> None:
-    upper, blob, latest = sys.argv[1:]
-    outcome = pack(upper, blob, None if latest == "-" else int(latest))
-    os.write(1, outcome.replace("\n", " ").encode("utf-8", "backslashreplace") + b"\n")
+def main(job: DiffBlobJob, caller: Caller) -> None:
+    caller.answer(pack(job))
 
 
-def pack(upper: str, blob: str, latest: int | None) -> str:
-    """Do the work, as a process that can do nothing else afterwards, and put the outcome into a line."""
+def pack(job: DiffBlobJob) -> Blob | Failed:
+    """Do the work, as a process that can do nothing else afterwards, and tell how it went."""
     try:
-        with open(blob, "xb", buffering=0) as file:
-            os.chmod(blob, 0o600)
-            os.chroot(upper)
-            os.chdir("/")
-            # Whatever would still be imported would now come out of the container's files.
-            sys.path.clear()
-            sys.meta_path.clear()
-            digest, size = write_blob(Path("/"), file, latest)
+        with open(job.blob, "xb", buffering=0) as file:
+            os.chmod(job.blob, 0o600)
+            enter(job.upper)
+            return Blob(*write_blob(Path("/"), file, job.latest))
     except OSError as error:
-        return f"system packing failed: {error}"
-    return f"ok {digest} {size}"
+        return Failed(f"packing failed: {error}")
 
 
 def write_blob(upper: Path, file: io.FileIO, latest: int | None) -> tuple[str, int]:

@@ -5,37 +5,48 @@ the daemon starts this process when the first worker is wanted; it leaves when n
 when the daemon has gone.
 
 Standard input is a socket. Each request is answered with `ok` and two descriptors: one of a new worker's process, and
-the line on which that waits for its work; or with the reason why there is no worker. The work is a JSON list (module,
-arguments) with the worker's standard input, its standard output and perhaps one more descriptor, whose number becomes
-the last argument. A worker whose line is closed without any work leaves.
+the line on which that waits for its work; or with the reason why there is no worker. The work is a job (`messages`)
+with descriptors: the worker's standard input, its standard output, the pipe for its answers, and perhaps a file with
+the beginning of its input. A worker whose line is closed without any work leaves.
 """
 
 import gc
 import importlib
-import json
 import os
 import select
 import socket
-import sys
 import traceback
 from collections.abc import Callable, Mapping
-from typing import NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 from husk.kernel.memory import own_pages
+from husk.storage.workers.caller import Caller
+from husk.storage.workers.messages import (
+    LARGEST_JOB,
+    DiffBlobJob,
+    DiffJob,
+    Job,
+    PackJob,
+    PutJob,
+    ReceiveJob,
+    SendJob,
+    UnpackJob,
+    decode_job,
+)
 
-# What fits into one message of a socket, whose buffer holds 208 KiB where nobody has changed that.
-LARGEST_REQUEST = 192 << 10
 IDLE_NAME = "husk-idle"
 
-_MODULES = (
-    "husk.storage.sync.receive",
-    "husk.storage.sync.send",
-    "husk.storage.workers.pack",
-    "husk.storage.workers.put",
-    "husk.storage.workers.unpack",
-    "husk.storage.workers.diff",
-    "husk.storage.workers.diff_blob",
-)
+_Main: TypeAlias = Callable[[Any, Caller], None]
+
+_MODULES: Mapping[type[Job], str] = {
+    UnpackJob: "husk.storage.workers.unpack",
+    DiffJob: "husk.storage.workers.diff",
+    DiffBlobJob: "husk.storage.workers.diff_blob",
+    PackJob: "husk.storage.workers.pack",
+    PutJob: "husk.storage.workers.put",
+    ReceiveJob: "husk.storage.sync.receive",
+    SendJob: "husk.storage.sync.send",
+}
 # To start takes 70 ms, which a copy would have to wait for; to stay takes 5 to 8 MiB.
 _LINGER_MS = 600_000
 # A worker that is in reserve has the time to make ready.
@@ -43,7 +54,7 @@ _WORK_COMES_WITHIN = 0.01
 
 
 def main() -> None:
-    mains = {name: importlib.import_module(name).main for name in _MODULES}
+    mains = {job: importlib.import_module(module).main for job, module in _MODULES.items()}
     # What is here now is every worker's; looking for garbage in it would only make copies of its pages.
     gc.freeze()
     channel = socket.socket(fileno=0)
@@ -78,7 +89,7 @@ def main() -> None:
             poll.register(child, select.POLLIN)
 
 
-def _work(line: socket.socket, mains: Mapping[str, Callable[[], None]]) -> NoReturn:
+def _work(line: socket.socket, mains: Mapping[type[Job], _Main]) -> NoReturn:
     """A worker's whole life; never returns to the loop that the worker was forked out of."""
     status = 1
     try:
@@ -89,16 +100,14 @@ def _work(line: socket.socket, mains: Mapping[str, Callable[[], None]]) -> NoRet
         if not select.select([line], [], [], _WORK_COMES_WITHIN)[0]:
             own_pages()
         with line:
-            request, descriptors, _, _ = socket.recv_fds(line, LARGEST_REQUEST, 3)
+            request, descriptors, _, _ = socket.recv_fds(line, LARGEST_JOB, 4)
         if request:
-            name, arguments = json.loads(request)
-            _call_itself(f"husk-{name.rpartition('.')[2]}")
-            os.dup2(descriptors[0], 0)
-            os.dup2(descriptors[1], 1)
-            for descriptor in descriptors[:2]:
-                os.close(descriptor)
-            sys.argv = [name, *arguments, *(str(descriptor) for descriptor in descriptors[2:])]
-            mains[name]()
+            job = decode_job(request)
+            _call_itself(f"husk-{job.__struct_config__.tag}")
+            for number in (0, 1):
+                os.dup2(descriptors[number], number)
+                os.close(descriptors[number])
+            mains[type(job)](job, Caller(*descriptors[2:]))
         status = 0
     except BaseException:
         traceback.print_exc()

@@ -1,21 +1,22 @@
 """How does the daemon talk to the processes that do its file-heavy work?
 
-A worker is a function `main` of one of our modules in a process of its own that a `Nursery` starts, with a bounded pipe
-to its standard input and a pipe back for one line of outcome. The daemon holds no data: a chunk goes into the pipe, or
-its producer waits.
+A worker does one job in a process of its own that a `Nursery` starts. Data goes through its standard input or output, a
+bounded pipe or a client's own socket; answers come on a pipe of their own. The daemon holds no data: a chunk goes into
+the pipe, or its producer waits.
 """
 
-import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from typing import Self
 
 from husk.kernel.process import Child, reap_later, send_signal
 from husk.storage.workers.body import Upload
+from husk.storage.workers.messages import Answer, DiffJob, Job, PackJob, PutJob, UnpackJob
 from husk.storage.workers.nursery import Nursery
-from husk.storage.workers.pipes import PIPE_SIZE, keep_end, make_pipe, read_some, wait_until_ready, write_all
+from husk.storage.workers.pipes import PIPE_SIZE, keep_end, make_pipe, nothing, read_some, write_all
+from husk.storage.workers.report import Report
 
 
 class WorkerDied(Exception):
@@ -25,59 +26,49 @@ class WorkerDied(Exception):
 class Worker:
     """A running worker; `stop` ends it and may be called at any time, any number of times."""
 
-    def __init__(self, child: Child, writer: int | None, reader: int) -> None:
+    def __init__(self, child: Child, writer: int | None, report: int) -> None:
         self._child: Child | None = child
         self._writer = writer
-        self._reader = reader
-        self._line: str | None = None
+        self._report = Report(report)
+        self._outcome: Answer | None = None
 
     @classmethod
-    async def start(cls, nursery: Nursery, module: str, arguments: Sequence[str]) -> Self:
-        """Run `module`'s main; its input is what `write` gets, its outcome what it writes to standard output."""
+    async def start(cls, nursery: Nursery, job: Job) -> Self:
+        """Have a job done whose input is what `write` gets."""
         with contextlib.ExitStack() as stack:
             stdin, writer = make_pipe(stack, PIPE_SIZE)
-            reader, stdout = make_pipe(stack)
-            child = await nursery.spawn(module, arguments, [stdin, stdout])
-            return cls(child, keep_end(writer), keep_end(reader))
+            report, answers = make_pipe(stack)
+            child = await nursery.spawn(job, [stdin, nothing(stack), answers])
+            return cls(child, keep_end(writer), keep_end(report))
 
     @classmethod
-    async def start_upload(cls, nursery: Nursery, module: str, arguments: Sequence[str], upload: Upload) -> Self:
-        """Run `module`'s main with the upload's socket as its standard input.
-
-        A file with what was already read from the socket is an additional last argument.
-        """
+    async def start_upload(cls, nursery: Nursery, job: PutJob, upload: Upload) -> Self:
+        """Have a job done whose input is the upload's socket."""
         with contextlib.ExitStack() as stack:
             begun = os.memfd_create("begun", os.MFD_CLOEXEC)
             stack.callback(os.close, begun)
             remaining = memoryview(upload.begun)
             while remaining:
                 remaining = remaining[os.write(begun, remaining) :]
-            reader, stdout = make_pipe(stack)
-            child = await nursery.spawn(module, arguments, [upload.socket, stdout, begun], reserve=True)
-            return cls(child, None, keep_end(reader))
+            report, answers = make_pipe(stack)
+            child = await nursery.spawn(job, [upload.socket, nothing(stack), answers, begun], reserve=True)
+            return cls(child, None, keep_end(report))
 
     @classmethod
-    async def start_pair(
-        cls, nursery: Nursery, first: tuple[str, Sequence[str]], second: tuple[str, Sequence[str]]
-    ) -> tuple[Self, Self]:
-        """Run two workers, the first's standard output being the second's input.
-
-        The first has its outcome's pipe as an additional last argument.
-        """
+    async def start_pair(cls, nursery: Nursery, first: DiffJob, second: UnpackJob) -> tuple[Self, Self]:
+        """Have two jobs done, the first's output being the second's input."""
         with contextlib.ExitStack() as stack:
-            nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-            stack.callback(os.close, nothing)
             data_out, data_in = make_pipe(stack, PIPE_SIZE)
-            first_reader, first_outcome = make_pipe(stack)
-            second_reader, second_outcome = make_pipe(stack)
-            child = await nursery.spawn(*first, [nothing, data_in, first_outcome])
-            producer = cls(child, None, keep_end(first_reader))
+            first_report, first_answers = make_pipe(stack)
+            second_report, second_answers = make_pipe(stack)
+            child = await nursery.spawn(first, [nothing(stack), data_in, first_answers])
+            producer = cls(child, None, keep_end(first_report))
             try:
-                child = await nursery.spawn(*second, [data_out, second_outcome])
+                child = await nursery.spawn(second, [data_out, nothing(stack), second_answers])
             except BaseException:
                 producer.stop()
                 raise
-            return producer, cls(child, None, keep_end(second_reader))
+            return producer, cls(child, None, keep_end(second_report))
 
     async def write(self, data: bytes | bytearray | memoryview) -> None:
         """Hand over `data`, waiting while the pipe is full; WorkerDied when nobody reads it any more."""
@@ -88,21 +79,12 @@ class Worker:
         except BrokenPipeError:
             raise WorkerDied from None
 
-    async def outcome(self) -> str:
-        """End the input and return the worker's line; empty when it died without a word."""
+    async def outcome(self) -> Answer | None:
+        """End the input and return the worker's answer; None when it died without one."""
         self._close_writer()
-        loop = asyncio.get_running_loop()
-        line = b""
-        while self._line is None:
-            try:
-                piece = os.read(self._reader, 65536)
-            except BlockingIOError:
-                await wait_until_ready(self._reader, loop.add_reader, loop.remove_reader)
-                continue
-            line += piece
-            if not piece or line.endswith(b"\n"):
-                self._line = line.decode().rstrip("\n")
-        return self._line
+        if self._outcome is None:
+            self._outcome = await self._report.next()
+        return self._outcome
 
     def stop(self) -> None:
         """Kill the worker if it still runs and let go of everything."""
@@ -112,7 +94,7 @@ class Worker:
         reap_later(self._child)
         self._child = None
         self._close_writer()
-        os.close(self._reader)
+        self._report.close()
 
     def _close_writer(self) -> None:
         if self._writer is not None:
@@ -121,53 +103,44 @@ class Worker:
 
 
 class Producer:
-    """A worker whose standard output is the data, and whose lines about it come on a pipe of their own.
+    """A worker whose standard output is the data, with answers before and behind it.
 
     `stop` ends it and may be called at any time, any number of times.
     """
 
     def __init__(self, child: Child, report: int, data: int | None = None, command: int | None = None) -> None:
         self._child: Child | None = child
-        self._report = report
+        self._report = Report(report)
         self._data = data
         self._command = command
-        self._lines = b""
 
     @classmethod
-    async def start(cls, nursery: Nursery, module: str, arguments: Sequence[str]) -> Self:
-        """Run `module`'s main; the pipe for its lines is an additional last argument."""
+    async def start(cls, nursery: Nursery, job: PackJob) -> Self:
+        """Have a job done whose output comes out of `chunks`."""
         with contextlib.ExitStack() as stack:
-            nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-            stack.callback(os.close, nothing)
             data, stdout = make_pipe(stack, PIPE_SIZE)
-            report, lines = make_pipe(stack)
-            child = await nursery.spawn(module, arguments, [nothing, stdout, lines], reserve=True)
+            report, answers = make_pipe(stack)
+            child = await nursery.spawn(job, [nothing(stack), stdout, answers], reserve=True)
             return cls(child, keep_end(report), data=keep_end(data))
 
     @classmethod
-    async def start_answer(cls, nursery: Nursery, module: str, arguments: Sequence[str], outlet: int) -> Self:
-        """As `start`, with a client's socket as its standard output: no data comes here, and it waits for `begin`."""
+    async def start_answer(cls, nursery: Nursery, job: PackJob, outlet: int) -> Self:
+        """As `start`, with a client's socket as its output: no data comes here, and it waits for `begin`."""
         with contextlib.ExitStack() as stack:
             stdin, command = make_pipe(stack)
-            report, lines = make_pipe(stack)
-            child = await nursery.spawn(module, arguments, [stdin, outlet, lines], reserve=True)
+            report, answers = make_pipe(stack)
+            child = await nursery.spawn(job, [stdin, outlet, answers], reserve=True)
             return cls(child, keep_end(report), command=keep_end(command))
 
     def begin(self) -> None:
         """Let it send its data, now that the head of the answer is sent."""
         assert self._command is not None
-        with contextlib.suppress(BrokenPipeError):  # its last line, or the lack of it, tells of its end
+        with contextlib.suppress(BrokenPipeError):  # its last answer, or the lack of it, tells of its end
             os.write(self._command, b"\n")
 
-    async def line(self) -> str:
-        """The next line; empty when there is none any more."""
-        while b"\n" not in self._lines:
-            piece = await read_some(self._report)
-            if not piece:
-                return ""
-            self._lines += piece
-        line, _, self._lines = self._lines.partition(b"\n")
-        return line.decode()
+    async def answer(self) -> Answer | None:
+        """The next answer; None when there is none any more."""
+        return await self._report.next()
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """The data as it comes; while nobody asks for the next piece, the worker waits."""
@@ -181,6 +154,7 @@ class Producer:
         send_signal(self._child.pidfd, signal.SIGKILL)
         reap_later(self._child)
         self._child = None
-        for descriptor in (self._report, self._data, self._command):
+        self._report.close()
+        for descriptor in (self._data, self._command):
             if descriptor is not None:
                 os.close(descriptor)

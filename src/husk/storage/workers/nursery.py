@@ -1,7 +1,7 @@
 """How does the daemon get a worker within milliseconds? From `forker`, a process that only forks.
 
     nursery = Nursery()
-    child = await nursery.spawn("husk.storage.workers.unpack", [...], [stdin, stdout])
+    child = await nursery.spawn(UnpackJob(...), [stdin, stdout, report])
     ...
     nursery.close()
 
@@ -13,7 +13,6 @@ and begins as soon as it hears of its work.
 """
 
 import asyncio
-import json
 import os
 import signal
 import socket
@@ -24,7 +23,7 @@ from pathlib import Path
 from husk import errors
 from husk.errors import SystemFault
 from husk.kernel.process import Child, reap_later, send_signal, spawn
-from husk.storage.workers.forker import LARGEST_REQUEST
+from husk.storage.workers.messages import LARGEST_JOB, Job, encode
 from husk.tasks import Tasks
 
 _PATIENCE = 60.0
@@ -60,7 +59,7 @@ class _Idle:
 
 
 class Nursery:
-    """Starts workers: functions `main` of our own modules, each in a process of its own."""
+    """Starts workers, each in a process of its own."""
 
     def __init__(self) -> None:
         self._channel: socket.socket | None = None
@@ -72,17 +71,15 @@ class Nursery:
         self._watched: set[int] = set()
         self._closed = False
 
-    async def spawn(
-        self, module: str, arguments: Sequence[str], descriptors: Sequence[int], *, reserve: bool = False
-    ) -> Child:
-        """Run `module`'s main with the first two `descriptors` as its standard input and output.
+    async def spawn(self, job: Job, descriptors: Sequence[int], *, reserve: bool = False) -> Child:
+        """Have a worker do a job with `descriptors`: standard input, standard output, and a pipe for its answers.
 
-        A third one stays open in it under a number that is its last argument. `reserve` has another worker wait for
-        the next work afterwards. Whoever is cancelled here has no worker: one is forked perhaps, but it has no work.
+        A fourth one is a file with the beginning of the input. `reserve` has another worker wait for the next work
+        afterwards. Whoever is cancelled here has no worker: one is forked perhaps, but it has no work.
         """
-        work = json.dumps([module, list(arguments)]).encode()
-        if len(work) > LARGEST_REQUEST:
-            raise SystemFault(f"a worker cannot have {len(work)} bytes of arguments")
+        work = encode(job)
+        if len(work) > LARGEST_JOB:
+            raise SystemFault(f"a worker cannot be told {len(work)} bytes")
         idle, self._reserve = self._reserve, None
         child = idle.employ(work, descriptors) if idle is not None else None
         while child is None:

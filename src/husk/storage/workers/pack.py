@@ -1,73 +1,48 @@
 """How do files leave a container? The worker process: what a path names, as a tar, from inside its own view.
 
-    pack <job as JSON> <fd>
-
-`fd` first gets one line about the path (`found <status as JSON>`, `missing`, `system <message>`), and after the archive
-on standard output a second one, `whole`. A job without a path asks for the whole root, without a name for itself.
-
-Standard output is a pipe, or a client's socket: then the archive is sent as the body of an answer, and only when a byte
-on standard input says that the answer's head is sent.
+It first tells what the path names, or that it is missing, and after the archive that this is whole. Standard output is
+a pipe, or a client's socket: then the archive is sent as the body of an answer, and only when a byte on standard input
+says that the answer's head is sent.
 """
 
 import contextlib
-import json
 import os
 import signal
 import stat
-import sys
 from collections.abc import Iterator
-from typing import TypedDict
 
 from husk.kernel.trees import inside, walk
 from husk.storage.tar.members import BUFFER, Members, pipe_to, tar_to
-from husk.storage.workers.confine import Bind, confine
+from husk.storage.workers.caller import Caller
+from husk.storage.workers.confine import confine
+from husk.storage.workers.messages import Done, Failed, FileStatus, Missing, PackJob
 from husk.storage.workers.outlet import Outlet
 
 # What dockerd's archives carry: more would be somebody's labels that mean nothing elsewhere.
 XATTRS = frozenset({"security.capability"})
 
 
-class PackJob(TypedDict):
-    root: str
-    binds: list[Bind]
-    path: str
-    only_status: bool
-    as_answer: bool
-
-
-class FileStatus(TypedDict):
-    """What a path of a container names; `link` is where a symbolic link leads in the end."""
-
-    name: str
-    size: int
-    mode: int
-    mtime_ns: int
-    link: str
-
-
-def main() -> None:
-    job: PackJob = json.loads(sys.argv[1])
-    report = int(sys.argv[2])
+def main(job: PackJob, caller: Caller) -> None:
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:
-        confine(job["root"], job["binds"])
-        if job["path"]:
-            status = describe(job["path"])
-            _tell(report, "found " + json.dumps(status))
-            if job["only_status"]:
+        confine(job.root, job.binds)
+        if job.path:
+            status = describe(job.path)
+            caller.answer(status)
+            if job.only_status:
                 return
-            top, prefix = source(job["path"], stat.S_ISDIR(status["mode"]))
+            top, prefix = source(job.path, stat.S_ISDIR(status.mode))
         else:
             top, prefix = "/", None
     except FileNotFoundError:
-        _tell(report, "missing")
+        caller.answer(Missing())
         return
     except OSError as error:
-        _tell(report, f"system {(error.strerror or str(error)).lower()}: {error.filename or job['path']}")
+        caller.answer(Failed(f"{(error.strerror or str(error)).lower()}: {error.filename or job.path}"))
         return
-    with _archive(job["as_answer"]) as members:
+    with _archive(job.as_answer) as members:
         add_all(members, top, prefix)
-    _tell(report, "whole")
+    caller.answer(Done())
 
 
 @contextlib.contextmanager
@@ -131,7 +106,3 @@ def add_all(members: Members, top: str, prefix: str | None) -> None:
             return  # gone since: its container is being removed, or tidies up
         for found in walk(directory, os.fchdir):
             members.add(head + found.path, os.fsencode(found.name), found.status)
-
-
-def _tell(fd: int, line: str) -> None:
-    os.write(fd, line.replace("\n", " ").encode("utf-8", "backslashreplace") + b"\n")

@@ -21,6 +21,13 @@ def make_pipe(stack: contextlib.ExitStack, size: int = 0) -> tuple[int, int]:
     return ends
 
 
+def nothing(stack: contextlib.ExitStack) -> int:
+    """What a worker has as its input or output where its job needs none."""
+    descriptor = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    stack.callback(os.close, descriptor)
+    return descriptor
+
+
 def keep_end(fd: int) -> int:
     """Our own, non-blocking copy of a pipe's end."""
     # Blocking or not belongs to the pipe's end, not to the number: the child never has this end.

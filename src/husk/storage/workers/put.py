@@ -1,41 +1,26 @@
 """How do files come into a container? The worker process: a tar in, files at a place of the container's view out.
 
-    put <job as JSON> [descriptor]
-
-Standard input is the archive, plain or compressed; with a descriptor it is a socket with the body of a request, whose
-first bytes are in the descriptor's file. One line on standard output tells how it went: `ok`, `missing`,
-`invalid <message>` (the request is to blame), `forbidden <message>`, `system <message>` (the host is).
+Standard input is the archive, plain or compressed, or a socket with the body of a request, whose first bytes the daemon
+has read already. The place that the files go to is looked at before anything is written.
 """
 
 import errno
-import json
 import mmap
 import os
 import stat
-import sys
-from typing import Protocol, TypedDict
+from typing import Protocol
 
 from husk.storage.tar.decompress import Reader, choose_reader
 from husk.storage.tar.entry import BLOCK, DIRECTORY, Entry, TarError
 from husk.storage.tar.stream import TarStream
 from husk.storage.workers.body import Body, Upload
-from husk.storage.workers.confine import Bind, confine
+from husk.storage.workers.caller import Caller
+from husk.storage.workers.confine import confine
 from husk.storage.workers.extract import Extractor, set_time, set_xattrs
+from husk.storage.workers.messages import Answer, Done, Failed, Invalid, Missing, PutJob, Refused
 from husk.storage.workers.unpack import describe, is_fault_of_host
 
 _BUFFER_SIZE = 1 << 20
-
-
-class PutJob(TypedDict):
-    """`owner` (user, group) replaces the archive's owners; `keep_kinds` refuses a file in a directory's place."""
-
-    root: str
-    binds: list[Bind]
-    path: str
-    readonly_root: bool
-    keep_kinds: bool
-    length: int | None
-    owner: list[int] | None
 
 
 class Source(Protocol):
@@ -98,7 +83,7 @@ class Placer(Extractor):
 
     inherits = True
 
-    def __init__(self, stream: TarStream, destination: str, keep_kinds: bool, owner: list[int] | None) -> None:
+    def __init__(self, stream: TarStream, destination: str, keep_kinds: bool, owner: tuple[int, int] | None) -> None:
         super().__init__(stream)
         self._destination = destination
         self._keep_kinds = keep_kinds
@@ -146,47 +131,37 @@ class Placer(Extractor):
             return  # a later entry, or the container, has taken it away
 
 
-def main() -> None:
-    job: PutJob = json.loads(sys.argv[1])
-    report = os.dup(1)
-    os.dup2(2, 1)
-    outcome = put(job, _source(job))
-    os.write(report, outcome.replace("\n", " ").encode("utf-8", "backslashreplace") + b"\n")
+def main(job: PutJob, caller: Caller) -> None:
+    source = Body(Upload(0, caller.begun(), job.length)) if job.as_body else Pipe(0)
+    caller.answer(put(job, source))
 
 
-def _source(job: PutJob) -> Source:
-    if len(sys.argv) < 3:
-        return Pipe(0)
-    begun = int(sys.argv[2])
-    return Body(Upload(0, os.pread(begun, os.fstat(begun).st_size, 0), job["length"]))
-
-
-def put(job: PutJob, source: Source) -> str:
-    """Do the work and put the outcome into a line. The place is looked at before the first byte is read."""
+def put(job: PutJob, source: Source) -> Answer:
+    """Do the work and tell how it went. The place is looked at before the first byte is read."""
     try:
         # What decompressing needs must be imported before the view closes, and the choice needs the first bytes: those
         # come at once or the request is empty.
         reader, needs_end = choose_reader(Input(source))
-        confine(job["root"], job["binds"])
+        confine(job.root, job.binds)
         # Python would follow any number of links, each by a call of its own; the kernel has an end.
-        os.stat(job["path"].rstrip("/") or "/")
-        destination = os.path.realpath(job["path"], strict=True)
+        os.stat(job.path.rstrip("/") or "/")
+        destination = os.path.realpath(job.path, strict=True)
         if not stat.S_ISDIR(os.lstat(destination).st_mode):
-            return "invalid extraction point is not a directory"
+            return Invalid("extraction point is not a directory")
         if (refusal := _refusal(destination, job)) is not None:
-            return f"forbidden {refusal}"
+            return Refused(refusal)
         os.chdir(destination)
     except TarError as error:
         return describe(error)
     except FileNotFoundError:
-        return "missing"
+        return Missing()
     except OSError as error:
-        kind = "invalid" if error.errno in (errno.ENOTDIR, errno.ELOOP) else "system"
-        return f"{kind} {(error.strerror or str(error)).lower()}: {job['path']}"
+        kind = Invalid if error.errno in (errno.ENOTDIR, errno.ELOOP) else Failed
+        return kind(f"{(error.strerror or str(error)).lower()}: {job.path}")
     return _extract(reader, needs_end, job, destination)
 
 
-def _extract(reader: Reader, needs_end: bool, job: PutJob, destination: str) -> str:
+def _extract(reader: Reader, needs_end: bool, job: PutJob, destination: str) -> Answer:
     # Memory that nobody writes zeros to first: most archives fill a small part of it.
     buffer = memoryview(mmap.mmap(-1, _BUFFER_SIZE))
 
@@ -195,20 +170,20 @@ def _extract(reader: Reader, needs_end: bool, job: PutJob, destination: str) -> 
 
     stream = TarStream(next_buffer, reader.hand_over if isinstance(reader, Input) else None)
     try:
-        Placer(stream, destination, job["keep_kinds"], job["owner"]).run(needs_end)
+        Placer(stream, destination, job.keep_kinds, job.owner).run(needs_end)
         stream.drain()
     except Exception as error:
         if is_fault_of_host(error):
-            return f"system {error}"
+            return Failed(str(error))
         return describe(error)
-    return "ok"
+    return Done()
 
 
 def _refusal(destination: str, job: PutJob) -> str | None:
     """Why nothing may be written there, if so. The innermost mount decides."""
-    inside = [item for item in job["binds"] if (destination + "/").startswith(item["target"].rstrip("/") + "/")]
+    inside = [item for item in job.binds if (destination + "/").startswith(item.target.rstrip("/") + "/")]
     if not inside:
-        return "container rootfs is marked read-only" if job["readonly_root"] else None
-    if max(inside, key=lambda item: len(item["target"]))["readonly"]:
+        return "container rootfs is marked read-only" if job.readonly_root else None
+    if max(inside, key=lambda item: len(item.target)).readonly:
         return "mounted volume is marked read-only"
     return None

@@ -1,21 +1,12 @@
 """How does one layer come in? The worker process: stream in, blob file and directory tree out, never in the daemon.
 
-    unpack <directory> <blob file> <expected digest or -> <most bytes that it may unpack to, or 0>
-
 Standard input is the layer as the registry keeps it (plain tar, gzip, zstd, bzip2, xz: its first bytes tell). One
 thread writes the blob file, another reads, hashes and decompresses that, the main thread hashes the archive and makes
-the files. The process confines itself to `directory` before it looks at any entry. One line on standard output says how
-it went:
-
-    ok <blob digest> <blob size> <diff id> <size of the files> <1 if the archive describes its root directory, else 0>
-    invalid <message>          the data is to blame
-    system <message>           the host is to blame
+the files. The process confines itself to the directory before it looks at any entry.
 """
 
-import contextlib
 import hashlib
 import os
-import sys
 import threading
 from queue import SimpleQueue
 
@@ -24,8 +15,11 @@ from isal import isal_zlib
 from husk.storage.tar.decompress import Reader, choose_reader
 from husk.storage.tar.entry import TarError
 from husk.storage.tar.stream import LARGE, TarStream
+from husk.storage.workers.caller import Caller
+from husk.storage.workers.confine import enter
 from husk.storage.workers.extract import Extractor
 from husk.storage.workers.intake import Source
+from husk.storage.workers.messages import Answer, Failed, Invalid, UnpackedLayer, UnpackJob
 
 # So many pieces of at most this size are decompressed before they are needed.
 _AHEAD = 4
@@ -144,26 +138,19 @@ class LayerExtractor(Extractor):
         super()._fill_sparse(fd, pieces, size)
 
 
-def main() -> None:
-    directory, blob, expected, limit = sys.argv[1:]
-    # The daemon's own messages must not get between the outcome and its reader.
-    out = os.dup(1)
-    os.dup2(2, 1)
-    outcome = unpack(0, directory, blob, "" if expected == "-" else expected, int(limit))
-    with contextlib.suppress(BrokenPipeError):  # the daemon was killed meanwhile: nobody wants to know
-        os.write(out, outcome.replace("\n", " ").encode("utf-8", "backslashreplace") + b"\n")
-    # Leaving without Python's own tidying: nothing is buffered, and a thread may be waiting for data nobody wants.
-    os._exit(0)
+def main(job: UnpackJob, caller: Caller) -> None:
+    caller.answer(unpack(0, job))
 
 
-def unpack(fd: int, directory: str, blob: str, expected: str, limit: int = 0) -> str:
-    """Do the work and put the outcome into a line."""
+def unpack(fd: int, job: UnpackJob) -> Answer:
+    """Do the work, with what comes out of `fd`, and tell how it went."""
+    expected, limit = job.digest, job.limit
     try:
-        source = Source(fd, os.open(blob, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600))
+        source = Source(fd, os.open(job.blob, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600))
         reader, needs_end = choose_reader(source)
-        _confine(directory)
+        enter(job.directory)
     except OSError as error:
-        return f"system {error}"
+        return Failed(str(error))
     decompression = Decompression(source, reader, bool(expected), limit)
     stream = PlainStream(source, decompression) if reader is source else TarStream(decompression.next_buffer)
     extractor = LayerExtractor(stream, limit)
@@ -178,7 +165,7 @@ def unpack(fd: int, directory: str, blob: str, expected: str, limit: int = 0) ->
         if isinstance(error, TooLarge):
             return describe(error)
         if is_fault_of_host(error):
-            return f"system unpacking failed: {error}"
+            return Failed(f"unpacking failed: {error}")
         if expected:
             decompression.abandon()
     if failure is not None and not expected:
@@ -186,23 +173,12 @@ def unpack(fd: int, directory: str, blob: str, expected: str, limit: int = 0) ->
     try:
         digest = source.digest
     except OSError as error:
-        return f"system unpacking failed: {error}"
+        return Failed(f"unpacking failed: {error}")
     if expected and digest != expected:
-        return f"invalid filesystem layer verification failed for digest {expected}"
+        return Invalid(f"filesystem layer verification failed for digest {expected}")
     if failure is not None:
         return describe(failure)
-    root = int(extractor.has_root)
-    return f"ok {digest} {source.size} {decompression.diff_id} {extractor.size} {root}"
-
-
-def _confine(directory: str) -> None:
-    os.chroot(directory)
-    os.chdir("/")
-    os.umask(0)
-    # Whatever would still be imported would now come out of the layer itself.
-    sys.path.clear()
-    sys.meta_path.clear()
-    sys.path_importer_cache.clear()
+    return UnpackedLayer(digest, source.size, decompression.diff_id, extractor.size, extractor.has_root)
 
 
 def is_fault_of_host(failure: Exception) -> bool:
@@ -210,11 +186,11 @@ def is_fault_of_host(failure: Exception) -> bool:
     return isinstance(failure, OSError) and failure.errno is not None
 
 
-def describe(failure: Exception) -> str:
+def describe(failure: Exception) -> Invalid | Failed:
     if isinstance(failure, EOFError):
-        return "invalid unexpected EOF"
+        return Invalid("unexpected EOF")
     if isinstance(failure, TarError):
-        return f"invalid {failure}"
+        return Invalid(str(failure))
     if isinstance(failure, isal_zlib.IsalError | OSError) or type(failure).__name__ in ("ZstdError", "LZMAError"):
-        return f"invalid damaged layer: {failure}"
-    return f"system unpacking failed: {failure!r}"
+        return Invalid(f"damaged layer: {failure}")
+    return Failed(f"unpacking failed: {failure!r}")

@@ -14,9 +14,8 @@ from husk.storage.sync import packets
 from husk.storage.sync.exchange import exchange
 from husk.storage.sync.packets import MODE_CHARACTER, MODE_DEVICE, MODE_PIPE, MODE_SOCKET, Stat
 from husk.storage.sync.table import read_table
+from husk.storage.workers.messages import Received, ReceiveJob, SendJob
 from husk.storage.workers.nursery import Nursery
-
-RECEIVE, SEND = "husk.storage.sync.receive", "husk.storage.sync.send"
 
 
 class End:
@@ -67,17 +66,17 @@ class Syncs:
     def job(self):
         self._new.unlink(missing_ok=True)
         old = str(self.table) if self.table.exists() else ""
-        return {"root": str(self.here), "old": old, "new": str(self._new)}
+        return ReceiveJob(str(self.here), old, str(self._new))
 
     async def __call__(self, **options):
         theirs, ours = channel()
-        send = {"root": str(self.client), "prefix": "", "mtime": None} | options
+        send = SendJob(**{"root": str(self.client), "prefix": ""} | options)
         _, outcome = await asyncio.gather(
-            exchange(self.nursery, SEND, send, theirs), exchange(self.nursery, RECEIVE, self.job(), ours)
+            exchange(self.nursery, send, theirs), exchange(self.nursery, self.job(), ours)
         )
         self._new.rename(self.table)
-        files, size = outcome.split()
-        return int(files), int(size)
+        assert isinstance(outcome, Received)
+        return outcome.files, outcome.written
 
     async def hear(self, *said):
         """Let a client say this and then end."""
@@ -85,7 +84,7 @@ class Syncs:
         for data in said:
             await theirs.send(data)
         await theirs.end()
-        return await exchange(self.nursery, RECEIVE, self.job(), ours)
+        return await exchange(self.nursery, self.job(), ours)
 
 
 @pytest.fixture
@@ -257,7 +256,7 @@ async def test_a_client_whose_stream_breaks_is_told_in_its_own_words(sync):
             raise InvalidParameter("no access allowed to dir")
 
     with pytest.raises(InvalidParameter, match="no access allowed"):
-        await exchange(sync.nursery, RECEIVE, sync.job(), Broken(asyncio.Queue(), asyncio.Queue()))
+        await exchange(sync.nursery, sync.job(), Broken(asyncio.Queue(), asyncio.Queue()))
 
 
 async def test_a_failed_sync_leaves_no_table(sync):

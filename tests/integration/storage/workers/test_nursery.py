@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import json
 import os
 import signal
 from collections.abc import AsyncIterator, Callable
@@ -12,9 +11,9 @@ import pytest
 
 from husk.errors import SystemFault
 from husk.kernel.process import wait_exit
-from husk.storage.workers import forker
 from husk.storage.workers import nursery as module
 from husk.storage.workers.handle import Producer
+from husk.storage.workers.messages import LARGEST_JOB, FileStatus, PackJob, UnpackJob
 from husk.storage.workers.nursery import Nursery
 from husk.tasks import Tasks
 from tests.support.workers import forkers_of, reserve_of, workers_of
@@ -39,11 +38,12 @@ def forkers() -> set[int]:
 
 async def look(nursery: Nursery, root: Path) -> str:
     """What a worker says about a path below `root`."""
-    job = {"root": str(root), "binds": [], "path": "/there", "only_status": True}
-    worker = await Producer.start(nursery, "husk.storage.workers.pack", [json.dumps(job)])
+    worker = await Producer.start(nursery, PackJob(str(root), [], "/there", only_status=True))
     try:
         async with asyncio.timeout(20):
-            return (await worker.line()).split(" ")[0]
+            found = await worker.answer()
+            assert isinstance(found, FileStatus)
+            return found.name
     finally:
         worker.stop()
 
@@ -56,16 +56,16 @@ def root(tmp_path: Path) -> Path:
 
 async def test_many_workers_come_out_of_one_process(root: Path):
     async with nursery() as one:
-        assert set(await asyncio.gather(*(look(one, root) for _ in range(8)))) == {"found"}
+        assert set(await asyncio.gather(*(look(one, root) for _ in range(8)))) == {"there"}
         assert len(forkers()) == 1
 
 
 async def test_a_killed_forker_is_replaced(root: Path):
     async with nursery() as one:
-        assert await look(one, root) == "found"
+        assert await look(one, root) == "there"
         [pid] = forkers()
         os.kill(pid, signal.SIGKILL)
-        assert await look(one, root) == "found"
+        assert await look(one, root) == "there"
 
 
 async def test_who_is_cancelled_while_waiting_disturbs_nobody(root: Path):
@@ -76,7 +76,7 @@ async def test_who_is_cancelled_while_waiting_disturbs_nobody(root: Path):
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
-        assert await look(one, root) == "found"
+        assert await look(one, root) == "there"
 
 
 async def test_who_is_cancelled_leaves_no_worker(root: Path):
@@ -87,10 +87,8 @@ async def test_who_is_cancelled_leaves_no_worker(root: Path):
             stdin, input_end = os.pipe()
             output_end, stdout = os.pipe2(os.O_NONBLOCK)
             try:
-                arguments = [str(root), str(root / f"blob{turns}"), "-", "0"]
-                spawning = asyncio.get_running_loop().create_task(
-                    one.spawn("husk.storage.workers.unpack", arguments, [stdin, stdout])
-                )
+                job = UnpackJob(str(root), str(root / f"blob{turns}"))
+                spawning = asyncio.get_running_loop().create_task(one.spawn(job, [stdin, stdout, stdout]))
                 for _ in range(turns):
                     await asyncio.sleep(0)
                 spawning.cancel()
@@ -101,26 +99,26 @@ async def test_who_is_cancelled_leaves_no_worker(root: Path):
             finally:
                 for end in (stdin, input_end, output_end):
                     os.close(end)
-        assert await look(one, root) == "found"
+        assert await look(one, root) == "there"
 
 
-async def test_arguments_that_are_just_short_enough_arrive(root: Path):
+async def test_a_job_that_is_just_short_enough_arrives(root: Path):
     async with nursery() as one:
         stdin, stdout = os.open(os.devnull, os.O_RDONLY), os.open(os.devnull, os.O_WRONLY)
         try:
-            long = "x" * (forker.LARGEST_REQUEST - 100)
-            child = await one.spawn("husk.storage.workers.pack", [long], [stdin, stdout])
-            await wait_exit(child.pidfd)  # it cannot make anything of them
+            long = "x" * (LARGEST_JOB - 200)
+            child = await one.spawn(PackJob(str(root), [], long), [stdin, stdout, stdout])
+            await wait_exit(child.pidfd)  # there is no such path
             child.close()
         finally:
             os.close(stdin)
             os.close(stdout)
 
 
-async def test_arguments_that_are_too_long_are_an_error(root: Path):
+async def test_a_job_that_is_too_long_is_an_error(root: Path):
     async with nursery() as one:
-        with pytest.raises(SystemFault, match="arguments"):
-            await one.spawn("husk.storage.workers.pack", ["x" * forker.LARGEST_REQUEST], [0, 1])
+        with pytest.raises(SystemFault, match="cannot be told"):
+            await one.spawn(PackJob(str(root), [], "x" * LARGEST_JOB), [0, 1, 1])
 
 
 async def test_no_ended_worker_stays_a_zombie(root: Path):
@@ -136,7 +134,7 @@ async def test_the_reserve_is_used_and_filled_again_and_goes_with_the_nursery(ro
         for _ in range(10):
             # It can be seen before the nursery has heard that it is there: then another one does the work.
             reserves.add(await only_the_reserve())
-            assert await look(one, root) == "found"
+            assert await look(one, root) == "there"
         assert len(reserves) > 3
         reserve = await only_the_reserve()
     await eventually(lambda: not Path(f"/proc/{reserve}").exists())
@@ -160,7 +158,7 @@ async def test_a_reserve_that_was_killed_is_not_missed(root: Path):
         reserve = await only_the_reserve()
         os.kill(reserve, signal.SIGKILL)
         await eventually(lambda: not Path(f"/proc/{reserve}").exists())
-        assert await look(one, root) == "found"
+        assert await look(one, root) == "there"
 
 
 async def test_a_nursery_that_is_closed_at_any_moment_leaves_no_process(root: Path):

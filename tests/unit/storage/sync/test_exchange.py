@@ -8,12 +8,13 @@ from husk.errors import InvalidParameter, SystemFault, Unavailable
 from husk.storage.sync import exchange as module
 from husk.storage.sync.exchange import exchange
 from husk.storage.workers.handle import WorkerDied
+from husk.storage.workers.messages import Invalid, Received, SendJob
 from husk.storage.workers.nursery import Nursery
 
 
 class Worker:
-    def __init__(self, line, says=(), dies_after=None):
-        self.line = line
+    def __init__(self, answer, says=(), dies_after=None):
+        self.answer = answer
         self.says = [*says, b""]
         self.dies_after = dies_after
         self.heard = []
@@ -30,7 +31,7 @@ class Worker:
 
     async def outcome(self):
         await self.ended.wait()
-        return self.line
+        return self.answer
 
     def end_input(self):
         self.ended.set()
@@ -62,12 +63,12 @@ class Client:
 @pytest.fixture
 def run(monkeypatch):
     async def go(worker, client, progress=None):
-        async def start(nursery, name, arguments):
+        async def start(nursery, job):
             return worker
 
         monkeypatch.setattr("husk.storage.sync.exchange.Dialogue.start", start)
         try:
-            return await exchange(Nursery(), "a.module", {}, client, progress)
+            return await exchange(Nursery(), SendJob("/", ""), client, progress)
         finally:
             assert worker.stopped
 
@@ -75,27 +76,27 @@ def run(monkeypatch):
 
 
 async def test_bytes_go_both_ways(run):
-    worker, client = Worker("ok 3 4", [b"x", b"y"]), Client(b"one", b"three")
+    worker, client = Worker(Received(3, 4), [b"x", b"y"]), Client(b"one", b"three")
     seen: list[int] = []
-    assert await run(worker, client, seen.append) == "3 4"
+    assert await run(worker, client, seen.append) == Received(3, 4)
     assert (worker.heard, client.heard, seen) == ([b"one", b"three"], [b"x", b"y", None], [3, 8])
 
 
 async def test_the_workers_opinion_comes_first(run):
     client = Client(b"one", failure=Unavailable("the stream was reset"))
     with pytest.raises(InvalidParameter, match="out of order"):
-        await run(Worker("invalid changes out of order", dies_after=0), client)
+        await run(Worker(Invalid("changes out of order"), dies_after=0), client)
 
 
 async def test_a_stream_that_the_client_broke_is_told_in_the_clients_words(run):
     client = Client(b"one", failure=Unavailable("the client has gone"))
     with pytest.raises(Unavailable, match="gone"):
-        await run(Worker("invalid unexpected EOF"), client)
+        await run(Worker(Invalid("unexpected EOF")), client)
 
 
 async def test_a_worker_that_dies(run):
     with pytest.raises(SystemFault, match="died"):
-        await run(Worker(""), Client())
+        await run(Worker(None), Client())
 
 
 async def test_a_client_that_goes_on_speaking_is_not_listened_to_for_ever(run, monkeypatch):
@@ -106,4 +107,4 @@ async def test_a_client_that_goes_on_speaking_is_not_listened_to_for_ever(run, m
 
     monkeypatch.setattr(module, "_GOODBYE", 0.01)
     with pytest.raises(InvalidParameter, match="nonsense"):
-        await run(Worker("invalid nonsense", dies_after=1), Endless())
+        await run(Worker(Invalid("nonsense"), dies_after=1), Endless())

@@ -1,12 +1,14 @@
-"""The receiving worker without a process of its own: outcomes in words."""
+"""The receiving worker without a process of its own: answers."""
 
 import os
 
 import pytest
+from msgspec.structs import replace
 
 from husk.storage.sync import packets, receive
 from husk.storage.sync.lines import Lines
 from husk.storage.sync.packets import Stat
+from husk.storage.workers.messages import Failed, Invalid, Received, ReceiveJob
 
 
 class Said(Lines):
@@ -32,29 +34,33 @@ def job(tmp_path, monkeypatch):
     (tmp_path / "root").mkdir()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(receive, "confine", lambda root, binds: os.chdir(root))
-    return {"root": str(tmp_path / "root"), "old": "", "new": str(tmp_path / "new")}
+    return ReceiveJob(str(tmp_path / "root"), "", str(tmp_path / "new"))
 
 
 def test_a_sync_ends_with_a_table(job):
     told = packets.stat(Stat(b"a", 0o644, size=2)) + packets.end_of_stats()
     client = Said(told, packets.data_head(0, 2) + b"hi", packets.data_head(0, 0), packets.fin())
-    assert receive.receive(job, client) == "ok 1 2"
+    assert receive.receive(job, client) == Received(1, 2)
     assert client.heard == packets.request(0) + packets.fin()
-    again = job | {"old": job["new"], "new": job["new"] + "er"}
-    assert receive.receive(again, Said(told, packets.fin())) == "ok 1 0"
-    assert not os.path.exists(job["new"])
+    again = replace(job, old=job.new, new=job.new + "er")
+    assert receive.receive(again, Said(told, packets.fin())) == Received(1, 0)
+    assert not os.path.exists(job.new)
 
 
 def test_a_client_that_is_wrong_is_told(job):
     client = Said(packets.fin())
-    assert receive.receive(job, client) == "invalid the sender ended before it was asked to"
+    assert receive.receive(job, client) == Invalid("the sender ended before it was asked to")
     assert client.heard == packets.error("the sender ended before it was asked to")
 
 
 def test_a_host_that_fails(job):
-    assert receive.receive(job | {"root": "/nowhere/at/all"}, Said()).startswith("system no such file")
+    said = receive.receive(replace(job, root="/nowhere/at/all"), Said())
+    assert isinstance(said, Failed)
+    assert said.message.startswith("no such file")
 
 
 def test_a_table_that_is_none(job, tmp_path):
     (tmp_path / "old").write_bytes(b"garbage\n")
-    assert "no table" in receive.receive(job | {"old": str(tmp_path / "old")}, Said())
+    said = receive.receive(replace(job, old=str(tmp_path / "old")), Said())
+    assert isinstance(said, Failed)
+    assert "no table" in said.message

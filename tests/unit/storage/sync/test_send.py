@@ -3,8 +3,10 @@
 import os
 
 import pytest
+from msgspec.structs import replace
 
 from husk.storage.sync import packets, send
+from husk.storage.workers.messages import Failed, Invalid, SendJob, Sent
 from tests.unit.storage.sync.test_receive import Said
 
 
@@ -22,22 +24,24 @@ def job(tmp_path, monkeypatch):
     (tmp_path / "file").write_bytes(b"data")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(send, "confine", lambda root, binds: os.chdir(root))
-    return {"root": str(tmp_path), "prefix": "", "mtime": None}
+    return SendJob(str(tmp_path), "")
 
 
 def test_files_that_are_asked_for_are_sent(job):
     client = Client(packets.request(0), packets.fin())
-    assert send.send(job, client) == "ok 4"
+    assert send.send(job, client) == Sent(4)
     assert client.heard.endswith(packets.data_head(0, 4) + b"data" + packets.data_head(0, 0) + packets.fin())
 
 
 def test_a_client_that_leaves(job):
-    assert send.send(job, Client()) == "invalid unexpected EOF"
+    assert send.send(job, Client()) == Invalid("unexpected EOF")
 
 
 def test_a_client_that_fails(job):
-    assert send.send(job, Client(packets.error("disk full"))) == "invalid error from receiver: disk full"
+    assert send.send(job, Client(packets.error("disk full"))) == Invalid("error from receiver: disk full")
 
 
 def test_a_directory_that_is_not_there(job):
-    assert send.send(job | {"root": "/nowhere/at/all"}, Client()).startswith("system no such file")
+    said = send.send(replace(job, root="/nowhere/at/all"), Client())
+    assert isinstance(said, Failed)
+    assert said.message.startswith("no such file")

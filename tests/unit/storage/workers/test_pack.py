@@ -35,9 +35,9 @@ def test_links_are_told_where_they_lead(tmp_path):
     (tmp_path / "file").write_text("x")
     (tmp_path / "link").symlink_to("file")
     (tmp_path / "dangling").symlink_to("nowhere")
-    assert describe(str(tmp_path / "link"))["link"] == str(tmp_path / "file")
-    assert describe(str(tmp_path / "dangling"))["link"] == str(tmp_path / "nowhere")
-    assert describe(str(tmp_path / "file"))["link"] == ""
+    assert describe(str(tmp_path / "link")).link == str(tmp_path / "file")
+    assert describe(str(tmp_path / "dangling")).link == str(tmp_path / "nowhere")
+    assert describe(str(tmp_path / "file")).link == ""
 
 
 def test_a_directory_that_goes_between_the_look_and_the_walk(tmp_path, monkeypatch):

@@ -1,0 +1,31 @@
+"""Who wants the work done, as a worker sees him: standard input and output are for data, this is for answers."""
+
+import contextlib
+import os
+
+import msgspec
+
+from husk.storage.workers.messages import Answer, Failed, Invalid, Refused, encode, printable
+
+
+class Caller:
+    """`begun` is a file with the beginning of what standard input goes on with, if there is one."""
+
+    def __init__(self, report: int, begun: int | None = None) -> None:
+        self._report = report
+        self._begun = begun
+
+    def answer(self, answer: Answer) -> None:
+        if isinstance(answer, Invalid | Refused | Failed):
+            answer = msgspec.structs.replace(answer, message=printable(answer.message))
+        left = memoryview(encode(answer))
+        # The daemon was killed meanwhile: nobody wants to know.
+        with contextlib.suppress(BrokenPipeError):
+            while left:
+                left = left[os.write(self._report, left) :]
+
+    def begun(self) -> bytes:
+        """What was read of the input before it became ours."""
+        if self._begun is None:
+            return b""
+        return os.pread(self._begun, os.fstat(self._begun).st_size, 0)

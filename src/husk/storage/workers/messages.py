@@ -1,0 +1,224 @@
+"""What workers are told, and what they answer.
+
+A job goes to its worker as one message of a socket; answers come back on a pipe, one after the other. Both are JSON,
+each on a line of its own, and decoded into the types below: a field that is missing, unknown or of another type is
+refused. JSON and not msgpack: the name of a file need not be UTF-8, and what Python makes of such a name (a lone
+surrogate) passes as JSON's escape.
+"""
+
+import json
+from typing import TypeAlias
+
+import msgspec
+
+# What fits into one message of a socket, whose buffer holds 208 KiB where nobody has changed that.
+LARGEST_JOB = 192 << 10
+_LONGEST_MESSAGE = 8192
+
+
+class _Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the two sides agree on."""
+
+
+class Bind(_Message, frozen=True):
+    """Something of the host that a container has mounted."""
+
+    source: str
+    target: str
+    readonly: bool
+
+
+# --- jobs
+
+
+class UnpackJob(_Message, frozen=True, tag="unpack"):
+    """Make a layer of standard input: the blob file as it comes, and its files in `directory`. Answer: `UnpackedLayer`.
+
+    `digest` is what the blob must have, if it is known; `limit` how many bytes it may unpack to, 0 for any number.
+    """
+
+    directory: str
+    blob: str
+    digest: str = ""
+    limit: int = 0
+
+
+class DiffJob(_Message, frozen=True, tag="diff"):
+    """Write what an overlay's upper directory changes to standard output, as a layer's tar. Answer: `Done`."""
+
+    upper: str
+
+
+class DiffBlobJob(_Message, frozen=True, tag="diff-blob"):
+    """Write what an overlay's upper directory changes to a file, as a layer's tar. Answer: `Blob`.
+
+    No entry has a time after `latest`, in seconds.
+    """
+
+    upper: str
+    blob: str
+    latest: int | None = None
+
+
+class PackJob(_Message, frozen=True, tag="pack"):
+    """Write what a path of a container names to standard output, as a tar. Answers: `FileStatus`, then `Done`.
+
+    Without a path it is the whole root, without a name for itself, and there is no status. `as_answer`: standard output
+    is the socket of a client, who gets the tar as the chunks of an answer once a byte on standard input says so.
+    """
+
+    root: str
+    binds: list[Bind]
+    path: str
+    only_status: bool = False
+    as_answer: bool = False
+
+
+class PutJob(_Message, frozen=True, tag="put"):
+    """Unpack the archive on standard input into the directory `path` of a container. Answer: `Done`.
+
+    `owner` (user, group) replaces the archive's owners; `keep_kinds` refuses a file in a directory's place. `as_body`:
+    standard input is the socket of a client, with the body of a request; without a `length` it is in chunks.
+    """
+
+    root: str
+    binds: list[Bind]
+    path: str
+    readonly_root: bool = False
+    keep_kinds: bool = False
+    owner: tuple[int, int] | None = None
+    as_body: bool = False
+    length: int | None = None
+
+
+class ReceiveJob(_Message, frozen=True, tag="receive"):
+    """Make the directory `root` the same as a client's, with whom standard input and output speak. Answer: `Received`.
+
+    The table `old` tells what `root` has, or is empty; it is removed first: from then on it is not true. The table
+    `new` is written when all is well.
+    """
+
+    root: str
+    old: str
+    new: str
+
+
+class SendJob(_Message, frozen=True, tag="send"):
+    """Send the directory `root` to a client, with whom standard input and output speak. Answer: `Sent`.
+
+    `prefix` is the directory of the client's directory that all goes into; `mtime` the time of all files.
+    """
+
+    root: str
+    prefix: str
+    mtime: int | None = None
+
+
+Job: TypeAlias = UnpackJob | DiffJob | DiffBlobJob | PackJob | PutJob | ReceiveJob | SendJob
+
+
+# --- answers
+
+
+class Done(_Message, frozen=True, tag="done"):
+    """All of it went well."""
+
+
+class UnpackedLayer(_Message, frozen=True, tag="layer"):
+    """A layer is unpacked. `size` counts the bytes of its files; does its archive describe the root directory?"""
+
+    blob: str
+    blob_size: int
+    diff_id: str
+    size: int
+    describes_root: bool
+
+
+class Blob(_Message, frozen=True, tag="blob"):
+    digest: str
+    size: int
+
+
+class Received(_Message, frozen=True, tag="received"):
+    """How many files the directory has now, and how many bytes of them were written."""
+
+    files: int
+    written: int
+
+
+class Sent(_Message, frozen=True, tag="sent"):
+    """How many bytes of files were sent."""
+
+    size: int
+
+
+class FileStatus(_Message, frozen=True, tag="status"):
+    """What a path of a container names; `link` is where a symbolic link leads in the end."""
+
+    name: str
+    size: int
+    mode: int
+    mtime_ns: int
+    link: str
+
+
+class Missing(_Message, frozen=True, tag="missing"):
+    """There is nothing at the path that the job names."""
+
+
+class Invalid(_Message, frozen=True, tag="invalid"):
+    """What was sent is to blame."""
+
+    message: str
+
+
+class Refused(_Message, frozen=True, tag="refused"):
+    """It is not allowed."""
+
+    message: str
+
+
+class Failed(_Message, frozen=True, tag="failed"):
+    """The host is to blame, or the worker."""
+
+    message: str
+
+
+Answer: TypeAlias = Done | UnpackedLayer | Blob | Received | Sent | FileStatus | Missing | Invalid | Refused | Failed
+
+
+def encode(message: Job | Answer) -> bytes:
+    return json.dumps(msgspec.to_builtins(message)).encode() + b"\n"
+
+
+def decode_job(line: bytes) -> Job:
+    job: Job = msgspec.convert(json.loads(line), type=Job)
+    return job
+
+
+def decode_answer(line: bytes) -> Answer:
+    answer: Answer = msgspec.convert(json.loads(line), type=Answer)
+    return answer
+
+
+def printable(text: str) -> str:
+    """One line, not too long, that every client can be shown, whatever names of files are in it."""
+    return text[:_LONGEST_MESSAGE].replace("\n", " ").encode("utf-8", "backslashreplace").decode()
+
+
+class Answers:
+    """Answers out of bytes as they come, in pieces of any size; what is not a whole one yet is kept."""
+
+    def __init__(self) -> None:
+        self._waiting = b""
+
+    def feed(self, data: bytes) -> None:
+        self._waiting += data
+
+    def next(self) -> Answer | None:
+        """The next one, if all of it is here."""
+        line, end, rest = self._waiting.partition(b"\n")
+        if not end:
+            return None
+        self._waiting = rest
+        return decode_answer(line)
