@@ -141,6 +141,23 @@ async def wait_exit(pidfd: int) -> None:
     _reap(pidfd)
 
 
+async def wait(child: Child) -> int:
+    """The exit status of a child when it has ended (negative: the signal); it is reaped and let go of.
+
+    Whoever is cancelled meanwhile still has it.
+    """
+    loop = asyncio.get_running_loop()
+    ended = asyncio.Event()
+    loop.add_reader(child.pidfd, ended.set)
+    try:
+        await ended.wait()
+    finally:
+        loop.remove_reader(child.pidfd)
+    returncode = _reap(child.pidfd)
+    child.close()
+    return returncode if returncode is not None else 0
+
+
 def _reap(pidfd: int) -> int | None:
     """The exit status of our own child (negative: the signal), None when it is not ours or was reaped before."""
     try:
@@ -211,23 +228,15 @@ async def run(
 
 
 async def _finish(child: Child, name: str, timeout: float) -> int:
-    loop = asyncio.get_running_loop()
-    ended = asyncio.Event()
-    loop.add_reader(child.pidfd, ended.set)
     try:
         async with asyncio.timeout(timeout):
-            await ended.wait()
+            return await wait(child)
     except BaseException as error:
         send_signal(child.pidfd, signal.SIGKILL)
-        loop.remove_reader(child.pidfd)
         reap_later(child)
         if isinstance(error, TimeoutError):
             raise SystemFault(f"{name} did not finish within {timeout:g} seconds and was killed") from None
         raise
-    loop.remove_reader(child.pidfd)
-    returncode = _reap(child.pidfd)
-    child.close()
-    return returncode if returncode is not None else 0
 
 
 def _children(pid: int) -> list[int]:

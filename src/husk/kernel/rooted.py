@@ -7,6 +7,7 @@ import contextlib
 import ctypes
 import errno
 import os
+import posixpath
 import stat
 from pathlib import Path
 
@@ -52,10 +53,11 @@ def _openat2(directory: int, path: str, flags: int, resolve: int) -> int:
     return int(fd)
 
 
-def make_directories(root: Path | str, path: str) -> None:
+def make_directories(root: Path | str, path: str, owner: tuple[int, int] | None = None) -> None:
     """Make `path` and what lacks above it, below `root`, also where a link leads to something that is not there yet.
 
     Nothing happens where it exists. NotADirectoryError where a file stands, ELOOP where links lead to each other.
+    What is made belongs to `owner` (user and group).
     """
     todo = path.split("/")[::-1]
     done: list[str] = []
@@ -69,7 +71,7 @@ def make_directories(root: Path | str, path: str) -> None:
             continue
         parent = open_in_root(root, "/" + "/".join(done), os.O_PATH | os.O_DIRECTORY)
         try:
-            target = _make_directory(parent, name)
+            target = _make_directory(parent, name, owner)
         finally:
             os.close(parent)
         if target is None:
@@ -83,10 +85,12 @@ def make_directories(root: Path | str, path: str) -> None:
         todo += target.split("/")[::-1]
 
 
-def _make_directory(parent: int, name: str) -> str | None:
+def _make_directory(parent: int, name: str, owner: tuple[int, int] | None) -> str | None:
     """Make a directory, unless there is one; where a link leads, if that has the name."""
     try:
         os.mkdir(name, 0o755, dir_fd=parent)
+        if owner is not None:
+            os.chown(name, *owner, dir_fd=parent, follow_symlinks=False)
     except FileExistsError:
         mode = os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode
         if stat.S_ISLNK(mode):
@@ -108,6 +112,28 @@ def make_file(root: Path | str, path: str) -> None:
             os.mknod(name, stat.S_IFREG | 0o755, dir_fd=parent)
     finally:
         os.close(parent)
+
+
+def make_file_where_it_leads(root: Path | str, path: str) -> None:
+    """Make an empty file and what lacks above it, below `root`; if a link has its name, then where that leads.
+
+    Nothing happens where something is. ELOOP where links lead to each other.
+    """
+    for _ in range(_MOST_LINKS):
+        directory, _, name = path.rstrip("/").rpartition("/")
+        make_directories(root, directory)
+        parent = open_in_root(root, directory or "/", os.O_PATH | os.O_DIRECTORY)
+        try:
+            os.mknod(name, stat.S_IFREG | 0o644, dir_fd=parent)
+        except FileExistsError:
+            if not stat.S_ISLNK(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode):
+                return
+            path = posixpath.join(directory, os.readlink(name, dir_fd=parent))
+        else:
+            return
+        finally:
+            os.close(parent)
+    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
 
 
 def read_text(root: Path, path: str, limit: int = 1 << 20) -> str:

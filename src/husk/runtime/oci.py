@@ -331,8 +331,19 @@ def _choose(found: Mapping[str, OCIRuntime], blockers: tuple[str, ...]) -> str:
 
 def fault(runtime: str, verb: str, stderr: str, command: str = "") -> str:
     """What the client is told when a runtime fails: Docker's frame around the runtime's own message."""
+    text = complaint(stderr, command) or "no message"
+    frame = "failed to create task for container: failed to create shim task: " if verb == "create" else ""
+    # runc names itself in front of every verb but this one.
+    prefix = "exec failed" if verb == "exec" else f"{runtime} {verb} failed"
+    if not text.startswith(prefix):
+        text = f"{prefix}: {text}"
+    return f"{frame}OCI runtime {verb} failed: {text}: unknown"
+
+
+def complaint(written: str, command: str = "") -> str:
+    """What a runtime has written about its failure, in runc's words; empty where it has none to tell of."""
     messages = []
-    for line in stderr.splitlines():
+    for line in written.splitlines():
         try:
             entry = msgspec.json.decode(line, type=_LogLine)
         except msgspec.MsgspecError:
@@ -341,14 +352,7 @@ def fault(runtime: str, verb: str, stderr: str, command: str = "") -> str:
             continue
         if entry.level in ("error", "fatal", ""):
             messages.append(entry.msg)
-    text = "; ".join(message for message in messages if message) or "no message"
-    text = _in_runc_words(text, command)
-    frame = "failed to create task for container: failed to create shim task: " if verb == "create" else ""
-    # runc names itself in front of every verb but this one.
-    prefix = "exec failed" if verb == "exec" else f"{runtime} {verb} failed"
-    if not text.startswith(prefix):
-        text = f"{prefix}: {text}"
-    return f"{frame}OCI runtime {verb} failed: {text}: unknown"
+    return _in_runc_words("; ".join(message for message in messages if message), command)
 
 
 CANNOT_START = 128

@@ -331,6 +331,8 @@ class Connector:
             log.warning("container %s: %s", record.id[:12], error.message)
 
     def _announce(self, action: str, live: LiveNetwork, record: Container) -> None:
+        if not record.name:
+            return  # nobody knows of a build's step
         attributes = {"container": record.id, "name": live.record.name, "type": live.record.driver}
         self._events.publish("network", action, live.record.id, attributes)
 

@@ -96,7 +96,8 @@ def names_of(networks: list[LiveNetwork], address: Address) -> list[str]:
     for live in networks:
         for member in live.members.values():
             endpoint = member.endpoints.get(live.record.name)
-            if endpoint is not None and str(address) in (endpoint.ip_address, endpoint.ip6_address):
+            own = (endpoint.ip_address, endpoint.ip6_address) if endpoint is not None and member.name else ()
+            if str(address) in own:
                 return [f"{member.name}.{live.record.name}"]
     return []
 

@@ -103,9 +103,9 @@ class Networks:
         return self._find(reference).record
 
     def members(self, network: Network) -> list[Container]:
-        """The running containers on a network."""
+        """The running containers on a network; what has no name, a build's step, is not shown."""
         live = self._roster.by_name.get(network.name)
-        return list(live.members.values()) if live else []
+        return [record for record in live.members.values() if record.name] if live else []
 
     def addresses(self, network: Network) -> dict[str, tuple[int, int]]:
         """(addresses in use, addresses left to give out) by subnet."""

@@ -11,5 +11,6 @@ They know paths, mounts and processes, and nothing of records. All of them block
     network_files   /etc/hosts, /etc/hostname and /etc/resolv.conf
     procfs          what may be mounted on its /proc
     cgroup          its control group: made, measured, emptied, removed
+    step, stubs     the file system of a build's step, which has no record
     leftovers       what lies on the host and belongs to nobody any more
 """

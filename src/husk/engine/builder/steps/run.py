@@ -1,0 +1,211 @@
+"""The life of a step: it is given what it needs, its process runs to its end, and all is taken back.
+
+Whatever happens, and whenever whoever waits for it is cancelled, nothing of a step stays but the outputs of one that
+ended well. What a thread is at work on is waited for first: then it can be undone.
+"""
+
+import asyncio
+import functools
+import logging
+import secrets
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Protocol
+
+from husk.config import ContainerDefaults
+from husk.engine.builder.operations import Exec
+from husk.engine.builder.sessions import Session
+from husk.engine.builder.solver import Watcher
+from husk.engine.builder.steps import plan, platforms
+from husk.engine.builder.steps.mounts import Mounts, Prepared
+from husk.engine.containers.config.spec import Extras, block_paths, seccomp_profile
+from husk.engine.containers.start import wanted_devices
+from husk.engine.host import Host
+from husk.engine.model.container import Container, Endpoint
+from husk.engine.model.container_config import EndpointRequest
+from husk.engine.networks.connector import Connected
+from husk.errors import HuskError, SystemFault
+from husk.registry.manifest import Platform
+from husk.runtime import oci
+from husk.runtime.assembly import cgroup
+from husk.runtime.assembly.network_files import read_ours
+from husk.runtime.assembly.paths import Paths
+from husk.runtime.assembly.step import StepFiles
+from husk.runtime.devices import block_device_numbers
+from husk.runtime.emulators import registered
+from husk.runtime.foreground import Ended
+from husk.runtime.oci import OCIRuntime
+from husk.runtime.precompiled import CompiledFilters
+from husk.runtime.sockets import Serve, serving
+from husk.runtime.spec import oci_spec, resolve_user
+from husk.tasks import Tasks
+
+log = logging.getLogger(__name__)
+
+
+class Networks(Protocol):
+    def endpoints(
+        self, mode: str, requests: dict[str, EndpointRequest], links: list[str] | None = None
+    ) -> dict[str, Endpoint]: ...
+
+    async def connect(self, record: Container) -> Connected: ...
+
+    async def disconnect(self, record: Container) -> None: ...
+
+
+class Runtimes(Protocol):
+    def get(self, name: str) -> OCIRuntime: ...
+
+
+class Foreground(Protocol):
+    def expect(self) -> None: ...
+
+    async def run(
+        self,
+        directory: Path,
+        container_id: str,
+        runtime: OCIRuntime,
+        output: Callable[[bytes, bool], None],
+        command: str = "",
+    ) -> Ended: ...
+
+
+class Steps:
+    def __init__(
+        self,
+        *,
+        paths: Paths,
+        mounts: Mounts,
+        networks: Networks,
+        runtimes: Runtimes,
+        foreground: Foreground,
+        host: Host,
+        defaults: ContainerDefaults,
+    ) -> None:
+        self._paths = paths
+        self._mounts = mounts
+        self._networks = networks
+        self._runtimes = runtimes
+        self._foreground = foreground
+        self._host = host
+        self._defaults = defaults
+        self._filters = CompiledFilters()
+        self._tasks = Tasks()
+
+    def reload(self, defaults: ContainerDefaults) -> None:
+        """Steps from now on get these."""
+        self._defaults = defaults
+
+    async def run(
+        self, body: Exec, inputs: Sequence[str], watcher: Watcher, platform: Platform | None = None
+    ) -> list[str]:
+        """Run a process on stacks; the stacks that it leaves, by the numbers of its outputs. StepFailed if it fails."""
+        platforms.check(platform, self._host.machine, registered)
+        self._foreground.expect()
+        record = plan.record_of(secrets.token_hex(32), body, self._host, self._defaults)
+        async with self._mounts.prepared(body, inputs, watcher.session) as prepared:
+            ended = await self._run(record, body, prepared, watcher)
+            if ended.complaint:
+                watcher.log(f"{self._runtime(record).name} run failed: {ended.complaint}\n".encode(), stderr=True)
+            plan.check(body, oci.exit_code(ended.complaint) if ended.complaint else ended.status)
+            return await self._tasks.to_its_end(prepared.outputs(), "keep what a step has made")
+
+    async def _run(self, record: Container, body: Exec, prepared: Prepared, watcher: Watcher) -> Ended:
+        files = StepFiles(self._paths, record.id)
+        async with self._taking_back(record, files):
+            annotations = await self._filters.annotations(seccomp_profile(record.host_config, self._host))
+            record.endpoints = self._networks.endpoints(record.host_config.network_mode, {})
+            network = await self._networks.connect(record)
+            prepare = functools.partial(self._prepare, record, body, prepared, files, network, annotations)
+            bundle = await self._in_thread(prepare, "prepare a step")
+            serves = [_forward(watcher, agent) for agent in prepared.agents]
+            async with serving(files.sockets, serves):
+                return await self._foreground.run(
+                    bundle,
+                    record.id,
+                    self._runtime(record),
+                    lambda data, stderr: watcher.log(data, stderr=stderr),
+                    record.path,
+                )
+
+    def _prepare(
+        self,
+        record: Container,
+        body: Exec,
+        prepared: Prepared,
+        files: StepFiles,
+        network: Connected,
+        annotations: dict[str, str],
+    ) -> Path:
+        """Mount the root and what is in it, write the bundle: where that is. All of it blocks."""
+        hosts = plan.hosts_file(record, network)
+        resolv_conf = plan.resolv_conf_file(record, network, read_ours("/etc/resolv.conf"))
+        left = files.assemble(prepared.root, prepared.mounts, hosts, resolv_conf)
+        host_config = record.host_config
+        user = resolve_user(record.config.user, files.read_text("/etc/passwd"), files.read_text("/etc/group"))
+        files.make_directory(record.config.working_dir, user.uid, user.gid)
+        devices, rules = wanted_devices(host_config)
+        extras = Extras(
+            devices=devices,
+            annotations=annotations,
+            device_rules=rules,
+            block_devices=block_device_numbers(block_paths(host_config, self._host.limits.block_weight)),
+        )
+        env = plan.environment(body.process, prepared.env, user)
+        spec = plan.spec_of(record, self._paths.of(record.id), user, self._host, extras, env, left)
+        cgroup.make_parents(spec.cgroup_path, named=bool(host_config.cgroup_parent), realtime=None, period=None)
+        return files.write_bundle(oci_spec(spec, self._host.cgroup_v2))
+
+    @asynccontextmanager
+    async def _taking_back(self, record: Container, files: StepFiles) -> AsyncIterator[None]:
+        try:
+            yield
+        finally:
+            await self._tasks.to_its_end(self._release(record, files), "release a step")
+
+    async def _release(self, record: Container, files: StepFiles) -> None:
+        """One part that fails keeps no other from being given back."""
+        results = await asyncio.gather(
+            self._release_files(record, files), self._networks.disconnect(record), return_exceptions=True
+        )
+        for error in results:
+            if isinstance(error, HuskError | OSError):
+                log.error("build step %s: %s", record.id[:12], error)
+            elif isinstance(error, BaseException):
+                raise error
+
+    async def _release_files(self, record: Container, files: StepFiles) -> None:
+        runtime = self._runtime(record)
+        if not await asyncio.to_thread(runtime.forget_ended, record.id):
+            await runtime.delete(record.id, force=True)
+        await asyncio.to_thread(self._clear, record, files)
+
+    def _clear(self, record: Container, files: StepFiles) -> None:
+        parent = record.host_config.cgroup_parent
+        try:
+            cgroup.clear(self._paths.cgroup(record.id, parent), named=bool(parent))
+        finally:
+            files.release()
+
+    def _runtime(self, record: Container) -> OCIRuntime:
+        return self._runtimes.get(record.host_config.runtime)
+
+    async def _in_thread(self, work: Callable[[], Path], name: str) -> Path:
+        try:
+            return await self._tasks.to_its_end(asyncio.to_thread(work), name)
+        except OSError as error:
+            raise SystemFault(f"cannot {name}: {error}") from error
+
+
+def _forward(watcher: Watcher, agent: str) -> Serve:
+    """Whoever connects is connected with the client's SSH agent, as long as there is a client."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        session: Session | None = watcher.session
+        if session is None:
+            writer.close()
+            return
+        await session.forward_agent(agent, reader, writer)
+
+    return serve
