@@ -1,11 +1,12 @@
-"""Steps of builds without a daemon: the engine's parts that they need, on roots of their own, and stacks on the disk."""
+"""Steps of builds without a daemon: the parts of the engine that they need, on roots of their own."""
 
 import asyncio
 import contextlib
+import functools
 import os
 import secrets
 import shutil
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +27,7 @@ from husk.errors import NotFound
 from husk.registry.manifest import Platform
 from husk.runtime.assembly import cgroup
 from husk.runtime.assembly.paths import Paths
+from husk.runtime.assembly.step import StepFiles
 from husk.runtime.foreground import Foreground
 from husk.runtime.oci import Runtimes, find_runtimes
 from husk.storage.state.store import StateStore
@@ -143,9 +145,6 @@ class FakeSession:
                 await writer.drain()
         writer.close()
 
-    def __getattr__(self, name: str) -> object:
-        raise AssertionError(f"a step asks for {name}")
-
 
 @dataclass
 class Bench:
@@ -169,7 +168,7 @@ class Bench:
         inputs: Sequence[str] = (),
         session: FakeSession | None = None,
         platform: Platform | None = None,
-        body: dict[str, object] | None = None,
+        body: Mapping[str, object] | None = None,
         root: Mount | None = None,
         listener: Listener | None = None,
         **process: object,
@@ -232,6 +231,7 @@ async def open_bench(config: Config, runtime: str = "") -> AsyncIterator[Bench]:
         paths = Paths(config)
         steps = Steps(
             paths=paths,
+            files=functools.partial(StepFiles, paths),
             mounts=Mounts(stacks, caches),
             networks=networks,
             runtimes=runtimes,

@@ -11,6 +11,7 @@ from husk.engine.builder.steps.plan import StepFailed
 from husk.engine.model.events import Event
 from husk.errors import InvalidParameter, Unavailable
 from husk.registry.manifest import Platform
+from husk.tasks import Tasks
 from tests.support.steps import Bench, Listener
 
 
@@ -109,7 +110,7 @@ async def test_nobody_sees_a_step(bench: Bench) -> None:
     heard: list[Event] = []
     bench.events.observe(heard.append)
     listener = Listener()
-    task = asyncio.ensure_future(bench.run("sh", "-c", "echo up; sleep 60", listener=listener))
+    task = Tasks().spawn(bench.run("sh", "-c", "echo up; sleep 60", listener=listener), "a step", awaited=True)
     await listener.hears(b"up")
     assert bench.networks.members(bench.networks.find("bridge")) == []
     task.cancel()
@@ -161,7 +162,7 @@ async def test_cancelled_at_any_moment_nothing_is_left(bench: Bench) -> None:
     await bench.run("true")
     whole = time.monotonic() - started
     for number in range(24):
-        task = asyncio.ensure_future(bench.run("sh", "-c", "sleep 600 & sleep 600"))
+        task = Tasks().spawn(bench.run("sh", "-c", "sleep 600 & sleep 600"), "a step", awaited=True)
         await asyncio.sleep(whole * number / 16)
         task.cancel()
         began = time.monotonic()

@@ -101,8 +101,8 @@ class StepFiles:
         self._points = self._directory / "points"
         self._root = ContainerRoot(self._directory)
         self._stubs: list[Stubs] = []
+        # Those of the mounts, in their order, listening.
         self.sockets: list[socket.socket] = []
-        """Those of the mounts, in their order, listening."""
 
     def assemble(self, root: Layered, mounts: Sequence[StepMount], hosts: str, resolv_conf: str) -> tuple[Mount, ...]:
         """Mount it all; what of it is left to the runtime. When this fails, `release` is still to be called."""

@@ -8,6 +8,7 @@ import asyncio
 import functools
 import logging
 import secrets
+import socket
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -31,14 +32,14 @@ from husk.runtime import oci
 from husk.runtime.assembly import cgroup
 from husk.runtime.assembly.network_files import read_ours
 from husk.runtime.assembly.paths import Paths
-from husk.runtime.assembly.step import StepFiles
+from husk.runtime.assembly.step import Layered, StepMount
 from husk.runtime.devices import block_device_numbers
 from husk.runtime.emulators import registered
 from husk.runtime.foreground import Ended
 from husk.runtime.oci import OCIRuntime
 from husk.runtime.precompiled import CompiledFilters
 from husk.runtime.sockets import Serve, serving
-from husk.runtime.spec import oci_spec, resolve_user
+from husk.runtime.spec import Mount, oci_spec, resolve_user
 from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
@@ -71,11 +72,31 @@ class Foreground(Protocol):
     ) -> Ended: ...
 
 
+class Files(Protocol):
+    """`husk.runtime.assembly.step`."""
+
+    @property
+    def sockets(self) -> Sequence[socket.socket]: ...
+
+    def assemble(
+        self, root: Layered, mounts: Sequence[StepMount], hosts: str, resolv_conf: str
+    ) -> tuple[Mount, ...]: ...
+
+    def read_text(self, path: str) -> str: ...
+
+    def make_directory(self, path: str, uid: int, gid: int) -> None: ...
+
+    def write_bundle(self, config: dict[str, object]) -> Path: ...
+
+    def release(self) -> None: ...
+
+
 class Steps:
     def __init__(
         self,
         *,
         paths: Paths,
+        files: Callable[[str], Files],
         mounts: Mounts,
         networks: Networks,
         runtimes: Runtimes,
@@ -83,7 +104,9 @@ class Steps:
         host: Host,
         defaults: ContainerDefaults,
     ) -> None:
+        """`files` makes the files of a step by its id."""
         self._paths = paths
+        self._files = files
         self._mounts = mounts
         self._networks = networks
         self._runtimes = runtimes
@@ -112,7 +135,7 @@ class Steps:
             return await self._tasks.to_its_end(prepared.outputs(), "keep what a step has made")
 
     async def _run(self, record: Container, body: Exec, prepared: Prepared, watcher: Watcher) -> Ended:
-        files = StepFiles(self._paths, record.id)
+        files = self._files(record.id)
         async with self._taking_back(record, files):
             annotations = await self._filters.annotations(seccomp_profile(record.host_config, self._host))
             record.endpoints = self._networks.endpoints(record.host_config.network_mode, {})
@@ -134,7 +157,7 @@ class Steps:
         record: Container,
         body: Exec,
         prepared: Prepared,
-        files: StepFiles,
+        files: Files,
         network: Connected,
         annotations: dict[str, str],
     ) -> Path:
@@ -158,13 +181,13 @@ class Steps:
         return files.write_bundle(oci_spec(spec, self._host.cgroup_v2))
 
     @asynccontextmanager
-    async def _taking_back(self, record: Container, files: StepFiles) -> AsyncIterator[None]:
+    async def _taking_back(self, record: Container, files: Files) -> AsyncIterator[None]:
         try:
             yield
         finally:
             await self._tasks.to_its_end(self._release(record, files), "release a step")
 
-    async def _release(self, record: Container, files: StepFiles) -> None:
+    async def _release(self, record: Container, files: Files) -> None:
         """One part that fails keeps no other from being given back."""
         results = await asyncio.gather(
             self._release_files(record, files), self._networks.disconnect(record), return_exceptions=True
@@ -175,13 +198,13 @@ class Steps:
             elif isinstance(error, BaseException):
                 raise error
 
-    async def _release_files(self, record: Container, files: StepFiles) -> None:
+    async def _release_files(self, record: Container, files: Files) -> None:
         runtime = self._runtime(record)
         if not await asyncio.to_thread(runtime.forget_ended, record.id):
             await runtime.delete(record.id, force=True)
         await asyncio.to_thread(self._clear, record, files)
 
-    def _clear(self, record: Container, files: StepFiles) -> None:
+    def _clear(self, record: Container, files: Files) -> None:
         parent = record.host_config.cgroup_parent
         try:
             cgroup.clear(self._paths.cgroup(record.id, parent), named=bool(parent))

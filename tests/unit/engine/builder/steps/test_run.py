@@ -1,0 +1,208 @@
+"""The life of a step on doubles: whatever fails, all is given back."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from husk.config import Config, ContainerDefaults
+from husk.engine.builder.operations import Exec, Mount, Process
+from husk.engine.builder.sessions import Session
+from husk.engine.builder.steps.mounts import Prepared
+from husk.engine.builder.steps.plan import StepFailed
+from husk.engine.builder.steps.run import Steps
+from husk.engine.model.container import Container, Endpoint
+from husk.engine.networks.connector import Connected
+from husk.errors import SystemFault
+from husk.runtime.assembly.paths import Paths
+from husk.runtime.assembly.step import Layered, StepMount
+from husk.runtime.foreground import Ended
+from husk.runtime.oci import OCIRuntime
+from husk.runtime.spec import Mount as SpecMount
+from husk.tasks import Tasks
+from tests.support.drivers import HOST
+from tests.support.steps import Listener
+
+
+class World:
+    """All doubles of one step: what happened, and where something fails."""
+
+    def __init__(self, directory: Path) -> None:
+        self.happened: list[str] = []
+        self.fails_at = ""
+        self.ended = Ended(0)
+        self.hangs = asyncio.Event()
+        self.hangs.set()
+        self.config: dict[str, object] = {}
+        self.sockets: Sequence[socket.socket] = ()
+        self._directory = directory
+
+    def happens(self, what: str) -> None:
+        self.happened.append(what)
+        if what == self.fails_at:
+            raise SystemFault(what)
+
+    # mounts
+
+    @asynccontextmanager
+    async def prepared(self, body: Exec, inputs: Sequence[str], session: Session | None) -> AsyncIterator[Prepared]:
+        self.happens("prepared")
+        try:
+            yield Prepared(root=Layered(()), mounts=[], env=["S=t"], agents=[], kept={0: ("a", self)})  # type: ignore[dict-item]
+        finally:
+            self.happened.append("done")
+
+    async def keep(self) -> str:
+        self.happens("keep")
+        return "diff:new"
+
+    # networks
+
+    def endpoints(self, mode: str, requests: object, links: object = None) -> dict[str, Endpoint]:
+        return {}
+
+    async def connect(self, record: Container) -> Connected:
+        self.happens("connect")
+        return Connected(())
+
+    async def disconnect(self, record: Container) -> None:
+        self.happens("disconnect")
+
+    # files
+
+    def assemble(
+        self, root: Layered, mounts: Sequence[StepMount], hosts: str, resolv_conf: str
+    ) -> tuple[SpecMount, ...]:
+        self.happens("assemble")
+        return ()
+
+    def read_text(self, path: str) -> str:
+        return ""
+
+    def make_directory(self, path: str, uid: int, gid: int) -> None:
+        self.happens("make_directory")
+
+    def write_bundle(self, config: dict[str, object]) -> Path:
+        self.config = config
+        self.happens("write_bundle")
+        return self._directory
+
+    def release(self) -> None:
+        self.happens("release")
+
+    # runtime
+
+    def get(self, name: str) -> OCIRuntime:
+        return OCIRuntime("crun", "/usr/bin/crun", (), self._directory)
+
+    def expect(self) -> None:
+        return None
+
+    async def run(
+        self,
+        directory: Path,
+        container_id: str,
+        runtime: OCIRuntime,
+        output: Callable[[bytes, bool], None],
+        command: str = "",
+    ) -> Ended:
+        output(b"out", False)
+        output(b"err", True)
+        self.happens("run")
+        await self.hangs.wait()
+        return self.ended
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+@pytest.fixture
+def steps(world: World, tmp_path: Path) -> Steps:
+    return Steps(
+        paths=Paths(Config(data_root=tmp_path / "data", exec_root=tmp_path / "run")),
+        files=lambda id: world,
+        mounts=world,  # type: ignore[arg-type]
+        networks=world,
+        runtimes=world,
+        foreground=world,
+        host=HOST,
+        defaults=ContainerDefaults(),
+    )
+
+
+BODY = Exec(process=Process(args=["/bin/x", "y"]), mounts=[Mount(target="/", input=0, output=0)])
+ALL = [
+    "prepared",
+    "connect",
+    "assemble",
+    "make_directory",
+    "write_bundle",
+    "run",
+    "release",
+    "disconnect",
+    "keep",
+    "done",
+]
+
+
+async def test_a_step_that_ends_well(steps: Steps, world: World) -> None:
+    listener = Listener()
+    assert await steps.run(BODY, ["a"], listener) == ["a diff:new"]
+    assert sorted(world.happened[6:8]) == ["disconnect", "release"]
+    assert [*world.happened[:6], "release", "disconnect", *world.happened[8:]] == ALL
+    assert (listener.stdout, listener.stderr) == (b"out", b"err")
+    process = world.config["process"]
+    assert isinstance(process, dict)
+    assert process["args"] == ["/bin/x", "y"]
+    assert "S=t" in process["env"]
+
+
+@pytest.mark.parametrize("point", ["connect", "assemble", "make_directory", "write_bundle", "run", "keep"])
+async def test_whatever_fails_all_is_given_back(steps: Steps, world: World, point: str) -> None:
+    world.fails_at = point
+    with pytest.raises(SystemFault, match=point):
+        await steps.run(BODY, ["a"], Listener())
+    assert {"release", "disconnect", "done"} <= set(world.happened)
+
+
+@pytest.mark.parametrize("point", ["release", "disconnect"])
+async def test_one_that_cannot_be_given_back_keeps_no_other(
+    steps: Steps, world: World, point: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.fails_at = point
+    assert await steps.run(BODY, ["a"], Listener()) == ["a diff:new"]
+    assert {"release", "disconnect"} <= set(world.happened)
+    assert f"{point}" in caplog.text
+
+
+async def test_nothing_is_kept_of_a_step_that_fails(steps: Steps, world: World) -> None:
+    world.ended = Ended(5)
+    with pytest.raises(StepFailed, match="exit code: 5"):
+        await steps.run(BODY, ["a"], Listener())
+    assert "keep" not in world.happened
+    assert world.happened[-1] == "done"
+
+
+async def test_a_program_that_cannot_be_started(steps: Steps, world: World) -> None:
+    world.ended = Ended(1, 'exec: "/bin/x": stat /bin/x: no such file or directory')
+    listener = Listener()
+    with pytest.raises(StepFailed, match="exit code: 127"):
+        await steps.run(BODY, ["a"], listener)
+    assert listener.stderr.endswith(b'crun run failed: exec: "/bin/x": stat /bin/x: no such file or directory\n')
+
+
+async def test_a_step_that_is_cancelled(steps: Steps, world: World) -> None:
+    world.hangs.clear()
+    listener = Listener()
+    task = Tasks().spawn(steps.run(BODY, ["a"], listener), "a step", awaited=True)
+    await listener.hears(b"err")
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert {"release", "disconnect", "done"} <= set(world.happened)
+    assert "keep" not in world.happened

@@ -1,0 +1,72 @@
+"""The places of a step's mounts; what mounts them is tested with real steps (tests/integration/builder)."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from husk.config import Config
+from husk.errors import InvalidParameter
+from husk.runtime.assembly import step
+from husk.runtime.assembly.paths import Paths
+from husk.runtime.assembly.step import Directory, Layered, Memory, Secret, StepFiles, StepMount
+
+
+@pytest.mark.parametrize(
+    ("target", "plain"),
+    [("/a/b", "/a/b"), ("a/b/", "/a/b"), ("/a/../../b", "/b"), ("//a", "/a"), ("/process", "/process")],
+)
+def test_targets_have_a_plain_form(target: str, plain: str) -> None:
+    assert step.check_target(target) == plain
+
+
+@pytest.mark.parametrize("target", ["", "/", "/a/..", "/proc", "/proc/sys", "/a/../proc/self"])
+def test_where_nothing_may_be_mounted(target: str) -> None:
+    with pytest.raises(InvalidParameter):
+        step.check_target(target)
+
+
+def test_the_places_that_all_steps_need(tmp_path: Path) -> None:
+    for _ in range(2):
+        step.make_points(tmp_path)
+    made = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*"))
+    assert made == ["dev", "dev/pts", "dev/shm", "etc", "etc/hosts", "etc/resolv.conf", "proc", "sys"]
+
+
+def test_the_places_of_a_step_s_own(tmp_path: Path) -> None:
+    for target, source, selector in (
+        ("/run/secrets/key", Secret(b""), ""),
+        ("/cache", Directory("/x"), ""),
+        ("/a/tmp", Memory(), ""),
+        ("/bound", Layered(()), ""),
+        ("/some/part", Layered(()), "/part"),
+        ("/cache/inside", Memory(), ""),
+        ("/run/secrets/key/below", Memory(), ""),
+    ):
+        step._make_target(tmp_path, StepMount(target=target, source=source, selector=selector))
+    made = {str(path.relative_to(tmp_path)): path.is_dir() for path in tmp_path.rglob("*")}
+    assert made["run/secrets/key"] is False
+    assert {"cache", "a/tmp", "bound", "some", "cache/inside"} <= made.keys()
+    assert "some/part" not in made
+
+
+def test_what_is_left_to_the_runtime() -> None:
+    shm = step._for_runtime(StepMount(target="/dev/shm", source=Memory(5)), None)
+    assert (shm.type, shm.options) == ("tmpfs", ("nosuid", "size=5"))
+    bound = step._for_runtime(StepMount(target="/dev/x", source=Layered(()), read_only=True), Path("/staged"))
+    assert (bound.source, bound.options) == ("/staged", ("bind", "private", "ro"))
+
+
+def test_a_secret_is_not_shown() -> None:
+    assert "hush" not in repr(StepMount(target="/s", source=Secret(b"hush")))
+
+
+def test_nothing_is_released_where_nothing_was_made(tmp_path: Path) -> None:
+    paths = Paths(Config(data_root=tmp_path / "data", exec_root=tmp_path / "run"))
+    files = StepFiles(paths, "id")
+    files.release()
+    bundle = files.write_bundle({"a": 1})
+    assert (bundle / "config.json").read_text() == '{"a":1}'
+    files.release()
+    files.release()
+    assert not os.path.exists(bundle)
