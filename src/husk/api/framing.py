@@ -5,6 +5,8 @@ three zero bytes, the length in four bytes (big endian), then the data. As docke
 frame, or each piece of a line that is too long for one.
 """
 
+from collections.abc import Iterable
+from itertools import repeat
 from operator import add
 from struct import Struct
 
@@ -55,26 +57,32 @@ class LogEncoder:
         if not lines.data:
             return b""
         partial = lines.partial()
+        columns = [lines.data]
         if self.needs_times or self._attributes:
-            lines = lines._replace(data=list(map(add, self._prefixes(lines, partial), lines.data)))
-        frames = self._frames(lines) if self._multiplexed else list(map(b"\n".__add__, lines.data))
-        frames.append(b"\n")
+            columns.insert(0, self._prefixes(lines, partial))
+        heads = self._heads(lines, columns) if self._multiplexed else [b"\n"] * len(lines.data)
+        heads.append(b"\n")
         # Each begins with the end of the line before it, of which there is none before the first and after a piece.
         for place in (-1, *partial):
-            frames[place + 1] = frames[place + 1][1:]
-        return b"".join(frames)
+            heads[place + 1] = heads[place + 1][1:]
+        end = heads.pop()
+        return _in_turn(heads, *columns) + end
 
-    def _frames(self, lines: Lines) -> list[bytes]:
+    def _heads(self, lines: Lines, columns: list[list[bytes]]) -> list[bytes]:
+        """What stands before each frame, which has something of each column."""
         headers = self._headers
+        lengths: Iterable[int] = map(len, columns[0])
+        for column in columns[1:]:
+            lengths = map(add, lengths, map(len, column))
         if lines.kind is not None:
-            return list(map(add, map(headers[lines.kind].__getitem__, map(len, lines.data)), lines.data))
-        return [headers[kind][len(data)] + data for kind, data in zip(lines.kinds, lines.data, strict=True)]
+            return list(map(headers[lines.kind].__getitem__, lengths))
+        return [headers[kind][length] for kind, length in zip(lines.kinds, lengths, strict=True)]
 
     def _prefixes(self, lines: Lines, partial: list[int]) -> list[bytes]:
         """What stands before the data of each record."""
         if self.needs_times:
             between = b" " + self._attributes
-            prefixes = [time + between for time in lines.times or ()]
+            prefixes = list(map(add, lines.times or (), repeat(between)))
         else:
             prefixes = [self._attributes] * len(lines.data)
         continued = self._continued
@@ -87,3 +95,11 @@ class LogEncoder:
                 prefixes[place] = b""
             continued[stream] = goes_on
         return prefixes
+
+
+def _in_turn(*columns: list[bytes]) -> bytes:
+    """The first of each column, the second of each, and so on. Each byte is copied once."""
+    pieces = [b""] * (len(columns) * len(columns[0]))
+    for place, column in enumerate(columns):
+        pieces[place :: len(columns)] = column
+    return b"".join(pieces)

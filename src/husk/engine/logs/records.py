@@ -11,7 +11,7 @@ again works on columns too. Loops of Python are only for pieces of lines.
 
 from collections.abc import Iterable
 from itertools import compress, count, repeat
-from operator import contains
+from operator import add, contains
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -34,6 +34,9 @@ HEAD = pattern(rb"(\S{20,35}) (stdout|stderr) ([FP]) ")
 # The newline in front lets the search jump from line to line.
 _RECORDS = pattern(rb"\n(\S{20,35}) (std(?:out|err) [FP]) ")
 _LINES_WITH_TIME = {kind: pattern(rb"\n(\S{20,35}) %b " % kind) for kind in KINDS if kind not in PARTIAL}
+# So conmon writes it where the clock shows UTC, which is what Docker wants: then only a Z is missing.
+_UTC = b"+00:00"
+_LINES_IN_UTC = {kind: pattern(rb"\n(.{29})\+00:00 %b " % kind) for kind in KINDS if kind not in PARTIAL}
 # A time that nobody looks at is all up to the space: that is found sooner.
 _LINES = {kind: pattern(rb"\n[^ ]{20,35} %b " % kind) for kind in KINDS if kind not in PARTIAL}
 _NEWLINE = 10
@@ -106,7 +109,9 @@ def _of_one_kind(text: bytes, times: bool) -> Lines | None:
     if (head := HEAD.match(text)) is None:
         return None
     kind, piece = head[2] + b" F", head[2] + b" P"
-    data = (_LINES_WITH_TIME if times else _LINES)[kind].split(b"\n" + text[:-1])
+    utc = times and head[1].endswith(_UTC) and len(head[1]) == 35
+    patterns = _LINES_IN_UTC if utc else _LINES_WITH_TIME if times else _LINES
+    data = patterns[kind].split(b"\n" + text[:-1])
     moments = data[1::2] if times else []
     if times:
         data = data[::2]
@@ -123,7 +128,12 @@ def _of_one_kind(text: bytes, times: bool) -> Lines | None:
             return None
         if times:
             moments[place] = begun[0][1][1]
+            if utc and not moments[place].endswith(_UTC):
+                return None
+            moments[place] = moments[place].removesuffix(_UTC) if utc else moments[place]
     del data[0]  # what stands before the first
+    if utc:
+        return Lines([kind] * len(data), data, list(map(add, moments, repeat(b"Z"))))
     return Lines([kind] * len(data), data, _utc(moments) if times else None)
 
 

@@ -130,3 +130,19 @@ def test_a_selection_takes_its_records(query: LogQuery, expected: list[bytes], p
     assert chosen.data == expected
     assert len(chosen.kinds) == len(expected)
     assert chosen.times is None or len(chosen.times) == len(expected)
+
+
+def test_a_clock_that_leaves_utc_in_the_middle_of_a_log_keeps_every_time() -> None:
+    nanoseconds = b"2026-03-29T00:59:59.123456789"
+    text = (
+        nanoseconds + b"+00:00 stdout P wi\n" + nanoseconds + b"+00:00 stdout F nter\n"
+        + nanoseconds + b"+01:00 stdout P sum\n" + nanoseconds + b"+01:00 stdout F mer\n"
+        + nanoseconds + b"+00:00 stdout P la\n" + nanoseconds + b"+01:00 stdout F st\n"
+        + nanoseconds + b"+01:00 stdout P end\n" + nanoseconds + b"+00:00 stdout F ed\n"
+    )  # fmt: skip
+    times = [nanoseconds + zone for zone in (b"Z", b"+01:00", b"Z", b"+01:00")]
+    lines = take_apart(text)
+    assert (lines.data, lines.times) == ([b"winter", b"summer", b"last", b"ended"], times)
+    first, second = text.splitlines(keepends=True)[:2]
+    winter = take_apart(first + second + second)
+    assert (winter.data, winter.times) == ([b"winter", b"nter"], [nanoseconds + b"Z"] * 2)
