@@ -13,7 +13,8 @@ import msgspec
 from husk.engine.images.catalog import IMAGE, INDEX, NAME
 from husk.engine.images.check import BY_FIX, Records, Verdict, judge
 from husk.engine.images.index import ImageIndex
-from husk.engine.images.push import PACKED, Packed
+from husk.engine.images.push import Packed
+from husk.engine.images.store import PACKED
 from husk.engine.migrations import STEPS
 from husk.engine.model.container import KIND as CONTAINER
 from husk.engine.model.container import Container

@@ -8,33 +8,27 @@ async with Engine.open(config) as engine:
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
+from typing import TYPE_CHECKING
 
 from husk.claims import claimed_roots
 from husk.config import Config, RuntimeConfig
-from husk.engine.containers.commit import Committer
 from husk.engine.containers.config.spec import bundle_of
-from husk.engine.containers.connect import Connections
-from husk.engine.containers.copy import Copier, Differ
 from husk.engine.containers.create import Creator
 from husk.engine.containers.drivers import Drivers
 from husk.engine.containers.exec import Execs
-from husk.engine.containers.index import Index, publish_container
+from husk.engine.containers.index import Index, Publish, publish_container
+from husk.engine.containers.late import LateParts
 from husk.engine.containers.mounts import MountTaker
 from husk.engine.containers.oom import MemoryWatch
 from husk.engine.containers.parts import Parts
 from husk.engine.containers.remove import ContainerPruner
 from husk.engine.containers.service import Containers
-from husk.engine.containers.stats import Statistics
-from husk.engine.containers.top import Top
-from husk.engine.containers.update import Updater
 from husk.engine.host import Host
-from husk.engine.images.bootstrap import make_busybox
 from husk.engine.images.catalog import ImageCatalog
 from husk.engine.images.limiter import Limiter
-from husk.engine.images.push import Pusher
 from husk.engine.images.service import Images
 from husk.engine.images.store import IMAGE_USERS, ImageStore
 from husk.engine.logs import options as log_options
@@ -46,9 +40,7 @@ from husk.engine.model.container_config import LogConfig
 from husk.engine.model.events import Events
 from husk.engine.model.image import CommitOptions
 from husk.engine.networks.service import Networks
-from husk.engine.services.cluster import Machine
-from husk.engine.services.parts import open_services
-from husk.engine.services.service import Services
+from husk.engine.services.wanted import wanted
 from husk.engine.system import System
 from husk.engine.volumes.service import Volumes
 from husk.errors import HuskError, InvalidParameter, Unavailable
@@ -71,10 +63,13 @@ from husk.storage.workers.nursery import Nursery
 from husk.tasks import Tasks
 from husk.version import __version__
 
+if TYPE_CHECKING:
+    from husk.engine.services.service import Services
+
 log = logging.getLogger(__name__)
 
 
-class Engine:
+class Engine(LateParts):
     """One engine on one data root. Closing it leaves containers running; the next one takes them over."""
 
     def __init__(
@@ -83,45 +78,48 @@ class Engine:
         config: Config,
         events: Events,
         containers: Containers,
-        copier: Copier,
-        differ: Differ,
-        statistics: Statistics,
-        top: Top,
-        updater: Updater,
         container_pruner: ContainerPruner,
         execs: Execs,
         images: Images,
         networks: Networks,
         volumes: Volumes,
-        connections: Connections,
         system: System,
-        services: Services,
-        committer: Committer,
+        services: "Services | None",
+        build_services: Callable[[], "Services"],
         registry: RegistryClient,
-        runtimes: Runtimes,
         downloads: Limiter,
         uploads: Limiter,
+        parts: Parts,
+        assembly: Assembly,
+        runtimes: Runtimes,
+        host: Host,
+        image_store: ImageStore,
+        nursery: Nursery,
+        publish: Publish,
     ) -> None:
+        super().__init__(
+            parts=parts,
+            assembly=assembly,
+            runtimes=runtimes,
+            host=host,
+            networks=networks,
+            image_store=image_store,
+            nursery=nursery,
+            publish=publish,
+        )
         self.config = config
-        self._runtimes = runtimes
         self._downloads = downloads
         self._uploads = uploads
         self.events = events
         self.containers = containers
-        self.copier = copier
-        self.differ = differ
-        self.statistics = statistics
-        self.top = top
-        self.updater = updater
         self.container_pruner = container_pruner
         self.execs = execs
         self.images = images
         self.networks = networks
         self.volumes = volumes
-        self.connections = connections
         self.system = system
-        self.services = services
-        self._committer = committer
+        self._services = services
+        self._build_services = build_services
         self._registry = registry
 
     @classmethod
@@ -137,7 +135,22 @@ class Engine:
 
     async def commit(self, container: str, options: CommitOptions) -> str:
         """Make an image from a container; its id."""
-        return await self._committer.commit(container, options)
+        return await self.committer.commit(container, options)
+
+    @property
+    def services(self) -> "Services":
+        """What is declared. Where there was nothing of a swarm at the start, they are built with the first question."""
+        if self._services is None:
+            self._services = self._build_services()
+        return self._services
+
+    @property
+    def swarm_state(self) -> str:
+        """`inactive`, `locked` or `active/manager`, as a ping tells it."""
+        if self._services is None:
+            return "inactive"
+        cluster = self._services.cluster
+        return "locked" if cluster.locked else "active/manager" if cluster.active else "inactive"
 
     def reload(self, config: Config) -> None:
         """Take over what `config_load.reloadable` lets change while the daemon runs. InvalidParameter: nothing has."""
@@ -204,8 +217,7 @@ async def _open(config: Config, stack: AsyncExitStack, open_files: int) -> Engin
         ImageCatalog(state, blobs.settle), blobs, layers, records, events, lambda: state.aside(*IMAGE_USERS)
     )
     downloads, uploads = Limiter(config.max_concurrent_downloads), Limiter(config.max_concurrent_uploads)
-    pusher = Pusher(image_store, registry, state, uploads)
-    images = Images(image_store, registry, pusher, downloads)
+    images = Images(image_store, registry, state, downloads, uploads)
     publish = partial(publish_container, events)
     drivers = Drivers(
         assembly=assembly,
@@ -234,8 +246,10 @@ async def _open(config: Config, stack: AsyncExitStack, open_files: int) -> Engin
     forwarder.resume(index)
     await volumes.restored()
     await _as_far_as_possible(image_store.collect(), "what is left of images")
-    await _as_far_as_possible(pusher.collect(), "what is left of pushes")
+    await _as_far_as_possible(images.collect(), "what is left of pushes")
     if not len(images):
+        from husk.engine.images.bootstrap import make_busybox
+
         await _as_far_as_possible(make_busybox(image_store), "the image busybox:latest")
     creator = Creator(
         index=index,
@@ -265,30 +279,39 @@ async def _open(config: Config, stack: AsyncExitStack, open_files: int) -> Engin
         publish=publish,
     )
     system = System(config, host, _named(runtimes), lambda: state.trouble)
-    info = system.info()
-    machine = Machine(info.hostname, info.machine, info.cpus, info.memory)
+
+    def build_services() -> "Services":
+        from husk.engine.services.parts import build_services
+
+        return build_services(stack, config, state, system.info(), containers, images, networks, events)[0]
+
+    services = None
+    if await wanted(config, state, networks):
+        from husk.engine.services.parts import open_services
+
+        services = await open_services(stack, config, state, system.info(), containers, images, networks, events)
     return Engine(
         config=config,
         events=events,
         containers=containers,
-        copier=Copier(index, assembly, parts.roots, nursery, publish),
-        differ=Differ(index, assembly, parts.roots),
-        statistics=Statistics(index, paths),
-        top=Top(index, paths, publish),
-        updater=Updater(index, paths, runtimes, host, publish),
         container_pruner=ContainerPruner(index, assembly, parts.remover, events),
         execs=parts.execs,
         images=images,
         networks=networks,
         volumes=volumes,
-        connections=Connections(index, networks, paths, tasks),
         system=system,
-        services=await open_services(stack, config, state, machine, containers, images, networks, events),
-        committer=Committer(image_store, index, assembly, parts.pauser, publish),
+        services=services,
+        build_services=build_services,
         registry=registry,
-        runtimes=runtimes,
         downloads=downloads,
         uploads=uploads,
+        parts=parts,
+        assembly=assembly,
+        runtimes=runtimes,
+        host=host,
+        image_store=image_store,
+        nursery=nursery,
+        publish=publish,
     )
 
 

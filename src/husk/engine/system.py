@@ -3,9 +3,9 @@
 import asyncio
 import hashlib
 import os
-import platform
 import re
 import socket
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -145,7 +145,7 @@ def _gather(config: Config, host: Host, runtimes: Mapping[str, RuntimeConfig]) -
     return DaemonInfo(
         engine_id=engine_id(_text("/etc/machine-id"), str(config.data_root)),
         version=__version__,
-        python_version=platform.python_version(),
+        python_version=sys.version.split()[0],
         hostname=socket.gethostname(),
         kernel=uname.release,
         operating_system=release.get("PRETTY_NAME", "Linux")

@@ -4,7 +4,7 @@ Pure. OCI and Docker (version 2, schema 2) documents have the same shape and bec
 needs to know which of the two a registry sent.
 """
 
-import platform as host
+import os
 import re
 from typing import Final
 
@@ -225,7 +225,7 @@ def normalize(platform: Platform) -> Platform:
 
 def host_platform() -> Platform:
     """What this host runs."""
-    return normalize(Platform(host.machine(), "linux"))
+    return normalize(Platform(os.uname().machine, "linux"))
 
 
 def parse_platform(text: str) -> Platform:

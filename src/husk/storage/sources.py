@@ -9,8 +9,6 @@ import os
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
-from isal import isal_zlib
-
 PIECE = 1 << 20
 # Of isal's four levels the one that is near `gzip -1` in size at several times its speed.
 _LEVEL = 2
@@ -52,6 +50,8 @@ class GzipSource:
         self.size = size
 
     async def read(self, offset: int) -> AsyncGenerator[bytes, None]:
+        from isal import isal_zlib
+
         packer = isal_zlib.compressobj(_LEVEL, wbits=_GZIP_FORMAT)
         hashed = hashlib.sha256()
         size, skip = 0, offset

@@ -405,6 +405,8 @@ class FakeVolumes:
 
 
 class FakeEngine:
+    swarm_state = "inactive"
+
     def __init__(self) -> None:
         self.config = Config(data_root=Path("/var/lib/test"), insecure_registries=("10.0.0.0/8", "reg.local:5000"))
         self.recorder = Recorder()

@@ -22,9 +22,7 @@ _PING = {
 
 
 def _ping_fields(call: Call) -> bytes:
-    cluster = call.engine.services.cluster
-    swarm = "locked" if cluster.locked else "active/manager" if cluster.active else "inactive"
-    return _PING[swarm] + call.common.fields
+    return _PING[call.engine.swarm_state] + call.common.fields
 
 
 def ping(call: Call) -> Answer:

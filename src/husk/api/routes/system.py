@@ -34,8 +34,8 @@ async def info(call: Call) -> Answer:
         images,
         engine.events.listeners,
         len(asyncio.all_tasks()),
-        engine.services.cluster.record if engine.services.cluster.active else None,
-        locked=engine.services.cluster.locked,
+        engine.services.cluster.record if engine.swarm_state != "inactive" else None,
+        locked=engine.swarm_state == "locked",
     )
     return call.json(views.info_for(call.version, document))
 

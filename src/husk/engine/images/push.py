@@ -24,7 +24,7 @@ from husk.engine.images.index import ImageIndex, choose_image, platform_of
 from husk.engine.images.limiter import Limiter
 from husk.engine.images.make import compose_manifest
 from husk.engine.images.singleflight import Report
-from husk.engine.images.store import ImageStore
+from husk.engine.images.store import PACKED, ImageStore
 from husk.engine.model.image import Image, Progress, Pushed, PushedInsteadOfIndex
 from husk.errors import Conflict, InvalidParameter, NotFound
 from husk.registry import reference as references
@@ -38,7 +38,6 @@ from husk.storage.sources import FileSource, GzipSource
 from husk.storage.state.store import Change, StateStore
 
 MOST_MOUNT_SOURCES = 3
-PACKED = "packed-layer"
 
 
 class Packed(msgspec.Struct, frozen=True):

@@ -1,24 +1,18 @@
-"""What the edge can do with images: one method for each operation of the API."""
+"""What the edge can do with images: one method for each operation of the API.
+
+What carries an operation out is loaded and built when it is first wanted: a start of the daemon needs only the store.
+"""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
 
-from husk.engine.images.attestations import Attestation, attestations_of
 from husk.engine.images.catalog import Found
-from husk.engine.images.history import history_of
-from husk.engine.images.importer import Importer
 from husk.engine.images.index import choose_image, platform_of
 from husk.engine.images.limiter import Limiter
 from husk.engine.images.listing import matches, select
-from husk.engine.images.load import Loader
 from husk.engine.images.manifests import ManifestFacts, manifests_of, target_of
-from husk.engine.images.prune import Pruned, Pruner
-from husk.engine.images.pull import Puller, parse_pull_reference
-from husk.engine.images.push import Pusher
-from husk.engine.images.remote import Distribution, distribution, search
-from husk.engine.images.remove import Remover
-from husk.engine.images.save import Saver
-from husk.engine.images.singleflight import Report
-from husk.engine.images.store import ImageStore
+from husk.engine.images.store import PACKED, ImageStore
 from husk.engine.images.tag import refuse_ambiguous
 from husk.engine.model.clock import now_ns, rfc3339
 from husk.engine.model.filters import Filters
@@ -29,20 +23,73 @@ from husk.registry.auth import Credentials
 from husk.registry.client import RegistryClient
 from husk.registry.manifest import Descriptor, Platform, host_platform, normalize, parse_platform, runnable
 from husk.registry.reference import Reference
-from husk.registry.search import SearchResult
+from husk.storage.state.store import StateStore
+
+if TYPE_CHECKING:
+    from husk.engine.images.attestations import Attestation
+    from husk.engine.images.importer import Importer
+    from husk.engine.images.load import Loader
+    from husk.engine.images.prune import Pruned, Pruner
+    from husk.engine.images.pull import Puller
+    from husk.engine.images.push import Pusher
+    from husk.engine.images.remote import Distribution
+    from husk.engine.images.remove import Remover
+    from husk.engine.images.save import Saver
+    from husk.engine.images.singleflight import Report
+    from husk.registry.search import SearchResult
 
 
 class Images:
-    def __init__(self, store: ImageStore, registry: RegistryClient, pusher: Pusher, downloads: Limiter) -> None:
+    def __init__(
+        self, store: ImageStore, registry: RegistryClient, state: StateStore, downloads: Limiter, uploads: Limiter
+    ) -> None:
         self._store = store
         self._registry = registry
-        self._pusher = pusher
-        self._puller = Puller(store, registry, downloads)
-        self._remover = Remover(store)
-        self._saver = Saver(store)
-        self._loader = Loader(store)
-        self._importer = Importer(store, registry)
-        self._pruner = Pruner(store, self._remover)
+        self._state = state
+        self._downloads = downloads
+        self._uploads = uploads
+
+    @cached_property
+    def _puller(self) -> "Puller":
+        from husk.engine.images.pull import Puller
+
+        return Puller(self._store, self._registry, self._downloads)
+
+    @cached_property
+    def _pusher(self) -> "Pusher":
+        from husk.engine.images.push import Pusher
+
+        return Pusher(self._store, self._registry, self._state, self._uploads)
+
+    @cached_property
+    def _remover(self) -> "Remover":
+        from husk.engine.images.remove import Remover
+
+        return Remover(self._store)
+
+    @cached_property
+    def _saver(self) -> "Saver":
+        from husk.engine.images.save import Saver
+
+        return Saver(self._store)
+
+    @cached_property
+    def _loader(self) -> "Loader":
+        from husk.engine.images.load import Loader
+
+        return Loader(self._store)
+
+    @cached_property
+    def _importer(self) -> "Importer":
+        from husk.engine.images.importer import Importer
+
+        return Importer(self._store, self._registry)
+
+    @cached_property
+    def _pruner(self) -> "Pruner":
+        from husk.engine.images.prune import Pruner
+
+        return Pruner(self._store, self._remover)
 
     @property
     def revision(self) -> int:
@@ -157,28 +204,41 @@ class Images:
         return sum(layer.size for layer in self._store.layers.all() if layer.chain_id not in needed)
 
     def history(self, reference: str, platform: Platform | None = None) -> list[HistoryStep]:
+        from husk.engine.images.history import history_of
+
         image = self.select(reference, platform).image
         return history_of(image, self._store.catalog, self._store.layers.get)
 
     async def attestations(
         self, reference: str, platform: Platform | None, types: Collection[str], with_statements: bool
-    ) -> list[Attestation]:
+    ) -> "list[Attestation]":
         """What is stated about an image, on this host's platform if none is named."""
+        from husk.engine.images.attestations import attestations_of
+
         image, index = self.select(reference, platform or host_platform())
         return await attestations_of(image, index, types, with_statements, self._store)
 
     # --- elsewhere
 
-    async def search(self, term: str, limit: int, filters: Filters, auth: Credentials | None) -> list[SearchResult]:
+    async def search(self, term: str, limit: int, filters: Filters, auth: Credentials | None) -> "list[SearchResult]":
+        from husk.engine.images.remote import search
+
         return await search(self._registry, term, limit, filters, auth)
 
-    async def distribution(self, reference: str, auth: Credentials | None) -> Distribution:
+    async def distribution(self, reference: str, auth: Credentials | None) -> "Distribution":
+        from husk.engine.images.remote import distribution
+
         return await distribution(self._registry, reference, auth)
 
     # --- in and out
 
+    async def collect(self) -> None:
+        """At start: forget what became of layers that are gone."""
+        if self._state.has(PACKED):
+            await self._pusher.collect()
+
     async def push(
-        self, name: str, tag: str, platform: Platform | None, auth: Credentials | None, progress: Report
+        self, name: str, tag: str, platform: Platform | None, auth: Credentials | None, progress: "Report"
     ) -> None:
         await self._pusher.push(name, tag, platform, auth, progress)
 
@@ -187,23 +247,25 @@ class Images:
         return self._saver.save(names, platforms)
 
     async def load(
-        self, archive: AsyncIterator[bytes], platforms: Sequence[Platform], quiet: bool, progress: Report
+        self, archive: AsyncIterator[bytes], platforms: Sequence[Platform], quiet: bool, progress: "Report"
     ) -> None:
         """All images of an archive, for all platforms that it has or only for some."""
         await self._loader.load(archive, platforms, quiet, progress)
 
-    async def import_stream(self, archive: AsyncIterator[bytes], options: ImportOptions, progress: Report) -> None:
+    async def import_stream(self, archive: AsyncIterator[bytes], options: ImportOptions, progress: "Report") -> None:
         await self._importer.import_stream(archive, "-", options, progress)
 
-    async def import_url(self, url: str, options: ImportOptions, progress: Report) -> None:
+    async def import_url(self, url: str, options: ImportOptions, progress: "Report") -> None:
         await self._importer.import_url(url, options, progress)
 
     # --- changing
 
-    async def prune(self, filters: Filters) -> Pruned:
+    async def prune(self, filters: Filters) -> "Pruned":
         return await self._pruner.prune(filters)
 
-    async def pull(self, image: str, tag: str, platform: str, auth: Credentials | None, progress: Report) -> None:
+    async def pull(self, image: str, tag: str, platform: str, auth: Credentials | None, progress: "Report") -> None:
+        from husk.engine.images.pull import parse_pull_reference
+
         reference = parse_pull_reference(image, tag)
         if platform:
             parse_platform(platform)

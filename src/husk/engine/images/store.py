@@ -49,6 +49,8 @@ class Pins:
         return self._pins[name] > 0
 
 
+# What became of layers in pushes.
+PACKED = "packed-layer"
 IMAGE_USERS = (IMAGE, INDEX, LAYER, CONTAINER)
 """The kinds of records that need layers and blobs."""
 

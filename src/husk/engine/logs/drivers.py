@@ -1,19 +1,19 @@
-"""The driver that sends a container's log away, and where to."""
+"""The driver that sends a log away, and where to. Each driver is loaded with the first log that it sends."""
 
-from husk.engine.logs import fluentd, gelf, journald, syslog
+import importlib
+
 from husk.engine.logs.receivers import Receiver
 from husk.engine.model.container import Container
 
-_DRIVERS = {
-    "fluentd": fluentd.receiver,
-    "gelf": gelf.receiver,
-    "journald": journald.receiver,
-    "syslog": syslog.receiver,
-}
+# Each is a module of this package with a function `receiver`.
+SENDING = ("fluentd", "gelf", "journald", "syslog")
 
 
 def receiver(container: Container) -> Receiver | None:
     """None when its log stays here. Raises InvalidParameter with dockerd's words when its options make no sense."""
     config = container.host_config.log_config
-    make = _DRIVERS.get(config.type)
-    return make(container, config.config) if make else None
+    if config.type not in SENDING:
+        return None
+    driver = importlib.import_module(f"husk.engine.logs.{config.type}")
+    made: Receiver = driver.receiver(container, config.config)
+    return made

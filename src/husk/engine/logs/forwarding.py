@@ -12,11 +12,11 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from husk.engine.logs import drivers, journald
+from husk.engine.logs import drivers
 from husk.engine.logs.container import LoggedContainer
 from husk.engine.logs.messages import Assembler, Message
 from husk.engine.logs.read import resume_log
-from husk.engine.logs.receivers import Receiver
+from husk.engine.logs.receivers import JOURNAL, Receiver
 from husk.engine.model.companion import Companion
 from husk.errors import SystemFault
 from husk.runtime.log_files import LogFiles, OpenFile, note
@@ -183,7 +183,7 @@ class _Position:
 
 def _reason(receiver: Receiver, error: BaseException) -> str:
     address = receiver.address
-    if address.host == journald.SOCKET:
+    if address.host == JOURNAL:
         return "journald is not enabled on this host"
     text = getattr(error, "strerror", None) or str(error) or "it did not answer in time"
     return f"dial {address.protocol} {address}: connect: {text.lower()}"

@@ -6,12 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from husk.engine.logs import attributes
 from husk.engine.logs.messages import Message
-from husk.engine.logs.receivers import Receiver
+from husk.engine.logs.receivers import JOURNAL, Receiver
 from husk.engine.model.clock import rfc3339
 from husk.engine.model.container import Container
 from husk.runtime.log_transport import Address
-
-SOCKET = "/run/systemd/journal/socket"
 
 
 def receiver(container: Container, options: Mapping[str, str]) -> Receiver:
@@ -29,7 +27,7 @@ def receiver(container: Container, options: Mapping[str, str]) -> Receiver:
     def encode(messages: Sequence[Message]) -> list[bytes]:
         return [entry(message, common) for message in messages]
 
-    return Receiver(Address("unixgram", SOCKET), encode)
+    return Receiver(Address("unixgram", JOURNAL), encode)
 
 
 def entry(message: Message, common: Mapping[str, str]) -> bytes:

@@ -10,6 +10,9 @@ from husk.engine.logs.messages import Message
 from husk.errors import InvalidParameter
 from husk.runtime.log_transport import Address
 
+# Where journald listens.
+JOURNAL = "/run/systemd/journal/socket"
+
 
 class Receiver(msgspec.Struct, frozen=True):
     """`encode` makes what is sent at once of some messages; `acknowledges` reads the receiver's word for a packet."""

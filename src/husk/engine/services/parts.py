@@ -1,6 +1,8 @@
-"""The parts of services, built in the order in which they need each other."""
+"""The parts of services, built in the order in which they need each other.
 
-import asyncio
+Where nothing is left of a swarm (`wanted`), they are built when somebody first asks for them.
+"""
+
 from contextlib import AsyncExitStack
 
 from husk.config import Config
@@ -18,6 +20,8 @@ from husk.engine.services.reconciler import Reconciler
 from husk.engine.services.runner import Runner
 from husk.engine.services.service import Services
 from husk.engine.services.store import EmbeddedStore
+from husk.engine.services.wanted import KEY, TASK_FILES
+from husk.engine.system import DaemonInfo
 from husk.storage.secrets.sealing import Sealer
 from husk.storage.secrets.task_files import TaskFiles
 from husk.storage.state.store import StateStore
@@ -27,19 +31,36 @@ async def open_services(
     stack: AsyncExitStack,
     config: Config,
     state: StateStore,
-    machine: Machine,
+    info: DaemonInfo,
     containers: Containers,
     images: Images,
     networks: Networks,
     events: Events,
 ) -> Services:
     """Go on keeping what was declared, from where the last daemon was."""
+    services, deliveries = build_services(stack, config, state, info, containers, images, networks, events)
+    await deliveries.sweep()
+    await services.open()
+    return services
+
+
+def build_services(
+    stack: AsyncExitStack,
+    config: Config,
+    state: StateStore,
+    info: DaemonInfo,
+    containers: Containers,
+    images: Images,
+    networks: Networks,
+    events: Events,
+) -> tuple[Services, Deliveries]:
+    """Blocks for as long as it takes to read all records. The reconciler goes with the first turn of the event loop."""
     store = EmbeddedStore(state)
     labels = dict(label.partition("=")[::2] for label in config.labels)
-    sealer = Sealer(config.data_root / "swarm.key")
-    cluster = await asyncio.to_thread(Cluster, state, sealer, labels, machine)
-    deliveries = Deliveries(TaskFiles(config.exec_root / "secrets"), store, sealer)
-    await deliveries.sweep()
+    sealer = Sealer(config.data_root / KEY)
+    machine = Machine(info.hostname, info.machine, info.cpus, info.memory)
+    cluster = Cluster(state, sealer, labels, machine)
+    deliveries = Deliveries(TaskFiles(config.exec_root / TASK_FILES), store, sealer)
     credentials = PullCredentials(sealer)
     runner = Runner(
         store=store,
@@ -70,5 +91,4 @@ async def open_services(
         events=events,
     )
     reconciler.start()
-    await services.open()
-    return services
+    return services, deliveries

@@ -123,6 +123,10 @@ class StateStore:
         """All documents of a kind as they are; for the start of the daemon, before it serves."""
         return {key: body for key, (body, _) in self._load(kind).items()}
 
+    def has(self, *kinds: str) -> bool:
+        """Whether there is a record of one of these kinds."""
+        return any(self._load(kind) for kind in kinds)
+
     def _load(self, kind: str) -> dict[str, tuple[bytes, int]]:
         found = {key: (body, schema) for _, key, body, schema in rows_of(self._connection, kind)}
         for change in self._owed.values():

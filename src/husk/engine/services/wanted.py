@@ -1,0 +1,22 @@
+"""Does a start of the daemon need services? Only where something is left of a swarm, be it in the middle of leaving.
+
+Most daemons never see a swarm: for them the rest of this package is not even loaded.
+"""
+
+import asyncio
+
+from husk.config import Config
+from husk.engine.networks.service import Networks
+from husk.storage.secrets.traces import any_left
+from husk.storage.state.store import StateStore
+
+KINDS = ("swarm", "service", "task", "secret", "config")
+# In the data root, and in the exec root.
+KEY = "swarm.key"
+TASK_FILES = "secrets"
+
+
+async def wanted(config: Config, state: StateStore, networks: Networks) -> bool:
+    if state.has(*KINDS) or any(network.scope == "swarm" for network in networks.listing()):
+        return True
+    return await asyncio.to_thread(any_left, config.data_root / KEY, config.exec_root / TASK_FILES)

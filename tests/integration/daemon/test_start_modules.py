@@ -1,0 +1,69 @@
+"""What a start of the daemon need not load is not loaded: most of its time is the loading of modules."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+# As `husk serve` does it: flags, settings, the engine on a fresh data root that has an image, the edge.
+START = """
+import asyncio, json, sys
+from pathlib import Path
+from husk.cli.flags import plain
+from husk.cli.start import start
+import husk.config_load, husk.daemon
+from husk.api.server import Edge
+from husk.config import Config
+from husk.engine.engine import Engine
+
+async def main(root):
+    config = Config(data_root=root / "d", exec_root=root / "r", bridge="none")
+    async with Engine.open(config) as engine:
+        Edge(engine)
+        assert engine.swarm_state == "inactive"
+        print(json.dumps(sorted(sys.modules)))
+
+asyncio.run(main(Path(sys.argv[1])))
+"""
+UNWANTED = {
+    "the client of registries": ("aiohttp", "yarl", "multidict", "http.client", "email"),
+    "ciphers": ("cryptography", "cffi"),
+    "the command line beyond plain flags": ("click", "rich", "gettext"),
+    "archives and compression": ("tarfile", "zstandard", "isal", "argparse"),
+    "WebSockets": ("websockets", "husk.api.http.websocket"),
+    "operations of the API and what they show": ("husk.api.routes.", "husk.api.types", "husk.api.views"),
+    "a swarm": ("husk.engine.services.parts", "husk.engine.services.model", "husk.storage.secrets.sealing"),
+    "builds": ("husk.engine.builder",),
+    "verbs of containers": tuple(
+        f"husk.engine.containers.{verb}" for verb in ("commit", "copy", "stats", "top", "update")
+    ),
+    "verbs of images": tuple(
+        f"husk.engine.images.{verb}" for verb in ("pull", "push", "save", "load", "importer", "prune", "remove")
+    ),
+    "receivers of logs": tuple(f"husk.engine.logs.{driver}" for driver in ("fluentd", "gelf", "journald", "syslog")),
+}
+
+
+@pytest.fixture(scope="module")
+def loaded(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    root = tmp_path_factory.mktemp("start")
+    for _ in range(2):  # the first start makes the first image
+        done = subprocess.run([sys.executable, "-c", START, str(root)], capture_output=True, text=True, check=True)
+    found: list[str] = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.parametrize("what", UNWANTED)
+def test_a_start_does_not_load(loaded: list[str], what: str) -> None:
+    unwanted = UNWANTED[what]
+    assert [name for name in loaded if name.startswith(unwanted)] == []
+
+
+def test_every_unwanted_module_of_ours_exists() -> None:
+    source = Path(__file__).parents[3] / "src"
+    for names in UNWANTED.values():
+        for name in (name.rstrip(".") for name in names if name.startswith("husk.")):
+            path = source / name.replace(".", "/")
+            assert path.is_dir() or path.with_suffix(".py").is_file(), name
