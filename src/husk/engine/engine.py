@@ -40,6 +40,7 @@ from husk.engine.model.container_config import LogConfig
 from husk.engine.model.events import Events
 from husk.engine.model.image import CommitOptions
 from husk.engine.networks.service import Networks
+from husk.engine.services.machine import Machine
 from husk.engine.services.wanted import wanted
 from husk.engine.system import System
 from husk.engine.volumes.service import Volumes
@@ -280,16 +281,19 @@ async def _open(config: Config, stack: AsyncExitStack, open_files: int) -> Engin
     )
     system = System(config, host, _named(runtimes), lambda: state.trouble)
 
+    info = system.info()
+    machine = Machine(info.hostname, info.machine, info.cpus, info.memory)
+
     def build_services() -> "Services":
         from husk.engine.services.parts import build_services
 
-        return build_services(stack, config, state, system.info(), containers, images, networks, events)[0]
+        return build_services(stack, config, state, machine, containers, images, networks, events)[0]
 
     services = None
     if await wanted(config, state, networks):
         from husk.engine.services.parts import open_services
 
-        services = await open_services(stack, config, state, system.info(), containers, images, networks, events)
+        services = await open_services(stack, config, state, machine, containers, images, networks, events)
     return Engine(
         config=config,
         events=events,

@@ -12,7 +12,8 @@ of services and by its own clock, and it forgets nothing that matters, so that a
 itself.
 
 Modules: `model` (the types), `cluster` (the swarm, its one node, the versions of objects), `store` (records of
-services and tasks), `updates` (rolling update, pure part of the planner), `planner`, `placement` (constraints),
+services and tasks), `machine` (the host as a node), `wanted` (whether a start needs all this), `updates` (rolling
+update, pure part of the planner), `planner`, `placement` (constraints),
 `containers` (task → container configuration), `reconciler`, `runner` (work on single tasks that takes time),
 `endpoints` (virtual addresses, names, published ports), `objects` (secrets and configs, sealed), `delivery` (those as
 files in tasks), `networks` (ingress, who needs which), `network_services` (what a network tells of services),

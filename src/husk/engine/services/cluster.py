@@ -16,6 +16,7 @@ from husk.config import AddressPool
 from husk.engine.model.clock import now_ns, rfc3339
 from husk.engine.services import settings
 from husk.engine.services.ids import new_id
+from husk.engine.services.machine import Machine
 from husk.engine.services.placement import NodeFacts
 from husk.engine.services.settings import DATA_PATH_PORT, CAConfig, NodeSpec, SwarmSpec
 from husk.errors import Conflict, InvalidParameter, NotFound, Unauthorized, Unavailable
@@ -64,15 +65,6 @@ class Swarm(Struct, kw_only=True):
 
 
 _record = Reader(Swarm)
-
-
-class Machine(Struct, frozen=True):
-    """What the swarm's node is: the host that the daemon runs on."""
-
-    hostname: str = ""
-    architecture: str = ""
-    cpus: int = 1
-    memory: int = 0
 
 
 class Cluster:

@@ -10,10 +10,11 @@ from husk.engine.containers.service import Containers
 from husk.engine.images.service import Images
 from husk.engine.model.events import Events
 from husk.engine.networks.service import Networks
-from husk.engine.services.cluster import Cluster, Machine
+from husk.engine.services.cluster import Cluster
 from husk.engine.services.credentials import PullCredentials
 from husk.engine.services.delivery import Deliveries
 from husk.engine.services.endpoints import Endpoints
+from husk.engine.services.machine import Machine
 from husk.engine.services.networks import SwarmNetworks
 from husk.engine.services.objects import Objects
 from husk.engine.services.reconciler import Reconciler
@@ -21,7 +22,6 @@ from husk.engine.services.runner import Runner
 from husk.engine.services.service import Services
 from husk.engine.services.store import EmbeddedStore
 from husk.engine.services.wanted import KEY, TASK_FILES
-from husk.engine.system import DaemonInfo
 from husk.storage.secrets.sealing import Sealer
 from husk.storage.secrets.task_files import TaskFiles
 from husk.storage.state.store import StateStore
@@ -31,14 +31,14 @@ async def open_services(
     stack: AsyncExitStack,
     config: Config,
     state: StateStore,
-    info: DaemonInfo,
+    machine: Machine,
     containers: Containers,
     images: Images,
     networks: Networks,
     events: Events,
 ) -> Services:
     """Go on keeping what was declared, from where the last daemon was."""
-    services, deliveries = build_services(stack, config, state, info, containers, images, networks, events)
+    services, deliveries = build_services(stack, config, state, machine, containers, images, networks, events)
     await deliveries.sweep()
     await services.open()
     return services
@@ -48,7 +48,7 @@ def build_services(
     stack: AsyncExitStack,
     config: Config,
     state: StateStore,
-    info: DaemonInfo,
+    machine: Machine,
     containers: Containers,
     images: Images,
     networks: Networks,
@@ -58,7 +58,6 @@ def build_services(
     store = EmbeddedStore(state)
     labels = dict(label.partition("=")[::2] for label in config.labels)
     sealer = Sealer(config.data_root / KEY)
-    machine = Machine(info.hostname, info.machine, info.cpus, info.memory)
     cluster = Cluster(state, sealer, labels, machine)
     deliveries = Deliveries(TaskFiles(config.exec_root / TASK_FILES), store, sealer)
     credentials = PullCredentials(sealer)

@@ -5,7 +5,8 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
-from husk.engine.services.cluster import Cluster, Machine
+from husk.engine.services.cluster import Cluster
+from husk.engine.services.machine import Machine
 from husk.storage.secrets.sealing import Sealer
 from husk.storage.state.store import StateStore
 
