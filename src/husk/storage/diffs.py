@@ -109,7 +109,7 @@ class DiffStore:
 
     def __init__(self, layers: LayerStore, state: StateStore, blobs: BlobStore, nursery: Nursery) -> None:
         self._layers = layers
-        self._directories = layers.directories
+        self.directories = layers.directories
         self._state = state
         self._blobs = blobs
         self._nursery = nursery
@@ -118,7 +118,7 @@ class DiffStore:
         self._slots = asyncio.Semaphore(_PACKED_AT_ONCE)
         self._lock = asyncio.Lock()
         self._tasks = Tasks()
-        self._directories.listen(self._synced)
+        self.directories.listen(self._synced)
 
     @classmethod
     async def open(
@@ -137,7 +137,7 @@ class DiffStore:
             await store.remove(_DIFF + diff for diff in gone)
         for diff in store._records.values():
             if not diff.synced:
-                store._directories.sync_later(diff.directory)
+                store.directories.sync_later(diff.directory)
         return store
 
     async def close(self) -> None:
@@ -159,39 +159,41 @@ class DiffStore:
         return [_DIFF + name for name in self._records]
 
     def path(self, directory: str) -> Path:
-        return self._directories.path / directory
+        return self.directories.path / directory
 
     def lower(self, stack: str) -> list[str]:
         """The directories of a stack as overlayfs wants them: topmost first. The empty stack has an empty one."""
-        directories = [str(self.path(directory)) for directory in reversed(self._names(stack))]
-        return directories or [str(self._directories.empty)]
+        names = dict.fromkeys(reversed(self._names(stack)))
+        # What comes twice counts where it is uppermost, and overlayfs takes nothing twice.
+        directories = [str(self.path(name)) for name in names]
+        return directories or [str(self.directories.empty)]
 
     @contextlib.asynccontextmanager
     async def held(self, *stacks: str) -> AsyncIterator[None]:
         """Keep the files of these stacks where they are, though all their records be removed meanwhile."""
         names = [name for stack in stacks for name in self._names(stack)]
         for name in names:
-            self._directories.hold(name)
+            self.directories.hold(name)
         try:
             yield
         finally:
             for name in names:
-                self._directories.release(name)
+                self.directories.release(name)
 
     @contextlib.asynccontextmanager
     async def workspace(self, stack: str) -> AsyncIterator[Workspace]:
         """A place to write on top of a stack, whose files stay as long as the block lasts."""
         async with self.held(stack):
             lower = self.lower(stack)
-            directory = self._directories.make()
-            space = Workspace(self, lower, directory, self._directories.make_work(directory))
+            directory = self.directories.make()
+            space = Workspace(self, lower, directory, self.directories.make_work(directory))
             try:
                 _look_like(space.upper, Path(lower[0]) if stack else None)
                 yield space
             finally:
-                self._directories.remove_work(directory)
+                self.directories.remove_work(directory)
                 if not space.kept:
-                    self._directories.release(directory)
+                    self.directories.release(directory)
 
     async def keep(self, space: Workspace) -> str:
         if space.kept or not await asyncio.to_thread(os.listdir, space.upper):
@@ -240,7 +242,7 @@ class DiffStore:
         await self._state.commit(_record(diff), lazy=True)
         self._records[diff.id] = diff
         space.kept = True
-        self._directories.sync_later(diff.directory)
+        self.directories.sync_later(diff.directory)
 
     async def _remove(self, names: set[str]) -> None:
         async with self._lock:
@@ -249,7 +251,7 @@ class DiffStore:
             await self._state.commit(*(Change(KIND, diff.id, None) for diff in gone), lazy=True)
         needed = self._layers.blobs()
         for diff in gone:
-            self._directories.release(diff.directory)
+            self.directories.release(diff.directory)
             for packing in diff.packings.values():
                 if packing.digest not in needed:
                     await self._blobs.remove(packing.digest)
@@ -311,7 +313,7 @@ class DiffStore:
         return await asyncio.shield(task)
 
     async def _pack(self, diff: Diff, clamp: str) -> Packing:
-        self._directories.hold(diff.directory)
+        self.directories.hold(diff.directory)
         blob_file = self._blobs.temporary()
         try:
             async with self._slots:
@@ -319,7 +321,7 @@ class DiffStore:
             self._blobs.adopt(blob_file, packing.digest)
         finally:
             blob_file.unlink(missing_ok=True)
-            self._directories.release(diff.directory)
+            self.directories.release(diff.directory)
         async with self._lock:
             if (current := self._records.get(diff.id)) is not None:
                 await self._replace(structs.replace(current, packings={**current.packings, clamp: packing}))
@@ -346,7 +348,7 @@ class DiffStore:
         if not part.directory:
             return await self._layers.commit(await self._unpack(part), parent)
         blob_file = self._blobs.lend(part.blob)
-        self._directories.hold(part.directory)
+        self.directories.hold(part.directory)
         unpacked = Unpacked(
             blob=part.blob,
             blob_size=part.blob_size,

@@ -38,11 +38,15 @@ class _Named(msgspec.Struct):
 
 
 class Directories:
-    """Below one root: `l` with the files, `w` with overlayfs' own scratch space, `trash`; and `empty`, always so."""
+    """Below one root: `l` with the files, `w` with overlayfs' own scratch space, and `trash`.
+
+    `empty` is a directory that stays so, `view` one that workers mount on, each in a mount namespace of its own.
+    """
 
     def __init__(self, root: Path) -> None:
         self.path = root / "l"
         self.empty = root / "empty"
+        self.view = root / "view"
         self._work = root / "w"
         self._trash_path = root / "trash"
         self._trash = Trash(self._trash_path, self.path)
@@ -55,7 +59,7 @@ class Directories:
     def open(cls, root: Path, state: StateStore) -> Self:
         """Throw away what no record names. While there are records that cannot be read, everything stays."""
         found = cls(root)
-        for path in (found.path, found._work, found.empty):
+        for path in (found.path, found._work, found.empty, found.view):
             path.mkdir(parents=True, exist_ok=True, mode=0o710)
         found.empty.chmod(0o755)
         found._trash.make()

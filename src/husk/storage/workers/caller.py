@@ -5,7 +5,7 @@ import os
 
 import msgspec
 
-from husk.storage.workers.messages import Answer, Failed, Invalid, Refused, encode, printable
+from husk.storage.workers.messages import Answer, Failed, Invalid, Missing, Refused, encode, printable
 
 
 class Caller:
@@ -16,7 +16,7 @@ class Caller:
         self._begun = begun
 
     def answer(self, answer: Answer) -> None:
-        if isinstance(answer, Invalid | Refused | Failed):
+        if isinstance(answer, Missing | Invalid | Refused | Failed):
             answer = msgspec.structs.replace(answer, message=printable(answer.message))
         left = memoryview(encode(answer))
         # The daemon was killed meanwhile: nobody wants to know.

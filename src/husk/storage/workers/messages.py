@@ -28,6 +28,14 @@ class Bind(_Message, frozen=True):
     readonly: bool
 
 
+class Stack(_Message, frozen=True):
+    """A file system of a build: the directories of an overlay, topmost first. Without `upper` it is read alone."""
+
+    lower: list[str]
+    upper: str = ""
+    work: str = ""
+
+
 # --- jobs
 
 
@@ -91,6 +99,17 @@ class PutJob(_Message, frozen=True, tag="put"):
     length: int | None = None
 
 
+class FilesJob(_Message, frozen=True, tag="files"):
+    """Carry out file actions, which standard input has (msgpack), on the first of some file systems. Answer: `Done`.
+
+    Inputs of actions are numbers of file systems. `root` is a directory to mount them on, `empty` one without files.
+    """
+
+    root: str
+    empty: str
+    stacks: list[Stack]
+
+
 class ReceiveJob(_Message, frozen=True, tag="receive"):
     """Make the directory `root` the same as a client's, with whom standard input and output speak. Answer: `Received`.
 
@@ -114,7 +133,7 @@ class SendJob(_Message, frozen=True, tag="send"):
     mtime: int | None = None
 
 
-Job: TypeAlias = UnpackJob | DiffJob | DiffBlobJob | PackJob | PutJob | ReceiveJob | SendJob
+Job: TypeAlias = UnpackJob | DiffJob | DiffBlobJob | FilesJob | PackJob | PutJob | ReceiveJob | SendJob
 
 
 # --- answers
@@ -163,7 +182,9 @@ class FileStatus(_Message, frozen=True, tag="status"):
 
 
 class Missing(_Message, frozen=True, tag="missing"):
-    """There is nothing at the path that the job names."""
+    """There is nothing at a path that the job names."""
+
+    message: str = ""
 
 
 class Invalid(_Message, frozen=True, tag="invalid"):

@@ -1,0 +1,147 @@
+"""Works on the files of builds, in worker processes that see those files and nothing else.
+
+File systems are stacks (`diffs`): what is made is one more diff on top of the stack that was worked on.
+"""
+
+import contextlib
+from collections.abc import Sequence
+
+import msgspec
+from msgspec import Struct, structs
+
+from husk.errors import InvalidParameter, NotFound, SystemFault
+from husk.storage.diffs import DiffStore, Workspace
+from husk.storage.file_actions import NONE, Copy, FileAction, MakeDirectory, MakeFile, Owner, Symlink
+from husk.storage.workers.handle import Worker, WorkerDied
+from husk.storage.workers.messages import Answer, Failed, FilesJob, Invalid, Job, Missing, Stack
+from husk.storage.workers.nursery import Nursery
+
+
+class Trees:
+    def __init__(self, diffs: DiffStore, nursery: Nursery) -> None:
+        self._diffs = diffs
+        self._nursery = nursery
+
+    async def apply(self, actions: Sequence[FileAction], inputs: Sequence[str]) -> list[str]:
+        """Carry out all actions of a file operation; the stacks of its outputs.
+
+        NotFound where a file is missing, InvalidParameter for all else that is wrong with what was asked for.
+        """
+        results = list(inputs)
+        outputs: dict[int, str] = {}
+        made: list[str] = []
+        try:
+            for run in _runs(actions, len(inputs)):
+                stack, diff = await self._run(run, results, len(inputs))
+                made += [diff] if diff else []
+                # Nobody asks for what was in between.
+                results += [""] * (len(run.actions) - 1) + [stack]
+                if run.actions[-1].output != NONE:
+                    outputs[run.actions[-1].output] = stack
+        except BaseException:
+            await self._diffs.remove(made)
+            raise
+        await self._diffs.remove(diff for diff in made if not any(diff in stack.split() for stack in outputs.values()))
+        return [outputs.get(number, "") for number in range(max(outputs, default=-1) + 1)]
+
+    async def _run(self, run: "_Run", results: list[str], count: int) -> tuple[str, str]:
+        """Carry out what needs one diff only: the new stack, and that diff."""
+        first = run.actions[0].input
+        below = "" if first == NONE else results[first]
+        numbering = _Numbering(results, range(count + run.start, count + run.start + len(run.actions)))
+        actions = [numbering.apply(action) for action in run.actions]
+        async with self._diffs.held(*numbering.stacks), self._diffs.workspace(below) as space:
+            stacks = [_writable(space), *(Stack(self._diffs.lower(stack)) for stack in numbering.stacks)]
+            directories = self._diffs.directories
+            job = FilesJob(str(directories.view), str(directories.empty), stacks)
+            _check(await self._work(job, msgspec.msgpack.encode(actions)))
+            diff = await space.keep()
+        return " ".join(filter(None, [below, diff])), diff
+
+    async def _work(self, job: Job, data: bytes = b"") -> Answer | None:
+        """Have a worker do a job."""
+        worker = await Worker.start(self._nursery, job)
+        try:
+            with contextlib.suppress(WorkerDied):  # its answer says why
+                await worker.write(data)
+            return await worker.outcome()
+        finally:
+            worker.stop()
+
+
+class _Run(Struct, frozen=True):
+    """Actions that follow each other on one file system; `start` is the number of the first."""
+
+    start: int
+    actions: list[FileAction]
+
+
+def _runs(actions: Sequence[FileAction], count: int) -> list[_Run]:
+    """What lies between is a result of its own only if somebody else asks for it."""
+    asked: dict[int, int] = {}
+    for action in actions:
+        for number in {action.input, action.second_input, *_owner_inputs(action)}:
+            asked[number] = asked.get(number, 0) + 1
+    runs: list[_Run] = []
+    for number, action in enumerate(actions):
+        before = count + number - 1
+        goes_on = number > 0 and action.input == before and asked[before] == 1 and actions[number - 1].output == NONE
+        if goes_on and action.second_input != before:
+            runs[-1].actions.append(action)
+        else:
+            runs.append(_Run(number, [action]))
+    return runs
+
+
+class _Numbering:
+    """Gives the inputs of actions the numbers that they have in a job: 0 is what is worked on."""
+
+    def __init__(self, results: list[str], worked_on: range) -> None:
+        self._results = results
+        self._worked_on = worked_on
+        self._numbers: dict[int, int] = {}
+        self.stacks: list[str] = []
+
+    def apply(self, step: FileAction) -> FileAction:
+        action = step.action
+        if isinstance(action, Copy | MakeFile | MakeDirectory | Symlink):
+            action = structs.replace(action, user=self._owner(action.user), group=self._owner(action.group))
+        source = self._number(step.second_input) if isinstance(action, Copy) else NONE
+        return structs.replace(step, action=action, input=0, second_input=source)
+
+    def _owner(self, owner: Owner | None) -> Owner | None:
+        return structs.replace(owner, input=self._number(owner.input)) if owner and owner.name else owner
+
+    def _number(self, number: int) -> int:
+        if number in self._worked_on:
+            return 0
+        if number not in self._numbers:
+            # Without an input there is an empty file system.
+            self.stacks.append("" if number == NONE else self._results[number])
+            self._numbers[number] = len(self.stacks)
+        return self._numbers[number]
+
+
+def _owner_inputs(step: FileAction) -> set[int]:
+    action = step.action
+    if not isinstance(action, Copy | MakeFile | MakeDirectory | Symlink):
+        return set()
+    return {owner.input for owner in (action.user, action.group) if owner is not None and owner.name}
+
+
+def _writable(space: Workspace) -> Stack:
+    return Stack(space.lower, str(space.upper), str(space.work))
+
+
+def _check(answer: Answer | None) -> None:
+    match answer:
+        case Missing(message):
+            raise NotFound(message)
+        case Invalid(message):
+            raise InvalidParameter(message)
+        case Failed(message):
+            raise SystemFault(message)
+        case None:
+            raise SystemFault("the worker that works on a build's files died: see the daemon's log")
+        case _:
+            return

@@ -1,0 +1,318 @@
+"""How do files of one file system of a build get into another? As `cp -a` would copy them, in BuildKit's ways.
+
+Directories are merged. The metadata of directories that exist is replaced, but for the topmost. What patterns leave out
+is passed over; a directory that no pattern names itself is made when something in it is copied. As in `trees`, depth
+costs no descriptors and no path becomes too long.
+"""
+
+import contextlib
+import errno
+import os
+import stat
+
+from husk.kernel.rooted import open_beneath
+from husk.kernel.tree_cursor import TreeCursor
+from husk.storage.globs import Patterns
+from husk.storage.tar.whiteouts import is_overlay_xattr
+from husk.storage.workers import symbolic_modes
+from husk.storage.workers.rooted_tree import ActionFailed, Owner, RootedTree, remove_all
+
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_CHUNK = 1 << 30
+# A path relative to an open directory must stay below PATH_MAX with any name (at most 255 bytes) added to it.
+_LONGEST_RELATIVE = 3000
+_BLOCK = 512
+
+
+class Look:
+    """What copies are to look like, where not like what they are copied from."""
+
+    def __init__(
+        self,
+        owner: Owner | None = None,
+        mode: int | None = None,
+        symbolic_mode: str = "",
+        time: int | None = None,
+    ) -> None:
+        self.owner = owner
+        self.time = time
+        self._mode = mode
+        self._symbolic_mode = symbolic_mode
+
+    def mode_of(self, status: os.stat_result) -> int:
+        if self._symbolic_mode:
+            return symbolic_modes.apply(self._symbolic_mode, status.st_mode)
+        return stat.S_IMODE(status.st_mode) if self._mode is None else self._mode & 0o7777
+
+    def owner_of(self, status: os.stat_result) -> Owner:
+        return self.owner or (status.st_uid, status.st_gid)
+
+    def times_of(self, status: os.stat_result) -> tuple[int, int]:
+        return (status.st_atime_ns, status.st_mtime_ns) if self.time is None else (self.time, self.time)
+
+
+class _Level:
+    """A directory on the way: its names that are still to be copied, the first last."""
+
+    def __init__(self, name: str, status: os.stat_result, fd: int, wanted: bool) -> None:
+        self.name = name
+        self.status = status
+        self.names = sorted(os.listdir(fd), key=os.fsencode, reverse=True)
+        # Whether patterns name the directory itself, and whether it is there at the destination.
+        self.wanted = wanted
+        self.made = wanted
+        self.xattrs = {} if wanted else _xattrs(fd)
+
+
+class Copier:
+    """Copies one thing, file or directory."""
+
+    def __init__(
+        self,
+        source: RootedTree,
+        target: RootedTree,
+        look: Look,
+        include: Patterns | None = None,
+        exclude: Patterns | None = None,
+        replace: bool = False,
+    ) -> None:
+        """With `replace`, what is in the way goes, though it be of another kind."""
+        self._source = source
+        self._target = target
+        self._look = look
+        self._include = include
+        self._exclude = exclude
+        self._replace = replace
+        self._first_names: dict[tuple[int, int], str] = {}
+        self._top = ""
+
+    def copy(self, source: str, target: str) -> None:
+        """Both are resolved paths; what is above `target` is there."""
+        self._top = target
+        status = os.stat(source or ".", dir_fd=self._source.fd, follow_symlinks=False)
+        with self._source.above(source) as (here, name), self._target.above(target) as (there, new_name):
+            if stat.S_ISDIR(status.st_mode):
+                created = self._make_directory(there, new_name, status, target)
+                self._copy_content(source, target, status)
+                if created:
+                    with self._source.directory(source) as one, self._target.directory(target) as other:
+                        self._adopt_open(other, status, _xattrs(one))
+                else:
+                    with self._target.directory(target) as other:
+                        os.utime(other, ns=self._look.times_of(status))
+            else:
+                self._copy_file(here, name, there, new_name, status, target)
+
+    # --- directories
+
+    def _copy_content(self, source: str, target: str, status: os.stat_result) -> None:
+        with (
+            self._source.directory(source) as one,
+            self._target.directory(target) as other,
+            TreeCursor(one) as here,
+            TreeCursor(other) as there,
+        ):
+            levels = [_Level("", status, here.fd, True)]
+            while levels:
+                if levels[-1].names:
+                    self._copy_entry(levels, levels[-1].names.pop(), here, there)
+                else:
+                    self._leave(levels, here, there)
+
+    def _copy_entry(self, levels: list[_Level], name: str, here: TreeCursor, there: TreeCursor) -> None:
+        wanted, left_out = self._judge(here, name)
+        brings_back = self._exclude is not None and self._exclude.brings_back
+        if not wanted and self._include is None and not brings_back:
+            return
+        status = os.stat(name, dir_fd=here.fd, follow_symlinks=False)
+        directory = stat.S_ISDIR(status.st_mode)
+        if not wanted and (not directory or (left_out and not brings_back)):
+            return
+        if wanted:
+            self._make_parents(levels, there)
+            shown = "/".join([self._top, *there.names, name])
+            if directory:
+                self._make_directory(there.fd, name, status, shown)
+            else:
+                self._copy_file(here.fd, name, there.fd, name, status, shown)
+                return
+            there.down(name)
+        here.down(name)
+        levels.append(_Level(name, status, here.fd, wanted))
+
+    def _judge(self, here: TreeCursor, name: str) -> tuple[bool, bool]:
+        """Do patterns want this, and do they leave it out?"""
+        if self._include is None and self._exclude is None:
+            return True, False
+        path = "/".join([*here.names, name])
+        left_out = self._exclude is not None and self._exclude.matches(path)
+        return not left_out and (self._include is None or self._include.matches(path)), left_out
+
+    def _make_parents(self, levels: list[_Level], there: TreeCursor) -> None:
+        """Directories that patterns do not name, but that something in them needs."""
+        first = len(levels)
+        while first and not levels[first - 1].made:
+            first -= 1
+        for level in levels[first:]:
+            if self._make_directory(there.fd, level.name, level.status, "/".join([self._top, *there.names])):
+                there.down(level.name)
+                self._adopt_open(there.fd, level.status, level.xattrs)
+            else:
+                there.down(level.name)
+            level.made = True
+
+    def _leave(self, levels: list[_Level], here: TreeCursor, there: TreeCursor) -> None:
+        level = levels.pop()
+        if not levels:
+            return
+        if level.wanted:
+            self._adopt_open(there.fd, level.status, _xattrs(here.fd))
+        elif level.made:
+            os.utime(there.fd, ns=self._look.times_of(level.status))
+        if not here.up() or (level.made and not there.up()):
+            raise OSError(errno.ESTALE, "a directory was moved away while it was copied", level.name)
+
+    def _make_directory(self, there: int, name: str, status: os.stat_result, shown: str) -> bool:
+        """Make it unless it is there; was it made?"""
+        try:
+            os.mkdir(name, stat.S_IMODE(status.st_mode), dir_fd=there)
+            return True
+        except FileExistsError:
+            found = os.stat(name, dir_fd=there, follow_symlinks=False)
+        if stat.S_ISDIR(found.st_mode):
+            return False
+        if not self._replace:
+            raise ActionFailed(f"cannot copy to non-directory: /{shown.lstrip('/')}")
+        os.unlink(name, dir_fd=there)
+        os.mkdir(name, stat.S_IMODE(status.st_mode), dir_fd=there)
+        return True
+
+    # --- all else
+
+    def _copy_file(self, here: int, name: str, there: int, new_name: str, status: os.stat_result, shown: str) -> None:
+        self._make_room(there, new_name, shown)
+        kind = stat.S_IFMT(status.st_mode)
+        if kind == stat.S_IFREG:
+            if not self._link(there, new_name, status):
+                self._copy_regular(here, name, there, new_name, status)
+                self._remember(status, shown)
+            return
+        if kind == stat.S_IFLNK:
+            os.symlink(os.readlink(name, dir_fd=here), new_name, dir_fd=there)
+        else:
+            # Of a socket an empty file is left.
+            node = stat.S_IFREG if kind == stat.S_IFSOCK else kind
+            os.mknod(new_name, node | stat.S_IMODE(status.st_mode), status.st_rdev, dir_fd=there)
+        os.chown(new_name, *self._look.owner_of(status), dir_fd=there, follow_symlinks=False)
+        if kind != stat.S_IFLNK:
+            os.chmod(new_name, self._look.mode_of(status), dir_fd=there)
+        os.utime(new_name, ns=self._look.times_of(status), dir_fd=there, follow_symlinks=False)
+        _copy_xattrs_of_name(here, name, there, new_name)
+
+    def _make_room(self, there: int, name: str, shown: str) -> None:
+        try:
+            found = os.stat(name, dir_fd=there, follow_symlinks=False)
+        except FileNotFoundError:
+            return
+        if stat.S_ISDIR(found.st_mode) and not self._replace:
+            raise ActionFailed(f"cannot replace to directory /{shown.lstrip('/')} with file")
+        remove_all(there, name)
+
+    def _link(self, there: int, name: str, status: os.stat_result) -> bool:
+        """A file with several names is copied once."""
+        first = self._first_names.get((status.st_dev, status.st_ino)) if status.st_nlink > 1 else None
+        if first is None:
+            return False
+        parent, _, base = first.rpartition("/")
+        above = open_beneath(self._target.fd, parent or ".", os.O_PATH | os.O_DIRECTORY)
+        try:
+            os.link(base, name, src_dir_fd=above, dst_dir_fd=there, follow_symlinks=False)
+        finally:
+            os.close(above)
+        return True
+
+    def _remember(self, status: os.stat_result, shown: str) -> None:
+        path = shown.lstrip("/")
+        if status.st_nlink > 1 and len(os.fsencode(path)) <= _LONGEST_RELATIVE:
+            self._first_names[status.st_dev, status.st_ino] = path
+
+    def _copy_regular(self, here: int, name: str, there: int, new_name: str, status: os.stat_result) -> None:
+        source = os.open(name, _READ, dir_fd=here)
+        try:
+            target = os.open(new_name, _CREATE, 0o600, dir_fd=there)
+            try:
+                copy_data(source, target, status)
+                self._adopt_open(target, status, _xattrs(source))
+            finally:
+                os.close(target)
+        finally:
+            os.close(source)
+
+    def _adopt_open(self, target: int, status: os.stat_result, xattrs: dict[str, bytes]) -> None:
+        os.fchown(target, *self._look.owner_of(status))
+        os.fchmod(target, self._look.mode_of(status))
+        for key, value in xattrs.items():
+            # The file system may not have them; the files are worth more than their attributes.
+            with contextlib.suppress(OSError):
+                os.setxattr(target, key, value)
+        os.utime(target, ns=self._look.times_of(status))
+
+
+def copy_data(source: int, target: int, status: os.stat_result) -> None:
+    """Share the blocks where the file system can, else let the kernel copy them; holes stay holes."""
+    size = status.st_size
+    if status.st_blocks * _BLOCK >= size:
+        _copy_range(source, target, 0, size)
+        return
+    os.ftruncate(target, size)
+    at = 0
+    while at < size:
+        try:
+            start = os.lseek(source, at, os.SEEK_DATA)
+        except OSError as error:
+            if error.errno == errno.ENXIO:
+                return  # nothing but a hole is left
+            raise
+        end = os.lseek(source, start, os.SEEK_HOLE)
+        _copy_range(source, target, start, end)
+        at = end
+
+
+def _copy_range(source: int, target: int, start: int, end: int) -> None:
+    at = start
+    while at < end:
+        try:
+            count = os.copy_file_range(source, target, min(end - at, _CHUNK), at, at)
+        except OSError:
+            if at > start:
+                raise
+            _send_range(source, target, start, end)
+            return
+        if not count:
+            return
+        at += count
+
+
+def _send_range(source: int, target: int, start: int, end: int) -> None:
+    os.lseek(target, start, os.SEEK_SET)
+    while start < end and (count := os.sendfile(target, source, start, min(end - start, _CHUNK))):
+        start += count
+
+
+def _xattrs(fd: int) -> dict[str, bytes]:
+    try:
+        return {key: os.getxattr(fd, key) for key in os.listxattr(fd) if not is_overlay_xattr(key)}
+    except OSError:
+        return {}
+
+
+def _copy_xattrs_of_name(here: int, name: str, there: int, new_name: str) -> None:
+    """Of what cannot be opened: the current directory, which is nobody else's, says where it is."""
+    with contextlib.suppress(OSError):
+        os.fchdir(here)
+        for key in os.listxattr(name, follow_symlinks=False):
+            os.fchdir(here)
+            value = os.getxattr(name, key, follow_symlinks=False)
+            os.fchdir(there)
+            os.setxattr(new_name, key, value, follow_symlinks=False)

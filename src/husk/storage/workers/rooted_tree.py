@@ -1,0 +1,142 @@
+"""Paths in one file system of a build: links are followed as if it were the only one, and parts may be missing.
+
+A path that was resolved has no links in it, no `..`, and no slash at its beginning; the root itself is "". Nobody else
+changes the file system meanwhile, so that a resolved path stays what it is.
+"""
+
+import contextlib
+import errno
+import os
+import stat
+from collections.abc import Iterator
+
+from husk.kernel.tree_cursor import DIRECTORY, TreeCursor
+
+Owner = tuple[int, int]
+
+_MOST_LINKS = 255
+
+
+class ActionFailed(Exception):
+    """What a build wanted cannot be done; the message is for whoever wrote it."""
+
+
+class RootedTree:
+    def __init__(self, path: str) -> None:
+        self.fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+    def resolve(self, path: str, follow_last: bool = True) -> str:
+        """Where a path leads; parts that are missing stay as they are."""
+        todo = path.split("/")[::-1]
+        done: list[str] = []
+        links = 0
+        while todo:
+            name = todo.pop()
+            if name in ("", "."):
+                continue
+            if name == "..":
+                del done[-1:]
+                continue
+            here = "/".join([*done, name])
+            last = not any(part not in ("", ".") for part in todo)
+            status = self.status(here) if follow_last or not last else None
+            if status is None or not stat.S_ISLNK(status.st_mode):
+                done.append(name)
+                continue
+            links += 1
+            if links > _MOST_LINKS:
+                raise ActionFailed(f"too many links in /{path.lstrip('/')}")
+            target = os.readlink(here, dir_fd=self.fd)
+            if target.startswith("/"):
+                done = []
+            todo += target.split("/")[::-1]
+        return "/".join(done)
+
+    def status(self, resolved: str) -> os.stat_result | None:
+        """What is there, None if nothing is. A file where a directory should be is an error."""
+        try:
+            return os.stat(resolved or ".", dir_fd=self.fd, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+
+    @contextlib.contextmanager
+    def directory(self, resolved: str) -> Iterator[int]:
+        fd = os.open(resolved or ".", DIRECTORY, dir_fd=self.fd)
+        try:
+            yield fd
+        finally:
+            os.close(fd)
+
+    @contextlib.contextmanager
+    def above(self, resolved: str) -> Iterator[tuple[int, str]]:
+        """The open directory that something is in, and its name there."""
+        parent, _, name = resolved.rpartition("/")
+        with self.directory(parent) as fd:
+            yield fd, name or "."
+
+    def make_directories(self, resolved: str, mode: int, owner: Owner | None, time: int | None) -> list[str]:
+        """Make a directory and what lacks above it; which ones were made, the uppermost first."""
+        made = []
+        parts = resolved.split("/") if resolved else []
+        for count in range(1, len(parts) + 1):
+            path = "/".join(parts[:count])
+            status = self.status(path)
+            if status is not None:
+                if not stat.S_ISDIR(status.st_mode):
+                    raise ActionFailed(f"mkdir /{path}: not a directory")
+                continue
+            os.mkdir(path, mode & 0o777, dir_fd=self.fd)
+            with self.directory(path) as fd:
+                # What the directory above hands on to it is not wanted.
+                os.fchmod(fd, mode & 0o777)
+                if owner is not None:
+                    os.fchown(fd, *owner)
+                if time is not None:
+                    os.utime(fd, ns=(time, time))
+            made.append(path)
+        return made
+
+    def set_times(self, directories: list[str], time: int | None) -> None:
+        """Again, because adding files has changed them."""
+        for path in reversed(directories) if time is not None else ():
+            assert time is not None
+            os.utime(path, ns=(time, time), dir_fd=self.fd, follow_symlinks=False)
+
+
+def remove_all(parent: int, name: str) -> None:
+    """Remove a file, or a directory with all that is in it, however deep; nothing happens when there is none.
+
+    Not by `remove_tree`: overlayfs does not rename a directory of the layers below.
+    """
+    try:
+        os.unlink(name, dir_fd=parent)
+        return
+    except FileNotFoundError:
+        return
+    except IsADirectoryError:
+        top = os.open(name, DIRECTORY, dir_fd=parent)
+    try:
+        _empty(top)
+    finally:
+        os.close(top)
+    os.rmdir(name, dir_fd=parent)
+
+
+def _empty(top: int) -> None:
+    with TreeCursor(top) as cursor:
+        levels = [os.listdir(cursor.fd)]
+        while levels:
+            if levels[-1]:
+                name = levels[-1].pop()
+                try:
+                    os.unlink(name, dir_fd=cursor.fd)
+                except IsADirectoryError:
+                    cursor.down(name)
+                    levels.append(os.listdir(cursor.fd))
+                continue
+            levels.pop()
+            if levels:
+                name = cursor.names[-1]
+                if not cursor.up():
+                    raise OSError(errno.ESTALE, "a directory was moved away while it was removed", name)
+                os.rmdir(name, dir_fd=cursor.fd)

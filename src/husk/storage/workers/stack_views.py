@@ -1,0 +1,37 @@
+"""How does a worker see the file systems of a build and nothing else? Each is a directory of a view that is its own.
+
+    show_stacks(root, empty, [Stack(lower=[...], upper="", work=""), ...])
+
+The file systems are `/0`, `/1`, ... afterwards, and there is nothing else in the world of this process. Those without
+an upper directory cannot be written to. `empty` is a directory with nothing in it.
+"""
+
+import os
+import sys
+
+from husk.kernel import views
+from husk.kernel.mount import mount, mount_overlay
+from husk.storage.workers.messages import Stack
+
+
+def show_stacks(root: str, empty: str, stacks: list[Stack]) -> None:
+    """`root` is a directory to mount on. Only what is imported already can be used afterwards."""
+    views.unshare()
+    mount("tmpfs", root, "tmpfs", data="mode=0755,size=1m")
+    for number, stack in enumerate(stacks):
+        target = f"{root}/{number}"
+        os.mkdir(target, 0o755)
+        if not stack.upper and stack.lower == [empty]:
+            continue
+        # Without an upper directory overlayfs wants two; nothing shows through from the second.
+        lower = stack.lower if stack.upper else [*stack.lower, empty]
+        mount_overlay(lower, stack.upper, stack.work, target)
+        descriptor = os.open(target, os.O_PATH | os.O_DIRECTORY)
+        views.restrict(descriptor, readonly=not stack.upper)
+        os.close(descriptor)
+    views.pivot(root)
+    os.umask(0)
+    # Whatever would still be imported would now come out of a build's files.
+    sys.path.clear()
+    sys.meta_path.clear()
+    sys.path_importer_cache.clear()
