@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from husk.errors import Conflict, Unavailable
 from husk.registry.auth import Credentials
-from husk.storage.sync.exchange import Channel
+from husk.storage.sync.exchange import Channel as Channel
 
 # What BuildKit takes of a secret.
 LARGEST_SECRET = 500 * 1024

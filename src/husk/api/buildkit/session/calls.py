@@ -1,0 +1,74 @@
+"""Calls of a client's services, and what goes wrong with them in the words of the engine."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from urllib.parse import quote_plus
+
+from husk.api.grpc.connection import Connection
+from husk.api.grpc.status import (
+    ABORTED,
+    CANCELLED,
+    DEADLINE_EXCEEDED,
+    NOT_FOUND,
+    PERMISSION_DENIED,
+    UNAUTHENTICATED,
+    UNAVAILABLE,
+    UNIMPLEMENTED,
+    GrpcError,
+)
+from husk.api.grpc.stream import ClientStream
+from husk.errors import Forbidden, HuskError, InvalidParameter, NotFound, Unauthorized, Unavailable
+
+# A client may have to ask a person, or a program that does.
+PATIENCE = 60.0
+
+_KINDS: dict[int, type[HuskError]] = {
+    NOT_FOUND: NotFound,
+    UNIMPLEMENTED: NotFound,
+    PERMISSION_DENIED: Forbidden,
+    UNAUTHENTICATED: Unauthorized,
+    UNAVAILABLE: Unavailable,
+    CANCELLED: Unavailable,
+    ABORTED: Unavailable,
+    DEADLINE_EXCEEDED: Unavailable,
+}
+
+
+@contextmanager
+def in_our_words(what: str) -> Iterator[None]:
+    """Make what a client, or the connection to it, says a failure of ours; `what` was wanted of it."""
+    try:
+        yield
+    except GrpcError as error:
+        kind = _KINDS.get(error.code, InvalidParameter)
+        raise kind(f"{what}: {error.message}" if error.message else what) from error
+
+
+class Calls:
+    """What can be called on one connection. `methods` is what the client says that it serves."""
+
+    def __init__(self, connection: Connection, methods: Collection[str]) -> None:
+        self._connection = connection
+        self._methods = {method.lower() for method in methods}
+
+    def serves(self, method: str) -> bool:
+        return method.lower() in self._methods
+
+    async def open(self, method: str, metadata: Mapping[str, Sequence[str]] | None = None) -> ClientStream:
+        return await self._connection.call(method, {name: list(values) for name, values in (metadata or {}).items()})
+
+    async def ask(self, method: str, message: bytes) -> bytes:
+        """One message there, one back."""
+        return await self._connection.unary(method, message, timeout=PATIENCE)
+
+
+def encode_values(metadata: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    """Values as headers take them: those that are not ASCII are escaped, and a header beside them says so."""
+    encoded: dict[str, list[str]] = {}
+    for name, values in metadata.items():
+        if all(value.isascii() and value.isprintable() for value in values):
+            encoded[name] = list(values)
+        else:
+            encoded[name] = [quote_plus(value) for value in values]
+            encoded[f"{name}-encoded"] = ["1"]
+    return encoded
