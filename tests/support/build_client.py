@@ -13,6 +13,7 @@ import os
 from pathlib import Path
 
 from husk.api.buildkit.session.attach import attach
+from husk.api.buildkit.session.client import ClientSession
 from husk.api.grpc.connection import Connection
 from husk.api.grpc.status import UNIMPLEMENTED, GrpcError
 from husk.engine.builder.sessions import Sessions
@@ -112,7 +113,7 @@ class StockClient:
     async def _request(self, reader, writer):
         head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
         path = head[0].split()[1].partition("?")[0]
-        headers = {}
+        headers: dict[str, list[str]] = {}
         for line in head[1:]:
             name, _, value = line.partition(":")
             headers.setdefault(name.strip().lower(), []).append(value.strip())
@@ -135,7 +136,7 @@ class StockClient:
     async def _called(self, stream):
         if stream.path.endswith("Control/Solve"):
             session = await self.sessions.get(_field(await stream.recv(), 5).decode())
-            if session.serves_files:
+            if isinstance(session, ClientSession) and session.serves_files:
                 await self._solve(session)
                 raise GrpcError(UNIMPLEMENTED, ENOUGH)
             # The client only looks at what we can do.

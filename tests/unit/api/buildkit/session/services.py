@@ -1,0 +1,42 @@
+"""A client's services as a test wants them: paths → functions, over a real connection in memory."""
+
+import contextlib
+
+from husk.api.buildkit.session.calls import Calls
+from husk.api.buildkit.session.client import ClientSession
+from husk.api.grpc.status import UNIMPLEMENTED, GrpcError
+from tests.unit.api.grpc.pairs import connected
+
+
+def answering(methods):
+    async def handler(stream):
+        if stream.path not in methods:
+            raise GrpcError(UNIMPLEMENTED, "unknown method")
+        await methods[stream.path](stream)
+
+    return handler
+
+
+def Saying(message):
+    """A service that answers one message with another; what it was asked is in `asked`."""
+
+    async def serve(stream):
+        serve.asked.append(await stream.recv())
+        if isinstance(message, Exception):
+            raise message
+        await stream.send(message.encode())
+
+    serve.asked = []
+    return serve
+
+
+@contextlib.asynccontextmanager
+async def session_with(methods):
+    async with connected(answering(methods)) as (connection, _):
+        yield ClientSession(connection, "id", "key", list(methods))
+
+
+@contextlib.asynccontextmanager
+async def calls_of(methods):
+    async with connected(answering(methods)) as (connection, _):
+        yield Calls(connection, list(methods))
