@@ -17,17 +17,18 @@ def answering(methods):
     return handler
 
 
-def Saying(message):
+class Saying:
     """A service that answers one message with another; what it was asked is in `asked`."""
 
-    async def serve(stream):
-        serve.asked.append(await stream.recv())
-        if isinstance(message, Exception):
-            raise message
-        await stream.send(message.encode())
+    def __init__(self, message):
+        self._message = message
+        self.asked = []
 
-    serve.asked = []
-    return serve
+    async def __call__(self, stream):
+        self.asked.append(await stream.recv())
+        if isinstance(self._message, Exception):
+            raise self._message
+        await stream.send(self._message.encode())
 
 
 @contextlib.asynccontextmanager
