@@ -33,6 +33,7 @@ from husk.storage.workers.messages import (
     SendJob,
     UnpackJob,
     decode_job,
+    encode,
 )
 
 IDLE_NAME = "husk-idle"
@@ -57,6 +58,8 @@ _WORK_COMES_WITHIN = 0.01
 
 def main() -> None:
     mains = {job: importlib.import_module(module).main for job, module in _MODULES.items()}
+    # To decode the first one takes ten times as long as any other: not in every worker again.
+    decode_job(encode(DiffJob("")))
     # What is here now is every worker's; looking for garbage in it would only make copies of its pages.
     gc.freeze()
     channel = socket.socket(fileno=0)
