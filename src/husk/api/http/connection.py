@@ -34,6 +34,8 @@ _MOST_DISCARDED = 1 << 18
 
 # What answers requests: at once, or with a coroutine that ends with its client, or with a task that goes on.
 Handler = Callable[[Request], "Answer | Coroutine[Any, Any, Answer] | asyncio.Task[Answer]"]
+# What takes a connection that begins with HTTP/2 (`h2c.begin`).
+Http2Handler = Callable[[Request], Coroutine[Any, Any, Answer]]
 # Headers and body of the answer to what is no request.
 Refusal = Callable[[BadRequest], tuple[bytes, bytes]]
 
@@ -41,9 +43,12 @@ Refusal = Callable[[BadRequest], tuple[bytes, bytes]]
 class Connection(Channel):
     """The protocol of one client."""
 
-    def __init__(self, handler: Handler, crowd: Crowd, tasks: Tasks, refusal: Refusal) -> None:
+    def __init__(
+        self, handler: Handler, crowd: Crowd, tasks: Tasks, refusal: Refusal, http2: Http2Handler | None = None
+    ) -> None:
         super().__init__()
         self._handler = handler
+        self._http2 = http2
         self._crowd = crowd
         self._tasks = tasks
         self._refusal = refusal
@@ -131,6 +136,9 @@ class Connection(Channel):
         while True:
             try:
                 head = parser.feed(data)
+            except Http2Preface as error:
+                self._begin_http2(error)
+                return
             except BadRequest as error:
                 self._refuse(error)
                 return
@@ -163,6 +171,14 @@ class Connection(Channel):
             if not self._answer(request, answer) or not (self._ahead or parser.begun or self.ended):
                 return
             data = self._take_ahead()
+
+    def _begin_http2(self, error: Http2Preface) -> None:
+        if self._http2 is None:
+            self._refuse(error)
+            return
+        self._waiting_since = None
+        request = self._request = Request(h2c.preface(), self)
+        self._wait_for(self._http2(request))
 
     def _begin_body(self, request: Request) -> None:
         self._discarded = 0

@@ -1,10 +1,12 @@
 """How does a client get from HTTP/1.1 to HTTP/2 on its connection? By `Upgrade: h2c`, as the sessions of builds do.
 
 After the answer 101 the bytes are HTTP/2's, and the side that asked serves: whoever speaks it gets them as a stream.
-HTTP/2 without that question is not served, and whoever tries it is told so in its own words.
+HTTP/2 without that question is a request of its own kind, for a server that takes it (`begin`); a client of one that
+does not is told so in HTTP/2's own words.
 """
 
 from husk.api.http.hijack import HijackedStream
+from husk.api.http.parser import PREFACE, Head
 from husk.api.http.request import Request
 
 _SWITCHING = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n"
@@ -22,6 +24,20 @@ def _frame(kind: int, payload: bytes) -> bytes:
 GO_AWAY = _frame(_SETTINGS, b"") + _frame(
     _GOAWAY, bytes(4) + _HTTP_1_1_REQUIRED.to_bytes(4, "big") + b"this API is served over HTTP/1.1"
 )
+
+
+# The part of HTTP/2's beginning that looks like the head of a request.
+_HEAD_OF_PREFACE = PREFACE[:18]
+
+
+def preface() -> Head:
+    """HTTP/2's beginning as the head of a request, which it looks like."""
+    return Head(b"PRI", b"*", True, {})
+
+
+def begin(request: Request) -> HijackedStream:
+    """Take a connection that began with HTTP/2: its bytes, from the first."""
+    return HijackedStream(request, b"", _HEAD_OF_PREFACE)
 
 
 def asked_for(request: Request) -> bool:

@@ -40,14 +40,23 @@ class Head:
 
     __slots__ = (
         "chunked", "expect", "has_body", "headers", "is_1_1", "is_head", "keep_alive", "length", "method", "raw_path",
-        "raw_query", "target",
+        "raw_query", "repeated", "target",
     )  # fmt: skip
 
-    def __init__(self, method: bytes, target: bytes, is_1_1: bool, headers: dict[bytes, bytes]) -> None:
+    def __init__(
+        self,
+        method: bytes,
+        target: bytes,
+        is_1_1: bool,
+        headers: dict[bytes, bytes],
+        repeated: tuple[tuple[bytes, bytes], ...] = (),
+    ) -> None:
         self.method = method
         self.target = target
         self.is_1_1 = is_1_1
         self.headers = headers
+        # The second and later ones of a name.
+        self.repeated = repeated
         # How long its body is; 0 without one, and also with chunks.
         self.length = 0
         self.chunked = False
@@ -71,6 +80,7 @@ class HeadParser:
         self._target = b""
         self._lines = 0
         self._headers: dict[bytes, bytes] = {}
+        self._repeated: list[tuple[bytes, bytes]] = []
         self._twice = b""
 
     @property
@@ -132,6 +142,7 @@ class HeadParser:
             parser = self._parser = HttpRequestParser(self)
         headers: dict[bytes, bytes] = {}
         self._headers = headers
+        self._repeated = []
         self._lines = 0
         self._twice = b""
         try:
@@ -144,7 +155,8 @@ class HeadParser:
             raise BadRequest(f"malformed request: two headers {self._twice.decode()}")
         if self._lines > self._limits.head_lines:
             raise _too_large()
-        head = Head(parser.get_method(), self._target, parser.get_http_version() == "1.1", headers)
+        is_1_1 = parser.get_http_version() == "1.1"
+        head = Head(parser.get_method(), self._target, is_1_1, headers, tuple(self._repeated))
         if b"content-length" in headers or b"transfer-encoding" in headers:
             # It waits for the body, which others read.
             self._parser = None
@@ -170,6 +182,8 @@ class HeadParser:
             self._headers[name] = value.rstrip(b" \t")
         elif name in _ONCE:
             self._twice = name
+        else:
+            self._repeated.append((name, value.rstrip(b" \t")))
 
 
 def _frame(head: Head) -> None:

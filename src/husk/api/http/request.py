@@ -66,6 +66,13 @@ class Request:
         value = self.head.headers.get(name.encode())
         return default if value is None else value.decode(errors="surrogateescape")
 
+    def all_headers(self) -> dict[str, list[str]]:
+        """All values of all names."""
+        headers = {name.decode(): [value.decode(errors="surrogateescape")] for name, value in self.head.headers.items()}
+        for name, value in self.head.repeated:
+            headers[name.decode()].append(value.decode(errors="surrogateescape"))
+        return headers
+
     def has(self, name: str) -> bool:
         return name.encode() in self.head.headers
 

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 
-from husk.api.http.connection import Connection, Handler, Refusal
+from husk.api.http.connection import Connection, Handler, Http2Handler, Refusal
 from husk.api.http.crowd import Crowd
 from husk.api.http.errors import BadRequest
 from husk.api.http.limits import Limits
@@ -20,14 +20,22 @@ def plain_refusal(error: BadRequest) -> tuple[bytes, bytes]:
 class Server:
     """Serves requests with `handler`. Called, it makes the protocol of one more connection."""
 
-    def __init__(self, handler: Handler, limits: Limits | None = None, refusal: Refusal = plain_refusal) -> None:
+    def __init__(
+        self,
+        handler: Handler,
+        limits: Limits | None = None,
+        refusal: Refusal = plain_refusal,
+        http2: Http2Handler | None = None,
+    ) -> None:
+        """`http2` takes connections that begin with HTTP/2; without it they are refused."""
         self._handler = handler
+        self._http2 = http2
         self._refusal = refusal
         self._tasks = Tasks()
         self.crowd = Crowd(limits or Limits())
 
     def __call__(self) -> Connection:
-        return Connection(self._handler, self.crowd, self._tasks, self._refusal)
+        return Connection(self._handler, self.crowd, self._tasks, self._refusal, self._http2)
 
     async def close(self, grace: float) -> None:
         """Give what is under way that many seconds, then end it all."""

@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
-from husk.api.http.connection import Handler
+from husk.api.http.connection import Handler, Http2Handler
 from husk.api.http.limits import Limits
 from husk.api.http.server import Server
 
@@ -44,10 +44,15 @@ class Client:
 
 @contextlib.asynccontextmanager
 async def serving(
-    handler: Handler, path: Path, limits: Limits | None = None, *, tcp: bool = False
+    handler: Handler,
+    path: Path,
+    limits: Limits | None = None,
+    *,
+    tcp: bool = False,
+    http2: Http2Handler | None = None,
 ) -> AsyncIterator[Callable[[], "contextlib.AbstractAsyncContextManager[Client]"]]:
     """Gives what connects one more client."""
-    server = Server(handler, limits)
+    server = Server(handler, limits, http2=http2)
     loop = asyncio.get_running_loop()
     place = str(path / "s")
     if tcp:

@@ -2,7 +2,10 @@
 
 from pathlib import Path
 
+import pytest
+
 from husk.api.http import h2c
+from husk.api.http.parser import PREFACE
 from husk.api.http.request import Request
 from husk.api.http.response import Answer, Response, Unanswered, fields
 from tests.unit.api.http.conftest import serving
@@ -34,6 +37,21 @@ async def test_after_the_answer_to_an_upgrade_to_h2c_bytes_are_bytes(tmp_path: P
             async with connect() as client:
                 client.send(head)
                 assert await client.answer() == (400, b"no h2c")
+
+
+@pytest.mark.parametrize("cut", [1, 10, 18, 20, 24])
+@on_both_loops
+async def test_http_2_from_the_first_byte_is_given_to_who_takes_it(tmp_path: Path, cut: int) -> None:
+    async def take(request: Request) -> Answer:
+        await shout(h2c.begin(request))
+        return Unanswered()
+
+    async with serving(session, tmp_path, http2=take) as connect, connect() as client:
+        client.send(PREFACE[:cut])
+        await client.writer.drain()
+        client.send(PREFACE[cut:] + b"more")
+        client.end()
+        assert await client.rest() == (PREFACE + b"more!").upper()
 
 
 def test_the_answer_to_http_2_is_two_frames_of_it() -> None:

@@ -46,3 +46,9 @@ def test_headers() -> None:
     assert found.header("x-registry-auth") == "one"
     assert (found.has("empty"), found.header("empty", "default")) == (True, "")
     assert (found.has("other"), found.header("other", "default")) == (False, "default")
+
+
+def test_of_repeated_headers_the_first_counts_and_all_can_be_had() -> None:
+    asked = request(b"/session", b"X-Method: a\r\nX-Method: b \r\nX-Other: c\r\n")
+    assert asked.header("x-method") == "a"
+    assert asked.all_headers() == {"host": ["x"], "x-method": ["a", "b"], "x-other": ["c"]}

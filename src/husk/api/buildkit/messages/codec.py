@@ -115,7 +115,10 @@ class _Field:
     def reader(self) -> Callable[[Any], Any]:
         read = _plan_of(self.message).read if self.message else None
         if self.key is not None:
-            return (lambda value: {key: read(value[key]) for key in value}) if read else dict
+            # On the wire their order is anyone's.
+            if read is None:
+                return lambda value: dict(sorted(value.items()))
+            return lambda value: {key: read(value[key]) for key in sorted(value)}
         if self.repeated:
             return (lambda value: [read(one) for one in value]) if read else list
         return read or (lambda value: value)

@@ -1,0 +1,106 @@
+"""What the services of BuildKit's protocol ask of the engine: `Backend`, a builder for its clients."""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from msgspec import Struct
+
+from husk.config import CacheRule
+from husk.engine.builder.jobs import Job, Question
+from husk.engine.builder.prune import Item
+from husk.engine.builder.refs import Ref
+from husk.engine.builder.sessions import Sessions
+from husk.engine.model.filters import Filters
+from husk.registry.manifest import Platform
+
+
+class Choice(Struct, frozen=True):
+    """An exporter, or a place for the cache: its type, and what is said about it."""
+
+    type: str
+    attributes: Mapping[str, str] = {}
+
+
+class BuildRequest(Struct, frozen=True, kw_only=True):
+    """A build as Control.Solve has it."""
+
+    id: str
+    session: str = ""
+    # None: the client works itself, on the same connection, and gives the result (`Job.give`).
+    question: Question | None = None
+    exporters: Sequence[Choice] = ()
+    cache_exports: Sequence[Choice] = ()
+    cache_imports: Sequence[Choice] = ()
+    entitlements: Sequence[str] = ()
+    internal: bool = False  # not for the history
+
+
+class ResolvedImage(Struct, frozen=True):
+    """What a name of an image means now."""
+
+    reference: str
+    digest: str
+    config: bytes
+
+
+class FileStat(Struct, frozen=True, kw_only=True):
+    """A file of a ref; `mode` has the kernel's bits, times are in nanoseconds."""
+
+    path: str
+    mode: int
+    uid: int = 0
+    gid: int = 0
+    size: int = 0
+    modified: int = 0
+    link: str = ""
+    major: int = 0
+    minor: int = 0
+    xattrs: Mapping[str, bytes] = {}
+
+
+class Worker(Struct, frozen=True, kw_only=True):
+    """Who does the work, as clients are told: labels decide what they think it can do."""
+
+    id: str
+    labels: Mapping[str, str] = {}
+    platforms: Sequence[Platform] = ()
+    rules: Sequence[CacheRule] = ()
+
+
+class Backend(Protocol):
+    @property
+    def sessions(self) -> Sessions: ...
+
+    async def build(self, request: BuildRequest, /) -> Mapping[str, str]:
+        """Begin a job of that id, carry it to its end, and say what the exporters tell."""
+        ...
+
+    async def job(self, id: str, /) -> Job:
+        """A job that is under way, or about to begin; NotFound."""
+        ...
+
+    async def resolve_image(
+        self, job: Job, reference: str, platform: Platform | None, mode: str, shown_as: str, /
+    ) -> ResolvedImage:
+        """What an image is; `mode` is `default`, `pull` or `local`."""
+        ...
+
+    async def read_file(self, ref: Ref, path: str, offset: int, length: int, /) -> bytes:
+        """Some of a file, all of it if `length` is 0; NotFound."""
+        ...
+
+    async def read_directory(self, ref: Ref, path: str, pattern: str, /) -> Sequence[FileStat]:
+        """What is in a directory, of names that match if a pattern is given."""
+        ...
+
+    async def stat(self, ref: Ref, path: str, /) -> FileStat: ...
+
+    def workers(self) -> Sequence[Worker]: ...
+
+    def cached(self, filters: Filters, /) -> Sequence[Item]:
+        """The records of the cache."""
+        ...
+
+    async def prune(self, filters: Filters, /, *, all: bool, keep: int) -> Sequence[Item]:
+        """Remove records, until no more than `keep` bytes are left; those that went."""
+        ...

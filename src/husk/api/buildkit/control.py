@@ -1,0 +1,156 @@
+"""The service Control: builds, what they tell, workers, and the cache."""
+
+import re
+from collections.abc import AsyncIterator
+
+from husk.api.buildkit import filters, llb_read, llb_write, progress
+from husk.api.buildkit.backend import Backend, BuildRequest, Choice, Worker
+from husk.api.buildkit.messages import control
+from husk.api.buildkit.messages.common import timestamp
+from husk.api.buildkit.messages.ops import Definition
+from husk.api.buildkit.serve import Metadata, answer, tell
+from husk.api.grpc.connection import Handler
+from husk.config import CacheRule
+from husk.engine.builder.jobs import Question
+from husk.engine.builder.prune import Item
+from husk.errors import NotImplementedYet
+from husk.version import __version__
+
+_SERVICE = "/moby.buildkit.v1.Control"
+# What clients are told that we are as good as: some of them ask for versions before they use a feature.
+_VERSION = "v0.26.0"
+_DOCKERFILE_VERSION = "1.20.0"
+_DURATION = re.compile(r"([\d.]+)(h|m|s)")
+_SECONDS = {"h": 3600, "m": 60, "s": 1}
+
+
+class Control:
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        # What the frontend of a build may ask for, as it came.
+        self.inputs: dict[str, dict[str, Definition]] = {}
+
+    @property
+    def methods(self) -> dict[str, Handler]:
+        return {
+            f"{_SERVICE}/Solve": answer(control.SolveRequest, self.solve),
+            f"{_SERVICE}/Status": tell(control.StatusRequest, self.status),
+            f"{_SERVICE}/ListWorkers": answer(control.ListWorkersRequest, self.list_workers),
+            f"{_SERVICE}/Info": answer(control.InfoRequest, self.info),
+            f"{_SERVICE}/DiskUsage": answer(control.DiskUsageRequest, self.disk_usage),
+            f"{_SERVICE}/Prune": tell(control.PruneRequest, self.prune),
+        }
+
+    # --- builds ------------------------------------------------------------------------------------------------------
+
+    async def solve(self, request: control.SolveRequest, metadata: Metadata) -> control.SolveResponse:
+        if request.source_policy or request.source_policy_session:
+            raise NotImplementedYet("policies about sources are not implemented by Husk yet")
+        wanted = build_request(request)
+        self.inputs[request.ref] = request.frontend_inputs
+        try:
+            told = await self._backend.build(wanted)
+        finally:
+            self.inputs.pop(request.ref, None)
+        return control.SolveResponse(dict(told))
+
+    async def status(self, request: control.StatusRequest, metadata: Metadata) -> AsyncIterator[control.StatusResponse]:
+        job = await self._backend.job(request.ref)
+        async for told in job.log.follow():
+            for response in progress.responses(told):
+                yield response
+
+    # --- workers -----------------------------------------------------------------------------------------------------
+
+    async def list_workers(
+        self, request: control.ListWorkersRequest, metadata: Metadata
+    ) -> control.ListWorkersResponse:
+        return control.ListWorkersResponse([worker_record(worker) for worker in self._backend.workers()])
+
+    async def info(self, request: control.InfoRequest, metadata: Metadata) -> control.InfoResponse:
+        return control.InfoResponse(_version())
+
+    # --- the cache ---------------------------------------------------------------------------------------------------
+
+    async def disk_usage(self, request: control.DiskUsageRequest, metadata: Metadata) -> control.DiskUsageResponse:
+        items: dict[str, Item] = {}
+        for wanted in filters.read(request.filter, request.age_limit):
+            items |= {item.id: item for item in self._backend.cached(wanted)}
+        return control.DiskUsageResponse([usage_record(item) for item in items.values()])
+
+    async def prune(self, request: control.PruneRequest, metadata: Metadata) -> AsyncIterator[control.UsageRecord]:
+        keep = request.max_used_space or request.reserved_space
+        for wanted in filters.read(request.filter, request.keep_duration):
+            for item in await self._backend.prune(wanted, all=request.all, keep=keep):
+                yield usage_record(item)
+
+
+def build_request(request: control.SolveRequest) -> BuildRequest:
+    """A client's question in our words."""
+    exporters = [Choice(one.type, one.attrs) for one in request.exporters]
+    if not exporters and request.old_exporter:
+        exporters = [Choice(request.old_exporter, request.old_exporter_attrs)]
+    cache = request.cache or control.CacheOptions()
+    return BuildRequest(
+        id=request.ref,
+        session=request.session,
+        question=_question(request),
+        exporters=exporters,
+        cache_exports=[Choice(one.type, one.attrs) for one in cache.exports],
+        cache_imports=[Choice(one.type, one.attrs) for one in cache.imports],
+        entitlements=request.entitlements,
+        internal=request.internal,
+    )
+
+
+def _question(request: control.SolveRequest) -> Question | None:
+    if request.definition is None and not request.frontend:
+        return None
+    return Question(
+        definition=llb_read.definition(request.definition) if request.definition is not None else None,
+        frontend=request.frontend,
+        attributes=request.frontend_attrs,
+        inputs={name: llb_read.definition(one) for name, one in request.frontend_inputs.items()},
+    )
+
+
+def worker_record(worker: Worker) -> control.WorkerRecord:
+    return control.WorkerRecord(
+        id=worker.id,
+        labels=dict(worker.labels),
+        platforms=[llb_write.platform(one) for one in worker.platforms],
+        gc_policy=[_policy(rule) for rule in worker.rules],
+        buildkit_version=_version(),
+    )
+
+
+def _version() -> control.BuildkitVersion:
+    return control.BuildkitVersion("husk", _VERSION, f"husk-{__version__}", _DOCKERFILE_VERSION)
+
+
+def _policy(rule: CacheRule) -> control.GCPolicy:
+    return control.GCPolicy(
+        all=rule.all,
+        keep_duration=_nanoseconds(rule.unused_for),
+        filters=[f"type=={one}" for one in rule.types],
+        max_used_space=rule.keep,
+    )
+
+
+def _nanoseconds(duration: str) -> int:
+    return int(sum(float(number) * _SECONDS[unit] for number, unit in _DURATION.findall(duration)) * 10**9)
+
+
+def usage_record(item: Item) -> control.UsageRecord:
+    return control.UsageRecord(
+        id=item.id,
+        in_use=item.in_use,
+        size=item.size,
+        created_at=timestamp(item.created),
+        last_used_at=timestamp(item.last_used),
+        usage_count=item.uses,
+        description=item.description,
+        record_type=item.type,
+        shared=item.shared,
+        parents=item.parents,
+    )

@@ -1,0 +1,84 @@
+"""The ways in: `POST /grpc`, `POST /session`, HTTP/2 from the first byte, and a session within a connection of gRPC.
+
+    server = BuildkitServer(backend, attach)
+    await server.serve(stream)              # a client's calls, until it goes
+    await server.session(stream, headers)   # our calls to a client, until it goes
+
+`attach` is what lets builds know of a session.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+from husk.api.buildkit.backend import Backend
+from husk.api.buildkit.control import Control
+from husk.api.buildkit.gateway import Gateway
+from husk.api.buildkit.messages.common import HealthCheckRequest, HealthCheckResponse
+from husk.api.buildkit.messages.session import BytesMessage
+from husk.api.buildkit.serve import Metadata, answer, router
+from husk.api.grpc.connection import Bytes, Connection
+from husk.api.grpc.status import GrpcError
+from husk.api.grpc.stream import ServerStream
+from husk.engine.builder.sessions import Sessions
+
+Attach = Callable[[Bytes, Mapping[str, Sequence[str]], Sessions], Awaitable[None]]
+
+_SERVING = 1
+# What one message of a stream within a stream carries.
+_PIECE = 1 << 20
+
+
+class BuildkitServer:
+    def __init__(self, backend: Backend, attach: Attach) -> None:
+        self._backend = backend
+        self._attach = attach
+        control = Control(backend)
+        self._handler = router(
+            {
+                **control.methods,
+                **Gateway(backend, control).methods,
+                "/moby.buildkit.v1.Control/Session": self._session_within,
+                "/grpc.health.v1.Health/Check": answer(HealthCheckRequest, _health),
+            }
+        )
+
+    async def serve(self, below: Bytes) -> None:
+        """Answer a client's calls until it goes; what it waits for ends with it."""
+        async with Connection(below, handler=self._handler) as connection:
+            await connection.wait_closed()
+
+    async def session(self, below: Bytes, headers: Mapping[str, Sequence[str]]) -> None:
+        await self._attach(below, headers, self._backend.sessions)
+
+    async def _session_within(self, stream: ServerStream) -> None:
+        await self.session(_BytesOfStream(stream), stream.metadata)
+
+
+async def _health(request: HealthCheckRequest, metadata: Metadata) -> HealthCheckResponse:
+    return HealthCheckResponse(_SERVING)
+
+
+class _BytesOfStream:
+    """The bytes of another connection, as messages of a call."""
+
+    def __init__(self, stream: ServerStream) -> None:
+        self._stream = stream
+
+    async def read(self) -> bytes:
+        try:
+            messages = await self._stream.recv_many()
+        except GrpcError:
+            return b""
+        return b"".join(BytesMessage.decode(message).data for message in messages)
+
+    async def write(self, data: bytes) -> None:
+        try:
+            for start in range(0, len(data), _PIECE):
+                await self._stream.send(BytesMessage(data[start : start + _PIECE]).encode())
+        except GrpcError as error:
+            raise ConnectionResetError("the client has gone") from error
+
+    async def finish(self) -> None:
+        self._stream.cancel()
+
+    def abort(self) -> None:
+        self._stream.cancel()

@@ -1,0 +1,221 @@
+"""The service LLBBridge: what a frontend asks for, here one that runs in the client, on the connection of its build.
+
+Which build a call belongs to is in a header of it.
+"""
+
+import stat
+
+from husk.api.buildkit import capabilities, llb_read, llb_write
+from husk.api.buildkit.backend import Backend, FileStat
+from husk.api.buildkit.control import Control, worker_record
+from husk.api.buildkit.errors import from_status
+from husk.api.buildkit.messages import gateway, ops
+from husk.api.buildkit.messages.files import Stat
+from husk.api.buildkit.serve import Metadata, answer
+from husk.api.grpc.connection import Handler
+from husk.api.grpc.framing import LARGEST
+from husk.engine.builder.graph import SourceFile
+from husk.engine.builder.jobs import Job, Question, Result
+from husk.engine.builder.refs import Ref
+from husk.engine.builder.status import WarningTold
+from husk.errors import InvalidParameter, NotImplementedYet
+
+_SERVICE = "/moby.buildkit.v1.frontend.LLBBridge"
+BUILD_ID = "buildkit-controlapi-buildid"
+# A message has to have room for more than the file.
+_LARGEST_FILE = LARGEST - (64 << 10)
+_IMAGE = "docker-image://"
+
+# The kinds of files as Go has them, by what the kernel has for them.
+_KINDS = {
+    stat.S_IFREG: 0,
+    stat.S_IFDIR: 1 << 31,
+    stat.S_IFLNK: 1 << 27,
+    stat.S_IFBLK: 1 << 26,
+    stat.S_IFIFO: 1 << 25,
+    stat.S_IFSOCK: 1 << 24,
+    stat.S_IFCHR: 1 << 26 | 1 << 21,
+}
+_BITS = {stat.S_ISUID: 1 << 23, stat.S_ISGID: 1 << 22, stat.S_ISVTX: 1 << 20}
+
+
+class Gateway:
+    def __init__(self, backend: Backend, control: Control) -> None:
+        self._backend = backend
+        self._control = control
+
+    @property
+    def methods(self) -> dict[str, Handler]:
+        served = {
+            "Ping": answer(gateway.Empty, self.ping),
+            "Solve": answer(gateway.SolveRequest, self.solve),
+            "Return": answer(gateway.ReturnRequest, self.return_),
+            "Inputs": answer(gateway.Empty, self.inputs),
+            "ResolveImageConfig": answer(gateway.ResolveImageConfigRequest, self.resolve_image_config),
+            "ResolveSourceMeta": answer(gateway.ResolveSourceMetaRequest, self.resolve_source_meta),
+            "ReadFile": answer(gateway.ReadFileRequest, self.read_file),
+            "ReadDir": answer(gateway.ReadDirRequest, self.read_dir),
+            "StatFile": answer(gateway.StatFileRequest, self.stat_file),
+            "Evaluate": answer(gateway.EvaluateRequest, self.evaluate),
+            "Warn": answer(gateway.WarnRequest, self.warn),
+        }
+        return {f"{_SERVICE}/{name}": handler for name, handler in served.items()}
+
+    async def _job(self, metadata: Metadata) -> Job:
+        ids = metadata.get(BUILD_ID, [])
+        if len(ids) != 1:
+            raise InvalidParameter(f"a call of a frontend needs the header {BUILD_ID}")
+        return await self._backend.job(ids[0])
+
+    async def ping(self, request: gateway.Empty, metadata: Metadata) -> gateway.PongResponse:
+        await self._job(metadata)
+        return gateway.PongResponse(
+            capabilities.enabled(capabilities.GATEWAY),
+            capabilities.enabled(capabilities.LLB),
+            [worker_record(worker) for worker in self._backend.workers()],
+        )
+
+    # --- solving -----------------------------------------------------------------------------------------------------
+
+    async def solve(self, request: gateway.SolveRequest, metadata: Metadata) -> gateway.SolveResponse:
+        job = await self._job(metadata)
+        definition = request.definition
+        question = Question(
+            definition=llb_read.definition(definition) if definition is not None and definition.definition else None,
+            frontend=request.frontend,
+            attributes=request.frontend_opt,
+            inputs={name: llb_read.definition(one) for name, one in request.frontend_inputs.items()},
+            evaluate=request.evaluate,
+        )
+        result = await job.solve(question)
+        if request.allow_result_return:
+            return gateway.SolveResponse(result=_result(job, result))
+        return gateway.SolveResponse(ref=job.keep(result.ref) if result.ref else "")
+
+    async def return_(self, request: gateway.ReturnRequest, metadata: Metadata) -> gateway.Empty:
+        job = await self._job(metadata)
+        if request.error is not None:
+            job.fail(from_status(request.error))
+        else:
+            job.give(_given(job, request.result or gateway.Result()))
+        return gateway.Empty()
+
+    async def inputs(self, request: gateway.Empty, metadata: Metadata) -> gateway.InputsResponse:
+        job = await self._job(metadata)
+        return gateway.InputsResponse(self._control.inputs.get(job.id, {}))
+
+    async def evaluate(self, request: gateway.EvaluateRequest, metadata: Metadata) -> gateway.Empty:
+        await (await self._ref(request.ref, metadata)).stack()
+        return gateway.Empty()
+
+    async def warn(self, request: gateway.WarnRequest, metadata: Metadata) -> gateway.Empty:
+        job = await self._job(metadata)
+        info = request.info
+        job.warn(
+            WarningTold(
+                vertex=request.digest,
+                level=request.level,
+                short=request.short,
+                detail=request.detail,
+                url=request.url,
+                source=SourceFile(info.filename, info.data, info.language) if info else None,
+                locations=llb_read.locations(ops.Location(0, request.ranges)),
+            )
+        )
+        return gateway.Empty()
+
+    # --- sources -----------------------------------------------------------------------------------------------------
+
+    async def resolve_image_config(
+        self, request: gateway.ResolveImageConfigRequest, metadata: Metadata
+    ) -> gateway.ResolveImageConfigResponse:
+        if request.resolver_type:
+            raise NotImplementedYet("images of an OCI layout are not implemented by Husk yet")
+        job = await self._job(metadata)
+        platform = llb_read.platform(request.platform)
+        found = await self._backend.resolve_image(
+            job, request.ref, platform, request.resolve_mode or "default", request.log_name
+        )
+        return gateway.ResolveImageConfigResponse(found.digest, found.config, found.reference)
+
+    async def resolve_source_meta(
+        self, request: gateway.ResolveSourceMetaRequest, metadata: Metadata
+    ) -> gateway.ResolveSourceMetaResponse:
+        source = request.source
+        if source is None or not source.identifier.startswith(_IMAGE):
+            identifier = source.identifier if source else "nothing"
+            raise NotImplementedYet(f"what {identifier} is cannot be asked for without building it yet")
+        job = await self._job(metadata)
+        name = source.identifier.removeprefix(_IMAGE)
+        mode = source.attrs.get("image.resolvemode") or request.resolve_mode or "default"
+        platform = llb_read.platform(request.platform)
+        found = await self._backend.resolve_image(job, name, platform, mode, request.log_name)
+        wants_config = not (request.image and request.image.no_config)
+        image = gateway.ResolveSourceImageResponse(found.digest, found.config if wants_config else b"")
+        answered = ops.SourceOp(_IMAGE + found.reference, source.attrs)
+        return gateway.ResolveSourceMetaResponse(source=answered, image=image)
+
+    # --- files of refs -----------------------------------------------------------------------------------------------
+
+    async def _ref(self, id: str, metadata: Metadata) -> Ref:
+        return (await self._job(metadata)).ref(id)
+
+    async def read_file(self, request: gateway.ReadFileRequest, metadata: Metadata) -> gateway.ReadFileResponse:
+        ref = await self._ref(request.ref, metadata)
+        wanted = request.range or gateway.FileRange()
+        if wanted.offset < 0 or wanted.length < 0:
+            raise InvalidParameter("a part of a file that cannot be")
+        length = min(wanted.length or _LARGEST_FILE + 1, _LARGEST_FILE + 1)
+        data = await self._backend.read_file(ref, request.file_path, wanted.offset, length)
+        if len(data) > _LARGEST_FILE:
+            raise InvalidParameter(f"{request.file_path} is too large to be read at once")
+        return gateway.ReadFileResponse(data)
+
+    async def read_dir(self, request: gateway.ReadDirRequest, metadata: Metadata) -> gateway.ReadDirResponse:
+        ref = await self._ref(request.ref, metadata)
+        entries = await self._backend.read_directory(ref, request.dir_path, request.include_pattern)
+        return gateway.ReadDirResponse([stat_message(entry) for entry in entries])
+
+    async def stat_file(self, request: gateway.StatFileRequest, metadata: Metadata) -> gateway.StatFileResponse:
+        ref = await self._ref(request.ref, metadata)
+        return gateway.StatFileResponse(stat_message(await self._backend.stat(ref, request.path)))
+
+
+def _result(job: Job, result: Result) -> gateway.Result:
+    message = gateway.Result(metadata=dict(result.metadata))
+    if result.refs:
+        message.refs = gateway.RefMap({name: _ref(job, ref) for name, ref in result.refs.items()})
+    else:
+        message.ref = _ref(job, result.ref)
+    return message
+
+
+def _ref(job: Job, ref: Ref | None) -> gateway.Ref:
+    if ref is None or ref.edge is None:
+        return gateway.Ref()
+    return gateway.Ref(job.keep(ref), llb_write.definition(ref.graph, ref.edge))
+
+
+def _given(job: Job, message: gateway.Result) -> Result:
+    """A result that a client made of refs it got from us."""
+    ref = job.ref(message.ref.id) if message.ref is not None and message.ref.id else None
+    refs = {name: job.ref(one.id) for name, one in (message.refs.refs if message.refs else {}).items() if one.id}
+    return Result(ref=ref, refs=refs, metadata=message.metadata)
+
+
+def stat_message(file: FileStat) -> Stat:
+    mode = file.mode & 0o777 | _KINDS.get(stat.S_IFMT(file.mode), 0)
+    for bit, meaning in _BITS.items():
+        mode |= meaning if file.mode & bit else 0
+    return Stat(
+        path=file.path,
+        mode=mode,
+        uid=file.uid,
+        gid=file.gid,
+        size=file.size,
+        mod_time=file.modified,
+        linkname=file.link,
+        devmajor=file.major,
+        devminor=file.minor,
+        xattrs=dict(file.xattrs),
+    )

@@ -1,0 +1,57 @@
+"""Paths of calls to methods of services, as each of them is called: one message or many, there and back."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import TypeVar
+
+from husk.api.buildkit.errors import to_grpc
+from husk.api.buildkit.messages.codec import Message
+from husk.api.grpc.connection import Handler
+from husk.api.grpc.status import INVALID_ARGUMENT, UNIMPLEMENTED, GrpcError
+from husk.api.grpc.stream import ServerStream
+from husk.errors import HuskError
+
+Asked = TypeVar("Asked", bound=Message)
+Metadata = Mapping[str, list[str]]
+
+
+def answer(kind: type[Asked], method: Callable[[Asked, Metadata], Awaitable[Message]]) -> Handler:
+    """A method with one message there and one back."""
+
+    async def handler(stream: ServerStream) -> None:
+        request = await _request(kind, stream)
+        await stream.send((await method(request, stream.metadata)).encode())
+
+    return handler
+
+
+def tell(kind: type[Asked], method: Callable[[Asked, Metadata], AsyncIterator[Message]]) -> Handler:
+    """A method with one message there and many back."""
+
+    async def handler(stream: ServerStream) -> None:
+        request = await _request(kind, stream)
+        async for message in method(request, stream.metadata):
+            await stream.send(message.encode())
+
+    return handler
+
+
+async def _request(kind: type[Asked], stream: ServerStream) -> Asked:
+    data = await stream.recv()
+    if data is None:
+        raise GrpcError(INVALID_ARGUMENT, f"{stream.path} was called without a message")
+    return kind.decode(data)
+
+
+def router(methods: Mapping[str, Handler]) -> Handler:
+    """One handler for all paths; errors of ours become those of gRPC."""
+
+    async def handler(stream: ServerStream) -> None:
+        method = methods.get(stream.path)
+        if method is None:
+            raise GrpcError(UNIMPLEMENTED, f"unknown method {stream.path}")
+        try:
+            await method(stream)
+        except HuskError as error:
+            raise to_grpc(error) from error
+
+    return handler

@@ -1,0 +1,136 @@
+"""A builder for tests of the protocol: real jobs and a real solver, with doubles of what does the work."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+from husk.api.buildkit.backend import BuildRequest, FileStat, ResolvedImage, Worker
+from husk.api.buildkit.doors import BuildkitServer
+from husk.api.buildkit.messages.codec import Message
+from husk.api.grpc.connection import Bytes, Connection
+from husk.config import CacheRule
+from husk.engine.builder.jobs import Job
+from husk.engine.builder.prune import Item
+from husk.engine.builder.refs import Ref
+from husk.engine.builder.sessions import Sessions
+from husk.engine.model.filters import Filters
+from husk.errors import NotFound
+from husk.registry.manifest import Platform
+from tests.unit.api.grpc.pairs import pipes
+from tests.unit.engine.builder.test_jobs import Bench
+
+T = TypeVar("T", bound=Message)
+
+ITEM = Item(
+    id="r1",
+    parents=["r0"],
+    type="regular",
+    description="step",
+    in_use=True,
+    shared=False,
+    size=5,
+    created=10**9,
+    last_used=2 * 10**9,
+    uses=3,
+)
+
+
+class FakeBackend:
+    def __init__(self) -> None:
+        self._sessions = Sessions()
+        self.bench = Bench()
+        self.builds: list[BuildRequest] = []
+        self.questions: list[object] = []
+        self.files = {"/etc/os-release": b"NAME=x\n"}
+
+    @property
+    def sessions(self) -> Sessions:
+        return self._sessions
+
+    async def build(self, request: BuildRequest, /) -> Mapping[str, str]:
+        self.builds.append(request)
+        job = await self.bench.jobs.begin(request.id, None)
+        try:
+            result = await (job.solve(request.question) if request.question else job.given())
+            stacks = await asyncio.gather(*(ref.stack() for ref in result.all))
+            return {"stacks": " ".join(stacks), **{name: value.decode() for name, value in result.metadata.items()}}
+        finally:
+            await self.bench.jobs.end(job)
+
+    async def job(self, id: str, /) -> Job:
+        return await self.bench.jobs.get(id, patience=1)
+
+    async def resolve_image(
+        self, job: Job, reference: str, platform: Platform | None, mode: str, shown_as: str, /
+    ) -> ResolvedImage:
+        self.questions.append((reference, str(platform), mode))
+        return ResolvedImage(f"{reference}@sha256:1", "sha256:1", b"{}")
+
+    async def read_file(self, ref: Ref, path: str, offset: int, length: int, /) -> bytes:
+        if path not in self.files:
+            raise NotFound(f"{path} does not exist")
+        data = self.files[path][offset:]
+        return data[:length] if length else data
+
+    async def read_directory(self, ref: Ref, path: str, pattern: str, /) -> Sequence[FileStat]:
+        self.questions.append((path, pattern))
+        return [FileStat(path="os-release", mode=0o100644, size=7)]
+
+    async def stat(self, ref: Ref, path: str, /) -> FileStat:
+        return FileStat(path=path, mode=0o41777, modified=5)
+
+    def workers(self) -> Sequence[Worker]:
+        rules = [CacheRule(types=("source.local",), unused_for="48h", keep=7)]
+        return [Worker(id="w", labels={"a": "b"}, platforms=[Platform("amd64", "linux")], rules=rules)]
+
+    def cached(self, filters: Filters, /) -> Sequence[Item]:
+        self.questions.append(filters.get("type"))
+        return [ITEM]
+
+    async def prune(self, filters: Filters, /, *, all: bool, keep: int) -> Sequence[Item]:
+        self.questions.append((filters.get("until"), all, keep))
+        return [ITEM]
+
+
+async def attach(below: Bytes, headers: Mapping[str, Sequence[str]], sessions: Sessions) -> None:
+    """A session that is asked how it is once, and then kept."""
+    async with Connection(below, client=True) as connection:
+        await connection.unary("/grpc.health.v1.Health/Check", b"")
+        await connection.wait_closed()
+
+
+class Caller:
+    """A client of the services."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+
+    async def control(self, method: str, message: Message, answer: type[T]) -> T:
+        data = await self.connection.unary(f"/moby.buildkit.v1.Control/{method}", message.encode())
+        return answer.decode(data)
+
+    async def gateway(self, method: str, message: Message, answer: type[T], build: str = "b") -> T:
+        path = f"/moby.buildkit.v1.frontend.LLBBridge/{method}"
+        data = await self.connection.unary(path, message.encode(), {"buildkit-controlapi-buildid": [build]})
+        return answer.decode(data)
+
+    async def many(self, method: str, message: Message, answer: type[T]) -> list[T]:
+        async with await self.connection.call(f"/moby.buildkit.v1.Control/{method}") as stream:
+            await stream.send(message.encode())
+            await stream.end()
+            answers = []
+            while (data := await stream.recv()) is not None:
+                answers.append(answer.decode(data))
+            return answers
+
+
+@asynccontextmanager
+async def calling(backend: FakeBackend) -> AsyncIterator[Caller]:
+    one, other = pipes()
+    serving = asyncio.ensure_future(BuildkitServer(backend, attach).serve(other))  # noqa: TID251
+    try:
+        async with Connection(one, client=True) as client:
+            yield Caller(client)
+    finally:
+        await serving

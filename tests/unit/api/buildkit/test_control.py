@@ -1,0 +1,97 @@
+"""The service Control, called over a connection, with doubles of what does the work."""
+
+import asyncio
+
+import pytest
+
+from husk.api.buildkit.control import build_request
+from husk.api.buildkit.llb_write import definition
+from husk.api.buildkit.messages import control
+from husk.api.buildkit.messages.codec import Message
+from husk.api.buildkit.messages.gateway import Empty, ReturnRequest
+from husk.api.grpc.status import INVALID_ARGUMENT, NOT_FOUND, UNIMPLEMENTED, GrpcError
+from tests.unit.api.buildkit.fake_backend import FakeBackend, calling
+from tests.unit.engine.builder.test_solver import chain
+
+
+async def test_a_definition_is_built_and_told_about() -> None:
+    backend = FakeBackend()
+    request = control.SolveRequest(ref="b", definition=definition(*chain("make")))
+    async with calling(backend) as client:
+        told = asyncio.gather(
+            client.many("Status", control.StatusRequest("b"), control.StatusResponse),
+            client.control("Solve", request, control.SolveResponse),
+        )
+        answers, solved = await told
+    assert solved.exporter_response["stacks"] == "make(image())"
+    vertexes = [vertex for answer in answers for vertex in answer.vertexes]
+    assert {vertex.name for vertex in vertexes if vertex.completed} == {"image", "make"}
+
+
+async def test_a_client_that_works_itself_is_waited_for() -> None:
+    backend = FakeBackend()
+    async with calling(backend) as client:
+        solving = asyncio.gather(client.control("Solve", control.SolveRequest(ref="b"), control.SolveResponse))
+        await client.gateway("Return", ReturnRequest(), Empty)
+        assert (await solving)[0].exporter_response == {"stacks": ""}
+    assert backend.builds[0].question is None
+
+
+async def test_a_build_ends_with_its_client() -> None:
+    backend = FakeBackend()
+    async with calling(backend) as client:
+        stream = await client.connection.call("/moby.buildkit.v1.Control/Solve")
+        await stream.send(control.SolveRequest(ref="b").encode())
+        await backend.job("b")
+    assert len(backend.builds) == 1
+    with pytest.raises(Exception, match="no such job"):
+        await backend.bench.jobs.get("b", patience=0)
+
+
+async def test_workers_and_version() -> None:
+    async with calling(FakeBackend()) as client:
+        listed = await client.control("ListWorkers", control.ListWorkersRequest(), control.ListWorkersResponse)
+        (worker,) = listed.record
+        assert (worker.id, worker.labels, worker.platforms[0].os) == ("w", {"a": "b"}, "linux")
+        (policy,) = worker.gc_policy
+        assert (policy.keep_duration, policy.filters) == (48 * 3600 * 10**9, ["type==source.local"])
+        info = await client.control("Info", control.InfoRequest(), control.InfoResponse)
+        assert info.buildkit_version is not None and info.buildkit_version.version.startswith("v0.")
+
+
+async def test_the_cache_is_listed_and_pruned() -> None:
+    backend = FakeBackend()
+    async with calling(backend) as client:
+        request = control.DiskUsageRequest(["type==regular", "type==internal"])
+        usage = await client.control("DiskUsage", request, control.DiskUsageResponse)
+        assert [(record.id, record.parents, record.usage_count) for record in usage.record] == [("r1", ["r0"], 3)]
+        wanted = control.PruneRequest(all=True, keep_duration=60 * 10**9, reserved_space=9)
+        (gone,) = await client.many("Prune", wanted, control.UsageRecord)
+        assert gone.id == "r1"
+    assert backend.questions == [["regular"], ["internal"], (["60s"], True, 9)]
+
+
+@pytest.mark.parametrize(
+    ("method", "message", "code"),
+    [
+        ("Solve", control.SolveRequest(), INVALID_ARGUMENT),
+        ("Solve", control.SolveRequest(ref="x", source_policy=b"x"), UNIMPLEMENTED),
+        ("Solve", control.SolveRequest(ref="x", frontend="gopher"), INVALID_ARGUMENT),
+        ("Status", control.StatusRequest("none"), NOT_FOUND),
+        ("ListenBuildHistory", control.BuildHistoryRequest(), UNIMPLEMENTED),
+    ],
+)
+async def test_what_cannot_be_done_is_said(method: str, message: Message, code: int) -> None:
+    async with calling(FakeBackend()) as client:
+        with pytest.raises(GrpcError) as caught:
+            await client.control(method, message, control.SolveResponse)
+        assert caught.value.code == code
+
+
+def test_old_clients_name_their_exporter_elsewhere() -> None:
+    request = control.SolveRequest(ref="b", old_exporter="image", old_exporter_attrs={"name": "x"}, frontend="f")
+    request.cache = control.CacheOptions(imports=[control.CacheOptionsEntry("local", {"src": "d"})])
+    read = build_request(request)
+    assert [(one.type, dict(one.attributes)) for one in read.exporters] == [("image", {"name": "x"})]
+    assert [one.type for one in read.cache_imports] == ["local"]
+    assert read.question is not None and read.question.frontend == "f"

@@ -1,0 +1,46 @@
+"""Errors of ours and how clients see them."""
+
+import json
+
+import pytest
+
+from husk.api.buildkit.errors import Details, from_status, to_grpc
+from husk.api.buildkit.messages.common import Status
+from husk.api.grpc import status
+from husk.engine.builder.graph import Location, SourceFile
+from husk.errors import DiskFault, HuskError, InvalidParameter, NotFound, NotImplementedYet
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (InvalidParameter("x"), status.INVALID_ARGUMENT),
+        (NotFound("x"), status.NOT_FOUND),
+        (NotImplementedYet("x"), status.UNIMPLEMENTED),
+        (DiskFault("x"), status.INTERNAL),
+        (HuskError("x"), status.UNKNOWN),
+    ],
+)
+def test_each_kind_has_a_code(error: HuskError, code: int) -> None:
+    told = to_grpc(error)
+    assert (told.code, told.message, told.details) == (code, "x", b"")
+
+
+def test_details_name_the_vertex_and_the_lines() -> None:
+    source = SourceFile("Dockerfile", b"FROM x\n")
+    details = Details(vertex="sha256:v", source=source, locations=[Location(0, 1, 2)])
+    told = Status.decode(to_grpc(InvalidParameter("bad"), details).details)
+    assert (told.code, told.message) == (status.INVALID_ARGUMENT, "bad")
+    vertex, place = told.details
+    assert vertex.type_url == "github.com/moby/buildkit/errdefs.Vertex+json"
+    assert json.loads(vertex.value) == {"digest": "sha256:v"}
+    assert place.type_url == "github.com/moby/buildkit/errdefs.Source+json"
+    assert json.loads(place.value) == {
+        "info": {"filename": "Dockerfile", "data": "RlJPTSB4Cg==", "language": "Dockerfile"},
+        "ranges": [{"start": {"line": 1}, "end": {"line": 2}}],
+    }
+
+
+def test_what_a_client_says_is_an_error_of_ours() -> None:
+    assert isinstance(from_status(Status(status.NOT_FOUND, "gone")), NotFound)
+    assert from_status(Status(status.UNKNOWN, "odd")).message == "odd"

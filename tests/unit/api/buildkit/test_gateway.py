@@ -1,0 +1,149 @@
+"""The service LLBBridge, as a frontend in a client calls it."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from husk.api.buildkit.backend import FileStat
+from husk.api.buildkit.gateway import stat_message
+from husk.api.buildkit.llb_write import definition
+from husk.api.buildkit.messages import control, gateway, ops
+from husk.api.buildkit.messages.codec import Message
+from husk.api.buildkit.messages.common import Status
+from husk.api.grpc.status import INVALID_ARGUMENT, NOT_FOUND, UNIMPLEMENTED, GrpcError
+from tests.unit.api.buildkit.fake_backend import Caller, FakeBackend, calling
+from tests.unit.engine.builder.test_solver import chain
+
+
+@asynccontextmanager
+async def building(backend: FakeBackend) -> AsyncIterator[tuple[Caller, "asyncio.Future[control.SolveResponse]"]]:
+    """A client in the middle of a build of its own, and the answer to it."""
+    async with calling(backend) as client:
+        request = control.SolveRequest(ref="b", frontend_inputs={"in": definition(*chain("given"))})
+        solving = asyncio.ensure_future(client.control("Solve", request, control.SolveResponse))  # noqa: TID251
+        await backend.job("b")
+        yield client, solving
+        solving.cancel()
+        await asyncio.gather(solving, return_exceptions=True)
+
+
+async def made(client: Caller) -> gateway.Ref:
+    request = gateway.SolveRequest(definition=definition(*chain("make")), allow_result_return=True)
+    answer = await client.gateway("Solve", request, gateway.SolveResponse)
+    assert answer.result is not None and answer.result.ref is not None
+    return answer.result.ref
+
+
+async def test_a_frontend_solves_and_gives_its_result() -> None:
+    async with building(FakeBackend()) as (client, solving):
+        pong = await client.gateway("Ping", gateway.Empty(), gateway.PongResponse)
+        assert {"return", "proto.refarray"} <= {cap.id for cap in pong.frontend_caps if cap.enabled}
+        ref = await made(client)
+        assert ref.definition is not None and len(ref.definition.definition) == 3
+        result = gateway.Result(ref=ref, metadata={"k": b"v"})
+        await client.gateway("Return", gateway.ReturnRequest(result), gateway.Empty)
+        assert (await solving).exporter_response == {"stacks": "make(image())", "k": "v"}
+
+
+async def test_our_own_frontend_is_asked_for_by_name() -> None:
+    async with building(FakeBackend()) as (client, _):
+        request = gateway.SolveRequest(
+            frontend="dockerfile.v0",
+            frontend_opt={"platform": "linux/amd64,linux/arm64"},
+            allow_result_return=True,
+        )
+        answer = await client.gateway("Solve", request, gateway.SolveResponse)
+        assert answer.result is not None and answer.result.refs is not None
+        assert list(answer.result.refs.refs) == ["linux/amd64", "linux/arm64"]
+        assert "containerimage.config/linux/amd64" in answer.result.metadata
+        returned = gateway.ReturnRequest(answer.result)
+        await client.gateway("Return", returned, gateway.Empty)
+
+
+async def test_a_frontend_that_fails_fails_the_build() -> None:
+    async with building(FakeBackend()) as (client, solving):
+        await client.gateway("Return", gateway.ReturnRequest(error=Status(5, "no stage x")), gateway.Empty)
+        with pytest.raises(GrpcError, match="no stage x") as caught:
+            await solving
+        assert caught.value.code == NOT_FOUND
+
+
+async def test_files_of_a_ref_can_be_read() -> None:
+    backend = FakeBackend()
+    async with building(backend) as (client, _):
+        ref = (await made(client)).id
+        read = gateway.ReadFileRequest(ref, "/etc/os-release", gateway.FileRange(5, 1))
+        assert (await client.gateway("ReadFile", read, gateway.ReadFileResponse)).data == b"x"
+        read = gateway.ReadFileRequest(ref, "/etc/os-release")
+        assert (await client.gateway("ReadFile", read, gateway.ReadFileResponse)).data == b"NAME=x\n"
+        listed = gateway.ReadDirRequest(ref, "/etc", "os*")
+        (entry,) = (await client.gateway("ReadDir", listed, gateway.ReadDirResponse)).entries
+        assert (entry.path, entry.mode, entry.size) == ("os-release", 0o644, 7)
+        looked = await client.gateway("StatFile", gateway.StatFileRequest(ref, "/tmp"), gateway.StatFileResponse)
+        assert looked.stat is not None and looked.stat.mode == 1 << 31 | 1 << 20 | 0o777
+        await client.gateway("Evaluate", gateway.EvaluateRequest(ref), gateway.Empty)
+    assert backend.bench.worker.ran == ["image", "make"]
+
+
+async def test_a_file_that_is_too_large_for_a_message_is_refused() -> None:
+    backend = FakeBackend()
+    backend.files["/large"] = bytes(17 << 20)
+    async with building(backend) as (client, _):
+        ref = (await made(client)).id
+        with pytest.raises(GrpcError, match="too large"):
+            await client.gateway("ReadFile", gateway.ReadFileRequest(ref, "/large"), gateway.ReadFileResponse)
+
+
+async def test_images_are_looked_up() -> None:
+    backend = FakeBackend()
+    linux = ops.Platform("amd64", "linux")
+    async with building(backend) as (client, _):
+        asked = gateway.ResolveImageConfigRequest("x", linux, "pull")
+        found = await client.gateway("ResolveImageConfig", asked, gateway.ResolveImageConfigResponse)
+        assert (found.digest, found.config, found.ref) == ("sha256:1", b"{}", "x@sha256:1")
+        source = ops.SourceOp("docker-image://x", {"image.resolvemode": "local"})
+        meta = await client.gateway(
+            "ResolveSourceMeta", gateway.ResolveSourceMetaRequest(source, linux), gateway.ResolveSourceMetaResponse
+        )
+        assert meta.source is not None and meta.source.identifier == "docker-image://x@sha256:1"
+        assert meta.image is not None and meta.image.config == b"{}"
+    assert backend.questions == [("x", "linux/amd64", "pull"), ("x", "linux/amd64", "local")]
+
+
+async def test_inputs_and_warnings() -> None:
+    backend = FakeBackend()
+    async with building(backend) as (client, _):
+        given = await client.gateway("Inputs", gateway.Empty(), gateway.InputsResponse)
+        assert len(given.definitions["in"].definition) == 3
+        lines = ops.Range(ops.Position(2), ops.Position(3))
+        info = ops.SourceInfo("Dockerfile", b"x", None, "Dockerfile")
+        warning = gateway.WarnRequest("d", 1, b"short", [b"long"], "url", info, [lines])
+        await client.gateway("Warn", warning, gateway.Empty)
+        job = await backend.job("b")
+        assert "short" in repr(job.log.told[-1])
+
+
+@pytest.mark.parametrize(
+    ("method", "message", "build", "code"),
+    [
+        ("Ping", gateway.Empty(), "other", NOT_FOUND),
+        ("ReadFile", gateway.ReadFileRequest("none", "/x"), "b", NOT_FOUND),
+        ("ResolveImageConfig", gateway.ResolveImageConfigRequest("x", resolver_type=1), "b", UNIMPLEMENTED),
+        ("ResolveSourceMeta", gateway.ResolveSourceMetaRequest(ops.SourceOp("git://x")), "b", UNIMPLEMENTED),
+        ("NewContainer", gateway.NewContainerRequest("c"), "b", UNIMPLEMENTED),
+        ("Solve", gateway.SolveRequest(definition=ops.Definition([b"\xff"])), "b", INVALID_ARGUMENT),
+    ],
+)
+async def test_what_cannot_be_done_is_said(method: str, message: Message, build: str, code: int) -> None:
+    async with building(FakeBackend()) as (client, _):
+        with pytest.raises(GrpcError) as caught:
+            await client.gateway(method, message, gateway.Empty, build)
+        assert caught.value.code == code
+
+
+def test_modes_are_gos() -> None:
+    assert stat_message(FileStat(path="l", mode=0o120777, link="t")).mode == 1 << 27 | 0o777
+    assert stat_message(FileStat(path="d", mode=0o020600, major=1)).mode == 1 << 26 | 1 << 21 | 0o600
+    assert stat_message(FileStat(path="s", mode=0o104755)).mode == 1 << 23 | 0o755
