@@ -21,6 +21,7 @@ from husk.config import Config
 from husk.errors import HuskError, InvalidParameter, SystemFault, Unavailable
 from husk.kernel import cgroups, process
 from husk.kernel.trees import discard_tree
+from husk.runtime import notes
 
 log = logging.getLogger(__name__)
 
@@ -31,19 +32,10 @@ _ALIASES = {"io.containerd.runc.v2": "runc"}
 # `status` and `exec.fifo` are the same in all of these.
 _OLDEST_CRUN, _NEWEST_CRUN = (1, 0), (1, 29)
 
-_NOTE = ".program"
-
 
 class _LogLine(msgspec.Struct):
     msg: str = ""
     level: str = ""
-
-
-class _Note(msgspec.Struct):
-    """What lies in a runtime's root beside the directories of its containers."""
-
-    path: str
-    args: tuple[str, ...] = ()
 
 
 class _CrunStatus(msgspec.Struct, rename="kebab"):
@@ -259,11 +251,7 @@ async def find_runtimes(config: Config) -> Runtimes:
 def _settle(runtimes: Iterable[OCIRuntime]) -> None:
     """Make their roots, and note there which program it is: a container may outlive the settings that name it."""
     for runtime in runtimes:
-        runtime.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        note = runtime.root / _NOTE
-        fresh = note.with_name(f"{_NOTE}.new")
-        fresh.write_bytes(msgspec.json.encode(_Note(runtime.path, runtime.args)))
-        fresh.replace(note)
+        notes.write(runtime.root, runtime.path, runtime.args)
 
 
 def _left_over(roots: Path, found: Mapping[str, OCIRuntime]) -> dict[str, OCIRuntime]:
@@ -272,10 +260,8 @@ def _left_over(roots: Path, found: Mapping[str, OCIRuntime]) -> dict[str, OCIRun
     for root in roots.iterdir():
         if root.name in found or not root.is_dir():
             continue
-        try:
-            note = msgspec.json.decode((root / _NOTE).read_bytes(), type=_Note)
-        except (OSError, msgspec.MsgspecError) as error:
-            log.debug("%s tells no program: %s", root, error)
+        if (note := notes.read(root)) is None:
+            log.debug("%s tells no program", root)
             continue
         runtime = OCIRuntime(root.name, note.path, note.args, root)
         if runtime.known():
@@ -298,11 +284,15 @@ def _not_installed(name: str) -> str:
 
 
 async def _has_known_files(runtime: OCIRuntime) -> bool:
-    try:
-        told = await runtime.version()
-    except (HuskError, OSError) as error:
-        log.warning("%s does not tell its version: %s", runtime.path, error)
-        return False
+    note = await asyncio.to_thread(notes.read, runtime.root)
+    told = note.version if note is not None else ""
+    if not told:
+        try:
+            told = await runtime.version()
+        except (HuskError, OSError) as error:
+            log.warning("%s does not tell its version: %s", runtime.path, error)
+            return False
+        await asyncio.to_thread(notes.write, runtime.root, runtime.path, runtime.args, told)
     if knows_files(told):
         return True
     log.info("%s (%s) is started for every verb: how it keeps its files is not known", runtime.path, told)
