@@ -316,6 +316,7 @@ class FakeLeftovers:
     def __init__(self, held: set[str]) -> None:
         self._held = held
         self.there: dict[str, set[str]] = {"bundle": set(), "staging": set(), "shm": set(), "directory": set()}
+        self.cleared: list[str] = []
 
     def bundles(self) -> set[str]:
         return set(self.there["bundle"])
@@ -332,6 +333,9 @@ class FakeLeftovers:
     def held(self) -> set[str]:
         """Of containers that this test's engine has had running, besides what is `there`."""
         return {name.split()[-1] for name in self._held}.union(*self.there.values())
+
+    def clear_cgroup(self, container_id: str) -> None:
+        self.cleared.append(container_id)
 
     def discard_bundle(self, container_id: str) -> None:
         self.there["bundle"].discard(container_id)

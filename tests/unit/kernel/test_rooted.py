@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from husk.kernel.rooted import make_directories, make_file, read_text
+from husk.kernel.rooted import make_directories, make_file, make_file_where_it_leads, read_text
 
 
 def test_a_text_file_and_one_behind_a_link(tmp_path: Path):
@@ -77,3 +77,24 @@ def test_directories_are_not_made_through_files_and_loops(tmp_path: Path) -> Non
         make_directories(tmp_path, "/file/x")
     with pytest.raises(OSError, match="symbolic links"):
         make_directories(tmp_path, "/loop/x")
+
+
+def test_a_file_is_made_where_links_lead_that_lead_to_nothing_yet(tmp_path: Path) -> None:
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc/resolv.conf").symlink_to("../run/a/resolv.conf")
+    (tmp_path / "run").symlink_to("/../../var/run")
+    make_file_where_it_leads(tmp_path, "/etc/resolv.conf")
+    assert (tmp_path / "var/run/a/resolv.conf").read_bytes() == b""
+    (tmp_path / "var/run/a/resolv.conf").write_text("kept")
+    make_file_where_it_leads(tmp_path, "/etc/resolv.conf")
+    assert (tmp_path / "var/run/a/resolv.conf").read_text() == "kept"
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(OSError, match="Too many levels"):
+        make_file_where_it_leads(tmp_path, "/loop")
+
+
+def test_directories_are_made_for_an_owner(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir(mode=0o700)
+    make_directories(tmp_path, "/there/new/one", (os.getuid(), os.getgid()))
+    made = (tmp_path / "there/new/one").stat()
+    assert (made.st_uid, made.st_gid) == (os.getuid(), os.getgid())

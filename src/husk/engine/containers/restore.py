@@ -2,6 +2,7 @@
 
 A container whose monitor lives is adopted as it is. One that ended meanwhile gets its exit recorded. Whatever belongs
 to no running container (a bundle, a mount, a directory without a record) is the rest of something cut off: it goes.
+The steps of builds have no records at all: what a former daemon left of them, running or not, goes in the same way.
 """
 
 import asyncio
@@ -126,6 +127,7 @@ class Restorer:
                     await runtime.delete(container_id, force=True)
                 except HuskError as error:
                     log.debug("%s: %s", runtime.name, error.message)
+            await _release(self._leftovers.clear_cgroup, container_id, "control group")
             await asyncio.to_thread(self._leftovers.discard_bundle, container_id)
         for container_id in self._leftovers.stagings() - known:
             await _release(self._leftovers.unstage, container_id, "mounts")
@@ -143,5 +145,5 @@ class Restorer:
 async def _release(work: Callable[[str], None], container_id: str, what: str) -> None:
     try:
         await asyncio.to_thread(work, container_id)
-    except OSError as error:
+    except (OSError, HuskError) as error:
         log.error("cannot release the %s of container %s: %s", what, container_id[:12], error)

@@ -2,17 +2,30 @@
 
 import logging
 import os
+import posixpath
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
+
 from husk.kernel.mount import mounts_below, unmount
 from husk.kernel.trees import discard_tree
-from husk.runtime.assembly import shm, staging
+from husk.runtime.assembly import cgroup, shm, staging
 from husk.runtime.assembly.paths import Paths
 
 log = logging.getLogger(__name__)
 
 PutAside = Callable[[Path, str], object]
+
+
+class _Linux(msgspec.Struct):
+    cgroups_path: str = msgspec.field(default="", name="cgroupsPath")
+
+
+class _Config(msgspec.Struct):
+    """The part of a bundle's configuration that is read here."""
+
+    linux: _Linux = msgspec.field(default_factory=_Linux)
 
 
 class Leftovers:
@@ -43,6 +56,19 @@ class Leftovers:
         data = os.path.realpath(self._paths.data) + "/"
         mounted = {point.removeprefix(data).partition("/")[0] for point in mounts_below(data)}
         return mounted | self.bundles() | self.stagings() | self.shms()
+
+    def clear_cgroup(self, container_id: str) -> None:
+        """Kill what is left in the control group that a bundle names, and remove that. A runtime that was cut off may
+        not have got as far as to know of it."""
+        try:
+            config = (self._paths.bundle(container_id) / "config.json").read_bytes()
+            path = msgspec.json.decode(config, type=_Config).linux.cgroups_path
+        except (OSError, msgspec.MsgspecError) as error:
+            log.debug("the bundle of %s names no control group: %s", container_id, error)
+            return
+        # Never what others may have something in.
+        if posixpath.basename(path) == container_id:
+            cgroup.clear(path, named=path != self._paths.of(container_id).cgroup)
 
     def discard_bundle(self, container_id: str) -> None:
         discard_tree(self._paths.bundle(container_id))

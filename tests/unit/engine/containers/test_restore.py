@@ -120,6 +120,7 @@ async def test_what_belongs_to_nobody_is_released_and_what_is_known_stays(room: 
     await room.tasks.join()
     assert all(ids == {instance.id} for ids in room.host.leftovers.there.values())
     assert ("delete", "stranger") in room.host.runtimes.runtime.done
+    assert room.host.leftovers.cleared == ["stranger"]
 
 
 async def test_a_start_that_was_cut_off_does_not_go_on(room: Room) -> None:

@@ -1,0 +1,45 @@
+"""What belongs to nobody any more."""
+
+from pathlib import Path
+
+import pytest
+
+from husk.config import Config
+from husk.runtime.assembly import cgroup
+from husk.runtime.assembly.leftovers import Leftovers
+from husk.runtime.assembly.paths import Paths
+
+
+@pytest.fixture
+def cleared(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bool]]:
+    found: list[tuple[str, bool]] = []
+    monkeypatch.setattr(cgroup, "clear", lambda path, *, named: found.append((path, named)))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        ('{"linux": {"cgroupsPath": "OWN/abc"}}', ("OWN/abc", False)),
+        ('{"linux": {"cgroupsPath": "/theirs/abc"}}', ("/theirs/abc", True)),
+        ('{"linux": {"cgroupsPath": "/theirs"}}', None),
+        ("{}", None),
+        ("half of a fi", None),
+    ],
+)
+def test_the_control_group_that_a_bundle_names(
+    tmp_path: Path, cleared: list[tuple[str, bool]], config: str, expected: tuple[str, bool] | None
+) -> None:
+    settings = Config(data_root=tmp_path / "data", exec_root=tmp_path / "run")
+    paths = Paths(settings)
+    paths.bundle("abc").mkdir(parents=True)
+    own = settings.cgroup_parent
+    (paths.bundle("abc") / "config.json").write_text(config.replace("OWN", own))
+    Leftovers(paths, lambda path, why: None).clear_cgroup("abc")
+    assert cleared == ([(expected[0].replace("OWN", own), expected[1])] if expected else [])
+
+
+def test_a_bundle_without_a_configuration(tmp_path: Path, cleared: list[tuple[str, bool]]) -> None:
+    paths = Paths(Config(data_root=tmp_path / "data", exec_root=tmp_path / "run"))
+    Leftovers(paths, lambda path, why: None).clear_cgroup("abc")
+    assert cleared == []
