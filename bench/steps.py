@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What does one small step of a build cost? `true` on busybox, again and again, with the engine's own parts.
 
-    sudo .venv/bin/python bench/steps.py [--runs 50] [--runtime crun] [--profile]
+    PYTHONPATH=. .venv/bin/python bench/steps.py [--runs 50] [--runtime crun] [--profile]
 
 Prints the median and the spread of the wall time, the processor time of this process and of those that it started, and
 the same for a step with four mounts. It needs no daemon and no image, and leaves nothing behind.
@@ -19,10 +19,12 @@ import tempfile
 import time
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
+import msgspec
 
 from husk.config import Config
 from husk.engine.builder.operations import Mount, SecretMount, TmpfsMount
+from husk.runtime.foreground import Foreground
+from husk.runtime.spec import ContainerSpec, oci_spec
 from tests.support.daemon import unused_subnet
 from tests.support.steps import Bench, FakeSession, cache, open_bench
 
@@ -42,16 +44,42 @@ async def measure(bench: Bench, name: str, runs: int, **words: object) -> None:
         started = time.perf_counter()
         await bench.run("true", **words)  # type: ignore[arg-type]
         times.append((time.perf_counter() - started) * 1000)
-    used = (processor() - before) / runs * 1000
+    tell(name, times, (processor() - before) / runs * 1000)
+
+
+def tell(name: str, times: list[float], used: float) -> None:
     times.sort()
     low, high = times[len(times) // 10], times[-len(times) // 10]
     print(f"{name:24} median {statistics.median(times):5.1f} ms ({low:.1f} to {high:.1f}), processor {used:.1f} ms")
+
+
+def write_bundle(root: Path, directory: Path) -> None:
+    for name in ("proc", "sys", "dev"):
+        (root / name).mkdir(exist_ok=True)
+    spec = ContainerSpec(rootfs=str(root), args=("true",), env=("PATH=/bin",), cgroup_path="/hk-alone")
+    (directory / "config.json").write_bytes(msgspec.json.encode(oci_spec(spec, cgroup_v2=False)))
+
+
+async def measure_runtime(bench: Bench, runs: int) -> None:
+    """The runtime alone on the same root, without anything of ours around it: what a step cannot be faster than."""
+    runtime = bench.runtimes.default
+    with tempfile.TemporaryDirectory(prefix="hk-alone-", dir="/tmp") as directory:
+        write_bundle(bench.stacks.path("diff:busybox"), Path(directory))
+        times = []
+        before = processor()
+        for number in range(runs):
+            started = time.perf_counter()
+            ended = await Foreground().run(Path(directory), f"alone{number}", runtime, lambda data, stderr: None)
+            times.append((time.perf_counter() - started) * 1000)
+            assert ended.status == 0, ended
+        tell(f"{runtime.name} run alone", times, (processor() - before) / runs * 1000)
 
 
 async def main(runs: int, runtime: str) -> None:
     with tempfile.TemporaryDirectory(prefix="hk-steps-", dir="/tmp") as directory:
         config = Config(data_root=Path(directory, "data"), exec_root=Path(directory, "run"), bip=unused_subnet())
         async with open_bench(config, runtime) as bench:
+            await measure_runtime(bench, runs)
             await measure(bench, "true", runs)
             await measure(bench, "true, no network", runs, body={"network": "none"})
             session = FakeSession({"key": b"hush"})
