@@ -48,6 +48,14 @@ class Unavailable(HuskError):
     """Something outside that the request depends on (a registry, a runtime) cannot be used now."""
 
 
+class CommandFailed(HuskError):
+    """A command that the request asked for has ended with a code that means failure."""
+
+    def __init__(self, message: str, code: int) -> None:
+        super().__init__(message)
+        self.code = code
+
+
 class SystemFault(HuskError):
     """The host or a tool on it failed; the message says which and how."""
 

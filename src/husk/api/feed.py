@@ -8,7 +8,7 @@ from husk.api.call import JSON, Call
 from husk.api.http.response import Answer
 from husk.api.progress import error_line, progress_line
 from husk.engine.model.image import Progress
-from husk.errors import HuskError
+from husk.errors import CommandFailed, HuskError
 from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
@@ -45,7 +45,8 @@ async def stream_progress(
         try:
             await working
         except HuskError as error:
-            await response.write(error_line(error.message))
+            code = error.code if isinstance(error, CommandFailed) else 0
+            await response.write(error_line(error.message, code))
         except Exception as error:
             log.exception("%s failed", name)
             await response.write(error_line(f"internal error: {type(error).__name__}: {error}"))

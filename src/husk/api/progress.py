@@ -53,9 +53,10 @@ def progress_line(progress: Progress) -> bytes:
     return encode(record) + b"\r\n"
 
 
-def error_line(message: str) -> bytes:
-    """How a stream that has begun says that it failed."""
-    return encode({"errorDetail": {"message": message}, "error": message}) + b"\r\n"
+def error_line(message: str, code: int = 0) -> bytes:
+    """How a stream that has begun says that it failed; with the code of a command, if one has."""
+    detail = {"code": code, "message": message} if code else {"message": message}
+    return encode({"errorDetail": detail, "error": message}) + b"\r\n"
 
 
 def _is_layer(text: str) -> bool:

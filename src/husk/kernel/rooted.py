@@ -136,20 +136,25 @@ def make_file_where_it_leads(root: Path | str, path: str) -> None:
     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
 
 
-def read_text(root: Path, path: str, limit: int = 1 << 20) -> str:
-    """The beginning of a text file of the tree; empty if there is none, or something else has its name."""
+def read_file(root: Path | str, path: str, limit: int) -> bytes | None:
+    """The beginning of a regular file of the tree; None if there is none, or something else has its name."""
     try:
         found = open_in_root(root, path, os.O_PATH)
     except OSError:
-        return ""
+        return None
     try:
         # A container may have made a device or a pipe of it, which to open is to use.
         if not stat.S_ISREG(os.fstat(found).st_mode):
-            return ""
+            return None
         fd = reopen(found, os.O_RDONLY | os.O_NONBLOCK)
     except OSError:
-        return ""
+        return None
     finally:
         os.close(found)
     with os.fdopen(fd, "rb") as file:
-        return file.read(limit).decode(errors="replace")
+        return file.read(limit)
+
+
+def read_text(root: Path, path: str, limit: int = 1 << 20) -> str:
+    """The beginning of a text file of the tree; empty if there is none, or something else has its name."""
+    return (read_file(root, path, limit) or b"").decode(errors="replace")

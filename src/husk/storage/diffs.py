@@ -100,7 +100,7 @@ class Workspace:
         self.kept = False
 
     async def keep(self) -> str:
-        """Make what was written a diff, and nothing may be written any more: `diff:<id>`, or "" if nothing was."""
+        """Make what was written a diff, though it be nothing, and nothing may be written any more: `diff:<id>`."""
         return await self._store.keep(self)
 
 
@@ -158,6 +158,16 @@ class DiffStore:
         """The elements of all diffs that there are."""
         return [_DIFF + name for name in self._records]
 
+    def shared(self) -> frozenset[str]:
+        """The diffs that are layers, too."""
+        layers = {layer.directory for layer in self._layers.all()}
+        return frozenset(_DIFF + name for name, diff in self._records.items() if diff.directory in layers)
+
+    def disk_size(self) -> int:
+        """The bytes of the disk that all of this lies on; it blocks."""
+        found = os.statvfs(self._directories.path)
+        return found.f_blocks * found.f_frsize
+
     def path(self, directory: str) -> Path:
         return self.directories.path / directory
 
@@ -196,7 +206,7 @@ class DiffStore:
                     self.directories.release(directory)
 
     async def keep(self, space: Workspace) -> str:
-        if space.kept or not await asyncio.to_thread(os.listdir, space.upper):
+        if space.kept:
             return ""
         size = await threads.trees(tree_size, space.upper)
         diff = Diff(id=secrets.token_hex(8), directory=space.directory, size=size)

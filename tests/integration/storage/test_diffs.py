@@ -94,10 +94,13 @@ async def test_what_is_not_kept_is_gone(store: Store, base: Layer):
     assert os.listdir(store.root / "layers/w") == os.listdir(store.root / "layers/trash") == []
 
 
-async def test_a_step_that_writes_nothing_leaves_the_stack_as_it_was(store: Store):
+async def test_a_step_that_writes_nothing_is_a_layer_with_nothing_in_it(store: Store):
     async with store.diffs.workspace("") as space:
-        assert await space.keep() == ""
-    assert store.directories() == [] and store.diffs.all() == []
+        element = await space.keep()
+    assert store.diffs.all() == [element] and store.diffs.size(element) == 0
+    (layer,) = await store.diffs.layers(element)
+    assert layer.diff_id == "sha256:5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef"
+    assert store.diffs.shared() == {element}
 
 
 async def test_an_empty_stack_can_be_mounted(store: Store, tmp_path: Path):

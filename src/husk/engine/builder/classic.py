@@ -10,7 +10,6 @@ from typing import Protocol
 from msgspec import Struct, structs
 
 from husk.engine.builder import given
-from husk.engine.builder.cache import BuildCache
 from husk.engine.builder.classic_progress import ClassicProgress
 from husk.engine.builder.dockerfile import ignore
 from husk.engine.builder.dockerfile.convert import Result, convert
@@ -20,8 +19,9 @@ from husk.engine.builder.export import ImageExporter
 from husk.engine.builder.image_source import CredentialsFor, ImageSource
 from husk.engine.builder.operations import NONE, FileAction, Remove, Source
 from husk.engine.builder.solver import Solver
+from husk.engine.builder.steps.plan import StepFailed
 from husk.engine.model.image import Image, Progress
-from husk.errors import InvalidParameter
+from husk.errors import CommandFailed, InvalidParameter
 from husk.registry.manifest import Platform
 from husk.registry.reference import Reference
 
@@ -40,23 +40,27 @@ class ClassicRequest(Struct, frozen=True, kw_only=True):
     quiet: bool = False
 
 
-class Files(Protocol):
-    """The files of stacks: `husk.storage`."""
+class Contexts(Protocol):
+    """The files of contexts: `husk.storage.contexts`."""
 
     async def read(self, stack: str, path: str, most: int) -> bytes | None: ...
+
+
+class Trees(Protocol):
+    """Works on the files of stacks: `husk.storage.trees`."""
 
     async def apply(self, actions: Sequence[FileAction], inputs: Sequence[str]) -> list[str]: ...
 
 
 class ClassicBuilder:
     def __init__(
-        self, solver: Solver, cache: BuildCache, files: Files, images: ImageSource, exporter: ImageExporter
+        self, solver: Solver, contexts: Contexts, images: ImageSource, exporter: ImageExporter, trees: Trees
     ) -> None:
         self._solver = solver
-        self._cache = cache
-        self._files = files
+        self._contexts = contexts
         self._images = images
         self._exporter = exporter
+        self._trees = trees
 
     async def build(self, request: ClassicRequest, context: str, credentials: CredentialsFor, report: Report) -> Image:
         """`context` is a stack, which belongs to whoever calls."""
@@ -81,7 +85,11 @@ class ClassicBuilder:
         progress.begin()
         if result.root is None:
             return await self._exporter.export("", result.image, request.names)
-        build = await self._solver.solve(result.graph, result.root, progress)
+        try:
+            build = await self._solver.solve(result.graph, result.root, progress)
+        except StepFailed as failed:
+            told = f"The command '{failed.command}' returned a non-zero code: {failed.exit_code}"
+            raise CommandFailed(told, failed.exit_code) from failed
         try:
             assert build.record
             stack = build.record.outputs[result.root.output]
@@ -90,9 +98,9 @@ class ClassicBuilder:
             await build.close()
 
     async def _text(self, context: str, path: str) -> str:
-        data = await self._files.read(context, path, LARGEST_DOCKERFILE)
+        data = await self._contexts.read(context, path, LARGEST_DOCKERFILE)
         if data is None and path == DOCKERFILE:
-            data = await self._files.read(context, DOCKERFILE.lower(), LARGEST_DOCKERFILE)
+            data = await self._contexts.read(context, DOCKERFILE.lower(), LARGEST_DOCKERFILE)
         if data is None:
             raise InvalidParameter(f"Cannot locate specified Dockerfile: {path}")
         if not data.strip():
@@ -101,7 +109,7 @@ class ClassicBuilder:
 
     async def _without_ignored(self, context: str, path: str) -> tuple[ignore.Ignore | None, str]:
         """The client leaves out what is ignored, but for what we need to read: that is left out here."""
-        data = await self._files.read(context, IGNORE_FILE, LARGEST_DOCKERFILE)
+        data = await self._contexts.read(context, IGNORE_FILE, LARGEST_DOCKERFILE)
         if not data:
             return None, context
         try:
@@ -111,7 +119,7 @@ class ClassicBuilder:
         going = [name for name in (IGNORE_FILE, path) if ignored.leaves_out(name)]
         if going:
             actions = _removals(going)
-            (context,) = await self._files.apply(actions, [context])
+            (context,) = await self._trees.apply(actions, [context])
         return ignored, context
 
 

@@ -6,7 +6,7 @@ ago goes first.
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from msgspec import Struct
 
@@ -53,7 +53,7 @@ class Pruned(Struct, kw_only=True):
     freed: int = 0
 
 
-Shared = Callable[[Kept], bool]
+Shared = Callable[[], Collection[str]]
 
 
 def default_rules(keep: int) -> tuple[CacheRule, ...]:
@@ -68,13 +68,14 @@ def default_rules(keep: int) -> tuple[CacheRule, ...]:
 
 class CachePruner:
     def __init__(self, cache: BuildCache, shared: Shared) -> None:
-        """`shared` tells whether an image has the same layer."""
+        """`shared` tells which diffs are layers of images, too."""
         self._cache = cache
         self._shared = shared
 
     def items(self, filters: Filters | None = None) -> list[Item]:
         wanted = _matching(filters or Filters())
-        return [item for kept in self._cache if wanted(item := self._item(kept))]
+        shared = self._shared()
+        return [item for kept in self._cache if wanted(item := self._item(kept, shared))]
 
     async def prune(self, filters: Filters, *, all: bool, keep: int = 0) -> Pruned:
         matches = _matching(filters)
@@ -95,11 +96,12 @@ class CachePruner:
         above = Counter(parent for found in parents.values() for parent in found)
         left = sum(self._cache.size(kept) for kept in all.values())
         result = Pruned()
+        shared = self._shared()
         waiting = [(kept.last_used, kept.id) for kept in all.values() if not above[kept.id]]
         heapq.heapify(waiting)
         while waiting and (not keep or left > keep):
             kept = all[heapq.heappop(waiting)[1]]
-            item = self._item(kept)
+            item = self._item(kept, shared)
             if item.in_use or not wanted(item):
                 continue
             freed = await self._cache.remove(kept)
@@ -112,14 +114,14 @@ class CachePruner:
                     heapq.heappush(waiting, (all[parent].last_used, parent))
         return result
 
-    def _item(self, kept: Kept) -> Item:
+    def _item(self, kept: Kept, shared: Collection[str]) -> Item:
         return Item(
             id=kept.id,
             parents=self._cache.parents(kept),
             type=kept.record.type,
             description=kept.record.description,
             in_use=self._cache.in_use(kept),
-            shared=self._shared(kept),
+            shared=any(diff in shared for diff in kept.record.made),
             size=self._cache.size(kept),
             created=kept.created,
             last_used=kept.last_used,

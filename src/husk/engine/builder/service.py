@@ -2,14 +2,17 @@
 
 import logging
 from collections.abc import AsyncIterator, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from typing import Protocol
 
 from husk.config import CacheRule
 from husk.engine.builder.cache import BuildCache
 from husk.engine.builder.classic import ClassicBuilder, ClassicRequest, Report
 from husk.engine.builder.image_source import CredentialsFor
+from husk.engine.builder.jobs import Jobs
 from husk.engine.builder.prune import CachePruner, Item, Pruned
+from husk.engine.builder.sessions import Sessions
+from husk.engine.builder.solve import SolveRequest, Solves
 from husk.engine.model.filters import NO_FILTERS, Filters
 from husk.engine.model.image import Image, Progress
 from husk.errors import InvalidParameter, NotImplementedYet
@@ -28,7 +31,11 @@ class Contexts(Protocol):
 class Builder:
     def __init__(
         self,
+        *,
         classic: ClassicBuilder,
+        jobs: Jobs,
+        sessions: Sessions,
+        solves: Solves,
         cache: BuildCache,
         pruner: CachePruner,
         contexts: Contexts,
@@ -36,6 +43,9 @@ class Builder:
         rules: Sequence[CacheRule],
     ) -> None:
         """`rules` say what of the cache goes after a build."""
+        self.jobs = jobs
+        self.sessions = sessions
+        self._solves = solves
         self._classic = classic
         self._cache = cache
         self._pruner = pruner
@@ -43,9 +53,22 @@ class Builder:
         self._registry = registry
         self._rules = rules
         self._tasks = Tasks()
+        self._parts = AsyncExitStack()
+
+    def owns(self, parts: AsyncExitStack) -> None:
+        """What is closed with it."""
+        self._parts = parts
 
     async def close(self) -> None:
         await self._tasks.cancel_all()
+        await self._parts.aclose()
+
+    async def solve(self, request: SolveRequest) -> dict[str, str]:
+        """A build by BuildKit's protocol."""
+        try:
+            return await self._solves.solve(request)
+        finally:
+            self.collect_soon()
 
     async def build_upload(
         self, request: ClassicRequest, chunks: AsyncIterator[bytes], credentials: CredentialsFor, report: Report

@@ -90,7 +90,7 @@ class Bench:
         self.said: list[str] = []
 
     async def build(self, tree: Any, **options: Any) -> Any:
-        doubles: Any = (None, tree, self.images, Exporter())
+        doubles: Any = (tree, self.images, Exporter(), tree)
         worker: Any = self.worker
         memory: Any = self.memory
         builder = ClassicBuilder(Solver(worker, memory), *doubles)

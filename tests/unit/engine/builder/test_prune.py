@@ -35,7 +35,7 @@ async def cache(tmp_path):
 
 @pytest.fixture
 def pruner(cache):
-    return CachePruner(cache, lambda kept: kept.id == "c")
+    return CachePruner(cache, lambda: {"diff:c"})
 
 
 def ids(pruned):

@@ -62,8 +62,10 @@ class Bench:
         self.classic: Any = Classic()
         self.cache: Any = Cache()
         self.pruner: Any = Pruner()
-        doubles: Any = (self.classic, self.cache, self.pruner, Contexts(), Registry(), [CacheRule(keep=1)])
-        self.builder = Builder(*doubles)
+        doubles: dict[str, Any] = {"jobs": None, "sessions": None, "solves": None}
+        doubles |= {"contexts": Contexts(), "registry": Registry()}
+        doubles |= {"classic": self.classic, "cache": self.cache, "pruner": self.pruner}
+        self.builder = Builder(rules=[CacheRule(keep=1)], **doubles)
         self.told: list[Any] = []
 
     async def upload(self) -> Any:

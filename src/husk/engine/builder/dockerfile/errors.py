@@ -1,9 +1,10 @@
 """What can be wrong with a Dockerfile, and where in the file it stands."""
 
-import difflib
 from collections.abc import Iterable
 
 from msgspec import Struct
+
+_FAR = 3
 
 
 class Span(Struct, frozen=True):
@@ -33,8 +34,19 @@ class DockerfileError(ValueError):
 
 def suggestion(word: str, known: Iterable[str], *, fold_case: bool = True) -> str:
     """` (did you mean X?)` if a known word is one or two letters away, else nothing."""
-    candidates = sorted(known)
-    looked_for = word.lower() if fold_case else word
-    by_form = {(candidate.lower() if fold_case else candidate): candidate for candidate in candidates}
-    near = difflib.get_close_matches(looked_for, by_form, n=1, cutoff=0.7)
-    return f" (did you mean {by_form[near[0]]}?)" if near else ""
+    fold = str.lower if fold_case else str
+    near = [(_distance(fold(word), fold(candidate)), candidate) for candidate in sorted(known)]
+    distance, candidate = min(near, default=(_FAR, ""))
+    return f" (did you mean {candidate}?)" if distance < _FAR and candidate != word else ""
+
+
+def _distance(first: str, second: str) -> int:
+    """How many letters to add, drop or change: Levenshtein's."""
+    if abs(len(first) - len(second)) >= _FAR:
+        return _FAR
+    row = list(range(len(second) + 1))
+    for number, letter in enumerate(first, 1):
+        above, row[0] = row[0], number
+        for place, other in enumerate(second, 1):
+            above, row[place] = row[place], min(row[place] + 1, row[place - 1] + 1, above + (letter != other))
+    return row[-1]

@@ -5,7 +5,13 @@ from husk.engine.builder.dockerfile.errors import DockerfileError, Span, suggest
 
 @pytest.mark.parametrize(
     ("word", "hint"),
-    [("CPY", " (did you mean COPY?)"), ("copy", " (did you mean COPY?)"), ("xyz", ""), ("", "")],
+    [
+        ("CPY", " (did you mean COPY?)"),
+        ("copy", " (did you mean COPY?)"),
+        ("rum", " (did you mean RUN?)"),
+        ("xyz", ""),
+        ("", ""),
+    ],
 )
 def test_suggestions(word, hint):
     assert suggestion(word, ["COPY", "RUN"]) == hint

@@ -1,0 +1,50 @@
+"""One build by BuildKit's protocol, from the question to what was exported."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from husk.engine.builder.image_export import KINDS, ImageExport
+from husk.engine.builder.jobs import Job, Jobs, Question, Result
+from husk.engine.builder.sessions import Sessions
+from husk.errors import NotImplementedYet
+
+
+class Export(Struct, frozen=True):
+    kind: str
+    attributes: Mapping[str, str] = {}
+
+
+class SolveRequest(Struct, frozen=True, kw_only=True):
+    id: str
+    session: str = ""
+    question: Question | None = None  # None: the client works itself, and gives the result
+    exports: Sequence[Export] = ()
+
+
+class Solves:
+    def __init__(self, jobs: Jobs, sessions: Sessions, images: ImageExport) -> None:
+        self._jobs = jobs
+        self._sessions = sessions
+        self._images = images
+
+    async def solve(self, request: SolveRequest) -> dict[str, str]:
+        """What the exporters tell. Who follows the job's log hears all of it, also why it failed."""
+        for export in request.exports:
+            if export.kind not in KINDS:
+                raise NotImplementedYet(f"the exporter {export.kind} is not implemented by Husk yet")
+        session = await self._sessions.get(request.session) if request.session else None
+        job = await self._jobs.begin(request.id, session)
+        try:
+            result = await (job.solve(request.question) if request.question else job.given())
+            return await self._finish(job, result, request.exports)
+        finally:
+            await self._jobs.end(job)
+
+    async def _finish(self, job: Job, result: Result, exports: Sequence[Export]) -> dict[str, str]:
+        await asyncio.gather(*(ref.stack() for ref in result.all))
+        told: dict[str, str] = {}
+        for export in exports:
+            told |= await self._images.export(job, result, export.attributes)
+        return told

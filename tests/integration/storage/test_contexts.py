@@ -1,0 +1,73 @@
+"""Contexts of builds that come as archives."""
+
+import gzip
+import io
+import os
+import tarfile
+from collections.abc import AsyncIterator
+
+import pytest
+
+from husk.errors import InvalidParameter, NotImplementedYet
+from husk.storage.contexts import Contexts
+from tests.support.layers import Store
+
+
+def archive(**files: bytes) -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as tar:
+        for name, content in files.items():
+            info = tarfile.TarInfo(name.replace("__", "/"))
+            info.size, info.uid, info.gid = len(content), 1000, 1000
+            tar.addfile(info, io.BytesIO(content))
+    return out.getvalue()
+
+
+async def in_pieces(data: bytes) -> AsyncIterator[bytes]:
+    for start in range(0, len(data), 1000):
+        yield data[start : start + 1000]
+
+
+@pytest.fixture
+def contexts(store: Store) -> Contexts:
+    return Contexts(store.diffs, store.nursery)
+
+
+@pytest.mark.parametrize("compress", [bytes, gzip.compress])
+async def test_an_archive_becomes_a_stack_whose_files_belong_to_root(store, contexts, compress):
+    stack = await contexts.unpack(in_pieces(compress(archive(Dockerfile=b"FROM x", sub__file=b"y"))))
+    (directory,) = store.diffs.lower(stack)
+    assert os.stat(f"{directory}/sub/file").st_uid == 0
+    assert await contexts.read(stack, "Dockerfile", 100) == b"FROM x"
+    assert await contexts.read(stack, "sub/file", 0) == b""
+    assert await contexts.read(stack, "missing", 100) is None
+    assert await contexts.read(stack, "sub", 100) is None
+
+
+async def test_links_lead_nowhere_else(store, contexts):
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as tar:
+        info = tarfile.TarInfo("Dockerfile")
+        info.type, info.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        tar.addfile(info)
+    stack = await contexts.unpack(in_pieces(out.getvalue()))
+    assert await contexts.read(stack, "Dockerfile", 100) is None
+
+
+async def test_rubbish_is_refused_and_leaves_nothing(store, contexts):
+    before = store.directories()
+    with pytest.raises(InvalidParameter, match="Error processing tar file"):
+        await contexts.unpack(in_pieces(b"this is no archive" * 100))
+    await store.emptied()
+    assert store.directories() == before
+
+
+async def test_an_empty_body_is_an_empty_context(contexts):
+    assert await contexts.read(await contexts.unpack(in_pieces(archive())), "Dockerfile", 100) is None
+
+
+async def test_files_of_results_are_not_read_yet(store, contexts):
+    first = await contexts.unpack(in_pieces(archive(a=b"1")))
+    second = await contexts.unpack(in_pieces(archive(b=b"1")))
+    with pytest.raises(NotImplementedYet):
+        await contexts.read(f"{first} {second}", "a", 10)

@@ -1,0 +1,139 @@
+"""A build by BuildKit's protocol from its question to what was exported, with doubles of what does the work."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from husk.engine.builder.frontend import DockerfileFrontend
+from husk.engine.builder.image_export import ImageExport
+from husk.engine.builder.jobs import Definition, Jobs, Question, Result
+from husk.engine.builder.sessions import Sessions
+from husk.engine.builder.solve import Export, SolveRequest, Solves
+from husk.engine.builder.solver import Solver
+from husk.errors import Conflict, InvalidParameter, NotImplementedYet, Unavailable
+from husk.tasks import Tasks
+from tests.unit.engine.builder.test_frontend import Client, Images
+from tests.unit.engine.builder.test_solver import Memory, Worker, chain
+
+
+class Exporter:
+    def __init__(self):
+        self.exported = []
+
+    async def export(self, stack, document, names, parent=""):
+        self.exported.append((stack, document.config.cmd if document.config else None, [str(name) for name in names]))
+        return SimpleNamespace(id="sha256:image")
+
+
+class Bench:
+    def __init__(self) -> None:
+        self.worker: Any = Worker()
+        memory: Any = Memory()
+        files: Any = Client(Dockerfile="FROM busybox\nCMD x")
+        images: Any = Images()
+        self.exporter = Exporter()
+        doubles: tuple[Any, ...] = (self.exporter,)
+        solver = Solver(self.worker, memory)
+        self.sessions = Sessions()
+        self.jobs = Jobs(solver, DockerfileFrontend(solver, files, images))
+        self.solves = Solves(self.jobs, self.sessions, ImageExport(*doubles))
+
+    async def solve(self, question: Question | None, *exports: Export, session: str = "") -> dict[str, str]:
+        return await self.solves.solve(SolveRequest(id="one", question=question, exports=exports, session=session))
+
+
+DOCKERFILE = Question(frontend="dockerfile.v0")
+IMAGE = Export("moby", {"name": "a,me/b:2"})
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+async def test_a_dockerfile_becomes_an_image(bench):
+    told = await bench.solve(DOCKERFILE, IMAGE)
+    names = ["docker.io/library/a:latest", "docker.io/me/b:2"]
+    assert told == {
+        "containerimage.config.digest": "sha256:image",
+        "containerimage.digest": "sha256:image",
+        "image.name": ",".join(names),
+    }
+    ((_, cmd, exported),) = bench.exporter.exported
+    assert (cmd, exported) == (["/bin/sh", "-c", "x"], names)
+
+
+async def test_what_is_not_exported_is_made_all_the_same(bench):
+    assert await bench.solve(Question(definition=Definition(*chain("make")))) == {}
+    assert bench.worker.ran == ["image", "make"]
+
+
+async def test_the_export_is_part_of_the_progress(bench):
+    solving = Tasks().spawn(bench.solve(DOCKERFILE, IMAGE), "solve", awaited=True)
+    job = await bench.jobs.get("one")
+    told = [each async for new in job.log.follow() for each in new]
+    await solving
+    steps = [each.status.id for each in told if hasattr(each, "status")]
+    assert steps[-3:] == [
+        "writing image sha256:image",
+        "naming to docker.io/library/a:latest",
+        "naming to docker.io/me/b:2",
+    ]
+
+
+async def test_a_client_that_works_itself(bench):
+    solving = Tasks().spawn(bench.solve(None, IMAGE), "solve", awaited=True)
+    job = await bench.jobs.get("one")
+    result = await job.solve(DOCKERFILE)
+    job.give(result)
+    assert (await solving)["containerimage.digest"] == "sha256:image"
+
+
+async def test_and_fails(bench):
+    solving = Tasks().spawn(bench.solve(None), "solve", awaited=True)
+    (await bench.jobs.get("one")).fail(InvalidParameter("no"))
+    with pytest.raises(InvalidParameter, match="no"):
+        await solving
+
+
+async def test_a_result_without_anything_in_it(bench):
+    solving = Tasks().spawn(bench.solve(None, Export("image")), "solve", awaited=True)
+    (await bench.jobs.get("one")).give(Result())
+    await solving
+    assert bench.exporter.exported == [("", None, [])]
+
+
+async def test_one_id_is_one_build_at_a_time(bench):
+    solving = Tasks().spawn(bench.solve(None), "solve", awaited=True)
+    job = await bench.jobs.get("one")
+    with pytest.raises(Conflict):
+        await bench.solve(DOCKERFILE)
+    job.give(Result())
+    await solving
+    await bench.solve(DOCKERFILE)
+
+
+@pytest.mark.parametrize(
+    ("export", "attributes"),
+    [("oci", {}), ("moby", {"push": "true"})],
+)
+async def test_exports_that_are_not_built_yet(bench, export, attributes):
+    with pytest.raises(NotImplementedYet):
+        await bench.solve(DOCKERFILE, Export(export, attributes))
+
+
+async def test_several_platforms_are_not_built_yet(bench):
+    question = Question(frontend="dockerfile.v0", attributes={"platform": "linux/amd64,linux/arm64"})
+    with pytest.raises(NotImplementedYet):
+        await bench.solve(question, IMAGE)
+
+
+async def test_a_session_that_never_comes(bench, monkeypatch):
+    monkeypatch.setattr(bench.sessions, "get", _never)
+    with pytest.raises(Unavailable):
+        await bench.solve(DOCKERFILE, session="gone")
+
+
+async def _never(id):
+    raise Unavailable(f"no active session for {id}")
