@@ -165,7 +165,7 @@ class DiffStore:
 
     def disk_size(self) -> int:
         """The bytes of the disk that all of this lies on; it blocks."""
-        found = os.statvfs(self._directories.path)
+        found = os.statvfs(self.directories.path)
         return found.f_blocks * found.f_frsize
 
     def path(self, directory: str) -> Path:
