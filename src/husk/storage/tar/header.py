@@ -3,12 +3,14 @@
 import struct
 import tarfile
 import zlib
+from functools import lru_cache
 
 from husk.storage.tar.entry import BLOCK, BLOCK_DEVICE, CHARACTER, Entry, TarError, invalid
 
 # Of POSIX, with its version.
 _MAGIC = b"ustar\x0000"
-_HEADER = struct.Struct("100s8s8s8s12s12s8sc100s8s32s32s8s8s155s12x")
+_HEADER = struct.Struct("100s8s8s8s12s12s8sc100s8s")
+_MAJOR, _MINOR, _PREFIX = slice(329, 337), slice(337, 345), slice(345, 500)
 _PLAIN_HEADER = struct.Struct("100s8s8s8s12s12s8sc100s8s247x")
 _KINDS = {
     tarfile.REGTYPE: b"0",
@@ -21,30 +23,37 @@ _KINDS = {
 
 def parse_header(block: bytes) -> Entry:
     """One 512-byte header without what extensions add."""
-    (name, mode, uid, gid, size, mtime, check, kind, link, magic, _, _, major, minor, prefix) = _HEADER.unpack(block)
-    # The sum counts its own field as blanks. Some old programs added signed characters.
-    unsigned = _sum(block) - sum(check) + 256
-    claimed = number(check)
-    if claimed != unsigned and claimed != unsigned - 256 * sum(byte > 127 for byte in block):
+    name, mode, uid, gid, size, mtime, check, kind, link, magic = _HEADER.unpack_from(block)
+    # Some old programs added signed characters.
+    claimed, total = _claimed_sum(check), _sum(block)
+    if claimed != total and claimed != total - 256 * sum(byte > 127 for byte in block):
         invalid()
     name = name.split(b"\0", 1)[0]
     # GNU tar uses the prefix's place for other things and leaves a blank after "ustar".
-    if prefix[0] and magic == _MAGIC:
-        name = prefix.split(b"\0", 1)[0] + b"/" + name
+    if magic == _MAGIC and (prefix := block[_PREFIX].split(b"\0", 1)[0]):
+        name = prefix + b"/" + name
     entry = Entry(
-        name, kind, number(mode) & 0o7777, number(uid), number(gid), number(size), number(mtime) * 10**9,
+        name, kind, _usual(mode) & 0o7777, _usual(uid), _usual(gid), number(size), _usual(mtime) * 10**9,
         link.split(b"\0", 1)[0] if link[0] else b"",
     )  # fmt: skip
     if entry.size < 0 or entry.uid < 0 or entry.gid < 0:
         invalid()
     if kind in (CHARACTER, BLOCK_DEVICE):
-        entry.major, entry.minor = number(major), number(minor)
+        entry.major, entry.minor = number(block[_MAJOR]), number(block[_MINOR])
     return entry
 
 
+@lru_cache(maxsize=512)
+def _claimed_sum(check: bytes) -> int:
+    """The sum of all bytes of a block with this field, which counts itself as blanks."""
+    return number(check) + sum(check) - 8 * 32
+
+
 def _sum(block: bytes) -> int:
-    """Of all bytes of a block. The low half of Adler's checksum is one more than the sum of the bytes, exactly so for
-    up to 256 of them; adding them up in Python would take longer than all else that is done to a header."""
+    """Of all bytes of a block. The low half of Adler's checksum is one more than the sum of the bytes if that is small,
+    as for 256 of them or 512 letters; adding them up in Python would take longer than all else done to a header."""
+    if block.isascii():
+        return (zlib.adler32(block) & 0xFFFF) - 1
     return (zlib.adler32(block[:256]) & 0xFFFF) + (zlib.adler32(block[256:]) & 0xFFFF) - 2
 
 
@@ -73,6 +82,10 @@ def number(text: bytes) -> int:
             return int(text.split(b"\0", 1)[0].strip() or b"0", 8)
         except ValueError:
             invalid()
+
+
+# For modes, owners and times, of which an archive has few that differ.
+_usual = lru_cache(maxsize=512)(number)
 
 
 def plain_header(member: tarfile.TarInfo) -> bytes:

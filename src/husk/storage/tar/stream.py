@@ -54,7 +54,12 @@ class TarStream:
 
     def write_to(self, fd: int, count: int) -> None:
         """Write the next `count` bytes to a file."""
-        available = self._end - self._at
+        at = self._at
+        available = self._end - at
+        if count <= available:
+            self._at = at + count
+            _write(fd, self._view[at : at + count])
+            return
         if self._hand_over is not None and count - available >= LARGE:
             for piece in self.pieces(available):
                 _write(fd, piece)

@@ -338,7 +338,9 @@ def _is_whiteout_at(path: bytes) -> bool:
 
 
 def set_time(target: int | bytes, entry: Entry) -> None:
-    time = min(max(entry.mtime_ns, _EARLIEST_NS), _LATEST_NS)
+    time = entry.mtime_ns
+    if not _EARLIEST_NS <= time <= _LATEST_NS:
+        time = min(max(time, _EARLIEST_NS), _LATEST_NS)
     os.utime(target, ns=(time, time), follow_symlinks=isinstance(target, int))
 
 
