@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 
 from husk.api.buildkit import filters, llb_read, llb_write, progress
 from husk.api.buildkit.backend import Backend, BuildRequest, Choice, Worker
+from husk.api.buildkit.errors import failed_build
 from husk.api.buildkit.messages import control
 from husk.api.buildkit.messages.common import timestamp
 from husk.api.buildkit.messages.ops import Definition
@@ -13,7 +14,7 @@ from husk.api.grpc.connection import Handler
 from husk.config import CacheRule
 from husk.engine.builder.jobs import Question
 from husk.engine.builder.prune import Item
-from husk.errors import NotImplementedYet
+from husk.errors import HuskError, NotImplementedYet
 from husk.version import __version__
 
 _SERVICE = "/moby.buildkit.v1.Control"
@@ -50,6 +51,8 @@ class Control:
         self.inputs[request.ref] = request.frontend_inputs
         try:
             told = await self._backend.build(wanted)
+        except HuskError as error:
+            raise failed_build(error) from error
         finally:
             self.inputs.pop(request.ref, None)
         return control.SolveResponse(dict(told))

@@ -3,12 +3,11 @@
 import base64
 
 import msgspec
-from msgspec import Struct
 
 from husk.api.buildkit.messages.common import Any, Status
 from husk.api.grpc import status
 from husk.api.grpc.status import GrpcError
-from husk.engine.builder.graph import Location, SourceFile
+from husk.engine.builder.failure import BuildFailed
 from husk.errors import (
     Conflict,
     Forbidden,
@@ -37,20 +36,17 @@ _KINDS = {code: kind for kind, code in _CODES.items()}
 _TYPES = "github.com/moby/buildkit/errdefs"
 
 
-class Details(Struct, frozen=True, kw_only=True):
-    """What else a client can show of a failure."""
-
-    vertex: str = ""
-    source: SourceFile | None = None
-    locations: list[Location] = []
-
-
-def to_grpc(error: HuskError, details: Details | None = None) -> GrpcError:
+def to_grpc(error: HuskError) -> GrpcError:
+    """An error as the answer to a call."""
     code = next((_CODES[kind] for kind in type(error).__mro__ if kind in _CODES), status.UNKNOWN)
-    described = _described(details) if details else []
-    if not described:
-        return GrpcError(code, error.message)
-    return GrpcError(code, error.message, Status(code, error.message, described).encode())
+    return GrpcError(code, error.message)
+
+
+def failed_build(error: HuskError) -> GrpcError:
+    """Why a build failed. Clients show the message alone only if there is no code that means something."""
+    described = _described(error) if isinstance(error, BuildFailed) else []
+    details = Status(status.UNKNOWN, error.message, described).encode() if described else b""
+    return GrpcError(status.UNKNOWN, error.message, details)
 
 
 def from_status(told: Status) -> HuskError:
@@ -58,17 +54,17 @@ def from_status(told: Status) -> HuskError:
     return _KINDS.get(told.code, HuskError)(told.message or "the client's frontend failed")
 
 
-def _described(details: Details) -> list[Any]:
+def _described(error: BuildFailed) -> list[Any]:
     described = []
-    if details.vertex:
-        described.append(_any("Vertex", {"digest": details.vertex}))
-    if details.source and details.locations:
+    if error.vertex:
+        described.append(_any("Vertex", {"digest": error.vertex}))
+    if error.source and error.locations:
         info = {
-            "filename": details.source.name,
-            "data": base64.b64encode(details.source.content).decode(),
-            "language": details.source.language,
+            "filename": error.source.name,
+            "data": base64.b64encode(error.source.content).decode(),
+            "language": error.source.language,
         }
-        ranges = [{"start": {"line": one.start}, "end": {"line": one.end}} for one in details.locations]
+        ranges = [{"start": {"line": one.start}, "end": {"line": one.end}} for one in error.locations]
         described.append(_any("Source", {"info": info, "ranges": ranges}))
     return described
 

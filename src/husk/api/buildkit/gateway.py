@@ -8,17 +8,18 @@ import stat
 from husk.api.buildkit import capabilities, llb_read, llb_write
 from husk.api.buildkit.backend import Backend, FileStat
 from husk.api.buildkit.control import Control, worker_record
-from husk.api.buildkit.errors import from_status
+from husk.api.buildkit.errors import failed_build, from_status
 from husk.api.buildkit.messages import gateway, ops
 from husk.api.buildkit.messages.files import Stat
 from husk.api.buildkit.serve import Metadata, answer
 from husk.api.grpc.connection import Handler
 from husk.api.grpc.framing import LARGEST
+from husk.engine.builder.failure import of_vertex
 from husk.engine.builder.graph import SourceFile
 from husk.engine.builder.jobs import Job, Question, Result
 from husk.engine.builder.refs import Ref
 from husk.engine.builder.status import WarningTold
-from husk.errors import InvalidParameter, NotImplementedYet
+from husk.errors import HuskError, InvalidParameter, NotImplementedYet
 
 _SERVICE = "/moby.buildkit.v1.frontend.LLBBridge"
 BUILD_ID = "buildkit-controlapi-buildid"
@@ -87,7 +88,10 @@ class Gateway:
             inputs={name: llb_read.definition(one) for name, one in request.frontend_inputs.items()},
             evaluate=request.evaluate,
         )
-        result = await job.solve(question)
+        try:
+            result = await job.solve(question)
+        except HuskError as error:
+            raise failed_build(of_vertex(error, job.log.told, [])) from error
         if request.allow_result_return:
             return gateway.SolveResponse(result=_result(job, result))
         return gateway.SolveResponse(ref=job.keep(result.ref) if result.ref else "")

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from msgspec import Struct, structs
 
-from husk.engine.builder import given
+from husk.engine.builder import failure, given
 from husk.engine.builder.dockerfile import ignore
 from husk.engine.builder.dockerfile.checks import Warning
 from husk.engine.builder.dockerfile.convert import convert
@@ -80,6 +80,7 @@ class DockerfileFrontend:
         loader = _Loader(self._solver, self._files, wanted, asker)
         text, patterns = await loader.load()
         sources = _Sources(self._images, wanted, asker, patterns)
+        source = SourceFile(wanted.file_name, text.encode("utf-8", "surrogateescape"))
         built, warnings = [], []
         for platform in wanted.platforms or [host_platform()]:
             options = structs.replace(
@@ -88,11 +89,13 @@ class DockerfileFrontend:
                 several_platforms=wanted.several_platforms,
                 ignore=ignore.Ignore(patterns),
             )
-            result = await convert(text, options, sources, file_name=wanted.file_name)
+            try:
+                result = await convert(text, options, sources, file_name=wanted.file_name)
+            except DockerfileError as error:
+                raise failure.of_dockerfile(error, source) from None
             ref = Ref(self._solver, result.graph, result.root, asker.progress, asker.session)
             built.append(Built(platform, ref, result.image))
             warnings = result.warnings
-        source = SourceFile(wanted.file_name, text.encode("utf-8", "surrogateescape"))
         return FrontendResult(built, wanted.several_platforms, source, warnings, wanted.epoch)
 
 

@@ -9,7 +9,8 @@ from husk.api.buildkit.llb_write import definition
 from husk.api.buildkit.messages import control
 from husk.api.buildkit.messages.codec import Message
 from husk.api.buildkit.messages.gateway import Empty, ReturnRequest
-from husk.api.grpc.status import INVALID_ARGUMENT, NOT_FOUND, UNIMPLEMENTED, GrpcError
+from husk.api.buildkit.messages.ops import Definition
+from husk.api.grpc.status import INVALID_ARGUMENT, NOT_FOUND, UNIMPLEMENTED, UNKNOWN, GrpcError
 from tests.unit.api.buildkit.fake_backend import FakeBackend, calling
 from tests.unit.engine.builder.test_solver import chain
 
@@ -74,9 +75,10 @@ async def test_the_cache_is_listed_and_pruned() -> None:
 @pytest.mark.parametrize(
     ("method", "message", "code"),
     [
-        ("Solve", control.SolveRequest(), INVALID_ARGUMENT),
+        ("Solve", control.SolveRequest(), UNKNOWN),
         ("Solve", control.SolveRequest(ref="x", source_policy=b"x"), UNIMPLEMENTED),
-        ("Solve", control.SolveRequest(ref="x", frontend="gopher"), INVALID_ARGUMENT),
+        ("Solve", control.SolveRequest(ref="x", frontend="gopher"), UNKNOWN),
+        ("Solve", control.SolveRequest(ref="x", definition=Definition([b"\xff"])), INVALID_ARGUMENT),
         ("Status", control.StatusRequest("none"), NOT_FOUND),
         ("ListenBuildHistory", control.BuildHistoryRequest(), UNIMPLEMENTED),
     ],

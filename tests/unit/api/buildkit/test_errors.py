@@ -4,9 +4,10 @@ import json
 
 import pytest
 
-from husk.api.buildkit.errors import Details, from_status, to_grpc
+from husk.api.buildkit.errors import failed_build, from_status, to_grpc
 from husk.api.buildkit.messages.common import Status
 from husk.api.grpc import status
+from husk.engine.builder.failure import BuildFailed
 from husk.engine.builder.graph import Location, SourceFile
 from husk.errors import DiskFault, HuskError, InvalidParameter, NotFound, NotImplementedYet
 
@@ -28,9 +29,9 @@ def test_each_kind_has_a_code(error: HuskError, code: int) -> None:
 
 def test_details_name_the_vertex_and_the_lines() -> None:
     source = SourceFile("Dockerfile", b"FROM x\n")
-    details = Details(vertex="sha256:v", source=source, locations=[Location(0, 1, 2)])
-    told = Status.decode(to_grpc(InvalidParameter("bad"), details).details)
-    assert (told.code, told.message) == (status.INVALID_ARGUMENT, "bad")
+    error = failed_build(BuildFailed("bad", vertex="sha256:v", source=source, locations=[Location(0, 1, 2)]))
+    told = Status.decode(error.details)
+    assert (error.code, told.code, told.message) == (status.UNKNOWN, status.UNKNOWN, "bad")
     vertex, place = told.details
     assert vertex.type_url == "github.com/moby/buildkit/errdefs.Vertex+json"
     assert json.loads(vertex.value) == {"digest": "sha256:v"}
@@ -39,6 +40,11 @@ def test_details_name_the_vertex_and_the_lines() -> None:
         "info": {"filename": "Dockerfile", "data": "RlJPTSB4Cg==", "language": "Dockerfile"},
         "ranges": [{"start": {"line": 1}, "end": {"line": 2}}],
     }
+
+
+def test_a_failed_build_has_no_code_that_clients_would_show() -> None:
+    told = failed_build(NotFound("no such image"))
+    assert (told.code, told.message, told.details) == (status.UNKNOWN, "no such image", b"")
 
 
 def test_what_a_client_says_is_an_error_of_ours() -> None:

@@ -12,7 +12,7 @@ from husk.api.buildkit.llb_write import definition
 from husk.api.buildkit.messages import control, gateway, ops
 from husk.api.buildkit.messages.codec import Message
 from husk.api.buildkit.messages.common import Status
-from husk.api.grpc.status import INVALID_ARGUMENT, NOT_FOUND, UNIMPLEMENTED, GrpcError
+from husk.api.grpc.status import INVALID_ARGUMENT, NOT_FOUND, UNIMPLEMENTED, UNKNOWN, GrpcError
 from tests.unit.api.buildkit.fake_backend import Caller, FakeBackend, calling
 from tests.unit.engine.builder.test_solver import chain
 
@@ -67,7 +67,7 @@ async def test_a_frontend_that_fails_fails_the_build() -> None:
         await client.gateway("Return", gateway.ReturnRequest(error=Status(5, "no stage x")), gateway.Empty)
         with pytest.raises(GrpcError, match="no stage x") as caught:
             await solving
-        assert caught.value.code == NOT_FOUND
+        assert caught.value.code == UNKNOWN
 
 
 async def test_files_of_a_ref_can_be_read() -> None:

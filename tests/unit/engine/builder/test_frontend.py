@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from husk.engine.builder.dockerfile.errors import DockerfileError
 from husk.engine.builder.dockerfile.options import BaseImage
+from husk.engine.builder.failure import BuildFailed
 from husk.engine.builder.frontend import Asker, DockerfileFrontend
 from husk.engine.builder.operations import Source
 from husk.engine.builder.solver import Solver
@@ -112,7 +112,7 @@ async def test_named_contexts(bench):
 
 
 async def test_an_image_that_cannot_be_had_is_told_with_its_line(bench):
-    with pytest.raises(DockerfileError, match="line 1: missing: no such image"):
+    with pytest.raises(BuildFailed, match="line 1: missing: no such image"):
         await bench.solve(Client(Dockerfile="FROM missing"))
     assert "no such image" in bench.watch.ends().values()
 
@@ -123,8 +123,8 @@ async def test_an_image_that_cannot_be_had_is_told_with_its_line(bench):
         ({"filename": "other"}, InvalidParameter),
         ({"context": "https://example.com/x.git"}, NotImplementedYet),
         ({"requestid": "frontend.outline"}, NotImplementedYet),
-        ({"context__busybox": "oci-layout://x"}, DockerfileError),
-        ({"context__busybox": "input:x"}, DockerfileError),
+        ({"context__busybox": "oci-layout://x"}, BuildFailed),
+        ({"context__busybox": "input:x"}, BuildFailed),
     ],
 )
 async def test_what_cannot_be_is_refused(bench, attributes, error):

@@ -1,0 +1,43 @@
+"""Why a build failed, with the place in a file that it comes from, so that a client can show the lines."""
+
+from collections.abc import Iterable
+
+from husk.engine.builder.dockerfile.errors import DockerfileError
+from husk.engine.builder.graph import Graph, Location, SourceFile
+from husk.engine.builder.status import Told, VertexTold
+from husk.errors import HuskError
+
+
+class BuildFailed(HuskError):
+    """What went wrong, and of which vertex and lines that is known."""
+
+    def __init__(
+        self, message: str, *, vertex: str = "", source: SourceFile | None = None, locations: Iterable[Location] = ()
+    ) -> None:
+        super().__init__(message)
+        self.vertex = vertex
+        self.source = source
+        self.locations = list(locations)
+
+
+def of_dockerfile(error: DockerfileError, source: SourceFile) -> BuildFailed:
+    """An error in a Dockerfile, with its lines."""
+    lines = [Location(0, error.span.start, error.span.end)] if error.span else []
+    return BuildFailed(str(error), source=source, locations=lines)
+
+
+def of_vertex(error: HuskError, told: Iterable[Told], graphs: Iterable[Graph]) -> HuskError:
+    """The same error with the vertex that failed so, if one did: what a build told has it."""
+    if isinstance(error, BuildFailed):
+        return error
+    failed = next((one.vertex for one in told if isinstance(one, VertexTold) and one.error == error.message), None)
+    if failed is None:
+        return error
+    files = next((graph.files for graph in graphs if failed.digest in graph), [])
+    place = next((one for one in failed.locations if one.file < len(files)), None)
+    return BuildFailed(
+        error.message,
+        vertex=failed.digest,
+        source=files[place.file] if place else None,
+        locations=[one for one in failed.locations if place and one.file == place.file],
+    )
