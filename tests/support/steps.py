@@ -6,7 +6,7 @@ import functools
 import os
 import secrets
 import shutil
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +17,7 @@ from husk.engine.builder.progress import Status
 from husk.engine.builder.sessions import Session
 from husk.engine.builder.stacks import elements
 from husk.engine.builder.steps.cache_mounts import KIND, CacheMounts, Kept
-from husk.engine.builder.steps.mounts import Mounts
+from husk.engine.builder.steps.mounts import Diffs, Mounts
 from husk.engine.builder.steps.run import Steps
 from husk.engine.host import Host
 from husk.engine.model.container import Container
@@ -70,11 +70,17 @@ class StacksOnDisk:
         return [str(self.root / element.partition(":")[2]) for element in reversed(elements(stack))]
 
     @asynccontextmanager
+    async def held(self, *stacks: str) -> AsyncIterator[None]:
+        yield
+
+    @asynccontextmanager
     async def workspace(self, stack: str) -> AsyncIterator[Place]:
         directory = self.root / f"work-{secrets.token_hex(6)}"
         place = Place(self, self.lower(stack), directory)
         for each in (place.upper, place.work):
             each.mkdir(parents=True)
+        if stack:
+            place.upper.chmod(os.stat(place.lower[0]).st_mode & 0o7777)
         self.open += 1
         try:
             yield place
@@ -158,6 +164,7 @@ class Bench:
     runtimes: Runtimes
     paths: Paths
     events: Events
+    steps_on: Callable[[Diffs], Steps]
     root: str = "diff:busybox"
     seen: list[Listener] = field(default_factory=list)
 
@@ -229,14 +236,18 @@ async def open_bench(config: Config, runtime: str = "") -> AsyncIterator[Bench]:
         caches = await CacheMounts.open(directories, state, kept.values())
         stack.push_async_callback(caches.close)
         paths = Paths(config)
-        steps = Steps(
-            paths=paths,
-            files=functools.partial(StepFiles, paths),
-            mounts=Mounts(stacks, caches),
-            networks=networks,
-            runtimes=runtimes,
-            foreground=Foreground(),
-            host=host,
-            defaults=config.containers,
-        )
-        yield Bench(config, stacks, steps, networks, caches, runtimes, paths, events)
+
+        def steps_on(diffs: Diffs) -> Steps:
+            return Steps(
+                paths=paths,
+                files=functools.partial(StepFiles, paths),
+                mounts=Mounts(diffs, caches),
+                networks=networks,
+                runtimes=runtimes,
+                foreground=Foreground(),
+                host=host,
+                defaults=config.containers,
+                entitlements=("network.host", "security.insecure"),
+            )
+
+        yield Bench(config, stacks, steps_on(stacks), networks, caches, runtimes, paths, events, steps_on)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from husk.config import Config
-from tests.support.daemon import unused_subnet
+from tests.support.daemon import RUNTIME, unused_subnet
 from tests.support.litter import Traces
 from tests.support.steps import Bench, open_bench
 
@@ -31,7 +31,7 @@ def place() -> Iterator[Config]:
 @pytest.fixture
 async def bench(place: Config, caplog: pytest.LogCaptureFixture) -> AsyncIterator[Bench]:
     with caplog.at_level(logging.WARNING):
-        async with open_bench(place) as bench:
+        async with open_bench(place, RUNTIME) as bench:
             yield bench
             traces = Traces(place, place.data_root.parent)
             assert traces.settle(os.getpid()) == []

@@ -42,11 +42,11 @@ async def test_a_step_that_fails_tells_its_status(bench: Bench) -> None:
 
 
 async def test_a_program_that_is_not_there_is_told_of(bench: Bench) -> None:
-    for runtime in ("crun", "runc"):
+    for program in ("/no/such", "nosuch"):
         listener = Listener()
         with pytest.raises(StepFailed, match="exit code: 127"):
-            await bench.run("/no/such", listener=listener)
-        assert b"no such file or directory" in listener.stderr, (runtime, listener.stderr)
+            await bench.run(program, listener=listener)
+        assert b"run failed: unable to start container process: exec: " in listener.stderr
     (bench.stacks.path("diff:busybox") / "plain").write_text("hello")
     listener = Listener()
     with pytest.raises(StepFailed, match="exit code: 126"):

@@ -44,7 +44,10 @@ _PRIVATE = "private"
 
 
 class Layered(msgspec.Struct, frozen=True):
-    """Directories on top of each other, the topmost first; without `upper` nothing can be written."""
+    """Directories on top of each other, the topmost first; without `upper` nothing can be written.
+
+    The root directory of the whole has the owner and mode of `upper`: whoever made that has given it the right ones.
+    """
 
     lower: tuple[str, ...]
     upper: str = ""
@@ -180,7 +183,6 @@ class StepFiles:
     def _layer(self, source: Layered, place: Path) -> None:
         empty = self._empty()
         if source.upper:
-            _take_over_root(source)
             mount_overlay(source.lower or [empty], source.upper, source.work, str(place))
         elif source.lower:
             # An overlay without a writable directory needs two others.
@@ -244,7 +246,6 @@ class StepFiles:
         for one in mounts:
             _make_target(self._points, one)
         self._root.merged.mkdir(exist_ok=True)
-        _take_over_root(root)
         lower = [*root.lower, str(self._points), str(self._shared_points)]
         mount_overlay(lower, root.upper, root.work, str(self._root.merged))
 
@@ -347,14 +348,6 @@ def _for_runtime(one: StepMount, source: Path | None) -> Mount:
         size = (f"size={one.source.size}",) if one.source.size else ()
         return Mount(one.target, "tmpfs", "tmpfs", ("nosuid", *size, *access))
     return Mount(one.target, "bind", str(source), ("bind", "private", *access))
-
-
-def _take_over_root(layered: Layered) -> None:
-    """The root directory of a union has the writable directory's owner and mode: let them be those of the topmost."""
-    if layered.lower and layered.upper and not os.listdir(layered.upper):
-        status = os.stat(layered.lower[0])
-        os.chown(layered.upper, status.st_uid, status.st_gid)
-        os.chmod(layered.upper, stat.S_IMODE(status.st_mode))
 
 
 def _make_point(place: Path, directory: bool) -> None:

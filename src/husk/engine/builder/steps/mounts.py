@@ -54,6 +54,10 @@ class Diffs(Protocol):
 
     def lower(self, stack: str) -> Sequence[str]: ...
 
+    def held(self, *stacks: str) -> AbstractAsyncContextManager[None]:
+        """Their files stay where they are while the block lasts."""
+        ...
+
 
 class Prepared(Struct, kw_only=True):
     """What a step is going to have."""
@@ -91,6 +95,7 @@ class Mounts:
         agents: list[str] = []
         kept: dict[int, tuple[str, Workspace | None]] = {}
         async with AsyncExitStack() as stack:
+            await stack.enter_async_context(self._diffs.held(*inputs))
             wanted = {number: self._wanted(one, inputs, body) for number, one in enumerate(body.mounts) if _caches(one)}
             directories = await stack.enter_async_context(self._caches.taken(list(wanted.values())))
             caches = dict(zip(wanted, directories, strict=True))

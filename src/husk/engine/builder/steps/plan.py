@@ -1,6 +1,6 @@
 """What the runtime is told about a step. Pure: an operation and facts about the host in, a record and a spec out."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -15,7 +15,7 @@ from husk.engine.host import Host
 from husk.engine.model.container import Container
 from husk.engine.model.container_config import ContainerConfig, HostConfig, Ulimit
 from husk.engine.networks.connector import Connected
-from husk.errors import HuskError, InvalidParameter
+from husk.errors import Forbidden, HuskError, InvalidParameter
 from husk.runtime.assembly.paths import ContainerPaths
 from husk.runtime.spec import ContainerSpec, Mount, User
 
@@ -31,6 +31,13 @@ class StepFailed(HuskError):
         self.exit_code = exit_code
         quoted = msgspec.json.encode(self.command).decode()
         super().__init__(f"process {quoted} did not complete successfully: exit code: {exit_code}")
+
+
+def check_entitled(body: Exec, entitlements: Collection[str]) -> None:
+    """Forbidden where a step asks for more than this daemon gives to any."""
+    for asked, name in ((body.insecure, "security.insecure"), (body.network == "host", "network.host")):
+        if asked and name not in entitlements:
+            raise Forbidden(f"granting entitlement {name} is not allowed by build daemon configuration")
 
 
 def check(body: Exec, exit_code: int) -> None:

@@ -9,7 +9,7 @@ import functools
 import logging
 import secrets
 import socket
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Protocol
@@ -103,8 +103,10 @@ class Steps:
         foreground: Foreground,
         host: Host,
         defaults: ContainerDefaults,
+        entitlements: Collection[str] = ("network.host",),
     ) -> None:
-        """`files` makes the files of a step by its id."""
+        """`files` makes the files of a step by its id. `entitlements` are what steps may ask for, by BuildKit's names;
+        whether a build has asked for them is for others to see to."""
         self._paths = paths
         self._files = files
         self._mounts = mounts
@@ -113,6 +115,7 @@ class Steps:
         self._foreground = foreground
         self._host = host
         self._defaults = defaults
+        self._entitlements = entitlements
         self._filters = CompiledFilters()
         self._tasks = Tasks()
 
@@ -124,6 +127,7 @@ class Steps:
         self, body: Exec, inputs: Sequence[str], watcher: Watcher, platform: Platform | None = None
     ) -> list[str]:
         """Run a process on stacks; the stacks that it leaves, by the numbers of its outputs. StepFailed if it fails."""
+        plan.check_entitled(body, self._entitlements)
         platforms.check(platform, self._host.machine, registered)
         self._foreground.expect()
         record = plan.record_of(secrets.token_hex(32), body, self._host, self._defaults)

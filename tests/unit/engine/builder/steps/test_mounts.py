@@ -44,6 +44,15 @@ class FakeDiffs:
         return stack.split()[::-1]
 
     @asynccontextmanager
+    async def held(self, *stacks: str) -> AsyncIterator[None]:
+        self.open += stacks
+        try:
+            yield
+        finally:
+            for stack in stacks:
+                self.open.remove(stack)
+
+    @asynccontextmanager
     async def workspace(self, stack: str) -> AsyncIterator[FakePlace]:
         self.open.append(stack)
         try:
