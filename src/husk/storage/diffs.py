@@ -99,9 +99,12 @@ class Workspace:
         self.work = work
         self.kept = False
 
-    async def keep(self) -> str:
-        """Make what was written a diff, though it be nothing, and nothing may be written any more: `diff:<id>`."""
-        return await self._store.keep(self)
+    async def keep(self, size: int | None = None) -> str:
+        """Make what was written a diff, though it be nothing, and nothing may be written any more: `diff:<id>`.
+
+        Whoever knows the `size` of the files spares us counting.
+        """
+        return await self._store.keep(self, size)
 
 
 class DiffStore:
@@ -205,10 +208,31 @@ class DiffStore:
                 if not space.kept:
                     self.directories.release(directory)
 
-    async def keep(self, space: Workspace) -> str:
+    @contextlib.asynccontextmanager
+    async def reopened(self, element: str) -> AsyncIterator[Workspace]:
+        """A place to write that has the files of a diff, which is none any more. Only for one that is `alone`."""
+        diff = self._diff(_parsed(element)[1])
+        self.directories.hold(diff.directory)
+        await self.remove([element])
+        space = Workspace(self, [], diff.directory, self.directories.make_work(diff.directory))
+        try:
+            yield space
+        finally:
+            self.directories.remove_work(diff.directory)
+            if not space.kept:
+                self.directories.release(diff.directory)
+
+    def alone(self, element: str) -> bool:
+        """Is this a diff whose directory nobody else names or holds, and that is part of no image?"""
+        kind, name = _parsed(element)
+        diff = self._records.get(name) if kind == _DIFF else None
+        return diff is not None and not diff.packings and self.directories.holders(diff.directory) == 1
+
+    async def keep(self, space: Workspace, size: int | None = None) -> str:
         if space.kept:
             return ""
-        size = await threads.trees(tree_size, space.upper)
+        if size is None:
+            size = await threads.trees(tree_size, space.upper)
         diff = Diff(id=secrets.token_hex(8), directory=space.directory, size=size)
         await self._tasks.to_its_end(self._add(space, diff), "keep a diff")
         return _DIFF + diff.id

@@ -263,3 +263,34 @@ async def test_a_tree_of_2500_levels_and_odd_files_is_packed(store: Store):
     await store.layers.remove(layer.chain_id)
     await store.emptied()
     assert store.nothing_left()
+
+
+async def test_a_diff_that_is_alone_can_be_reopened_and_is_another_one_then(store: Store):
+    element = await write(store, "", kept=b"12345", changed=b"old")
+    assert store.diffs.alone(element)
+    async with store.diffs.reopened(element) as space:
+        assert not store.diffs.has(element)
+        (space.upper / "changed").write_bytes(b"new")
+        again = await space.keep(8)
+    assert again != element
+    assert store.diffs.size(again) == 8
+    (place,) = store.diffs.lower(again)
+    assert sorted(os.listdir(place)) == ["changed", "kept"]
+
+
+async def test_a_reopened_diff_that_is_not_kept_is_gone(store: Store):
+    element = await write(store, "", file=b"x")
+    place = Path(store.diffs.lower(element)[0])
+    async with store.diffs.reopened(element):
+        pass
+    assert not place.exists()
+
+
+async def test_a_diff_that_is_used_or_part_of_an_image_is_not_alone(store: Store):
+    element = await write(store, "", file=b"x")
+    async with store.diffs.held(element):
+        assert not store.diffs.alone(element)
+    assert store.diffs.alone(element)
+    await store.diffs.layers(element)
+    assert not store.diffs.alone(element)
+    assert not store.diffs.alone("diff:missing")

@@ -136,13 +136,7 @@ class BuildCache:
         if self._records.get(kept.id) is not kept or self._held[kept.id]:
             return 0
         size = self.size(kept)
-        del self._records[kept.id]
-        for key in kept.keys:
-            if self._by_key.get(key) == kept.id:
-                del self._by_key[key]
-        for diff in kept.record.made:
-            self._makers.pop(diff, None)
-        await self._state.settle(Change(KIND, kept.id, None), lazy=True)
+        await self._forget(kept)
         await self._remove_nobodys(kept.record.made)
         return size
 
@@ -154,11 +148,28 @@ class BuildCache:
                 await self.remove(kept)
         await self._remove_nobodys([diff for diff in diffs if self._diffs.has(diff)])
 
+    async def give_up(self, diff: str) -> bool:
+        """Let go of a diff, and forget the record that made it; False while somebody uses that or lies on it."""
+        kept = self._records.get(self._makers.get(diff, ""))
+        if kept is None or kept.record.made != [diff] or kept not in self.leaves():
+            return False
+        await self._forget(kept)
+        return True
+
     async def save_uses(self, records: Iterable[Record]) -> None:
         """Write when records were used last: what was long ago goes first."""
         kept = [found for record in records if (found := self._records.get(record.id))]
         if kept:
             await self._state.commit(*(_change(each) for each in kept), lazy=True)
+
+    async def _forget(self, kept: Kept) -> None:
+        del self._records[kept.id]
+        for key in kept.keys:
+            if self._by_key.get(key) == kept.id:
+                del self._by_key[key]
+        for diff in kept.record.made:
+            self._makers.pop(diff, None)
+        await self._state.settle(Change(KIND, kept.id, None), lazy=True)
 
     async def _remove_nobodys(self, diffs: Collection[str]) -> None:
         named = {diff for kept in self._records.values() for diff in _diffs_of(kept.record)}

@@ -87,6 +87,10 @@ class Directories:
     def hold(self, name: str) -> None:
         self._holders[name] += 1
 
+    def holders(self, name: str) -> int:
+        """How many records and others hold it."""
+        return self._holders[name]
+
     def release(self, name: str) -> None:
         """Let go of it: the last one to do so sends it to the trash."""
         self._holders[name] -= 1

@@ -49,7 +49,7 @@ def receive(job: ReceiveJob, lines: Lines) -> Received | Invalid | Failed:
         # The client hears of it by the end of its stream.
         where = f": {os.fsdecode(error.filename)}" if error.filename else ""
         return Failed(f"{(error.strerror or str(error)).lower()}{where}")
-    return Received(len(receiver.table), tree.written)
+    return Received(len(receiver.table), receiver.table.size, tree.written)
 
 
 def _take(path: str) -> Table:

@@ -63,6 +63,7 @@ class Receiver:
         self._old = old
         self._next = 0  # what of the old table has not been met yet
         self.table = Table()
+        self.table.size = old.size
         self._told = 0
         self._rest = b""
         self._last_key: bytes | None = b""
@@ -212,7 +213,7 @@ class Receiver:
         here = start
         while here < len(paths) and paths[here].replace(b"/", b"\0") < key:
             here += 1
-        self._tree.remove(paths[start:here])
+        self._remove(start, here)
         start = here
         if here < len(paths) and paths[here].replace(b"/", b"\0") == key:
             here += 1
@@ -222,13 +223,20 @@ class Receiver:
             inside = key + b"\0"
             while here < len(paths) and paths[here].replace(b"/", b"\0").startswith(inside):
                 here += 1
-            self._tree.remove(paths[start:here])
+            self._remove(start, here)
         self._next = here
         return False
 
+    def _remove(self, start: int, end: int) -> None:
+        """Remove what a part of the old table tells of."""
+        self._tree.remove(self._old.paths[start:end])
+        for place in range(start, end):
+            if self._old.digests[place] != NO_DIGEST:
+                self.table.size -= packets.read_stat(packets.read_packet(self._old.messages[place]).stat or b"").size
+
     def _end_stats(self) -> None:
         self._stats_ended = True
-        self._tree.remove(self._old.paths[self._next :])
+        self._remove(self._next, len(self._old))
 
     # --- data --------------------------------------------------------------------------------------------------------
 
@@ -240,6 +248,7 @@ class Receiver:
         if length is None:
             return
         stat = self._missing.pop(number)
+        self.table.size += length
         self.table.digests[number] = self._tree.digest(number)
         if length != stat.size:
             # It changed while it was read: whatever it is next time, ask for it again.

@@ -22,6 +22,7 @@ class _Head(msgspec.Struct):
     messages: int
     paths: int
     links: int
+    size: int
 
 
 class Table:
@@ -29,6 +30,7 @@ class Table:
 
     def __init__(self) -> None:
         self.links: dict[bytes, bytes] = {}
+        self.size = 0  # of all plain files
         self.messages: list[bytes] = []
         self.paths: list[bytes] = []
         self.digests: list[bytes] = []
@@ -46,7 +48,7 @@ def write_table(table: Table, file: BinaryIO) -> None:
     messages = b"".join(map(frame, table.messages))
     paths = b"\0".join(table.paths)
     links = b"\0".join(itertools.chain.from_iterable(table.links.items()))
-    head = _Head(_VERSION, len(table), len(messages), len(paths), len(links))
+    head = _Head(_VERSION, len(table), len(messages), len(paths), len(links), table.size)
     file.write(msgspec.json.encode(head) + b"\n")
     file.write(messages)
     file.write(paths)
@@ -72,6 +74,7 @@ def read_table(file: BinaryIO) -> Table | None:
         table.messages.append(messages[start:position])
     table.paths = paths.split(b"\0") if head.entries else []
     names = links.split(b"\0")
+    table.size = head.size
     table.links = dict(zip(names[::2], names[1::2], strict=False))
     places = itertools.pairwise(range(0, len(digests) + 1, DIGEST_SIZE))
     table.digests = [digests[start:end] for start, end in places]

@@ -159,9 +159,10 @@ class Blob(_Message, frozen=True, tag="blob"):
 
 
 class Received(_Message, frozen=True, tag="received"):
-    """How many files the directory has now, and how many bytes of them were written."""
+    """How many files the directory has now, how many bytes they have, and how many of those were written."""
 
     files: int
+    size: int
     written: int
 
 

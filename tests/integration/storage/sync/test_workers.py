@@ -76,6 +76,7 @@ class Syncs:
         )
         self._new.rename(self.table)
         assert isinstance(outcome, Received)
+        assert outcome.size == sum(os.lstat(path).st_size for path in plain_files(self.here))
         return outcome.files, outcome.written
 
     async def hear(self, *said):
@@ -90,6 +91,16 @@ class Syncs:
 @pytest.fixture
 def sync(nursery, trees):
     return Syncs(nursery, trees)
+
+
+def plain_files(top):
+    """One name of each."""
+    found = {}
+    for path in top.rglob("*"):
+        status = os.lstat(path)
+        if stat.S_ISREG(status.st_mode):
+            found[status.st_ino] = path
+    return found.values()
 
 
 def shape(top):

@@ -148,3 +148,21 @@ async def test_what_was_given_to_one_build_is_forgotten_with_it(cache, diffs):
 async def test_what_was_given_and_never_used_goes_too(cache, diffs):
     await cache.forget("diff:b")
     assert diffs.removed == ["diff:b"]
+
+
+async def test_a_diff_that_nobody_uses_is_given_up_and_stays(cache, diffs):
+    await cache.remember(["k"], BELOW)
+    assert await cache.give_up("diff:a")
+    assert await cache.find("k") is None
+    assert diffs.removed == []
+    assert not await cache.give_up("diff:a")
+
+
+async def test_a_diff_that_is_used_or_that_others_lie_on_is_not_given_up(cache):
+    await cache.remember(["k"], BELOW)
+    cache.hold(BELOW)
+    assert not await cache.give_up("diff:a")
+    cache.release(BELOW)
+    await cache.remember(["l"], ABOVE)
+    assert not await cache.give_up("diff:a")
+    assert await cache.find("k") == BELOW

@@ -76,9 +76,9 @@ def run(monkeypatch):
 
 
 async def test_bytes_go_both_ways(run):
-    worker, client = Worker(Received(3, 4), [b"x", b"y"]), Client(b"one", b"three")
+    worker, client = Worker(Received(3, 4, 4), [b"x", b"y"]), Client(b"one", b"three")
     seen: list[int] = []
-    assert await run(worker, client, seen.append) == Received(3, 4)
+    assert await run(worker, client, seen.append) == Received(3, 4, 4)
     assert (worker.heard, client.heard, seen) == ([b"one", b"three"], [b"x", b"y", None], [3, 8])
 
 

@@ -40,10 +40,10 @@ def job(tmp_path, monkeypatch):
 def test_a_sync_ends_with_a_table(job):
     told = packets.stat(Stat(b"a", 0o644, size=2)) + packets.end_of_stats()
     client = Said(told, packets.data_head(0, 2) + b"hi", packets.data_head(0, 0), packets.fin())
-    assert receive.receive(job, client) == Received(1, 2)
+    assert receive.receive(job, client) == Received(1, 2, 2)
     assert client.heard == packets.request(0) + packets.fin()
     again = replace(job, old=job.new, new=job.new + "er")
-    assert receive.receive(again, Said(told, packets.fin())) == Received(1, 0)
+    assert receive.receive(again, Said(told, packets.fin())) == Received(1, 2, 0)
     assert not os.path.exists(job.new)
 
 

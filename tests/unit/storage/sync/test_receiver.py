@@ -164,6 +164,7 @@ def test_any_tree_becomes_any_other(steps, pieces):
     for number, files in enumerate(steps):
         table = sync(Client(files, mtime=number), tree, table, pieces)
         assert contents(tree) == files
+        assert table.size == sum(len(data) for data in files.values() if isinstance(data, bytes))
         assert set(table.contents()) == {path for path, data in files.items() if isinstance(data, bytes)}
 
 

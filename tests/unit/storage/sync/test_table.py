@@ -13,6 +13,7 @@ def some_table():
     table.paths = [b"a", b"a/\xff", b"b"]
     table.digests = [NO_DIGEST, b"x" * 32, b"y" * 32]
     table.links = {b"b": b"a/\xff"}
+    table.size = 7
     return table
 
 

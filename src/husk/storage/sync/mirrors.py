@@ -1,0 +1,88 @@
+"""Directories of clients, as they were when a build last asked for them.
+
+A mirror is a diff (`husk.storage.diffs`) and a table of what is in it, `<key>.<diff id>` below one directory. A diff
+never changes; so the next sync of the same directory makes another one. It takes over the files of the last mirror if
+nobody needs that any more, and then only what the client has changed is sent and written. Otherwise everything is: two
+builds of one directory at the same time have two mirrors of it.
+
+A mirror without its table is a diff like any other. The table goes first when the files are about to change.
+"""
+
+import contextlib
+import hashlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Self
+
+from husk.storage.diffs import DiffStore, Workspace
+from husk.storage.sync.exchange import Channel, Progress, exchange
+from husk.storage.workers.messages import Received, ReceiveJob
+from husk.storage.workers.nursery import Nursery
+
+_DIFF = "diff:"
+
+Take = Callable[[str], Awaitable[bool]]
+"""Asks the owner of a mirror for it; whoever hears True is its owner now."""
+
+
+class Mirrors:
+    def __init__(self, root: Path, diffs: DiffStore, nursery: Nursery) -> None:
+        self._root = root
+        self._diffs = diffs
+        self._nursery = nursery
+        self._sequence = 0
+
+    @classmethod
+    def open(cls, root: Path, diffs: DiffStore, nursery: Nursery) -> Self:
+        """Forget tables of what is not there any more."""
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        mirrors = cls(root, diffs, nursery)
+        for path in root.iterdir():
+            if path.suffix == ".new" or not diffs.has(_element(path)):
+                path.unlink()
+        return mirrors
+
+    async def sync(self, key: str, channel: Channel, take: Take, progress: Progress | None = None) -> str:
+        """Make a mirror of what a client sends: `diff:<id>`. Its owner is the caller."""
+        self._forget_removed()
+        self._sequence += 1
+        new = self._root / f"{self._sequence}.new"
+        try:
+            async with self._place(key, take) as (space, old):
+                job = ReceiveJob(root=str(space.upper), old=old, new=str(new))
+                received = await exchange(self._nursery, job, channel, progress)
+                element = await space.keep(received.size if isinstance(received, Received) else None)
+            new.rename(self._root / f"{_name(key)}.{element.removeprefix(_DIFF)}")
+            return element
+        finally:
+            new.unlink(missing_ok=True)
+
+    def table(self, element: str) -> Path | None:
+        """The table of a mirror, which has the digests of its contents (`sync.table`); None if it is no mirror."""
+        return next(self._root.glob(f"*.{element.removeprefix(_DIFF)}"), None)
+
+    @contextlib.asynccontextmanager
+    async def _place(self, key: str, take: Take) -> AsyncIterator[tuple[Workspace, str]]:
+        """Where to write, and the table of what is there."""
+        for table in self._root.glob(f"{_name(key)}.*"):
+            element = _element(table)
+            if self._diffs.alone(element) and await take(element) and self._diffs.alone(element):
+                async with self._diffs.reopened(element) as space:
+                    yield space, str(table)
+                return
+        async with self._diffs.workspace("") as space:
+            yield space, ""
+
+    def _forget_removed(self) -> None:
+        """Diffs go when the cache says so, and does not tell us."""
+        for path in self._root.iterdir():
+            if path.suffix != ".new" and not self._diffs.has(_element(path)):
+                path.unlink(missing_ok=True)
+
+
+def _name(key: str) -> str:
+    return hashlib.sha256(key.encode()).hexdigest()[:32]
+
+
+def _element(table: Path) -> str:
+    return _DIFF + table.suffix.removeprefix(".")

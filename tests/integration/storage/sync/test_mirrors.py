@@ -1,0 +1,129 @@
+"""Mirrors of a client's directory, one build after another."""
+
+import asyncio
+import os
+
+import pytest
+
+from husk.errors import InvalidParameter
+from husk.storage.sync import packets
+from husk.storage.sync.exchange import exchange
+from husk.storage.sync.mirrors import Mirrors
+from husk.storage.sync.packets import Stat
+from husk.storage.sync.table import read_table
+from husk.storage.workers.messages import SendJob
+from husk.storage.workers.nursery import Nursery
+from tests.integration.storage.sync.test_workers import channel
+from tests.support.layers import Store
+
+
+async def yes(element):
+    return True
+
+
+async def no(element):
+    return False
+
+
+class Builds:
+    def __init__(self, store, nursery, tmp_path):
+        self.store = store
+        self.nursery = nursery
+        self.root = tmp_path / "mirrors"
+        self.context = tmp_path / "context"
+        self.context.mkdir()
+        self.mirrors = Mirrors.open(self.root, store.diffs, nursery)
+
+    async def sync(self, take=yes, key="context::me"):
+        theirs, ours = channel()
+        job = SendJob(root=str(self.context), prefix="", mtime=None)
+        _, element = await asyncio.gather(exchange(self.nursery, job, theirs), self.mirrors.sync(key, ours, take))
+        return element
+
+    def files(self, element):
+        (place,) = self.store.diffs.lower(element)
+        return {name: os.stat(os.path.join(place, name)).st_ino for name in os.listdir(place)}
+
+
+@pytest.fixture
+async def builds(store: Store, tmp_path):
+    nursery = Nursery()
+    yield Builds(store, nursery, tmp_path)
+    nursery.close()
+
+
+async def test_the_next_build_goes_on_with_the_files_of_the_last(builds):
+    (builds.context / "same").write_bytes(b"same")
+    (builds.context / "changed").write_bytes(b"one")
+    first = await builds.sync()
+    before = builds.files(first)
+    assert builds.store.diffs.size(first) == 7
+    (builds.context / "changed").write_bytes(b"three")
+    second = await builds.sync()
+    after = builds.files(second)
+    assert second != first
+    assert not builds.store.diffs.has(first)
+    assert after["same"] == before["same"]
+    assert builds.store.diffs.size(second) == 9
+    assert len(list(builds.root.iterdir())) == 1
+
+
+async def test_a_mirror_that_is_still_needed_stays_as_it_is(builds):
+    (builds.context / "file").write_bytes(b"one")
+    first = await builds.sync()
+    (builds.context / "file").write_bytes(b"three")
+    second = await builds.sync(take=no)
+    async with builds.store.diffs.held(first, second):
+        third = await builds.sync()
+    for element, content in ((first, b"one"), (second, b"three"), (third, b"three")):
+        (place,) = builds.store.diffs.lower(element)
+        with open(f"{place}/file", "rb") as file:
+            assert file.read() == content
+
+
+async def test_other_directories_have_other_mirrors(builds):
+    (builds.context / "file").write_bytes(b"one")
+    first = await builds.sync()
+    second = await builds.sync(key="context::you")
+    assert builds.store.diffs.has(first)
+    assert builds.files(first) != builds.files(second)
+
+
+async def test_the_table_of_a_mirror_tells_digests(builds):
+    (builds.context / "file").write_bytes(b"one")
+    element = await builds.sync()
+    with builds.mirrors.table(element).open("rb") as file:
+        table = read_table(file)
+    assert table
+    assert list(table.contents()) == [b"file"]
+    assert builds.mirrors.table("diff:other") is None
+
+
+async def test_an_empty_directory_is_a_mirror_too(builds):
+    first = await builds.sync()
+    assert builds.files(first) == {}
+    (builds.context / "file").write_bytes(b"one")
+    assert list(builds.files(await builds.sync())) == ["file"]
+
+
+async def test_a_failed_sync_leaves_nothing(builds):
+    (builds.context / "file").write_bytes(b"one")
+    first = await builds.sync()
+    theirs, ours = channel()
+    await theirs.send(packets.stat(Stat(b"/etc", 0o644)))
+    await theirs.end()
+    with pytest.raises(InvalidParameter, match="invalid path"):
+        await builds.mirrors.sync("context::me", ours, yes)
+    assert not builds.store.diffs.has(first)
+    assert list(builds.root.iterdir()) == []
+    assert builds.store.diffs.all() == []
+    assert await builds.sync()
+
+
+async def test_tables_of_mirrors_that_are_gone_go(builds):
+    (builds.context / "file").write_bytes(b"one")
+    element = await builds.sync()
+    (builds.root / "7.new").write_bytes(b"cut off")
+    await builds.store.diffs.remove([element])
+    Mirrors.open(builds.root, builds.store.diffs, builds.nursery)
+    assert list(builds.root.iterdir()) == []
