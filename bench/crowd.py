@@ -1,12 +1,12 @@
 """What does one more container cost beside many on one bridge, and how long do many take to go?
 
-    .venv/bin/python bench/crowd.py [--engines husk,dockerd-new] [--few 10] [--many 1000] [--rounds 15]
+    .venv/bin/python bench/crowd.py [--engines husk,dockerd-new] [--few 10] [--many 1000] [--rounds 15] [--volume]
 
 Runs `--few` containers of `sleep` on the default bridge and measures create, start and forced removal of one more, then
-the same beside `--many`. Prints medians of wall time and the best start, the memory (PSS of the daemon and of all its
-processes for containers) that each container costs, and how long it takes until all are removed: by 16 API clients at
-once (DELETE with force), or by one `docker rm -f` with all ids (`--by docker`). Needs root; a Linux bridge takes 1,023
-containers at most.
+the same beside `--many`; with `--volume` the one more has a volume and shareable memory. Prints medians of wall time
+and the best start, the memory (PSS of the daemon and of all its processes for containers) that each container costs,
+and how long it takes until all are removed: by 16 API clients at once (DELETE with force), or by one `docker rm -f`
+with all ids (`--by docker`). Needs root; a Linux bridge takes 1,023 containers at most.
 """
 
 import argparse
@@ -21,8 +21,11 @@ API = "/v1.40"
 CLIENTS = 16
 
 
-def create(connection: UnixConnection) -> str:
-    body = {"Image": IMAGE, "Cmd": ["sleep", "86400"], "HostConfig": {"NetworkMode": "bridge", "Init": False}}
+def create(connection: UnixConnection, volume: bool = False) -> str:
+    wish: dict[str, object] = {"NetworkMode": "bridge", "Init": False}
+    if volume:
+        wish |= {"Binds": ["bench:/bench"], "IpcMode": "shareable"}
+    body = {"Image": IMAGE, "Cmd": ["sleep", "86400"], "HostConfig": wish}
     return str(connection.call("POST", f"{API}/containers/create", body)[1]["Id"])
 
 
@@ -41,14 +44,14 @@ def fill(engine: Engine, count: int) -> float:
     return time.perf_counter() - begin
 
 
-def one_more(engine: Engine, rounds: int) -> list[list[float]]:
+def one_more(engine: Engine, rounds: int, volume: bool) -> list[list[float]]:
     """Milliseconds of create, start, and forced removal of one more, per round; and of processor time for all three."""
     found = []
     connection = engine.connection()
     for number in range(rounds + 2):
         before = engine.cpu()
         marks = [time.perf_counter()]
-        container = create(connection)
+        container = create(connection, volume)
         marks.append(time.perf_counter())
         connection.call("POST", f"{API}/containers/{container}/start")
         marks.append(time.perf_counter())
@@ -85,6 +88,7 @@ def main() -> None:
     parser.add_argument("--few", type=int, default=10)
     parser.add_argument("--many", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--volume", action="store_true")
     parser.add_argument("--by", choices=("api", "docker"), default="api")
     options = parser.parse_args()
     for name in options.engines.split(","):
@@ -96,7 +100,7 @@ def main() -> None:
                 for count in (options.few, options.many):
                     seconds = fill(engine, count)
                     memory[count] = engine.pss()
-                    rounds = one_more(engine, options.rounds)
+                    rounds = one_more(engine, options.rounds, options.volume)
                     medians[count] = [statistics.median(column) for column in zip(*rounds, strict=True)]
                     made, started, removed, cpu = medians[count]
                     best = min(row[1] for row in rounds)

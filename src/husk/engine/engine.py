@@ -210,8 +210,9 @@ async def _open(config: Config, stack: AsyncExitStack, open_files: int) -> Engin
     volumes = await Volumes.open(config, state, events, records)
     stack.push_async_callback(volumes.close)
     moves = Moves()
-    needed = [config.data_root, config.exec_root, host.conmon_path, host.init_path, runtimes.default.path]
-    lean = LeanMounts([str(path) for path in needed if path])
+    programs = [host.conmon_path, host.init_path, runtimes.default.path]
+    needed = [config.data_root, paths.volumes, config.exec_root, *filter(None, programs)]
+    lean = LeanMounts([str(path) for path in needed])
     stack.callback(lean.close)
     monitor = Monitor(host.conmon_path, moves, lean)
     image_store = ImageStore(

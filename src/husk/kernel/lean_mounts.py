@@ -32,6 +32,7 @@ _SYSTEM = ("/bin", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/nix"
 _OPEN_TREE, _MOVE_MOUNT = 428, 429
 _AT_FDCWD = -100
 _OPEN_TREE_CLONE = 1
+_AT_RECURSIVE = 0x8000
 _MOVE_MOUNT_F_EMPTY_PATH = 4
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -47,8 +48,8 @@ class LeanMounts:
         self._entered = False
 
     async def call(self, work: Callable[[], T], mounts: Sequence[str]) -> T:
-        """What `work` gives, called where the host's `mounts` (paths of mount points) are too. OSError when the kernel
-        lets none of this happen."""
+        """What `work` gives, called where the host's `mounts` are too: paths of mount points, or of directories with
+        mount points below them. OSError when the kernel lets none of this happen."""
         trees = await asyncio.to_thread(_copies, mounts)
         try:
             return await asyncio.get_running_loop().run_in_executor(self._thread, self._call, work, mounts, trees)
@@ -103,11 +104,11 @@ def _enter(needed: Sequence[str]) -> None:
 
 
 def _copies(mounts: Sequence[str]) -> list[int]:
-    """A descriptor each of a mount that is nowhere yet, with what is mounted there now."""
+    """A descriptor each of a mount that is nowhere yet, with what is mounted there and below it now."""
     copies: list[int] = []
     try:
         for path in mounts:
-            flags = _OPEN_TREE_CLONE | os.O_CLOEXEC
+            flags = _OPEN_TREE_CLONE | _AT_RECURSIVE | os.O_CLOEXEC
             copies.append(_checked(_libc.syscall(_OPEN_TREE, _AT_FDCWD, os.fsencode(path), flags), path))
     except OSError:
         for copy in copies:
@@ -120,7 +121,7 @@ def _attach(tree: int, target: str) -> None:
     moved = _libc.syscall(_MOVE_MOUNT, tree, b"", _AT_FDCWD, os.fsencode(target), _MOVE_MOUNT_F_EMPTY_PATH)
     _checked(moved, target)
     # What is mounted on it on the host from now on is no matter of this one's.
-    mount.mount("none", target, "none", mount.MS_PRIVATE)
+    mount.mount("none", target, "none", mount.MS_REC | mount.MS_PRIVATE)
 
 
 def _forget(mounts: Sequence[str]) -> None:

@@ -169,6 +169,10 @@ class Monitor:
         assert self._lean is not None
         try:
             await self._tasks.to_its_end(self._lean.call(start, mounts), "start a monitor")
+        except FileNotFoundError as error:
+            # A link of the administrator's leads elsewhere.
+            log.debug("this container is started among all mounts of the host: %s", error)
+            return False
         except OSError as error:
             log.warning("runtimes are started among all mounts of the host, which takes longer beside many: %s", error)
             self._lean = None

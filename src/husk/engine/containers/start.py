@@ -16,7 +16,7 @@ from husk.engine.containers.drivers import Assembly, Drivers
 from husk.engine.containers.index import Companion, Index, Instance
 from husk.engine.containers.mounts import Stager
 from husk.engine.host import Host
-from husk.engine.model.container import Container
+from husk.engine.model.container import Container, MountPoint
 from husk.engine.model.container_config import HostConfig
 from husk.engine.networks import links
 from husk.engine.networks.connector import Connected
@@ -82,12 +82,27 @@ class Starter:
 
     def _own_mounts(self, record: Container) -> list[str] | None:
         """The mount points that the container is made of; None when it needs others of the host's too."""
-        config = record.host_config
-        if config.ipc_mode not in ("private", "none") or any(point.type != "tmpfs" for point in record.mounts):
+        paths, ipc_mode = self._assembly.paths, record.host_config.ipc_mode
+        own = [str(self._assembly.root(record.id).merged)]
+        if record.sandbox_path and not record.sandbox_path.startswith("/proc/"):
+            own.append(record.sandbox_path)
+        if ipc_mode == "shareable":
+            own.append(str(paths.shm(record.id)))
+        elif ipc_mode not in ("private", "none"):
             return None
-        if record.sandbox_path.startswith("/proc/"):
-            return [str(self._assembly.root(record.id).merged)]
-        return [str(self._assembly.root(record.id).merged), *filter(None, [record.sandbox_path])]
+        for point in record.mounts:
+            if point.type == "tmpfs":
+                continue
+            # Its directory is on the way to our own, whatever is mounted in it; those of the host may be anywhere.
+            if not self._is_volume_of_ours(point):
+                return None
+            own.append(point.source)
+        return list(dict.fromkeys(own))
+
+    def _is_volume_of_ours(self, point: MountPoint) -> bool:
+        if point.type != "volume" or point.staged or point.propagation not in ("", "private", "rprivate"):
+            return False
+        return point.source.startswith(f"{self._assembly.paths.volumes}/")
 
     def _prepare(self, record: Container, network: Connected, annotations: dict[str, str]) -> None:
         """Mount the root, write hosts, hostname and resolv.conf, write the bundle. All of it blocks."""

@@ -31,6 +31,7 @@ class Paths:
     def __init__(self, config: Config) -> None:
         self.data_root = config.data_root
         self.data = config.data_root / "containers"
+        self.volumes = config.data_root / "volumes"
         self.run = config.exec_root / "containers"
         self.execs = config.exec_root / "exec"
         self.stagings = config.exec_root / "mounts"
