@@ -14,7 +14,6 @@ from husk.api.buildkit.messages.files import Stat
 from husk.api.buildkit.serve import Metadata, answer
 from husk.api.grpc.connection import Handler
 from husk.api.grpc.framing import LARGEST
-from husk.engine.builder.failure import of_vertex
 from husk.engine.builder.graph import SourceFile
 from husk.engine.builder.jobs import Job, Question, Result
 from husk.engine.builder.refs import Ref
@@ -91,7 +90,7 @@ class Gateway:
         try:
             result = await job.solve(question)
         except HuskError as error:
-            raise failed_build(of_vertex(error, job.log.told, [])) from error
+            raise failed_build(job.explained(error)) from error
         if request.allow_result_return:
             return gateway.SolveResponse(result=_result(job, result))
         return gateway.SolveResponse(ref=job.keep(result.ref) if result.ref else "")
@@ -109,7 +108,11 @@ class Gateway:
         return gateway.InputsResponse(self._control.inputs.get(job.id, {}))
 
     async def evaluate(self, request: gateway.EvaluateRequest, metadata: Metadata) -> gateway.Empty:
-        await (await self._ref(request.ref, metadata)).stack()
+        job = await self._job(metadata)
+        try:
+            await job.ref(request.ref).stack()
+        except HuskError as error:
+            raise failed_build(job.explained(error)) from error
         return gateway.Empty()
 
     async def warn(self, request: gateway.WarnRequest, metadata: Metadata) -> gateway.Empty:

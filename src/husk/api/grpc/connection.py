@@ -63,6 +63,9 @@ class Bytes(Protocol):
 class Connection:
     """One side of a connection. `handler` is what serves calls; without one we only call."""
 
+    # From the beginning of a connection to the first word of the peer, in seconds.
+    patience = 60.0
+
     def __init__(
         self, below: Bytes, *, client: bool = False, handler: Handler | None = None, limits: Limits | None = None
     ) -> None:
@@ -78,6 +81,7 @@ class Connection:
         self._slots = asyncio.Event()
         self._pings: dict[bytes, asyncio.Future[None]] = {}
         self._over = asyncio.Event()
+        self._deadline: float | None = None
         self._reason = GrpcError(UNAVAILABLE, "the connection has ended")
 
     # --- its life ----------------------------------------------------------------------------------------------------
@@ -111,7 +115,8 @@ class Connection:
     async def _run(self) -> None:
         writer = self._tasks.spawn(self._write(), "HTTP/2 output", awaited=True)
         try:
-            while data := await self._below.read():
+            data = await self._read_first()
+            while data:
                 for event in self.http.feed(data):
                     self._take(event)
                 self.flush()
@@ -119,7 +124,8 @@ class Connection:
                     break
                 if self.http.backlog > _MOST_BACKLOG:
                     await self._written.wait()
-        except ConnectionError:
+                data = await (self._below.read() if self.http.settled else self._read_first())
+        except (ConnectionError, TimeoutError):
             pass
         finally:
             self._end()
@@ -128,6 +134,13 @@ class Connection:
                 async with asyncio.timeout(1):
                     await self._write_all()
             await self._below.finish()
+
+    async def _read_first(self) -> bytes:
+        """A peer that does not begin is not waited for without end, however slowly it drips."""
+        if self._deadline is None:
+            self._deadline = asyncio.get_running_loop().time() + self.patience
+        async with asyncio.timeout_at(self._deadline):
+            return await self._below.read()
 
     def _end(self) -> None:
         """Everyone hears that the connection is over."""

@@ -72,7 +72,7 @@ class Http2:
         self._out = Outbox()
         self._streams: dict[int, _Stream] = {}
         self._preface = b"" if client else frames.PREFACE
-        self._settled = False
+        self.settled = False  # are the peer's settings here, the first that it says?
         self._next = 1 if client else 2
         self._highest = 0
         self._credit = 65535 + _CONNECTION_WINDOW
@@ -215,10 +215,10 @@ class Http2:
         if self._block is not None or kind == frames.CONTINUATION:
             self._on_continuation(kind, flags, number, payload, events)
             return
-        if not self._settled:
+        if not self.settled:
             if kind != frames.SETTINGS or flags & frames.ACK:
                 raise Http2Error(errors.PROTOCOL_ERROR, "the first frame has to be settings")
-            self._settled = True
+            self.settled = True
         if (handler := self._handlers.get(kind)) is not None:
             handler(flags, number, payload, events)
 

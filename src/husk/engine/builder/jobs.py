@@ -16,6 +16,7 @@ from typing import Protocol
 import msgspec
 from msgspec import Struct
 
+from husk.engine.builder.failure import of_vertex
 from husk.engine.builder.frontend import Asker, DockerfileFrontend, FrontendResult
 from husk.engine.builder.graph import Graph
 from husk.engine.builder.operations import Edge
@@ -131,6 +132,10 @@ class Job:
         if (ref := self._refs.get(id)) is None:
             raise NotFound(f"no such ref: {id}")
         return ref
+
+    def explained(self, error: HuskError) -> HuskError:
+        """The same error with the vertex and the lines that it comes from, as far as they are known."""
+        return of_vertex(error, self.log.told, [ref.graph for ref in self._refs.values()])
 
     # --- a client that works itself ----------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 from husk.engine.builder.image_export import KINDS, ImageExport
 from husk.engine.builder.jobs import Job, Jobs, Question, Result
 from husk.engine.builder.sessions import Sessions
-from husk.errors import NotImplementedYet
+from husk.errors import HuskError, NotImplementedYet
 
 
 class Export(Struct, frozen=True):
@@ -39,6 +39,8 @@ class Solves:
         try:
             result = await (job.solve(request.question) if request.question else job.given())
             return await self._finish(job, result, request.exports)
+        except HuskError as error:
+            raise job.explained(error) from error
         finally:
             await self._jobs.end(job)
 

@@ -141,3 +141,13 @@ async def test_a_peer_that_reads_no_answers_is_not_read_from() -> None:
             await one.write(frames.frame(frames.PING, 0, 0, bytes(8)) * 1000)
         assert server.http.backlog < 200_000
         stuck.set()
+
+
+async def test_a_peer_that_does_not_begin_is_left() -> None:
+    one, other = pipes()
+    server = Connection(other, handler=shout)
+    server.patience = 0.01
+    async with server:
+        await one.write(frames.PREFACE[:5])
+        await server.wait_closed()
+    assert other.finished

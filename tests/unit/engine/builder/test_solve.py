@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from husk.engine.builder.failure import BuildFailed
 from husk.engine.builder.frontend import DockerfileFrontend
 from husk.engine.builder.image_export import ImageExport
 from husk.engine.builder.jobs import Definition, Jobs, Question, Result
@@ -137,3 +138,14 @@ async def test_a_session_that_never_comes(bench, monkeypatch):
 
 async def _never(id):
     raise Unavailable(f"no active session for {id}")
+
+
+async def test_a_step_that_fails_is_told_with_its_vertex(bench):
+    async def run(vertex, inputs, watcher):
+        raise InvalidParameter("exit code: 1")
+
+    bench.worker.run = run
+    graph, edge = chain("make")
+    with pytest.raises(BuildFailed, match="exit code: 1") as caught:
+        await bench.solve(Question(definition=Definition(graph, edge)))
+    assert graph[caught.value.vertex].name == "image"
