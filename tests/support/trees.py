@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from husk.kernel.mount import mount_overlay, unmount
+from husk.storage.contexts import Contexts
 from husk.storage.trees import Trees
 from tests.support.layers import Store
 
@@ -18,6 +19,7 @@ class Forest:
         self.store = store
         self.diffs = store.diffs
         self.trees = Trees(store.diffs, store.nursery)
+        self.contexts = Contexts(store.diffs, store.nursery)
         self._scratch = scratch
 
     async def plant(self, fill: Callable[[Path], object], below: str = "") -> str:

@@ -4,11 +4,22 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 
-from husk.errors import InvalidParameter, NotImplementedYet, SystemFault
+from husk.errors import InvalidParameter, SystemFault
 from husk.kernel.rooted import read_file
 from husk.storage.diffs import DiffStore
 from husk.storage.workers.handle import Worker, WorkerDied
-from husk.storage.workers.messages import Answer, Done, Failed, Invalid, PutJob, Refused
+from husk.storage.workers.messages import (
+    Answer,
+    ContextJob,
+    Done,
+    Failed,
+    FileContent,
+    Invalid,
+    Missing,
+    ReadJob,
+    Refused,
+    Stack,
+)
 from husk.storage.workers.nursery import Nursery
 
 
@@ -20,8 +31,7 @@ class Contexts:
     async def unpack(self, chunks: AsyncIterator[bytes]) -> str:
         """Make a stack of an archive, plain or compressed, as it comes. All files in it belong to root."""
         async with self._diffs.workspace("") as space:
-            job = PutJob(root=str(space.upper), binds=[], path="/", owner=(0, 0))
-            worker = await Worker.start(self._nursery, job)
+            worker = await Worker.start(self._nursery, ContextJob(str(space.upper)))
             try:
                 with contextlib.suppress(WorkerDied):  # its line says why
                     async for chunk in chunks:
@@ -34,10 +44,25 @@ class Contexts:
     async def read(self, stack: str, path: str, most: int) -> bytes | None:
         """The beginning of a file, at most so many bytes; None if there is none."""
         lower = self._diffs.lower(stack)
-        if len(lower) > 1:
-            raise NotImplementedYet("reading files of a build's own results is not implemented by Husk yet")
         async with self._diffs.held(stack):
-            return await asyncio.to_thread(read_file, lower[0], path, most)
+            if len(lower) == 1:
+                return await asyncio.to_thread(read_file, lower[0], path, most)
+            directories = self._diffs.directories
+            job = ReadJob(str(directories.view), str(directories.empty), Stack(lower), path, most)
+            worker = await Worker.start(self._nursery, job)
+            try:
+                answer = await worker.outcome()
+            finally:
+                worker.stop()
+        match answer:
+            case FileContent(data):
+                return data
+            case Missing() | Invalid():
+                return None
+            case Failed(message):
+                raise SystemFault(message)
+            case _:
+                raise SystemFault("the worker that reads a file of a build died: see the daemon's log")
 
 
 def _check(outcome: Answer | None) -> None:

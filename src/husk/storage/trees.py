@@ -4,23 +4,40 @@ File systems are stacks (`diffs`): what is made is one more diff on top of the s
 """
 
 import contextlib
+import hashlib
 from collections.abc import Sequence
+from pathlib import Path
 
 import msgspec
 from msgspec import Struct, structs
 
 from husk.errors import InvalidParameter, NotFound, SystemFault
 from husk.storage.diffs import DiffStore, Workspace
-from husk.storage.file_actions import NONE, Copy, FileAction, MakeDirectory, MakeFile, Owner, Symlink
+from husk.storage.file_actions import NONE, Copy, FileAction, MakeDirectory, MakeFile, Owner, Selection, Symlink
 from husk.storage.workers.handle import Worker, WorkerDied
-from husk.storage.workers.messages import Answer, Failed, FilesJob, Invalid, Job, Missing, Stack
+from husk.storage.workers.messages import (
+    Answer,
+    DifferenceJob,
+    DigestJob,
+    Digests,
+    Failed,
+    FilesJob,
+    Invalid,
+    Job,
+    Missing,
+    Stack,
+)
 from husk.storage.workers.nursery import Nursery
+
+_MOST_DIGESTS = 10_000
 
 
 class Trees:
     def __init__(self, diffs: DiffStore, nursery: Nursery) -> None:
         self._diffs = diffs
         self._nursery = nursery
+        # What a stack holds never changes.
+        self._digests: dict[tuple[str, bytes], str] = {}
 
     async def apply(self, actions: Sequence[FileAction], inputs: Sequence[str]) -> list[str]:
         """Carry out all actions of a file operation; the stacks of its outputs.
@@ -44,6 +61,40 @@ class Trees:
         await self._diffs.remove(diff for diff in made if not any(diff in stack.split() for stack in outputs.values()))
         return [outputs.get(number, "") for number in range(max(outputs, default=-1) + 1)]
 
+    async def digest(self, stack: str, selections: Sequence[Selection], table: Path | None = None) -> str:
+        """One digest of all that the selections choose; NotFound where a path is missing.
+
+        What was asked for before is remembered. `table` tells the contents of files of a stack that came by a sync.
+        """
+        found = {key: self._digests.get((stack, key)) for key in map(msgspec.msgpack.encode, selections)}
+        asked = [key for key, digest in found.items() if digest is None]
+        if asked:
+            for key, digest in zip(asked, await self._digests_of(stack, asked, table), strict=True):
+                found[key] = self._digests[stack, key] = digest
+            while len(self._digests) > _MOST_DIGESTS:
+                del self._digests[next(iter(self._digests))]
+        digests = [found[msgspec.msgpack.encode(selection)] or "" for selection in selections]
+        return "sha256:" + hashlib.sha256("\0".join(digests).encode()).hexdigest()
+
+    async def _digests_of(self, stack: str, selections: list[bytes], table: Path | None) -> list[str]:
+        async with self._diffs.held(stack):
+            job = DigestJob(*self._places(), Stack(self._diffs.lower(stack)), str(table or ""))
+            data = msgspec.msgpack.encode([msgspec.Raw(selection) for selection in selections])
+            answer = await self._work(job, data)
+        _check(answer)
+        assert isinstance(answer, Digests)
+        return answer.digests
+
+    async def difference(self, lower: str, upper: str) -> str:
+        """The stack of what makes the lower stack look like the upper one, where that is not just more of it."""
+        async with self._diffs.held(upper), self._diffs.workspace(lower) as space:
+            stacks = [Stack(self._diffs.lower(lower)), Stack(self._diffs.lower(upper)), _writable(space)]
+            _check(await self._work(DifferenceJob(*self._places(), stacks)))
+            return await space.keep()
+
+    def _places(self) -> tuple[str, str]:
+        return str(self._diffs.directories.view), str(self._diffs.directories.empty)
+
     async def _run(self, run: "_Run", results: list[str], count: int) -> tuple[str, str]:
         """Carry out what needs one diff only: the new stack, and that diff."""
         first = run.actions[0].input
@@ -52,9 +103,7 @@ class Trees:
         actions = [numbering.apply(action) for action in run.actions]
         async with self._diffs.held(*numbering.stacks), self._diffs.workspace(below) as space:
             stacks = [_writable(space), *(Stack(self._diffs.lower(stack)) for stack in numbering.stacks)]
-            directories = self._diffs.directories
-            job = FilesJob(str(directories.view), str(directories.empty), stacks)
-            _check(await self._work(job, msgspec.msgpack.encode(actions)))
+            _check(await self._work(FilesJob(*self._places(), stacks), msgspec.msgpack.encode(actions)))
             diff = await space.keep()
         return " ".join(filter(None, [below, diff])), diff
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from husk.errors import InvalidParameter, NotImplementedYet
+from husk.errors import InvalidParameter
 from husk.storage.contexts import Contexts
 from tests.support.layers import Store
 
@@ -66,8 +66,8 @@ async def test_an_empty_body_is_an_empty_context(contexts):
     assert await contexts.read(await contexts.unpack(in_pieces(archive())), "Dockerfile", 100) is None
 
 
-async def test_files_of_results_are_not_read_yet(store, contexts):
-    first = await contexts.unpack(in_pieces(archive(a=b"1")))
-    second = await contexts.unpack(in_pieces(archive(b=b"1")))
-    with pytest.raises(NotImplementedYet):
-        await contexts.read(f"{first} {second}", "a", 10)
+async def test_files_of_results_are_read_as_a_step_would_see_them(store, contexts):
+    first = await contexts.unpack(in_pieces(archive(a=b"1", b=b"1")))
+    second = await contexts.unpack(in_pieces(archive(b=b"2")))
+    both = f"{first} {second}"
+    assert [await contexts.read(both, name, 10) for name in ("a", "b", "c")] == [b"1", b"2", None]

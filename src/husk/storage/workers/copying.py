@@ -104,6 +104,11 @@ class Copier:
             else:
                 self._copy_file(here, name, there, new_name, status, target)
 
+    def adopt_directory(self, path: str, status: os.stat_result) -> None:
+        """Give a directory that both have the look of the source's."""
+        with self._source.directory(path) as one, self._target.directory(path) as other:
+            self._adopt_open(other, status, _xattrs(one))
+
     # --- directories
 
     def _copy_content(self, source: str, target: str, status: os.stat_result) -> None:

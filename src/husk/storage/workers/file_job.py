@@ -9,7 +9,6 @@ import stat
 
 import msgspec
 
-from husk.storage import globs
 from husk.storage.file_actions import Copy, FileAction, MakeDirectory, MakeFile, Owner, Remove, Symlink
 from husk.storage.globs import BadPattern, Patterns
 from husk.storage.workers import archive_files, rooted_tree
@@ -112,7 +111,7 @@ class Actions:
             os.utime(path, ns=(time, time), dir_fd=self._tree.fd, follow_symlinks=False)
 
     def _remove(self, action: Remove) -> None:
-        paths = _matches(self._tree, action.path, follow_links=False) if action.wildcards else [action.path]
+        paths = self._matches(self._tree, action.path, follow_links=False) if action.wildcards else [action.path]
         for path in paths:
             above, _, name = _clean(path).rpartition("/")
             if not name:
@@ -137,13 +136,13 @@ class Actions:
         owner = self._owner(action.user, action.group)
         look = Look(owner, action.mode, action.symbolic_mode, action.timestamp)
         copier_options = (
-            Patterns(map(_clean_pattern, action.include)) if action.include else None,
-            Patterns(map(_clean_pattern, action.exclude)) if action.exclude else None,
+            Patterns(map(clean_pattern, action.include)) if action.include else None,
+            Patterns(map(clean_pattern, action.exclude)) if action.exclude else None,
             action.replace,
         )
         paths = [action.source]
         if action.wildcards:
-            paths = _matches(source, action.source, action.follow_links)
+            paths = self._matches(source, action.source, action.follow_links)
             if not paths and not action.may_match_nothing:
                 raise NotThere(f"{action.source} not found")
         for path in paths:
@@ -181,6 +180,12 @@ class Actions:
         self._tree.make_directories(place, _DIRECTORY_MODE, owner, action.timestamp)
         archive_files.unpack(source, found, self._tree, place, owner)
         return True
+
+    def _matches(self, tree: RootedTree, path: str, follow_links: bool) -> list[str]:
+        found = tree.matches(path, follow_links)
+        if found is None:
+            raise NotThere(f'"{_clean(path)}": not found')
+        return found
 
     # --- owners
 
@@ -226,40 +231,12 @@ def _lines(tree: RootedTree, path: str) -> list[str]:
         return file.read(_MOST_OF_A_USER_FILE).decode(errors="replace").splitlines()
 
 
-def _matches(tree: RootedTree, path: str, follow_links: bool) -> list[str]:
-    """The paths that a path with wildcards stands for, in order; a path without any stands for itself."""
-    parts = [part for part in path.split("/") if part not in ("", ".")]
-    first = next((number for number, part in enumerate(parts) if globs.has_wildcards(part)), len(parts))
-    if first == len(parts):
-        return ["/" + "/".join(parts)]
-    base = tree.resolve("/".join(parts[:first]), follow_last=follow_links)
-    if tree.status(base) is None:
-        raise NotThere(f'"/{base}": not found')
-    try:
-        patterns = [globs.name_pattern(part) for part in parts[first:]]
-    except BadPattern:
-        return []  # as with BuildKit: it matches nothing
-    found = [base]
-    for pattern in patterns:
-        found = [
-            f"{above}/{name}".lstrip("/") for above in found for name in _names(tree, above) if pattern.match(name)
-        ]
-    return ["/" + path for path in found]
-
-
-def _names(tree: RootedTree, resolved: str) -> list[str]:
-    status = tree.status(resolved)
-    if status is None or not stat.S_ISDIR(status.st_mode):
-        return []
-    with tree.directory(resolved) as fd:
-        return sorted(os.listdir(fd), key=os.fsencode)
-
-
 def _clean(path: str) -> str:
     return os.path.normpath("/" + path.lstrip("/"))
 
 
-def _clean_pattern(pattern: str) -> str:
+def clean_pattern(pattern: str) -> str:
+    """As short as can be, and relative."""
     negated = pattern.startswith("!")
     cleaned = os.path.normpath(pattern[negated:]).lstrip("/") or "."
     return "!" + cleaned if negated else cleaned

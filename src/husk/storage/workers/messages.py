@@ -110,6 +110,42 @@ class FilesJob(_Message, frozen=True, tag="files"):
     stacks: list[Stack]
 
 
+class DigestJob(_Message, frozen=True, tag="digest"):
+    """Compute digests of what selections, which standard input has (msgpack), choose. Answer: `Digests`.
+
+    `table` is a file with what is known of the contents of files, if there is one.
+    """
+
+    root: str
+    empty: str
+    stack: Stack
+    table: str = ""
+
+
+class ReadJob(_Message, frozen=True, tag="read"):
+    """Read the beginning of a regular file, at most so many bytes. Answer: `FileContent`."""
+
+    root: str
+    empty: str
+    stack: Stack
+    path: str
+    most: int
+
+
+class DifferenceJob(_Message, frozen=True, tag="difference"):
+    """Make the third file system, which begins as the first, the same as the second. Answer: `Done`."""
+
+    root: str
+    empty: str
+    stacks: list[Stack]
+
+
+class ContextJob(_Message, frozen=True, tag="context"):
+    """Unpack the context of a build, an archive on standard input, into a directory. Answer: `Done`."""
+
+    directory: str
+
+
 class ReceiveJob(_Message, frozen=True, tag="receive"):
     """Make the directory `root` the same as a client's, with whom standard input and output speak. Answer: `Received`.
 
@@ -133,7 +169,9 @@ class SendJob(_Message, frozen=True, tag="send"):
     mtime: int | None = None
 
 
-Job: TypeAlias = UnpackJob | DiffJob | DiffBlobJob | FilesJob | PackJob | PutJob | ReceiveJob | SendJob
+TreeJob: TypeAlias = FilesJob | DigestJob | ReadJob | DifferenceJob | ContextJob
+"""What is done to the files of builds."""
+Job: TypeAlias = UnpackJob | DiffJob | DiffBlobJob | TreeJob | PackJob | PutJob | ReceiveJob | SendJob
 
 
 # --- answers
@@ -172,6 +210,16 @@ class Sent(_Message, frozen=True, tag="sent"):
     size: int
 
 
+class Digests(_Message, frozen=True, tag="digests"):
+    """One for each selection."""
+
+    digests: list[str]
+
+
+class FileContent(_Message, frozen=True, tag="content"):
+    data: bytes
+
+
 class FileStatus(_Message, frozen=True, tag="status"):
     """What a path of a container names; `link` is where a symbolic link leads in the end."""
 
@@ -206,7 +254,10 @@ class Failed(_Message, frozen=True, tag="failed"):
     message: str
 
 
-Answer: TypeAlias = Done | UnpackedLayer | Blob | Received | Sent | FileStatus | Missing | Invalid | Refused | Failed
+Answer: TypeAlias = (
+    Done | UnpackedLayer | Blob | Digests | FileContent | Received | Sent | FileStatus
+    | Missing | Invalid | Refused | Failed
+)  # fmt: skip
 
 
 def encode(message: Job | Answer) -> bytes:

@@ -11,6 +11,7 @@ import stat
 from collections.abc import Iterator
 
 from husk.kernel.tree_cursor import DIRECTORY, TreeCursor
+from husk.storage.globs import BadPattern, has_wildcards, name_pattern
 
 Owner = tuple[int, int]
 
@@ -58,6 +59,35 @@ class RootedTree:
             return os.stat(resolved or ".", dir_fd=self.fd, follow_symlinks=False)
         except FileNotFoundError:
             return None
+
+    def matches(self, path: str, follow_links: bool) -> list[str] | None:
+        """The paths that one with wildcards stands for, in order; None if what comes before them is not there.
+
+        A path without wildcards stands for itself. Links before the first wildcard are followed.
+        """
+        parts = [part for part in path.split("/") if part not in ("", ".")]
+        first = next((number for number, part in enumerate(parts) if has_wildcards(part)), len(parts))
+        if first == len(parts):
+            return ["/" + "/".join(parts)]
+        base = self.resolve("/".join(parts[:first]), follow_last=follow_links)
+        if self.status(base) is None:
+            return None
+        try:
+            patterns = [name_pattern(part) for part in parts[first:]]
+        except BadPattern:
+            return []  # as with BuildKit: it matches nothing
+        found = [base]
+        for pattern in patterns:
+            pairs = [(above, name) for above in found for name in self._names(above) if pattern.match(name)]
+            found = [f"{above}/{name}".lstrip("/") for above, name in pairs]
+        return ["/" + match for match in found]
+
+    def _names(self, resolved: str) -> list[str]:
+        status = self.status(resolved)
+        if status is None or not stat.S_ISDIR(status.st_mode):
+            return []
+        with self.directory(resolved) as fd:
+            return sorted(os.listdir(fd), key=os.fsencode)
 
     @contextlib.contextmanager
     def directory(self, resolved: str) -> Iterator[int]:

@@ -1,0 +1,190 @@
+"""What do files of a build look like? Digests of them, that names, kinds, modes, owners, links, attributes, device
+numbers and contents count for, and times do not. A worker process computes them.
+
+A selection says which files count, in BuildKit's ways: a path alone is a file or all of a directory; with wildcards or
+patterns it is what they match. A path that is not there is an error, a pattern that matches nothing is not.
+
+Files whose contents are known already, from the table of a sync, are not read.
+"""
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterator
+
+import msgspec
+
+from husk.kernel.trees import walk
+from husk.storage.file_actions import Selection
+from husk.storage.globs import BadPattern, Patterns, has_wildcards
+from husk.storage.sync.table import read_table
+from husk.storage.tar.whiteouts import is_overlay_xattr
+from husk.storage.workers.caller import Caller
+from husk.storage.workers.file_job import NotThere, clean_pattern, describe_fault
+from husk.storage.workers.messages import Answer, DigestJob, Digests, Invalid, Missing
+from husk.storage.workers.rooted_tree import ActionFailed, RootedTree
+from husk.storage.workers.stack_views import show_stacks
+
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_PIECE = 1 << 20
+
+_encoder = msgspec.msgpack.Encoder()
+
+
+def main(job: DigestJob, caller: Caller) -> None:
+    with open(0, "rb", closefd=False) as wanted:
+        selections = msgspec.msgpack.decode(wanted.read(), type=list[Selection])
+    caller.answer(digests(job, selections))
+
+
+def digests(job: DigestJob, selections: list[Selection]) -> Answer:
+    try:
+        contents = _known(job.table) if job.table else {}
+        show_stacks(job.root, job.empty, [job.stack])
+        digester = Digester(RootedTree("/0"), contents)
+        return Digests([digester.digest(selection) for selection in selections])
+    except NotThere as error:
+        return Missing(str(error))
+    except (ActionFailed, BadPattern) as error:
+        return Invalid(str(error))
+    except OSError as error:
+        return describe_fault(error)
+
+
+def _known(table: str) -> dict[bytes, bytes]:
+    try:
+        with open(table, "rb") as file:
+            found = read_table(file)
+    except FileNotFoundError:
+        return {}
+    return {} if found is None else found.contents()
+
+
+class Digester:
+    """Of one file system; `contents` has the SHA-256 of files by their paths, as far as they are known."""
+
+    def __init__(self, tree: RootedTree, contents: dict[bytes, bytes] | None = None) -> None:
+        self._tree = tree
+        self._contents = contents or {}
+        self._linked: dict[tuple[int, int], bytes] = {}
+
+    def digest(self, selection: Selection) -> str:
+        wildcards = selection.wildcards and any(map(has_wildcards, selection.path.split("/")))
+        if not wildcards and not selection.include and not selection.exclude:
+            return "sha256:" + self._whole(selection.path, selection.follow_links).hex()
+        tops = [selection.path]
+        if wildcards:
+            tops = self._tree.matches(selection.path, follow_links=True) or []
+        found = list(self._chosen(selection, tops))
+        for required in selection.required:
+            if not any(path.startswith(required) for path, _ in found):
+                raise NotThere(f'"{required}": not found')
+        told = [(os.fsencode(path), digest) for path, digest in found]
+        return "sha256:" + hashlib.sha256(_encoder.encode(told)).hexdigest()
+
+    def _whole(self, path: str, follow_links: bool) -> bytes:
+        """A file, or all of a directory."""
+        found = self._tree.resolve(path, follow_last=follow_links)
+        status = self._tree.status(found)
+        if status is None:
+            raise NotThere(f'"{os.path.normpath("/" + path.lstrip("/"))}": not found')
+        if not stat.S_ISDIR(status.st_mode):
+            return self._of(found, status)
+        digest = hashlib.sha256(self._of(found, status) if found else b"")
+        for name, inner in self._below(found):
+            digest.update(_encoder.encode((os.fsencode(name), inner)))
+        return digest.digest()
+
+    def _below(self, top: str) -> Iterator[tuple[str, bytes]]:
+        with self._tree.directory(top) as fd:
+            for found in walk(fd):
+                yield found.path, self._entry(found.directory, found.name, found.status, f"{top}/{found.path}")
+
+    def _chosen(self, selection: Selection, tops: list[str]) -> Iterator[tuple[str, bytes]]:
+        """What wildcards and patterns choose: paths as they were asked for, and digests."""
+        include = Patterns(map(clean_pattern, selection.include)) if selection.include else None
+        exclude = Patterns(map(clean_pattern, selection.exclude)) if selection.exclude else None
+        for top in tops:
+            found = self._tree.resolve(top, follow_last=False)
+            status = self._tree.status(found)
+            if status is None:
+                continue
+            if stat.S_ISLNK(status.st_mode) and selection.follow_links:
+                yield top, self._whole(top, follow_links=True)
+            elif not stat.S_ISDIR(status.st_mode):
+                yield top, self._of(found, status)
+            else:
+                if include is None and found:
+                    yield top, self._of(found, status)
+                yield from self._filtered(top, found, include, exclude)
+
+    def _filtered(
+        self, top: str, found: str, include: Patterns | None, exclude: Patterns | None
+    ) -> Iterator[tuple[str, bytes]]:
+        """What patterns choose in a directory; those above something chosen count with it."""
+        waiting: list[tuple[str, bytes]] = []
+        for path, digest in self._wanted(found, include, exclude, waiting):
+            while waiting:
+                above, look = waiting.pop(0)
+                if path.startswith(above + "/"):
+                    yield f"{top.rstrip('/')}/{above}", look
+            yield f"{top.rstrip('/')}/{path}", digest
+
+    def _wanted(
+        self, top: str, include: Patterns | None, exclude: Patterns | None, waiting: list[tuple[str, bytes]]
+    ) -> Iterator[tuple[str, bytes]]:
+        with self._tree.directory(top) as fd:
+            for found in walk(fd):
+                path = found.path
+                left_out = exclude is not None and exclude.matches(path)
+                wanted = not left_out and (include is None or include.matches(path))
+                if not wanted and not stat.S_ISDIR(found.status.st_mode):
+                    continue
+                digest = self._entry(found.directory, found.name, found.status, f"{top}/{path}")
+                if wanted:
+                    yield path, digest
+                else:
+                    waiting[:] = [(above, look) for above, look in waiting if path.startswith(above + "/")]
+                    waiting.append((path, digest))
+
+    def _of(self, resolved: str, status: os.stat_result) -> bytes:
+        with self._tree.above(resolved) as (directory, name):
+            return self._entry(directory, name, status, resolved)
+
+    def _entry(self, directory: int, name: str, status: os.stat_result, path: str) -> bytes:
+        """What one file looks like, without its name."""
+        kind = stat.S_IFMT(status.st_mode)
+        linked = (status.st_dev, status.st_ino) if status.st_nlink > 1 and kind != stat.S_IFDIR else None
+        if linked in self._linked:
+            return self._linked[linked]
+        content = b""
+        xattrs: list[tuple[str, bytes]] = []
+        if kind == stat.S_IFLNK:
+            content = os.fsencode(os.readlink(name, dir_fd=directory))
+        elif kind == stat.S_IFREG or kind == stat.S_IFDIR:
+            content, xattrs = self._opened(directory, name, os.fsencode(path.lstrip("/")), kind == stat.S_IFREG)
+        device = status.st_rdev if kind in (stat.S_IFCHR, stat.S_IFBLK) else 0
+        look = (status.st_mode, status.st_uid, status.st_gid, device, content, xattrs)
+        digest = hashlib.sha256(_encoder.encode(look)).digest()
+        if linked is not None:
+            self._linked[linked] = digest
+        return digest
+
+    def _opened(self, directory: int, name: str, path: bytes, regular: bool) -> tuple[bytes, list[tuple[str, bytes]]]:
+        """The SHA-256 of a file, and the attributes of a file or directory."""
+        fd = os.open(name, _READ, dir_fd=directory)
+        try:
+            keys = sorted(key for key in os.listxattr(fd) if not is_overlay_xattr(key))
+            xattrs = [(key, os.getxattr(fd, key)) for key in keys]
+            if not regular:
+                return b"", xattrs
+            return self._contents.get(path) or _content(fd), xattrs
+        finally:
+            os.close(fd)
+
+
+def _content(fd: int) -> bytes:
+    digest = hashlib.sha256()
+    while piece := os.read(fd, _PIECE):
+        digest.update(piece)
+    return digest.digest()

@@ -1,0 +1,44 @@
+"""How does the context of a build come in as an archive? The worker process: a tar in, files in a directory out.
+
+All files are root's, as they are in a context that a client syncs. The process confines itself to the directory.
+"""
+
+import mmap
+
+from husk.storage.tar.decompress import choose_reader
+from husk.storage.tar.entry import BLOCK_DEVICE, CHARACTER, Entry, TarError
+from husk.storage.tar.stream import TarStream
+from husk.storage.workers.caller import Caller
+from husk.storage.workers.confine import enter
+from husk.storage.workers.messages import Answer, ContextJob, Done, Failed
+from husk.storage.workers.put import Input, Pipe, Placer
+from husk.storage.workers.unpack import describe, is_fault_of_host
+
+_BUFFER_SIZE = 1 << 20
+_ROOT = (0, 0)
+
+
+class ContextPlacer(Placer):
+    def _apply(self, entry: Entry, path: bytes) -> None:
+        if entry.kind in (CHARACTER, BLOCK_DEVICE):
+            shown = path.decode("utf-8", "backslashreplace")
+            raise TarError(f"{shown} is a device, which the context of a build cannot have")
+        super()._apply(entry, path)
+
+
+def main(job: ContextJob, caller: Caller) -> None:
+    caller.answer(unpack(job, 0))
+
+
+def unpack(job: ContextJob, fd: int) -> Answer:
+    """Do the work and tell how it went."""
+    try:
+        reader, needs_end = choose_reader(Input(Pipe(fd)))
+        enter(job.directory)
+        buffer = memoryview(mmap.mmap(-1, _BUFFER_SIZE))
+        stream = TarStream(lambda: buffer[: reader.readinto(buffer)])
+        ContextPlacer(stream, "/", False, _ROOT).run(needs_end)
+        stream.drain()
+    except Exception as error:
+        return Failed(str(error)) if is_fault_of_host(error) else describe(error)
+    return Done()
