@@ -113,9 +113,14 @@ def main() -> None:
                 ratio = medians[options.many][1] / medians[options.few][1]
                 each = (memory[options.many] - memory[options.few]) / (options.many - options.few)
                 print(f"{title}: start {ratio:.2f}x, {each:.3f} MiB per container", flush=True)
+                before = engine.cpu()
                 seconds = remove_all(engine, options.by)
+                used = engine.cpu() - before
                 way = f"{CLIENTS} API clients" if options.by == "api" else "one docker rm -f"
-                print(f"{title}: {options.many} removed by {way} in {seconds:.1f} s", flush=True)
+                print(
+                    f"{title}: {options.many} removed by {way} in {seconds:.1f} s, processor time {used:.1f} s",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":
