@@ -1,12 +1,10 @@
 """A dockerd and a Husk with the same two images: `parity`, a bare busybox, and `rich`, whose configuration is long."""
 
 import hashlib
-import io
 import json
 import platform
 import shutil
 import subprocess
-import tarfile
 from collections.abc import Iterator
 
 import pytest
@@ -15,6 +13,7 @@ from husk.storage.busybox import archive
 from tests.support.daemon import Daemon
 from tests.support.dockerd import Dockerd
 from tests.support.parity import Pair
+from tests.support.registry import tar_of
 
 _ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
 _PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -82,10 +81,4 @@ def _images() -> tuple[bytes, dict[str, str]]:
         files[f"{digest}.json"] = text
         manifest.append({"Config": f"{digest}.json", "RepoTags": [name], "Layers": ["layer.tar"]})
     files["manifest.json"] = json.dumps(manifest).encode()
-    out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode="w") as tar:
-        for path, content in files.items():
-            entry = tarfile.TarInfo(path)
-            entry.size = len(content)
-            tar.addfile(entry, io.BytesIO(content))
-    return out.getvalue(), ids
+    return tar_of(files), ids

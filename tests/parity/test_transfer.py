@@ -1,8 +1,6 @@
 """Images on their way: pull, push, save, load, import, and what registries have; what works and what is refused."""
 
-import io
 import json
-import tarfile
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlencode
@@ -105,16 +103,6 @@ def test_pushes(pair: Pair, registry: Registry) -> None:
     )
 
 
-def archive(files: dict[str, bytes]) -> bytes:
-    out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode="w") as tar:
-        for path, body in files.items():
-            member = tarfile.TarInfo(path)
-            member.size = len(body)
-            tar.addfile(member, io.BytesIO(body))
-    return out.getvalue()
-
-
 def test_saves_and_loads(pair: Pair) -> None:
     def script(engine: Engine) -> object:
         def load(data: bytes, **query: object) -> list[object]:
@@ -132,8 +120,8 @@ def test_saves_and_loads(pair: Pair) -> None:
             "back quietly": load(whole, quiet=1),
             "nothing": load(b"")[0],
             "no archive": load(b"no archive at all")[0],
-            "no images": load(archive({"x": b"y"}))[0],
-            "no configuration": load(archive({"manifest.json": listed}))[0],
+            "no images": load(tar_of({"x": b"y"}))[0],
+            "no configuration": load(tar_of({"manifest.json": listed}))[0],
             "half": load(whole[:100_000])[0],
             "client": engine.docker("load", "-q", input=None),
         }

@@ -18,12 +18,12 @@ from collections.abc import Mapping
 from http.client import HTTPException
 from pathlib import Path
 from types import TracebackType
-from typing import Self
 
 from husk.config import Config
 from husk.kernel.trees import discard_tree
 from tests.support.client import COMMAND_TIMEOUT, Answer, Client, CommandFailed
 from tests.support.litter import Traces
+from tests.support.server import Server
 
 __all__ = ["COMMAND_TIMEOUT", "Answer", "CommandFailed", "Daemon"]
 
@@ -35,7 +35,7 @@ RUNTIME = os.environ.get("HUSK_TEST_RUNTIME", "")
 _SOURCES = Path(__file__).resolve().parents[2] / "src"
 
 
-class Daemon(Client):
+class Daemon(Server, Client):
     """One daemon of a test. Starting, killing and starting again keeps its data."""
 
     def __init__(
@@ -66,14 +66,6 @@ class Daemon(Client):
         self._traces = Traces(self.config, self.directory)
 
     # -- life ------------------------------------------------------------------------------------------------------
-
-    def __enter__(self) -> Self:
-        try:
-            self.start()
-        except BaseException:
-            self.close()
-            raise
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

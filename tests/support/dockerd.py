@@ -15,11 +15,10 @@ import subprocess
 import tempfile
 import time
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from tests.support.client import Client
 from tests.support.daemon import unused_subnet
+from tests.support.server import Server
 
 _DEADLINE = 60.0
 _PROGRAMS = ("dockerd", "containerd", "containerd-shim-runc-v2", "runc")
@@ -28,7 +27,7 @@ _PEERS = Path(__file__).resolve().parents[2] / ".venv/peers"
 _PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:{_PEERS}"
 
 
-class Dockerd(Client):
+class Dockerd(Server, Client):
     """A running dockerd; it starts and ends its containerd itself."""
 
     def __init__(self) -> None:
@@ -49,20 +48,7 @@ class Dockerd(Client):
         absent = [name for name in _PROGRAMS if shutil.which(name, path=_PATH) is None]
         return f"no {', '.join(absent)} on PATH or in .venv/peers (scripts/setup --test)" if absent else ""
 
-    def __enter__(self) -> Self:
-        try:
-            self._start()
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def _start(self) -> None:
+    def start(self) -> None:
         _ip("link", "add", self._bridge, "type", "bridge")
         _ip("address", "add", self.subnet, "dev", self._bridge)
         _ip("link", "set", self._bridge, "up")

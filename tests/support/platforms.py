@@ -1,8 +1,6 @@
 """An image for several platforms: in a registry, and as an OCI layout in one tar."""
 
-import io
 import json
-import tarfile
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
@@ -96,13 +94,7 @@ class Platforms:
             "index.json": json.dumps({"schemaVersion": 2, "manifests": [entry]}).encode(),
         }
         files |= {"blobs/sha256/" + digest[7:]: blob for digest, blob in self.blobs(*images).items()}
-        out = io.BytesIO()
-        with tarfile.open(fileobj=out, mode="w") as tar:
-            for path, content in files.items():
-                member = tarfile.TarInfo(path)
-                member.size = len(content)
-                tar.addfile(member, io.BytesIO(content))
-        return out.getvalue()
+        return tar_of(files)
 
 
 def load(daemon: Daemon, archive: bytes, query: str = "?quiet=1") -> Answer:

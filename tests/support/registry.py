@@ -24,10 +24,11 @@ import urllib.parse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
-from typing import Literal, Self
+from typing import Literal
 
 import zstandard
+
+from tests.support.server import Server
 
 Media = Literal["oci", "docker"]
 Compression = Literal["gzip", "zstd", "none"]
@@ -65,7 +66,7 @@ def digest_of(data: bytes) -> str:
 
 
 def tar_of(files: Mapping[str, bytes]) -> bytes:
-    """An uncompressed layer with these regular files (mode 0755, so that programs in it can run)."""
+    """An archive, or an uncompressed layer, with these regular files (mode 0755, so that programs in it can run)."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as tar:
         for name, content in files.items():
@@ -148,7 +149,7 @@ def _descriptor(media_type: str, data: bytes) -> dict[str, object]:
     return {"mediaType": media_type, "digest": digest_of(data), "size": len(data)}
 
 
-class Registry:
+class Registry(Server):
     """A running `docker-registry serve` with an empty store, gone with everything in it when the context ends."""
 
     def __init__(self, *, login: bool = False) -> None:
@@ -161,20 +162,6 @@ class Registry:
     def url(self) -> str:
         return f"http://{self.host}"
 
-    def __enter__(self) -> Self:
-        self._directory = Path(tempfile.mkdtemp(prefix="husk-registry-"))
-        try:
-            self._start()
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     def close(self) -> None:
         if self._process is not None:
             self._process.kill()
@@ -182,7 +169,8 @@ class Registry:
             self._process = None
         shutil.rmtree(self._directory, ignore_errors=True)
 
-    def _start(self) -> None:
+    def start(self) -> None:
+        self._directory = Path(tempfile.mkdtemp(prefix="husk-registry-"))
         settings: dict[str, object] = {
             "version": 0.1,
             "log": {"accesslog": {"disabled": True}, "level": "info"},

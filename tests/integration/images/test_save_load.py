@@ -4,12 +4,10 @@ import bz2
 import contextlib
 import gzip
 import hashlib
-import io
 import json
 import lzma
 import socket
 import subprocess
-import tarfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -376,16 +374,6 @@ def test_an_image_may_be_removed_while_it_is_saved(daemon: Daemon) -> None:
     assert image_id(daemon, "going:1") == made
 
 
-def docker_archive(files: dict[str, bytes]) -> bytes:
-    out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode="w") as tar:
-        for path, body in files.items():
-            member = tarfile.TarInfo(path)
-            member.size = len(body)
-            tar.addfile(member, io.BytesIO(body))
-    return out.getvalue()
-
-
 @pytest.mark.parametrize("compression", ["gzip", "zstd", "xz", "bzip2"])
 @pytest.mark.parametrize("layout", [False, True])
 def test_layers_inside_may_be_compressed(daemon: Daemon, compression: str, layout: bool) -> None:
@@ -395,7 +383,7 @@ def test_layers_inside_may_be_compressed(daemon: Daemon, compression: str, layou
     config = image.blobs[image.config_digest]
     place = "blobs/sha256/" + digest_of(packed)[7:] if layout else "layer.tar"
     listed = [{"Config": "c.json", "RepoTags": ["packed:1"], "Layers": [place]}]
-    load(daemon, docker_archive({"manifest.json": json.dumps(listed).encode(), "c.json": config, place: packed}))
+    load(daemon, tar_of({"manifest.json": json.dumps(listed).encode(), "c.json": config, place: packed}))
     assert daemon.docker("run", "--rm", "packed:1", "echo", "unpacked").stdout == "unpacked\n"
     saved = files_of(save(daemon, "packed:1"))
     (layer,) = json.loads(saved["manifest.json"])[0]["Layers"]
@@ -404,7 +392,7 @@ def test_layers_inside_may_be_compressed(daemon: Daemon, compression: str, layou
 
 def test_a_compressed_layer_in_the_wrong_place_is_refused(daemon: Daemon) -> None:
     before, place = stored(daemon), "blobs/sha256/" + "0" * 64
-    archive = docker_archive({place: lzma.compress(busybox_layer())})
+    archive = tar_of({place: lzma.compress(busybox_layer())})
     answer = daemon.http("POST", "/images/load?quiet=1", archive, {"Content-Type": "application/x-tar"})
     assert "has the digest" in answer.json()["error"]
     until(lambda: stored(daemon) == before, "what was unpacked is gone")
@@ -412,7 +400,7 @@ def test_a_compressed_layer_in_the_wrong_place_is_refused(daemon: Daemon) -> Non
 
 def test_archives_from_before_docker_1_10_are_refused(daemon: Daemon) -> None:
     layer, top = busybox_layer(), "ab" * 32
-    archive = docker_archive({
+    archive = tar_of({
         "repositories": json.dumps({"old": {"1": top}}).encode(), f"{top}/VERSION": b"1.0",
         f"{top}/json": json.dumps({"id": top, "config": {}}).encode(), f"{top}/layer.tar": layer,
     })  # fmt: skip

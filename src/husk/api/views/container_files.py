@@ -1,9 +1,9 @@
 """The status of a file as clients see it: in Go's numbers, which differ from the kernel's."""
 
 import stat
-from typing import Protocol
 
 from husk.api.types.container_files import PathStat
+from husk.engine.containers.copy import FileStatus
 from husk.engine.model.clock import rfc3339
 
 _DIRECTORY, _SYMLINK, _DEVICE, _PIPE, _SOCKET, _SETUID, _SETGID, _CHARACTER, _STICKY = (
@@ -18,21 +18,6 @@ _KINDS = {
     stat.S_IFSOCK: _SOCKET,
 }
 _BITS = ((stat.S_ISUID, _SETUID), (stat.S_ISGID, _SETGID), (stat.S_ISVTX, _STICKY))
-
-
-class FileStatus(Protocol):
-    """What the engine tells of a path; `link` is where a symbolic link leads in the end."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def size(self) -> int: ...
-    @property
-    def mode(self) -> int: ...
-    @property
-    def mtime_ns(self) -> int: ...
-    @property
-    def link(self) -> str: ...
 
 
 def path_stat(status: FileStatus) -> PathStat:

@@ -35,13 +35,13 @@ from husk.storage.workers.messages import (
     Bind,
     Done,
     Failed,
-    FileStatus,
     Invalid,
     Missing,
     PackJob,
     PutJob,
     Refused,
 )
+from husk.storage.workers.messages import FileStatus as FileStatus
 from husk.storage.workers.nursery import Nursery
 from husk.tasks import Tasks
 

@@ -4,7 +4,7 @@ import builtins
 import re
 from collections.abc import Callable, Iterable
 
-from husk.engine.model.container import Container
+from husk.engine.model.container import Container, Endpoint
 from husk.engine.model.filters import Filters
 from husk.engine.networks.port_requests import exposed
 from husk.errors import InvalidParameter
@@ -53,25 +53,21 @@ def _tests(
     if values := filters.get("name"):
         patterns = [_pattern(v) for v in values]
         tests.append(lambda c: any(p.search(c.name) or p.search("/" + c.name) for p in patterns))
-    if values := filters.get("status"):
-        _known("status", "state", values, STATUSES)
-        tests.append(lambda c, v=values: c.state.status in v)  # type: ignore[misc]
-    if values := filters.get("health"):
-        _known("health", "health", values, HEALTH)
-        tests.append(lambda c, v=values: (c.state.health.status if c.state.health else "none") in v)  # type: ignore[misc]
+    if statuses := filters.get("status"):
+        _known("status", "state", statuses, STATUSES)
+        tests.append(lambda c: c.state.status in statuses)
+    if healths := filters.get("health"):
+        _known("health", "health", healths, HEALTH)
+        tests.append(lambda c: (c.state.health.status if c.state.health else "none") in healths)
     if filters.get("exited"):
         codes = filters.numbers("exited")
         tests.append(lambda c: c.state.status == "exited" and c.state.exit_code in codes)
     if filters.get("label"):
         tests.append(lambda c: filters.matches_labels(c.config.labels))
-    if values := filters.get("network"):
-        tests.append(
-            lambda c, v=tuple(values): any(  # type: ignore[misc]
-                e.network_name in v or e.network_id.startswith(v) for e in c.endpoints.values()
-            )
-        )
-    if values := filters.get("volume"):
-        tests.append(lambda c, v=values: any((m.name or m.source) in v or m.destination in v for m in c.mounts))  # type: ignore[misc]
+    if networks := tuple(filters.get("network")):
+        tests.append(lambda c: any(_is_on(e, networks) for e in c.endpoints.values()))
+    if volumes := filters.get("volume"):
+        tests.append(lambda c: any((m.name or m.source) in volumes or m.destination in volumes for m in c.mounts))
     if values := filters.get("expose"):
         ports = {p for v in values for p in _ports("expose", v)}
         tests.append(lambda c: not ports.isdisjoint(_exposed(c)))
@@ -91,6 +87,10 @@ def _tests(
         since = max(find(v).created_ns for v in values)
         tests.append(lambda c: c.created_ns > since)
     return tests
+
+
+def _is_on(endpoint: Endpoint, networks: tuple[str, ...]) -> bool:
+    return endpoint.network_name in networks or endpoint.network_id.startswith(networks)
 
 
 def _pattern(text: str) -> re.Pattern[str]:

@@ -10,7 +10,7 @@ from husk.config import ContainerDefaults
 from husk.engine.containers import listing
 from husk.engine.containers.attach import Attachment
 from husk.engine.containers.config.spec import bundle_of
-from husk.engine.containers.create import Created, Creator
+from husk.engine.containers.create import Creator
 from husk.engine.containers.drivers import Assembly
 from husk.engine.containers.index import Exit, Index, Instance, Publish
 from husk.engine.containers.lifecycle import Lifecycle
@@ -24,7 +24,6 @@ from husk.engine.logs.readers import Readers
 from husk.engine.logs.records import STDERR, STDOUT, LogQuery
 from husk.engine.model.clock import now_ns
 from husk.engine.model.container import Container
-from husk.engine.model.container_config import ContainerConfig, EndpointRequest, HostConfig
 from husk.engine.model.filters import Filters
 from husk.engine.model.paths import HostPaths
 from husk.engine.networks.endpoints import links_after_rename, parse_links
@@ -53,6 +52,7 @@ class Containers:
     ) -> None:
         self._index = index
         self._creator = creator
+        self.create = creator.create
         self._lifecycle = lifecycle
         self._stopper = stopper
         self._pauser = pauser
@@ -99,16 +99,6 @@ class Containers:
         return own, own + self._images.size_of_layers(container.layers)
 
     # --- making
-
-    async def create(
-        self,
-        name: str,
-        config: ContainerConfig,
-        host_config: HostConfig,
-        endpoints: dict[str, EndpointRequest],
-        platform: str,
-    ) -> Created:
-        return await self._creator.create(name, config, host_config, endpoints, platform)
 
     async def rename(self, reference: str, name: str) -> None:
         instance = self._index.find(reference)

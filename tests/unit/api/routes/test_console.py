@@ -82,6 +82,12 @@ class Line:
         self.writer.write(self.head(query, upgrade) + early)
         return await self.reader.readuntil(b"\r\n\r\n")
 
+    async def said(self, data: bytes) -> list[tuple[int, bytes]]:
+        """All that comes back when this is all that goes in."""
+        self.writer.write(data)
+        self.writer.write_eof()
+        return await self.frames()
+
     async def frames(self) -> list[tuple[int, bytes]]:
         found, data = [], await self.reader.read()
         while data:
@@ -151,9 +157,7 @@ async def test_without_upgrade_the_answer_is_200(engine: FakeEngine, tmp_path: P
     attachment = prepare(engine)
     async with attached(engine, tmp_path) as line:
         assert (await line.request(QUERY, upgrade=False)).startswith(b"HTTP/1.1 200 OK\r\n")
-        line.writer.write(b"hi")
-        line.writer.write_eof()
-        assert await line.frames() == [(1, b"hi"), (2, b"bye")]
+        assert await line.said(b"hi") == [(1, b"hi"), (2, b"bye")]
     assert attachment.was_closed.is_set()
 
 
@@ -175,9 +179,7 @@ async def test_bytes_that_come_with_the_request_are_not_lost(engine: FakeEngine,
     early = b"x" * 300_000
     async with attached(engine, tmp_path) as line:
         await line.request(QUERY, early=early)
-        line.writer.write(b"later")
-        line.writer.write_eof()
-        assert b"".join(data for _, data in await line.frames()) == early + b"later" + b"bye"
+        assert b"".join(data for _, data in await line.said(b"later")) == early + b"later" + b"bye"
     assert attachment.received == early + b"later"
 
 
@@ -256,9 +258,7 @@ async def test_detach_keys_mean_nothing_without_a_terminal(engine: FakeEngine, t
     attachment = prepare(engine)
     async with attached(engine, tmp_path) as line:
         await line.request(QUERY)
-        line.writer.write(b"\x10\x11")
-        line.writer.write_eof()
-        assert await line.frames() == [(1, b"\x10\x11"), (2, b"bye")]
+        assert await line.said(b"\x10\x11") == [(1, b"\x10\x11"), (2, b"bye")]
     assert not attachment.was_detached
 
 

@@ -2,8 +2,6 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -13,13 +11,6 @@ from husk.errors import Conflict, InvalidParameter, NotFound
 from husk.storage.state.store import Change, StateStore
 from husk.tasks import Tasks
 from tests.unit.engine.records import container
-
-
-@pytest.fixture
-def state(tmp_path: Path) -> Iterator[StateStore]:
-    state = StateStore.open(tmp_path / "state.db")
-    yield state
-    state.close()
 
 
 @pytest.fixture

@@ -1,12 +1,13 @@
 """What clients ask of a container that goes at that moment."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator
-from pathlib import Path
+from collections.abc import Callable, Coroutine
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
+from husk.engine.containers.create import Creator
 from husk.engine.containers.index import Index
 from husk.engine.containers.service import Containers
 from husk.engine.model.container import KIND
@@ -15,13 +16,6 @@ from husk.errors import Conflict, NotFound
 from husk.storage.state.store import StateStore
 from husk.tasks import Tasks
 from tests.unit.engine.records import container
-
-
-@pytest.fixture
-def state(tmp_path: Path) -> Iterator[StateStore]:
-    state = StateStore.open(tmp_path / "state.db")
-    yield state
-    state.close()
 
 
 @pytest.mark.parametrize(
@@ -37,9 +31,9 @@ async def test_a_change_that_waited_for_a_removal_brings_nothing_back(
 ) -> None:
     index = Index(state, Tasks())
     unused: dict[str, Any] = dict.fromkeys(
-        ("creator", "lifecycle", "stopper", "pauser", "remover", "assembly", "images", "monitor", "publish")
+        ("lifecycle", "stopper", "pauser", "remover", "assembly", "images", "monitor", "publish")
     )
-    containers = Containers(index=index, **unused)
+    containers = Containers(index=index, creator=Mock(spec=Creator), **unused)
     record = container("web", host_config=HostConfig(links=["/db:/web/db"]))
     index.reserve_name("web", record.id)
     instance = await index.add(record)
