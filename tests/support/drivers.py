@@ -109,7 +109,7 @@ class FakeRoot:
     def usage(self) -> int:
         return 0
 
-    def read_text(self, path: str) -> str:
+    def text_of(self, path: str) -> str:
         return self.files.get(path, "")
 
     def make_directory(self, path: str) -> None:

@@ -78,7 +78,7 @@ class Examination(msgspec.Struct):
 async def examine(data_root: Path, deep: bool = False) -> Examination:
     """Look at everything, once. SystemFault when there is no store, or its records are beyond reading."""
     state = data_root / "state.db"
-    if not state.exists():
+    if state.name not in names_in(data_root):
         held = [name for name in ("blobs/sha256", "layers/l", "containers", "volumes") if names_in(data_root / name)]
         if held:
             raise SystemFault(

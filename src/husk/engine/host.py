@@ -1,13 +1,12 @@
 """What does this host offer to containers? Facts gathered once, when the engine opens."""
 
 import os
-from pathlib import Path
 
 import msgspec
 
 from husk.config import Config
 from husk.errors import InvalidParameter
-from husk.runtime import seccomp_custom
+from husk.runtime import host_files, seccomp_custom
 from husk.runtime.limits import HostFacts, read_host_facts
 from husk.runtime.process import which
 
@@ -57,7 +56,7 @@ class Host(msgspec.Struct, frozen=True):
             init=settings.containers.init,
             no_new_privileges=settings.containers.no_new_privileges,
             seccomp=_seccomp(settings.containers.seccomp_profile),
-            masked_paths=tuple(throttles(Path("/sys/devices/system/cpu"))),
+            masked_paths=tuple(host_files.throttles()),
         )
 
 
@@ -66,16 +65,10 @@ def _seccomp(setting: str) -> str:
     if setting in ("builtin", "unconfined"):
         return "" if setting == "builtin" else setting
     try:
-        text = Path(setting).read_text()
+        text = host_files.profile(setting)
         seccomp_custom.parse(text)
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidParameter(f"opening seccomp profile ({setting}) failed: {error}") from None
     except msgspec.MsgspecError as error:
         raise InvalidParameter(f"decoding seccomp profile ({setting}) failed: {error}") from None
     return text
-
-
-def throttles(processors: Path) -> list[str]:
-    """How often each processor was slowed down for its heat: it tells what the neighbours do."""
-    found = [path for path in processors.glob("cpu[0-9]*/thermal_throttle") if path.parent.name[3:].isdecimal()]
-    return [str(path) for path in sorted(found, key=lambda path: int(path.parent.name[3:]))]

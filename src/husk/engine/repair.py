@@ -85,7 +85,7 @@ async def _mend_records(data_root: Path, state: StateStore, found: Examination) 
 
 def _put_aside(data_root: Path, kind: str, key: str, body: bytes) -> None:
     directory = data_root / "containers" / key if kind == CONTAINER else None
-    if directory is not None and directory.is_dir():
+    if directory is not None:
         ContainerRoot(directory).unmount()
     put_record_aside(data_root, kind, key, body, directory)
 

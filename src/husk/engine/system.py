@@ -7,7 +7,6 @@ import re
 import socket
 import sys
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
 import msgspec
 from msgspec.structs import replace
@@ -16,7 +15,7 @@ from husk.config import Config, RuntimeConfig
 from husk.engine.host import Host
 from husk.errors import HuskError
 from husk.patterns import pattern
-from husk.runtime import process
+from husk.runtime import host_files, process
 from husk.version import __version__
 
 STORAGE_DRIVER = "overlay2"
@@ -139,17 +138,17 @@ def is_contained(cgroups: str) -> bool:
 
 
 def _gather(config: Config, host: Host, runtimes: Mapping[str, RuntimeConfig]) -> DaemonInfo:
-    release = _os_release(_text("/etc/os-release") or _text("/usr/lib/os-release"))
+    release = _os_release(host_files.text("/etc/os-release") or host_files.text("/usr/lib/os-release"))
     uname = os.uname()
     controllers = host.limits.controllers
     return DaemonInfo(
-        engine_id=engine_id(_text("/etc/machine-id"), str(config.data_root)),
+        engine_id=engine_id(host_files.text("/etc/machine-id"), str(config.data_root)),
         version=__version__,
         python_version=sys.version.split()[0],
         hostname=socket.gethostname(),
         kernel=uname.release,
         operating_system=release.get("PRETTY_NAME", "Linux")
-        + (" (containerized)" if is_contained(_text("/proc/1/cgroup")) else ""),
+        + (" (containerized)" if is_contained(host_files.text("/proc/1/cgroup")) else ""),
         os_version=release.get("VERSION_ID", ""),
         machine=uname.machine,
         architecture=_GO_ARCHITECTURES.get(uname.machine, uname.machine),
@@ -158,8 +157,8 @@ def _gather(config: Config, host: Host, runtimes: Mapping[str, RuntimeConfig]) -
         cgroup_version="2" if host.cgroup_v2 else "1",
         controllers=controllers,
         swap_limit=host.swap_limit,
-        ip_forwarding=_text("/proc/sys/net/ipv4/ip_forward").strip() == "1",
-        backing_filesystem=filesystem_of(str(config.data_root), _text("/proc/self/mountinfo")),
+        ip_forwarding=host_files.text("/proc/sys/net/ipv4/ip_forward").strip() == "1",
+        backing_filesystem=filesystem_of(str(config.data_root), host_files.text("/proc/self/mountinfo")),
         default_runtime=host.default_runtime,
         runtimes=dict(runtimes),
         init_binary=os.path.basename(host.init_path),
@@ -215,10 +214,3 @@ def filesystem_of(path: str, mountinfo: str) -> str:
 def _os_release(text: str) -> dict[str, str]:
     pairs = (line.partition("=") for line in text.splitlines() if not line.startswith("#"))
     return {key: value.strip().strip("\"'") for key, separator, value in pairs if separator}
-
-
-def _text(path: str) -> str:
-    try:
-        return Path(path).read_text(errors="replace")
-    except OSError:
-        return ""

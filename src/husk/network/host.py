@@ -22,6 +22,7 @@ _FORWARDING = "net/ipv4/ip_forward"
 _FORWARDING_6 = "net/ipv6/conf/all/forwarding"
 _SETTINGS_6 = Path("/proc/sys/net/ipv6/conf")
 _RESOLVERS = Path("/etc/resolv.conf")
+_MACHINE_ID = Path("/etc/machine-id")
 
 
 class BridgePlan(NamedTuple):
@@ -129,7 +130,7 @@ class Host:
                 continue  # a kernel without IPv6
             self._addresses += map(rtaddresses.parse_address, addresses)
             self._routes += filter(None, map(rtaddresses.parse_route, routes))
-        self._resolvers = [IPv4Network(server) for server in _nameservers()]
+        self._resolvers = [IPv4Network(server) for server in ipv4_only(name_servers())]
 
     def around(self, interface: str) -> Surroundings:
         """What the host has besides this bridge."""
@@ -222,25 +223,35 @@ def sweep(owner: str, keep: Collection[str]) -> None:
                 netlink.attempt([rtnetlink.delete_link(link.name)])
 
 
-def _nameservers() -> list[IPv4Address]:
+def machine_id() -> str:
+    """What tells this host from others; empty where it has no such name."""
+    return _text(_MACHINE_ID).strip()
+
+
+def name_servers() -> list[str]:
+    """Whom the host asks for names."""
+    return parse_name_servers(_text(_RESOLVERS))
+
+
+def parse_name_servers(resolv_conf: str) -> list[str]:
+    words = (line.split() for line in resolv_conf.splitlines())
+    return [word[1] for word in words if len(word) > 1 and word[0] == "nameserver"]
+
+
+def _text(path: Path) -> str:
     try:
-        lines = _RESOLVERS.read_text(errors="replace").splitlines()
+        return path.read_text(errors="replace")
     except OSError:
-        return []
-    return parse_nameservers(lines)
+        return ""
 
 
-def parse_nameservers(lines: Iterable[str]) -> list[IPv4Address]:
-    """The IPv4 resolvers of a resolv.conf: a subnet with their address would hide them from the host."""
-    servers = []
-    for line in lines:
-        words = line.split()
-        if len(words) >= 2 and words[0] == "nameserver":
-            try:
-                servers.append(IPv4Address(words[1]))
-            except AddressValueError:
-                continue
-    return servers
+def ipv4_only(servers: Iterable[str]) -> list[IPv4Address]:
+    """Those with an IPv4 address: a subnet that has it would hide them from the host."""
+    found = []
+    for server in servers:
+        with suppress(AddressValueError):
+            found.append(IPv4Address(server))
+    return found
 
 
 def _ensure_bridge(

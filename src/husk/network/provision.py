@@ -21,7 +21,7 @@ def prepare(openings: Sequence[Opening], firewall: Firewall) -> list[host.Bridge
     states = []
     with host.looking() as around:
         for opening in openings:
-            opening.settings.netns_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+            sandbox.make_place(opening.settings.netns_dir)
             try:
                 states.append(_prepare(opening, around, firewall))
             except OSError as error:

@@ -343,6 +343,11 @@ def unplug(lease: Lease) -> None:
         namespaces.run_inside(Path(lease.sandbox_path), remove)
 
 
+def make_place(directory: Path) -> None:
+    """The directory whose files hold sandboxes."""
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
 def sweep(directory: Path, keep: Collection[str]) -> None:
     """Remove every sandbox in the directory but those at the paths to keep."""
     names = {Path(path).name for path in keep}

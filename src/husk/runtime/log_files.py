@@ -89,6 +89,14 @@ class LogFiles:
         aside = self.aside()
         return aside[-1].number + 1 if aside else 1
 
+    def size(self) -> int:
+        """How much has been written to the file being written. FileNotFoundError where it was put aside."""
+        return self.path.stat().st_size
+
+    def is_begun(self) -> bool:
+        """Is there a file being written?"""
+        return self.path.exists()
+
     def put_aside(self) -> None:
         """Take the file that is being written out of the way; its writer has to be told."""
         self.path.rename(self.path.with_name(f"{self.path.name}.{self.number()}"))
@@ -141,7 +149,7 @@ class LogFiles:
     def _names(self) -> Iterator[tuple[int, Path]]:
         aside = self.aside()
         yield from aside
-        if self.path.exists():
+        if self.is_begun():
             yield (aside[-1].number + 1 if aside else 1), self.path
 
     def _drop(self, old: Aside) -> None:
@@ -187,6 +195,11 @@ def size_of(fd: int) -> int:
 def read_at(fd: int, size: int, position: int) -> bytes:
     """At most so many bytes from a position on; none at the end."""
     return os.pread(fd, size, position)
+
+
+def noted(path: Path) -> str:
+    """What `note` has written; OSError where nothing was."""
+    return path.read_text()
 
 
 def note(path: Path, text: str) -> None:

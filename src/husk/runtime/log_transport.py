@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import errno
+import os
 import socket
 import ssl
 
@@ -112,6 +113,11 @@ async def _udp(address: Address) -> socket.socket:
         channel.close()
         raise
     return channel
+
+
+def is_there(path: str) -> bool:
+    """Is there a socket, or anything else, in this place of the host?"""
+    return os.path.exists(path)
 
 
 def _context(tls: Tls) -> ssl.SSLContext:

@@ -55,5 +55,5 @@ def names_in(directory: Path) -> list[str]:
     """What lies in a directory of the data root; nothing where there is none."""
     try:
         return os.listdir(directory)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return []

@@ -5,7 +5,7 @@ from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 import pytest
 
 from husk.errors import InvalidParameter
-from husk.network.host import BridgePlan, Surroundings, decide, parse_nameservers
+from husk.network.host import BridgePlan, Surroundings, decide, ipv4_only, parse_name_servers
 
 PLAN = BridgePlan(interface="husk0", owner="test", bip="", pools=(), remembered=None, in_use=False)
 EMPTY = Surroundings(bridge=None, own=[], taken=[], mtu=1500)
@@ -50,12 +50,8 @@ def test_a_remembered_subnet_that_is_none_is_refused():
         decide(PLAN._replace(remembered="172.17.0.1/16"), EMPTY)
 
 
-def test_nameservers_are_the_ipv4_ones_of_resolv_conf():
-    lines = [
-        "# nameserver 9.9.9.9",
-        "search lan",
-        "nameserver 192.168.1.1 # router",
-        "nameserver fe80::1",
-        "nameserver",
-    ]
-    assert parse_nameservers(lines) == [IPv4Address("192.168.1.1")]
+def test_name_servers_are_read_from_resolv_conf():
+    text = "# nameserver 9.9.9.9\nsearch lan\nnameserver 192.168.1.1 # router\nnameserver fe80::1\nnameserver\n"
+    servers = parse_name_servers(text)
+    assert servers == ["192.168.1.1", "fe80::1"]
+    assert ipv4_only(servers) == [IPv4Address("192.168.1.1")]

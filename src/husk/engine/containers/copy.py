@@ -23,6 +23,7 @@ from husk.engine.containers.mounts import Roots
 from husk.engine.model.container import Container
 from husk.engine.model.paths import check_length
 from husk.errors import Forbidden, InvalidParameter, NotFound, SystemFault
+from husk.runtime.assembly import sources
 from husk.runtime.users import resolve_user
 from husk.storage.changes import Change, changes
 from husk.storage.look import look
@@ -278,7 +279,7 @@ class Copier:
             ("/etc/hostname", paths.hostname),
             ("/etc/hosts", paths.hosts),
         ):
-            if target not in taken and source.exists():
+            if target not in taken and sources.exists(str(source)):
                 binds.append(Bind(source=str(source), target=target, readonly=False))
         return binds
 

@@ -112,8 +112,8 @@ class Starter:
         root.mount(self._lower(record))
         user = resolve_user(
             record.config.user,
-            root.read_text("/etc/passwd"),
-            root.read_text("/etc/group"),
+            root.text_of("/etc/passwd"),
+            root.text_of("/etc/group"),
             record.host_config.group_add or [],
         )
         paths = write_files(record, assembly.paths, network)

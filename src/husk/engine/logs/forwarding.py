@@ -19,7 +19,7 @@ from husk.engine.logs.read import resume_log
 from husk.engine.logs.receivers import JOURNAL, Receiver
 from husk.engine.model.companion import Companion
 from husk.errors import SystemFault
-from husk.runtime.log_files import LogFiles, OpenFile, note
+from husk.runtime.log_files import LogFiles, OpenFile, note, noted
 from husk.runtime.log_transport import Connection, connect
 from husk.tasks import Tasks
 
@@ -158,7 +158,7 @@ class _Position:
         self.known = (0, 0)
         self._written, self._moment = self.known, 0.0
         with contextlib.suppress(OSError, ValueError):
-            number, offset = path.read_text().split()
+            number, offset = noted(path).split()
             self.known = self._written = (int(number), int(offset))
 
     def reached(self, number: int, offset: int) -> None:

@@ -75,12 +75,12 @@ class Rotator(Companion[LoggedContainer]):
         grown = asyncio.Event()
         number = self._watches.add(files.path, grown.set)
         try:
-            before, moment = files.path.stat().st_size, time.monotonic()
+            before, moment = files.size(), time.monotonic()
             while before < limit:
                 await grown.wait()
                 await asyncio.sleep(_SHORTEST)
                 grown.clear()
-                size, now = files.path.stat().st_size, time.monotonic()
+                size, now = files.size(), time.monotonic()
                 rate = max(0, size - before) / max(now - moment, 1e-3)
                 before, moment = size, now
                 if size < limit and rate:
@@ -95,7 +95,7 @@ class Rotator(Companion[LoggedContainer]):
             while time.monotonic() < deadline:
                 self._reopen_log(record)
                 for _ in range(50):
-                    if files.path.exists():
+                    if files.is_begun():
                         return True
                     await asyncio.sleep(0.005)
-        return files.path.exists()
+        return files.is_begun()

@@ -11,7 +11,7 @@ from husk.engine.logs.receivers import Receiver, host_and_port, hostname
 from husk.engine.model.clock import rfc3339
 from husk.engine.model.container import Container
 from husk.errors import InvalidParameter
-from husk.runtime.log_transport import Address, Tls
+from husk.runtime.log_transport import Address, Tls, is_there
 
 _FACILITIES = (
     "kern", "user", "mail", "daemon", "auth", "syslog", "lpr", "news", "uucp", "cron", "authpriv", "ftp",
@@ -65,13 +65,13 @@ def _facility(text: str) -> int:
 def _address(options: Mapping[str, str]) -> Address:
     text = options.get("syslog-address", "")
     if not text:
-        local = next((path for path in _LOCAL if os.path.exists(path)), _LOCAL[0])
+        local = next((path for path in _LOCAL if is_there(path)), _LOCAL[0])
         return Address("unixgram", local)
     protocol, separator, rest = text.partition("://")
     if not separator or protocol not in ("udp", "tcp", "tcp+tls", "unix", "unixgram"):
         raise InvalidParameter(f"syslog-address should be in form proto://address, got {text}")
     if protocol.startswith("unix"):
-        if not os.path.exists(rest):
+        if not is_there(rest):
             raise InvalidParameter(f"stat {rest}: no such file or directory")
         return Address(protocol, rest)
     host, port = host_and_port(rest, _PORT)

@@ -7,20 +7,19 @@ behind it, and under the aliases of its own links. An alias that several have ge
 import logging
 import random
 from ipaddress import IPv4Address, IPv6Address
-from pathlib import Path
 
 from husk.engine.model.container import Container, Endpoint
 from husk.engine.networks.endpoints import dns_names, leads_out, parse_links
 from husk.engine.networks.live import LiveNetwork, Roster
 from husk.network import dns
 from husk.network.acceptor import Quota
+from husk.network.host import name_servers
 from husk.network.resolver import Resolver
 
 log = logging.getLogger(__name__)
 
 Address = IPv4Address | IPv6Address
 
-_HOST_RESOLVERS = Path("/etc/resolv.conf")
 _FALLBACK = ("8.8.8.8", "8.8.4.4")
 
 
@@ -108,12 +107,7 @@ def servers(record: Container) -> list[str]:
         return []
     if record.host_config.dns:
         return record.host_config.dns
-    try:
-        lines = _HOST_RESOLVERS.read_text(errors="replace").splitlines()
-    except OSError:
-        return list(_FALLBACK)
-    words = [line.split() for line in lines]
-    return [word[1] for word in words if len(word) > 1 and word[0] == "nameserver"] or list(_FALLBACK)
+    return name_servers() or list(_FALLBACK)
 
 
 def _members(live: LiveNetwork, name: str) -> list[Address]:

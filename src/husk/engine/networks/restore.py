@@ -25,7 +25,7 @@ def sweep(
     unreadable_networks: Collection[str],
 ) -> None:
     """Remove sandboxes and interfaces of ours that belong to nobody. Blocks."""
-    base.netns_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    sandbox.make_place(base.netns_dir)
     if not unreadable_containers:
         sandbox.sweep(base.netns_dir, [record.sandbox_path for record in running if record.sandbox_path])
     interfaces = {network.parent if network.on_parent else network.bridge_name for network in networks}

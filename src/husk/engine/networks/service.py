@@ -5,7 +5,6 @@ import logging
 import secrets
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from pathlib import Path
 
 import msgspec
 
@@ -28,6 +27,7 @@ from husk.network import drop_policies
 from husk.network.bridge import BridgeDriver
 from husk.network.firewall import Firewall
 from husk.network.guardian import Guardian
+from husk.network.host import machine_id
 from husk.network.ipam import special, unique_local
 from husk.network.ports import Ports
 from husk.network.relay import Relay
@@ -41,7 +41,6 @@ KIND = "network"
 # A network that somebody made keeps fewer, and only while containers come and go.
 WARM_ON_USER_NETWORK = 2
 WARM_SECONDS = 20.0
-_MACHINE_ID = Path("/etc/machine-id")
 
 
 class Networks:
@@ -73,7 +72,7 @@ class Networks:
             owner=f"husk bridge of {config.nft_table}",
             netns_dir=config.exec_root / "netns",
             pools=config.default_address_pools,
-            pool6=str(unique_local(f"{_machine_id()} {config.instance}")),
+            pool6=str(unique_local(f"{machine_id()} {config.instance}")),
             warm=WARM_ON_USER_NETWORK,
             warm_for=WARM_SECONDS,
             forward=config.ip_forward,
@@ -369,13 +368,6 @@ def _note(network: Network, driver: BridgeDriver) -> None:
     """The subnets that were chosen are part of the record."""
     network.subnet, network.gateway = driver.subnet, driver.gateway or network.gateway
     network.subnet6, network.gateway6 = driver.subnet6, driver.gateway6 or network.gateway6
-
-
-def _machine_id() -> str:
-    try:
-        return _MACHINE_ID.read_text().strip()
-    except OSError:
-        return ""
 
 
 def _endpoint_id(record: Container, network: Network) -> str:

@@ -79,7 +79,7 @@ class ContainerRoot:
     def mounted(self) -> bool:
         try:
             return os.stat(self.merged).st_dev != os.stat(self.directory).st_dev
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return False
 
     def unmount(self) -> None:
@@ -100,7 +100,7 @@ class ContainerRoot:
         """Bytes in the regular files that the container made or changed."""
         return tree_size(self.upper)
 
-    def read_text(self, path: str) -> str:
+    def text_of(self, path: str) -> str:
         """The beginning of a file of the mounted root, empty where there is none; no link leads out of the root."""
         return rooted.read_text(self.merged, path)
 

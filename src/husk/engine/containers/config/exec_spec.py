@@ -55,7 +55,7 @@ def process(
         **first,
         "args": list(config.cmd),
         "env": list(environment(own, container.config.hostname, config.tty, home)),
-        "cwd": config.working_dir or "/",
+        "cwd": config.working_dir,
         "terminal": config.tty,
     }
     spec.pop("consoleSize", None)
@@ -89,4 +89,4 @@ def find_user(root: Root, container: Container, user: str) -> User | None:
     if user == container.config.user:
         return None
     groups = container.host_config.group_add or []
-    return resolve_user(user, root.read_text("/etc/passwd"), root.read_text("/etc/group"), groups)
+    return resolve_user(user, root.text_of("/etc/passwd"), root.text_of("/etc/group"), groups)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from husk.engine.host import throttles
+from husk.runtime.host_files import throttles
 
 
 def test_the_throttling_of_each_processor_is_found_in_order(tmp_path: Path) -> None:

@@ -1,0 +1,24 @@
+"""Files of the host that tell what it is: settings, profiles, what the kernel shows of itself."""
+
+from pathlib import Path
+
+PROCESSORS = Path("/sys/devices/system/cpu")
+
+
+def text(path: str) -> str:
+    """What a file says; nothing where it cannot be read."""
+    try:
+        return Path(path).read_text(errors="replace")
+    except OSError:
+        return ""
+
+
+def profile(path: str) -> str:
+    """A file that somebody named in the settings: OSError or UnicodeDecodeError tells what is wrong with it."""
+    return Path(path).read_text()
+
+
+def throttles(processors: Path = PROCESSORS) -> list[str]:
+    """How often each processor was slowed down for its heat: it tells what the neighbours do."""
+    found = [path for path in processors.glob("cpu[0-9]*/thermal_throttle") if path.parent.name[3:].isdecimal()]
+    return [str(path) for path in sorted(found, key=lambda path: int(path.parent.name[3:]))]
