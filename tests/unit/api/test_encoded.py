@@ -146,7 +146,7 @@ PATHS = [path for path, _, _ in places(full())]
 # The answers show neither: they are what the engine has for itself, or what the docker command asks for elsewhere.
 HIDDEN = {
     ".runtime", ".monitor_pid", ".monitor_started", ".has_been_manually_stopped", ".paused_for_commit",
-    ".mounts[0].makes_source", ".mounts[0].recursive", ".mounts[0].readonly_recursive", ".mounts[0].force_recursive",
+    ".mounts[0].makes_source", ".mounts[0].recursive", ".mounts[0].readonly_recursive",
     ".mounts[0].copies", ".mounts[0].anonymous", ".mounts[0].options", ".mounts[0].layers", ".mounts[0].subpath",
     ".endpoints[bridge].direct", ".endpoints[bridge].host_interface", ".endpoints[bridge].interface",
     ".endpoints[bridge].added", ".config.mac_address",

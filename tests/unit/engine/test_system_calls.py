@@ -48,9 +48,8 @@ def of_files(tree: ast.AST) -> Iterator[str]:
     for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
         if isinstance(call.func, ast.Name) and call.func.id == "open":
             yield "open"
-        of_path = isinstance(call.func, ast.Attribute) and call.func.attr in OF_PATHS
-        if of_path and dotted(call.func.value) not in modules:
-            yield ast.unparse(call.func)
+        if isinstance(call.func, ast.Attribute) and call.func.attr in OF_PATHS:
+            yield from [] if dotted(call.func.value) in modules else [ast.unparse(call.func)]
 
 
 def asked_directly(code: str) -> set[str]:

@@ -10,11 +10,12 @@ import logging
 from collections.abc import Callable
 
 from husk.engine.containers.config.spec import bundle_of
+from husk.engine.containers.drivers import Monitor
 from husk.engine.containers.index import Companion, Index, Instance
 from husk.engine.model.container import Container
 from husk.runtime.assembly import cgroup
 from husk.runtime.assembly.paths import Paths
-from husk.runtime.conmon import Monitor, OomWatches
+from husk.runtime.conmon import OomWatches
 from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)

@@ -9,7 +9,6 @@ from husk.engine.logs import attributes
 from husk.errors import InvalidParameter, NotImplementedYet
 from husk.patterns import pattern
 
-DEFAULT_DRIVER = "json-file"
 KEPT = ("json-file", "local")
 FORWARDED = ("fluentd", "gelf", "journald", "syslog")
 DRIVERS = (*KEPT, *FORWARDED, "none")

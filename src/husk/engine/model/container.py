@@ -79,7 +79,6 @@ class MountPoint(Struct, kw_only=True, rename="pascal", omit_defaults=True):
     makes_source: bool = False
     recursive: bool = True
     readonly_recursive: bool = True
-    force_recursive: bool = False
     # volume
     copies: bool = False  # what the image has there goes into the volume when that is empty
     anonymous: bool = False

@@ -42,7 +42,7 @@ def check(spec: ServiceSpec) -> None:
         parse_constraint(constraint)
     for config in (spec.update_config, spec.rollback_config):
         if config is not None:
-            _check_update(config, spec.mode.is_job)
+            _check_update(config)
     _check_endpoint(spec)
     _check_resources(spec)
 
@@ -90,7 +90,7 @@ def _check_number(what: str, number: int) -> None:
         )
 
 
-def _check_update(config: UpdateConfig, is_job: bool) -> None:
+def _check_update(config: UpdateConfig) -> None:
     if config.failure_action not in ("", "pause", "continue", "rollback"):
         raise InvalidParameter(_PREFIX + f"unrecognized update failure action {config.failure_action}")
     if config.order not in ("", "stop-first", "start-first"):

@@ -83,7 +83,7 @@ class StageState:
                 return
         self.config.env.append(entry)
 
-    def step_name(self, text: str, *, variables: Mapping[str, str] | None = None, from_trigger: bool = False) -> str:
+    def step_name(self, text: str, *, from_trigger: bool = False) -> str:
         """`[build 2/5] RUN make`: each call counts."""
         if not self.total:
             return text

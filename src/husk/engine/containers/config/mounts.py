@@ -179,7 +179,6 @@ def _bind_point(mount: Mount) -> MountPoint:
         makes_source=options.create_mountpoint,
         recursive=not options.non_recursive,
         readonly_recursive=not options.read_only_non_recursive,
-        force_recursive=options.read_only_force_recursive,
     )
 
 

@@ -103,19 +103,17 @@ def test_a_volume_in_long() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "recursive", "readonly_recursive", "forced"),
+    ("options", "recursive", "readonly_recursive"),
     [
-        (BindOptions(), True, True, False),
-        (BindOptions(non_recursive=True), False, True, False),
-        (BindOptions(read_only_non_recursive=True), True, False, False),
-        (BindOptions(read_only_force_recursive=True), True, True, True),
+        (BindOptions(), True, True),
+        (BindOptions(non_recursive=True), False, True),
+        (BindOptions(read_only_non_recursive=True), True, False),
+        (BindOptions(read_only_force_recursive=True), True, True),
     ],
 )
-def test_recursion(options: BindOptions, recursive: bool, readonly_recursive: bool, forced: bool) -> None:
+def test_recursion(options: BindOptions, recursive: bool, readonly_recursive: bool) -> None:
     found = point(mount=Mount(type="bind", source="/a", target="/x", read_only=True, bind_options=options))
-    assert (found.recursive, found.readonly_recursive, found.force_recursive) == (
-        recursive, readonly_recursive, forced,
-    )  # fmt: skip
+    assert (found.recursive, found.readonly_recursive) == (recursive, readonly_recursive)
     assert not found.makes_source
 
 

@@ -1,0 +1,121 @@
+"""How a container gets its process: what the runtime is told, and what a start that cannot be leaves behind."""
+
+from typing import Any
+
+import pytest
+
+from husk.engine.containers.index import Instance
+from husk.engine.containers.start import resolve_joined
+from husk.engine.model.container import Container
+from husk.engine.model.container_config import ContainerConfig, DeviceRequest, HostConfig
+from husk.errors import Conflict, HuskError, InvalidParameter, NotFound
+from tests.support.room import Room
+from tests.unit.engine.records import container
+
+
+def told(room: Room, instance: Instance) -> Any:
+    """The document that the runtime was given."""
+    return room.host.assembly.configs[instance.id]
+
+
+def namespaces(room: Room, instance: Instance) -> dict[str, str]:
+    return {one["type"]: one.get("path", "") for one in told(room, instance)["linux"]["namespaces"]}
+
+
+def shm(room: Room, instance: Instance) -> str:
+    (found,) = (mount["source"] for mount in told(room, instance)["mounts"] if mount["destination"] == "/dev/shm")
+    return str(found)
+
+
+async def refusal(room: Room, record: Container, kind: type[HuskError]) -> str:
+    """Why it does not start; nothing is left of the attempt."""
+    before = set(room.host.held)
+    instance = await room.add(record)
+    with pytest.raises(kind) as caught:
+        await room.lifecycle.start(instance)
+    assert room.host.held == before
+    assert instance.record.state.pid == 0
+    return caught.value.message.replace(record.id, "ID")
+
+
+async def test_the_runtime_is_told_the_command_its_root_and_its_directory(room: Room) -> None:
+    instance = await room.started(container(config=ContainerConfig(working_dir="/srv", env=["A=1"], hostname="web")))
+    document = told(room, instance)
+    assert document["process"]["args"] == ["true"]
+    assert document["process"]["cwd"] == "/srv"
+    assert "A=1" in document["process"]["env"]
+    assert document["hostname"] == "web"
+    assert document["root"]["path"] == str(room.host.paths.of(instance.id).rootfs)
+
+
+async def test_the_user_is_looked_up_in_the_image(room: Room) -> None:
+    record = container(config=ContainerConfig(user="me"))
+    files = room.host.assembly.root(record.id).files
+    files["/etc/passwd"] = "me:x:7:8::/home/me:/bin/sh\n"
+    instance = await room.started(record)
+    user = told(room, instance)["process"]["user"]
+    assert (user["uid"], user["gid"]) == (7, 8)
+
+
+async def test_a_user_that_the_image_does_not_know_starts_nothing(room: Room) -> None:
+    message = await refusal(room, container(config=ContainerConfig(user="nobody-here")), InvalidParameter)
+    assert "nobody-here" in message
+
+
+async def test_devices_that_no_driver_selects_start_nothing(room: Room) -> None:
+    wanted = DeviceRequest(driver="nvidia", capabilities=[["gpu", "utility"]])
+    message = await refusal(room, container(host_config=HostConfig(device_requests=[wanted])), InvalidParameter)
+    assert message == 'could not select device driver "nvidia" with capabilities: [[gpu utility]]'
+
+
+# --- namespaces of other containers
+
+
+async def test_a_container_joins_the_processes_of_one_that_runs(room: Room) -> None:
+    donor = await room.started(container("donor"))
+    instance = await room.started(container(host_config=HostConfig(pid_mode=f"container:{donor.id}")))
+    assert namespaces(room, instance)["pid"] == f"/proc/{donor.record.state.pid}/ns/pid"
+
+
+async def test_one_that_has_ended_cannot_be_joined(room: Room) -> None:
+    donor = await room.add(container("donor"))
+    message = await refusal(room, container(host_config=HostConfig(pid_mode="container:donor")), Conflict)
+    assert message == f"failed to join PID namespace: container {donor.id} is not running"
+
+
+async def test_one_that_is_gone_is_not_reported_as_if_the_new_one_were(room: Room) -> None:
+    message = await refusal(room, container(host_config=HostConfig(ipc_mode="container:gone")), InvalidParameter)
+    assert message == "failed to join IPC namespace: No such container: gone"
+
+
+async def test_memory_is_shared_with_one_that_lets_others(room: Room) -> None:
+    donor = await room.started(container("donor", host_config=HostConfig(ipc_mode="shareable", shm_size=1 << 20)))
+    assert f"shm {donor.id}" in room.host.held
+    instance = await room.started(container(host_config=HostConfig(ipc_mode="container:donor")))
+    assert shm(room, instance) == shm(room, donor) == str(room.host.paths.shm(donor.id))
+    assert f"shm {instance.id}" not in room.host.held, "it has none of its own"
+
+
+async def test_of_the_hosts_memory_a_guest_of_the_guest_has_the_same(room: Room) -> None:
+    await room.started(container("donor", host_config=HostConfig(ipc_mode="host")))
+    instance = await room.started(container(host_config=HostConfig(ipc_mode="container:donor")))
+    assert shm(room, instance) == "/dev/shm"
+
+
+async def test_private_memory_is_not_shared(room: Room) -> None:
+    await room.started(container("donor", host_config=HostConfig(ipc_mode="private")))
+    message = await refusal(room, container(host_config=HostConfig(ipc_mode="container:donor")), InvalidParameter)
+    assert "non-shareable IPC" in message
+
+
+async def test_ids_are_written_for_names_which_may_change(room: Room) -> None:
+    donor = await room.add(container("donor"))
+
+    def find(reference: str) -> Container:
+        return room.index.find(reference).record
+
+    wanted = HostConfig(pid_mode="container:donor", ipc_mode="private")
+    resolve_joined(wanted, find)
+    assert (wanted.pid_mode, wanted.ipc_mode) == (f"container:{donor.id}", "private")
+    with pytest.raises(NotFound):
+        resolve_joined(HostConfig(ipc_mode="container:gone"), find)
