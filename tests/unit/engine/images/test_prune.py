@@ -1,0 +1,102 @@
+"""`docker image prune`: which images go, and how much that frees."""
+
+from collections.abc import Callable
+from typing import cast
+
+import pytest
+
+from husk.engine.images.catalog import ImageCatalog
+from husk.engine.images.prune import Pruner
+from husk.engine.images.remove import Remover
+from husk.engine.images.store import ImageStore
+from husk.engine.model.container import Container
+from husk.engine.model.events import Event, Events
+from husk.engine.model.filters import Filters
+from husk.engine.model.image import Image
+from husk.registry.reference import parse
+from husk.storage.blobs import BlobStore
+from husk.storage.layers.store import Layer, LayerStore
+from tests.unit.engine.records import container, image
+
+
+class FakeBlobs:
+    async def remove(self, digest: str) -> None:
+        return None
+
+
+class FakeLayers:
+    """Every layer has ten bytes."""
+
+    def __init__(self) -> None:
+        self.chain: set[str] = set()
+
+    def all(self) -> list[Layer]:
+        return [Layer(one, one, "", one, 10, one, 0, "") for one in self.chain]
+
+    async def remove(self, chain: str, needed: Callable[[str], bool]) -> bool:
+        if needed(chain):
+            return False
+        self.chain.discard(chain)
+        return True
+
+
+class Shelf:
+    def __init__(self, catalog: ImageCatalog) -> None:
+        self.catalog = catalog
+        self.layers = FakeLayers()
+        self.containers: list[Container] = []
+        self.happened: list[Event] = []
+        events = Events()
+        events.observe(self.happened.append)
+        store = ImageStore(
+            catalog,
+            cast(BlobStore, FakeBlobs()),
+            cast(LayerStore, self.layers),
+            containers=lambda: self.containers,
+            events=events,
+        )
+        self.pruner = Pruner(store, Remover(store))
+
+    async def put(self, name: str, *names: str, parent: str = "", labels: dict[str, str] | None = None) -> Image:
+        one = image(name, parent=parent, labels=labels)
+        self.layers.chain.update(one.chain_ids)
+        await self.catalog.add(one, *(parse(text) for text in names))
+        return one
+
+    async def prune(self, **filters: str) -> tuple[set[str], int]:
+        """The images that are left, and the bytes that came free."""
+        chosen = {key.replace("_not", "!"): [value] for key, value in filters.items()}
+        pruned = await self.pruner.prune(Filters(chosen))
+        return {one.id for one in self.catalog}, pruned.reclaimed
+
+
+@pytest.fixture
+def shelf(catalog: ImageCatalog) -> Shelf:
+    return Shelf(catalog)
+
+
+async def test_images_without_a_tag_go(shelf: Shelf) -> None:
+    tagged = await shelf.put("tagged", "tagged:1")
+    await shelf.put("loose")
+    assert await shelf.prune() == ({tagged.id}, 10)
+    assert shelf.happened[-1].action == "prune"
+
+
+async def test_all_that_is_not_used_goes_when_asked_for(shelf: Shelf) -> None:
+    used = await shelf.put("used", "used:1")
+    await shelf.put("unused", "unused:1", "unused:2")
+    shelf.containers = [container(image=used.id, layers=used.chain_ids)]
+    assert await shelf.prune(dangling="false") == ({used.id}, 10)
+
+
+async def test_what_others_are_built_on_stays(shelf: Shelf) -> None:
+    base = await shelf.put("base")
+    child = await shelf.put("child", "child:1", parent=base.id)
+    assert await shelf.prune() == ({base.id, child.id}, 0)
+
+
+async def test_filters_choose(shelf: Shelf) -> None:
+    kept = await shelf.put("kept", labels={"keep": "yes"})
+    await shelf.put("going")
+    assert await shelf.prune(label_not="keep") == ({kept.id}, 10)
+    assert await shelf.prune(until="1970-01-01T00:00:00Z") == ({kept.id}, 0)
