@@ -11,10 +11,11 @@ from husk.tasks import Tasks
 log = logging.getLogger(__name__)
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+Listeners = Sequence[socket.socket]
 
 
 @asynccontextmanager
-async def serving(listeners: Sequence[socket.socket], serves: Sequence[Serve]) -> AsyncIterator[None]:
+async def serving(listeners: Listeners, serves: Sequence[Serve]) -> AsyncIterator[None]:
     """Have connections to each listener served while the block lasts; what is still open then, is cut off."""
     tasks = Tasks()
     async with AsyncExitStack() as stack:

@@ -258,7 +258,7 @@ class Copier:
 
     def _owner(self, record: Container) -> tuple[int, int]:
         root = self._assembly.root(record.id)
-        user = resolve_user(record.config.user, root.read_text("/etc/passwd"), root.read_text("/etc/group"))
+        user = resolve_user(record.config.user, root.text_of("/etc/passwd"), root.text_of("/etc/group"))
         return user.uid, user.gid
 
     def _binds(self, record: Container) -> list[Bind]:

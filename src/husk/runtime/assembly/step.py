@@ -122,8 +122,8 @@ class StepFiles:
         finally:
             self._stubs = [Stubs(Path(upper)) for upper in uppers if upper]
 
-    def read_text(self, path: str) -> str:
-        return self._root.read_text(path)
+    def text_of(self, path: str) -> str:
+        return self._root.text_of(path)
 
     def make_directory(self, path: str, uid: int, gid: int) -> None:
         """Make the directory that the process begins in, with the user's own as its owner, where there is none."""

@@ -8,7 +8,6 @@ import asyncio
 import functools
 import logging
 import secrets
-import socket
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -38,7 +37,7 @@ from husk.runtime.emulators import registered
 from husk.runtime.foreground import Ended
 from husk.runtime.oci import OCIRuntime
 from husk.runtime.precompiled import CompiledFilters
-from husk.runtime.sockets import Serve, serving
+from husk.runtime.sockets import Listeners, Serve, serving
 from husk.runtime.spec import Mount, oci_spec, resolve_user
 from husk.tasks import Tasks
 
@@ -76,13 +75,13 @@ class Files(Protocol):
     """`husk.runtime.assembly.step`."""
 
     @property
-    def sockets(self) -> Sequence[socket.socket]: ...
+    def sockets(self) -> Listeners: ...
 
     def assemble(
         self, root: Layered, mounts: Sequence[StepMount], hosts: str, resolv_conf: str
     ) -> tuple[Mount, ...]: ...
 
-    def read_text(self, path: str) -> str: ...
+    def text_of(self, path: str) -> str: ...
 
     def make_directory(self, path: str, uid: int, gid: int) -> None: ...
 
@@ -170,7 +169,7 @@ class Steps:
         resolv_conf = plan.resolv_conf_file(record, network, read_ours("/etc/resolv.conf"))
         left = files.assemble(prepared.root, prepared.mounts, hosts, resolv_conf)
         host_config = record.host_config
-        user = resolve_user(record.config.user, files.read_text("/etc/passwd"), files.read_text("/etc/group"))
+        user = resolve_user(record.config.user, files.text_of("/etc/passwd"), files.text_of("/etc/group"))
         files.make_directory(record.config.working_dir, user.uid, user.gid)
         devices, rules = wanted_devices(host_config)
         extras = Extras(

@@ -79,7 +79,7 @@ class World:
         self.happens("assemble")
         return ()
 
-    def read_text(self, path: str) -> str:
+    def text_of(self, path: str) -> str:
         return ""
 
     def make_directory(self, path: str, uid: int, gid: int) -> None:
