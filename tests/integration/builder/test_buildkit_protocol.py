@@ -114,3 +114,11 @@ async def test_the_cache_is_shown_and_pruned(daemon: Daemon) -> None:
     assert "r1" in await daemon.buildx("du")
     assert "r1" in await daemon.buildx("prune", "-f", "--all", "--filter", "until=24h")
     assert daemon.backend.questions[-1] == (["86400s"], True, 0)
+
+
+async def test_builds_that_were_done_are_listed(daemon: Daemon) -> None:
+    await daemon.buildx("build", "-t", "a:b", str(daemon.directory / "context"))
+    assert "Completed" in await daemon.buildx("history", "ls")
+    assert "[1/1] FROM" in await daemon.buildx("history", "logs")
+    await daemon.buildx("history", "rm", "--all")
+    assert "Completed" not in await daemon.buildx("history", "ls")

@@ -1,20 +1,24 @@
-"""The service Control: builds, what they tell, workers, and the cache."""
+"""The service Control: builds, what they tell and have told, workers, and the cache."""
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 
 from husk.api.buildkit import filters, llb_read, llb_write, progress
 from husk.api.buildkit.backend import Backend, BuildRequest, Choice, Worker
 from husk.api.buildkit.errors import failed_build
+from husk.api.buildkit.history import History
 from husk.api.buildkit.messages import control
-from husk.api.buildkit.messages.common import timestamp
+from husk.api.buildkit.messages.common import Status, timestamp
 from husk.api.buildkit.messages.ops import Definition
 from husk.api.buildkit.serve import Metadata, answer, tell
 from husk.api.grpc.connection import Handler
+from husk.api.grpc.status import CANCELLED, UNKNOWN
 from husk.config import CacheRule
 from husk.engine.builder.jobs import Question
 from husk.engine.builder.prune import Item
 from husk.errors import HuskError, NotImplementedYet
+from husk.tasks import Tasks
 from husk.version import __version__
 
 _SERVICE = "/moby.buildkit.v1.Control"
@@ -30,6 +34,8 @@ class Control:
         self._backend = backend
         # What the frontend of a build may ask for, as it came.
         self.inputs: dict[str, dict[str, Definition]] = {}
+        self._history = History()
+        self._tasks = Tasks()
 
     @property
     def methods(self) -> dict[str, Handler]:
@@ -40,6 +46,8 @@ class Control:
             f"{_SERVICE}/Info": answer(control.InfoRequest, self.info),
             f"{_SERVICE}/DiskUsage": answer(control.DiskUsageRequest, self.disk_usage),
             f"{_SERVICE}/Prune": tell(control.PruneRequest, self.prune),
+            f"{_SERVICE}/ListenBuildHistory": tell(control.BuildHistoryRequest, self.listen_history),
+            f"{_SERVICE}/UpdateBuildHistory": answer(control.UpdateBuildHistoryRequest, self.update_history),
         }
 
     # --- builds ------------------------------------------------------------------------------------------------------
@@ -50,18 +58,57 @@ class Control:
         wanted = build_request(request)
         self.inputs[request.ref] = request.frontend_inputs
         try:
-            told = await self._backend.build(wanted)
+            if request.internal or not request.ref or not self._history.begin(request):
+                return control.SolveResponse(dict(await self._backend.build(wanted)))
+            return await self._remembered(request, wanted)
         except HuskError as error:
             raise failed_build(error) from error
         finally:
             self.inputs.pop(request.ref, None)
-        return control.SolveResponse(dict(told))
 
-    async def status(self, request: control.StatusRequest, metadata: Metadata) -> AsyncIterator[control.StatusResponse]:
+    async def _remembered(self, request: control.SolveRequest, wanted: BuildRequest) -> control.SolveResponse:
+        """Build, and keep how it went."""
+        begun = self._tasks.spawn(self._backend.job(request.ref), "job of a build", awaited=True)
+        response: dict[str, str] = {}
+        error: Status | None = Status(CANCELLED, "context canceled")
+        try:
+            response = dict(await self._backend.build(wanted))
+            error = None
+        except HuskError as failure:
+            error = Status(UNKNOWN, failure.message)
+            raise
+        finally:
+            known = begun.done() and not begun.cancelled() and begun.exception() is None
+            begun.cancel()
+            self._history.complete(request.ref, begun.result().log.told if known else [], response, error)
+        return control.SolveResponse(response)
+
+    async def status(
+        self, request: control.StatusRequest, metadata: Metadata
+    ) -> AsyncGenerator[control.StatusResponse, None]:
+        if (past := self._history.told(request.ref)) is not None:
+            for response in progress.responses(past):
+                yield response
+            return
         job = await self._backend.job(request.ref)
         async for told in job.log.follow():
             for response in progress.responses(told):
                 yield response
+
+    # --- history -----------------------------------------------------------------------------------------------------
+
+    async def listen_history(
+        self, request: control.BuildHistoryRequest, metadata: Metadata
+    ) -> AsyncGenerator[control.BuildHistoryEvent, None]:
+        async with aclosing(self._history.listen(request)) as events:
+            async for event in events:
+                yield event
+
+    async def update_history(
+        self, request: control.UpdateBuildHistoryRequest, metadata: Metadata
+    ) -> control.UpdateBuildHistoryResponse:
+        self._history.update(request)
+        return control.UpdateBuildHistoryResponse()
 
     # --- workers -----------------------------------------------------------------------------------------------------
 
@@ -81,7 +128,9 @@ class Control:
             items |= {item.id: item for item in self._backend.cached(wanted)}
         return control.DiskUsageResponse([usage_record(item) for item in items.values()])
 
-    async def prune(self, request: control.PruneRequest, metadata: Metadata) -> AsyncIterator[control.UsageRecord]:
+    async def prune(
+        self, request: control.PruneRequest, metadata: Metadata
+    ) -> AsyncGenerator[control.UsageRecord, None]:
         keep = request.max_used_space or request.reserved_space
         for wanted in filters.read(request.filter, request.keep_duration):
             for item in await self._backend.prune(wanted, all=request.all, keep=keep):

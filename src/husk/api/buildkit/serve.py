@@ -1,6 +1,7 @@
 """Paths of calls to methods of services, as each of them is called: one message or many, there and back."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import aclosing
 from typing import TypeVar
 
 from husk.api.buildkit.errors import to_grpc
@@ -24,13 +25,14 @@ def answer(kind: type[Asked], method: Callable[[Asked, Metadata], Awaitable[Mess
     return handler
 
 
-def tell(kind: type[Asked], method: Callable[[Asked, Metadata], AsyncIterator[Message]]) -> Handler:
+def tell(kind: type[Asked], method: Callable[[Asked, Metadata], AsyncGenerator[Message, None]]) -> Handler:
     """A method with one message there and many back."""
 
     async def handler(stream: ServerStream) -> None:
         request = await _request(kind, stream)
-        async for message in method(request, stream.metadata):
-            await stream.send(message.encode())
+        async with aclosing(method(request, stream.metadata)) as messages:
+            async for message in messages:
+                await stream.send(message.encode())
 
     return handler
 

@@ -80,7 +80,7 @@ async def test_the_cache_is_listed_and_pruned() -> None:
         ("Solve", control.SolveRequest(ref="x", frontend="gopher"), UNKNOWN),
         ("Solve", control.SolveRequest(ref="x", definition=Definition([b"\xff"])), INVALID_ARGUMENT),
         ("Status", control.StatusRequest("none"), NOT_FOUND),
-        ("ListenBuildHistory", control.BuildHistoryRequest(), UNIMPLEMENTED),
+        ("UpdateBuildHistory", control.UpdateBuildHistoryRequest("none"), NOT_FOUND),
     ],
 )
 async def test_what_cannot_be_done_is_said(method: str, message: Message, code: int) -> None:
@@ -97,3 +97,22 @@ def test_old_clients_name_their_exporter_elsewhere() -> None:
     assert [(one.type, dict(one.attributes)) for one in read.exporters] == [("image", {"name": "x"})]
     assert [one.type for one in read.cache_imports] == ["local"]
     assert read.question is not None and read.question.frontend == "f"
+
+
+async def test_builds_that_ended_are_known_and_can_be_followed_again() -> None:
+    backend = FakeBackend()
+    asked = control.BuildHistoryRequest(early_exit=True)
+    async with calling(backend) as client:
+        request = control.SolveRequest(ref="b", definition=definition(*chain("make")))
+        await client.control("Solve", request, control.SolveResponse)
+        with pytest.raises(GrpcError):
+            await client.control("Solve", control.SolveRequest(ref="c", frontend="gopher"), control.SolveResponse)
+        events = await client.many("ListenBuildHistory", asked, control.BuildHistoryEvent)
+        good, bad = [event.record for event in events if event.record]
+        assert (good.ref, good.error, good.total_steps, good.completed_steps) == ("b", None, 2, 2)
+        assert bad.error is not None and "gopher" in bad.error.message
+        again = await client.many("Status", control.StatusRequest("b"), control.StatusResponse)
+        assert {vertex.name for answer in again for vertex in answer.vertexes} == {"image", "make"}
+        gone = control.UpdateBuildHistoryRequest("b", delete=True)
+        await client.control("UpdateBuildHistory", gone, control.UpdateBuildHistoryResponse)
+        assert len(await client.many("ListenBuildHistory", asked, control.BuildHistoryEvent)) == 1

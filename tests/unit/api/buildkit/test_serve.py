@@ -1,6 +1,6 @@
 """Calls find their methods, and errors of ours become those of gRPC."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 
 import pytest
 
@@ -18,7 +18,7 @@ async def shout(request: BytesMessage, metadata: Metadata) -> Message:
     return BytesMessage(request.data.upper())
 
 
-async def spell(request: BytesMessage, metadata: Metadata) -> AsyncIterator[Message]:
+async def spell(request: BytesMessage, metadata: Metadata) -> AsyncGenerator[Message, None]:
     for letter in request.data:
         yield BytesMessage(bytes([letter]))
 
