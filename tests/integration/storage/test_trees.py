@@ -1,10 +1,13 @@
 """What a build does with files: copied, made, linked and removed as BuildKit does it."""
 
+import asyncio
 import bz2
+import fcntl
 import gzip
 import io
 import lzma
 import os
+import signal
 import socket
 import stat
 import tarfile
@@ -14,10 +17,12 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from husk.errors import InvalidParameter, NotFound
+from husk.errors import InvalidParameter, NotFound, SystemFault
 from husk.storage.file_actions import Copy, FileAction, MakeDirectory, MakeFile, Owner, Remove, Symlink
+from husk.tasks import Tasks
 from tests.support.layers import Store, directory, make_tar, member, symlink
 from tests.support.trees import Forest
+from tests.support.workers import workers_of
 
 Action = Copy | MakeFile | MakeDirectory | Symlink | Remove
 
@@ -364,6 +369,37 @@ async def test_a_tree_of_2500_levels_is_copied(forest: Forest):
     await forest.store.layers.remove(layer.chain_id)
     await forest.store.emptied()
     assert forest.store.nothing_left()
+
+
+async def test_a_file_that_somebody_has_a_lease_on_is_not_waited_for(forest: Forest):
+    source = await forest.files(held="1")
+    before = signal.signal(signal.SIGIO, signal.SIG_IGN)
+    with open(Path(forest.diffs.lower(source)[0]) / "held", "r+b") as file:
+        fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+        try:
+            async with asyncio.timeout(20):
+                with pytest.raises(InvalidParameter, match="held: resource temporarily unavailable"):
+                    await do(forest, copy("/held", "/"), "", source)
+        finally:
+            fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+            signal.signal(signal.SIGIO, before)
+    assert forest.diffs.all() == [source]
+
+
+async def test_a_killed_worker_fails_the_operation_and_leaves_nothing(forest: Forest):
+    data = b"x" * 30_000_000
+    step = FileAction(action=MakeFile(path="/f", mode=0o644, data=data), output=0)
+    before = workers_of(os.getpid())
+    work = Tasks().spawn(forest.trees.apply([step], []), "apply", awaited=True)
+    async with asyncio.timeout(20):
+        while not (new := workers_of(os.getpid()) - before):
+            await asyncio.sleep(0)
+    for pid in new:
+        os.kill(pid, signal.SIGKILL)
+    with pytest.raises(SystemFault, match="died"):
+        await work
+    await forest.store.emptied()
+    assert forest.store.nothing_left() and forest.diffs.all() == []
 
 
 # --- differences
