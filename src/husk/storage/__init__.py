@@ -6,6 +6,7 @@
 - `layers`: layers in the form that can be mounted; the life of a layer is told there
 - `file_actions`: what a build can do with files; `globs`: patterns of paths
 - `trees`: works on the files of builds: actions, digests (`content_digest`), differences, contexts
+- `sync`: directories that go between a client and builds, in fsutil's protocol
 - `diffs`: what the steps of builds have changed, and how that becomes layers
 - `tar`: archives, what they say and how they are written
 - `workers`: the processes that read and write archives, confined to the files that they are for

@@ -7,4 +7,5 @@ that it lacks; the sender sends them. `packets` has the messages, `table` what i
   files in `writer`
 - `send` is a worker: it tells of a tree and sends files of it
 - `exchange` moves a channel's bytes between the daemon and a worker
+- `mirrors` keeps clients' directories from one build to the next; `exports` sends a build's result
 """

@@ -76,6 +76,9 @@ def read_head(data: bytes, position: int) -> int:
 def read_packet(message: bytes) -> Packet:
     kind, stat, number, data = STAT, None, 0, memoryview(b"")
     position, end = 0, len(message)
+    # A packet that is nothing but a short Stat, as half of all are.
+    if end > 2 and message[0] == 0x12 and message[1] == end - 2 < 0x80:
+        return Packet(STAT, message[2:], 0, data)
     while position < end:
         tag, position = _varint(message, position)
         if tag == 0x08:

@@ -14,6 +14,7 @@ from husk.storage.sync.sender import Sender
 from husk.storage.workers.caller import Caller
 from husk.storage.workers.confine import confine
 from husk.storage.workers.messages import Failed, Invalid, SendJob, Sent
+from husk.storage.workers.stack_views import show_stacks
 
 _BATCH = 1 << 18
 
@@ -26,7 +27,7 @@ def main(job: SendJob, caller: Caller) -> None:
 def send(job: SendJob, lines: Lines) -> Sent | Invalid | Failed:
     """Do the work and tell how it went."""
     try:
-        confine(job.root, [])
+        _enter(job)
         sender = Sender(TreeReader(job.prefix, job.mtime))
         while not sender.ended:
             if _has_come(sender, lines):
@@ -44,6 +45,15 @@ def send(job: SendJob, lines: Lines) -> Sent | Invalid | Failed:
         where = f": {os.fsdecode(error.filename)}" if error.filename else ""
         return Failed(f"{(error.strerror or str(error)).lower()}{where}")
     return Sent(sender.sent)
+
+
+def _enter(job: SendJob) -> None:
+    """Make what is to be sent the current directory, and nothing else to be seen."""
+    if job.stack is None:
+        confine(job.root, [])
+        return
+    show_stacks(job.root, job.empty, [job.stack])
+    os.chdir("/0")
 
 
 def _has_come(sender: Sender, lines: Lines) -> bool:

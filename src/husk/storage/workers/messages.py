@@ -161,12 +161,15 @@ class ReceiveJob(_Message, frozen=True, tag="receive"):
 class SendJob(_Message, frozen=True, tag="send"):
     """Send the directory `root` to a client, with whom standard input and output speak. Answer: `Sent`.
 
-    `prefix` is the directory of the client's directory that all goes into; `mtime` the time of all files.
+    `prefix` is the directory of the client's directory that all goes into; `mtime` the time of all files (nanoseconds).
+    With a `stack` that is what is sent, and `root` only where it is mounted.
     """
 
     root: str
     prefix: str
     mtime: int | None = None
+    stack: Stack | None = None
+    empty: str = ""
 
 
 TreeJob: TypeAlias = FilesJob | DigestJob | ReadJob | DifferenceJob | ContextJob
