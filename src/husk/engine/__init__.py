@@ -4,7 +4,9 @@ The engine decides and records. It knows no HTTP and makes no system calls: it d
 `husk.storage`, `husk.registry` and `husk.network`, and is usable on its own:
 
     async with Engine.open(config) as engine:
-        created = await engine.containers.create("", Config(image="busybox", cmd=["true"]), HostConfig(), {}, "")
+        created = await engine.containers.create(
+            "", ContainerConfig(image="busybox", cmd=["true"]), HostConfig(), {}, ""
+        )
         await engine.containers.start(created.container.id)
 
 The rooms, from the bottom up; each imports only those below it, and neighbours do not know each other:
@@ -15,6 +17,7 @@ The rooms, from the bottom up; each imports only those below it, and neighbours 
     builder                            what makes images out of Dockerfiles
     services                           declared state, and the tasks that make it real
 
-`engine` puts the rooms together: what one needs from above is handed to it there, as a function or a small interface.
+`engine`, with `parts` in the two largest rooms, puts them together: what one needs from above is handed to it there, as
+a function or a small interface.
 `system` answers for the daemon as a whole, `checkup` and `repair` look at a data root that may be damaged.
 """

@@ -8,4 +8,7 @@ A driver that sends lines elsewhere (`forwarding`, with one module for each prot
 lines that the files still hold.
 
 `options` says what `--log-driver` and `--log-opt` mean, `attributes` what `labels`, `env` and `tag` add to a line.
+
+Who may touch what: conmon alone writes a log, `rotation` alone renames its files; all others read. Of other rooms this
+one knows `model` alone, and files and sockets are `husk.runtime`'s.
 """
