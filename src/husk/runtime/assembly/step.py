@@ -1,8 +1,9 @@
 """The file system of a build's step: its root, and what is mounted into it, made before the runtime sees any of it.
 
-A step has the paths of a container (`paths`), without a record: `data-root/containers/<id>` has its root and what is
-written for it, `exec-root/mounts/<id>` what is mounted for it, `exec-root/containers/<id>` its bundle. A daemon that
-starts finds them without an owner, and removes them (`leftovers`).
+A step has the paths of a container (`paths`), without a record: `exec-root/mounts/<id>` has its root and what is
+mounted for it, `exec-root/containers/<id>` is its bundle, with what is written for it. One with mounts also has a
+directory `data-root/containers/<id>`: overlayfs takes many layers only if they are near each other. A daemon that
+starts finds these without an owner, and removes them (`leftovers`).
 
 What a step has changed becomes a layer, so nothing of ours may be among it. The places that things are mounted on are
 therefore in a directory below all layers, where the image has none. Only where the image hides that one (it has removed
@@ -28,7 +29,7 @@ from husk.errors import InvalidParameter, SystemFault
 from husk.kernel import rooted
 from husk.kernel.mount import MS_NODEV, MS_NOSUID, MS_RDONLY, bind, mount, mount_overlay
 from husk.kernel.trees import discard_tree
-from husk.runtime.assembly import network_files, staging
+from husk.runtime.assembly import staging
 from husk.runtime.assembly.paths import Paths
 from husk.runtime.assembly.root import ContainerRoot
 from husk.runtime.assembly.stubs import Stubs
@@ -97,23 +98,23 @@ class StepFiles:
     """The files of one step. `release` may be called at any time, any number of times."""
 
     def __init__(self, paths: Paths, step_id: str) -> None:
-        self._own = paths.of(step_id)
         self._directory = paths.directory(step_id)
+        self._staging = paths.staging(step_id)
         self._bundle = paths.bundle(step_id)
-        self._shared_points = paths.step_mount_points
-        self._points = self._directory / "points"
-        self._root = ContainerRoot(self._directory)
+        self._points = paths.step_mount_points
+        self._root = ContainerRoot(self._staging)
         self._stubs: list[Stubs] = []
         # Those of the mounts, in their order, listening.
         self.sockets: list[socket.socket] = []
 
     def assemble(self, root: Layered, mounts: Sequence[StepMount], hosts: str, resolv_conf: str) -> tuple[Mount, ...]:
         """Mount it all; what of it is left to the runtime. When this fails, `release` is still to be called."""
-        self._directory.mkdir(mode=0o710, parents=True, exist_ok=True)
-        self._own.staging.mkdir(mode=0o700, parents=True, exist_ok=True)
-        make_points(self._shared_points)
-        network_files.replace(self._own.hosts, hosts)
-        network_files.replace(self._own.resolv_conf, resolv_conf)
+        for directory in (self._bundle, self._staging):
+            directory.mkdir(mode=0o700, parents=True)
+        make_points(self._points)
+        for path, text in ((self._hosts, hosts), (self._resolv_conf, resolv_conf)):
+            path.write_text(text, errors="surrogateescape")
+            path.chmod(0o644)
         sources = [self._stage(number, one) for number, one in enumerate(mounts)]
         self._mount_root(root, mounts)
         uppers = [root.upper, *(one.source.upper for one in mounts if isinstance(one.source, Layered))]
@@ -122,13 +123,25 @@ class StepFiles:
         finally:
             self._stubs = [Stubs(Path(upper)) for upper in uppers if upper]
 
+    @property
+    def rootfs(self) -> Path:
+        return self._root.merged
+
+    @property
+    def _hosts(self) -> Path:
+        return self._bundle / "hosts"
+
+    @property
+    def _resolv_conf(self) -> Path:
+        return self._bundle / "resolv.conf"
+
     def text_of(self, path: str) -> str:
         return self._root.text_of(path)
 
     def make_directory(self, path: str, uid: int, gid: int) -> None:
         """Make the directory that the process begins in, with the user's own as its owner, where there is none."""
         try:
-            rooted.make_directories(self._root.merged, path, (uid, gid))
+            rooted.make_directories(self.rootfs, path, (uid, gid))
         except OSError as error:
             raise InvalidParameter(f"failed to create working directory {path[:200]}: {_reason(error)}") from None
 
@@ -143,7 +156,7 @@ class StepFiles:
         for each in self.sockets:
             each.close()
         self.sockets = []
-        for work in (self._root.unmount, lambda: staging.unstage(self._own.staging), *self._take_stubs()):
+        for work in (self._root.unmount, lambda: staging.unstage(self._staging), *self._take_stubs()):
             try:
                 work()
             except OSError as error:
@@ -162,7 +175,7 @@ class StepFiles:
 
     def _stage(self, number: int, one: StepMount) -> Path | None:
         """Have the source of a mount at a place of its own; None for those that have none."""
-        place = self._own.staging / str(number)
+        place = self._staging / str(number)
         match one.source:
             case Memory():
                 return None
@@ -192,7 +205,7 @@ class StepFiles:
 
     def _empty(self) -> str:
         empty = self._directory / "empty"
-        empty.mkdir(exist_ok=True)
+        empty.mkdir(mode=0o755, parents=True, exist_ok=True)
         return str(empty)
 
     def _bind(self, whole: Path, one: StepMount, place: Path) -> None:
@@ -210,7 +223,7 @@ class StepFiles:
 
     def _private(self) -> Path:
         """A directory in memory alone."""
-        directory = self._own.staging / _PRIVATE
+        directory = self._staging / _PRIVATE
         if not directory.exists():
             directory.mkdir(mode=0o700)
             mount("tmpfs", str(directory), "tmpfs", MS_NOSUID | MS_NODEV, "mode=0700")
@@ -242,12 +255,15 @@ class StepFiles:
     # --- the root ----------------------------------------------------------------------------------------------------
 
     def _mount_root(self, root: Layered, mounts: Sequence[StepMount]) -> None:
-        self._points.mkdir(exist_ok=True)
-        for one in mounts:
-            _make_target(self._points, one)
-        self._root.merged.mkdir(exist_ok=True)
-        lower = [*root.lower, str(self._points), str(self._shared_points)]
-        mount_overlay(lower, root.upper, root.work, str(self._root.merged))
+        lower = [*root.lower, str(self._points)]
+        if mounts:
+            own = self._directory / "points"
+            own.mkdir(mode=0o755, parents=True)
+            for one in mounts:
+                _make_target(own, one)
+            lower.insert(-1, str(own))
+        self.rootfs.mkdir()
+        mount_overlay(lower, root.upper, root.work, str(self.rootfs))
 
     def _fill(self, mounts: Sequence[StepMount], sources: Sequence[Path | None]) -> tuple[Mount, ...]:
         for path in ("/proc", "/sys", "/dev"):
@@ -258,7 +274,7 @@ class StepFiles:
         taken = {target for target, *_ in places}
         places += [
             (target, None, source)
-            for target, source in (("/etc/hosts", self._own.hosts), ("/etc/resolv.conf", self._own.resolv_conf))
+            for target, source in (("/etc/hosts", self._hosts), ("/etc/resolv.conf", self._resolv_conf))
             if target not in taken
         ]
         # What lies above comes first, whatever order it was written in.
@@ -290,7 +306,7 @@ class StepFiles:
 
     def _point(self, target: str, directory: bool) -> int:
         """A descriptor of the place in the root to mount on, which is made where there is none."""
-        root = self._root.merged
+        root = self.rootfs
         try:
             try:
                 found = rooted.open_in_root(root, target, os.O_PATH)

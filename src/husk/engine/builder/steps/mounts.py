@@ -43,7 +43,7 @@ class Workspace(Protocol):
     def work(self) -> Path: ...
 
     async def keep(self) -> str:
-        """The element for what was written, to put on the stack; empty if nothing was."""
+        """The element for what was written, to put on the stack; empty if there is nothing to put there."""
         ...
 
 

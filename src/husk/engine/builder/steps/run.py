@@ -13,6 +13,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Protocol
 
+from msgspec.structs import replace
+
 from husk.config import ContainerDefaults
 from husk.engine.builder.operations import Exec
 from husk.engine.builder.sessions import Session
@@ -73,6 +75,9 @@ class Foreground(Protocol):
 
 class Files(Protocol):
     """`husk.runtime.assembly.step`."""
+
+    @property
+    def rootfs(self) -> Path: ...
 
     @property
     def sockets(self) -> Listeners: ...
@@ -179,7 +184,8 @@ class Steps:
             block_devices=block_device_numbers(block_paths(host_config, self._host.limits.block_weight)),
         )
         env = plan.environment(body.process, prepared.env, user)
-        spec = plan.spec_of(record, self._paths.of(record.id), user, self._host, extras, env, left)
+        paths = replace(self._paths.of(record.id), rootfs=files.rootfs)
+        spec = plan.spec_of(record, paths, user, self._host, extras, env, left)
         cgroup.make_parents(spec.cgroup_path, named=bool(host_config.cgroup_parent), realtime=None, period=None)
         return files.write_bundle(oci_spec(spec, self._host.cgroup_v2))
 
@@ -202,10 +208,18 @@ class Steps:
                 raise error
 
     async def _release_files(self, record: Container, files: Files) -> None:
-        runtime = self._runtime(record)
-        if not await asyncio.to_thread(runtime.forget_ended, record.id):
-            await runtime.delete(record.id, force=True)
-        await asyncio.to_thread(self._clear, record, files)
+        if not await asyncio.to_thread(self._let_go, record, files):
+            try:
+                await self._runtime(record).delete(record.id, force=True)
+            finally:
+                await asyncio.to_thread(self._clear, record, files)
+
+    def _let_go(self, record: Container, files: Files) -> bool:
+        """In one go, as it is for nearly all: their runtime has forgotten them already. False if it has not."""
+        if not self._runtime(record).forget_ended(record.id):
+            return False
+        self._clear(record, files)
+        return True
 
     def _clear(self, record: Container, files: Files) -> None:
         parent = record.host_config.cgroup_parent

@@ -39,6 +39,7 @@ class World:
         self.config: dict[str, object] = {}
         self.sockets: Sequence[socket.socket] = ()
         self._directory = directory
+        self.rootfs = directory / "rootfs"
 
     def happens(self, what: str) -> None:
         self.happened.append(what)
