@@ -5,7 +5,7 @@ File systems are stacks (`diffs`): what is made is one more diff on top of the s
 
 import contextlib
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -31,10 +31,14 @@ from husk.storage.workers.nursery import Nursery
 
 _MOST_DIGESTS = 10_000
 
+TableOf = Callable[[str], Path | None]
+
 
 class Trees:
-    def __init__(self, diffs: DiffStore, nursery: Nursery) -> None:
+    def __init__(self, diffs: DiffStore, nursery: Nursery, table_of: TableOf = lambda element: None) -> None:
+        """`table_of` finds the table of a diff that came by a sync (`Mirrors.table`): its files are not read again."""
         self._diffs = diffs
+        self._table_of = table_of
         self._nursery = nursery
         # What a stack holds never changes.
         self._digests: dict[tuple[str, bytes], str] = {}
@@ -61,22 +65,24 @@ class Trees:
         await self._diffs.remove(diff for diff in made if not any(diff in stack.split() for stack in outputs.values()))
         return [outputs.get(number, "") for number in range(max(outputs, default=-1) + 1)]
 
-    async def digest(self, stack: str, selections: Sequence[Selection], table: Path | None = None) -> str:
+    async def digest(self, stack: str, selections: Sequence[Selection]) -> str:
         """One digest of all that the selections choose; NotFound where a path is missing.
 
-        What was asked for before is remembered. `table` tells the contents of files of a stack that came by a sync.
+        What was asked for before is remembered.
         """
         found = {key: self._digests.get((stack, key)) for key in map(msgspec.msgpack.encode, selections)}
         asked = [key for key, digest in found.items() if digest is None]
         if asked:
-            for key, digest in zip(asked, await self._digests_of(stack, asked, table), strict=True):
+            for key, digest in zip(asked, await self._digests_of(stack, asked), strict=True):
                 found[key] = self._digests[stack, key] = digest
             while len(self._digests) > _MOST_DIGESTS:
                 del self._digests[next(iter(self._digests))]
         digests = [found[msgspec.msgpack.encode(selection)] or "" for selection in selections]
         return "sha256:" + hashlib.sha256("\0".join(digests).encode()).hexdigest()
 
-    async def _digests_of(self, stack: str, selections: list[bytes], table: Path | None) -> list[str]:
+    async def _digests_of(self, stack: str, selections: list[bytes]) -> list[str]:
+        # What a sync has told is true of its diff alone.
+        table = self._table_of(stack) if stack and " " not in stack else None
         async with self._diffs.held(stack):
             job = DigestJob(*self._places(), Stack(self._diffs.lower(stack)), str(table or ""))
             data = msgspec.msgpack.encode([msgspec.Raw(selection) for selection in selections])

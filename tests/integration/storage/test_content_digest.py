@@ -11,6 +11,7 @@ import pytest
 from husk.errors import NotFound
 from husk.storage.file_actions import Selection
 from husk.storage.sync.table import Table, write_table
+from husk.storage.trees import Trees
 from husk.storage.workers.handle import Worker
 from tests.support.layers import Store
 from tests.support.trees import Forest
@@ -138,10 +139,15 @@ async def test_known_contents_are_not_read(forest: Forest, tmp_path: Path):
     table.digests = [bytes(32), hashlib.sha256(b"something else").digest()]
     with open(tmp_path / "table", "wb") as file:
         write_table(table, file)
-    known = await forest.trees.digest(stack, [Selection()], tmp_path / "table")
-    assert known == await digest(forest, await forest.files(d__file="something else"))
-    missing = await forest.trees.digest(await forest.files(d__file="text"), [Selection()], tmp_path / "missing")
-    assert missing == await digest(forest, await forest.files(d__file="text"))
+    synced = Trees(forest.diffs, forest.store.nursery, {stack: tmp_path / "table"}.get)
+    assert await synced.digest(stack, [Selection()]) == await digest(
+        forest, await forest.files(d__file="something else")
+    )
+    # Of a stack with more in it nothing is known, and neither if the table has gone.
+    more = await forest.files(stack, other="1")
+    assert await synced.digest(more, [Selection()]) == await digest(forest, more)
+    gone = Trees(forest.diffs, forest.store.nursery, lambda element: tmp_path / "missing")
+    assert await gone.digest(stack, [Selection()]) == await digest(forest, stack)
 
 
 async def test_names_that_are_not_utf8(forest: Forest):
