@@ -60,6 +60,7 @@ class StockClient:
         self._tasks = Tasks()
         self.sessions = Sessions()
         self._pinged = asyncio.Event()
+        self._seen = asyncio.Event()
         self.failure = None
         self.done = False
 
@@ -150,7 +151,8 @@ class StockClient:
         elif stream.path.endswith("/Status"):
             await self._pinged.wait()
         elif stream.path.endswith("LLBBridge/Solve"):
-            await asyncio.Event().wait()
+            await self._seen.wait()
+            raise GrpcError(UNIMPLEMENTED, ENOUGH)
         else:
             raise GrpcError(UNIMPLEMENTED, f"unknown method {stream.path}")
 
@@ -160,6 +162,8 @@ class StockClient:
             self.done = True
         except Exception as error:
             self.failure = error
+        finally:
+            self._seen.set()
 
 
 def _field(message, wanted):
