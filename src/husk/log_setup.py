@@ -50,8 +50,8 @@ def set_up(level: str, form: str) -> None:
 
 def set_level(level: str) -> None:
     logging.getLogger().setLevel(_LEVELS[level])
-    # Asked for debug, asyncio and aiohttp say more than anybody wants about themselves.
-    for name in ("asyncio", "aiohttp"):
+    # Asked for debug, libraries say more than anybody wants about themselves.
+    for name in ("asyncio", "aiohttp", "hpack"):
         logging.getLogger(name).setLevel(max(_LEVELS[level], logging.INFO))
 
 

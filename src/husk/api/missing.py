@@ -9,13 +9,11 @@ from husk.api.router import Handler, Route, read
 from husk.errors import NotImplementedYet
 
 MISSING = """
-POST   /build
 PUT    /volumes/{name}
 GET    /plugins/privileges
 POST   /plugins/pull
 POST   /plugins/{name}/upgrade
 POST   /plugins/create
-POST   /session
 """
 
 

@@ -13,6 +13,7 @@ from urllib.parse import quote
 from husk.api import missing
 from husk.api.call import Call, Common
 from husk.api.errors import JSON_TYPE, error_body, error_response, failure
+from husk.api.http import h2c
 from husk.api.http.errors import BadRequest, BodyCutOff, BodyTooLarge
 from husk.api.http.limits import Limits
 from husk.api.http.request import Request
@@ -48,7 +49,7 @@ class Edge:
         self._router = Router(missing.ROUTES)
         self._places: dict[tuple[bytes, bytes], tuple[Version, Route, str]] = {}
         self._streams: set[asyncio.Task[object]] = set()
-        self.server = Server(self.handle, self._common.limits, self._refusal)
+        self.server = Server(self.handle, self._common.limits, self._refusal, self._http2)
 
     def handle(self, request: Request) -> "Answer | Coroutine[Any, Any, Answer] | asyncio.Task[Answer]":
         place = self._places.get((request.method, request.raw_path))
@@ -70,6 +71,14 @@ class Edge:
         except Exception as error:
             return self._failed(route, call, error)
         return answer if isinstance(answer, Answer) else self._finish(route, call, answer)
+
+    async def _http2(self, request: Request) -> Answer:
+        """HTTP/2 from the first byte is BuildKit's protocol: nothing else of ours is spoken in it."""
+        from husk.api.routes.buildkit import server_of
+
+        server = await server_of(self._engine)
+        await server.serve(h2c.begin(request))
+        return Unanswered()
 
     def _locate(self, request: Request) -> tuple[Version, Route, str] | Response:
         """The operation that a path means, remembered; or the answer to a path that means none."""

@@ -31,6 +31,7 @@ from husk.engine.images.catalog import ImageCatalog
 from husk.engine.images.limiter import Limiter
 from husk.engine.images.service import Images
 from husk.engine.images.store import IMAGE_USERS, ImageStore
+from husk.engine.late_builder import LateBuilder, late_builder
 from husk.engine.logs import options as log_options
 from husk.engine.logs.forwarding import Forwarder
 from husk.engine.logs.rotation import Rotator
@@ -87,6 +88,7 @@ class Engine(LateParts):
         system: System,
         services: "Services | None",
         build_services: Callable[[], "Services"],
+        builder: LateBuilder,
         registry: RegistryClient,
         downloads: Limiter,
         uploads: Limiter,
@@ -121,6 +123,7 @@ class Engine(LateParts):
         self.system = system
         self._services = services
         self._build_services = build_services
+        self.builder = builder
         self._registry = registry
 
     @classmethod
@@ -188,7 +191,7 @@ async def _open(config: Config, stack: AsyncExitStack, open_files: int) -> Engin
     nursery = Nursery()
     stack.callback(nursery.close)
     index = Index(state, tasks)
-    layers = await _open_layers(stack, config, state, blobs, nursery, index)
+    layers, power_held = await _open_layers(stack, config, state, blobs, nursery, index)
     registry = RegistryClient(
         config.insecure_registries,
         config.registry_mirrors,
@@ -290,6 +293,20 @@ async def _open(config: Config, stack: AsyncExitStack, open_files: int) -> Engin
 
         return build_services(stack, config, state, machine, containers, images, networks, events)[0]
 
+    builder = late_builder(
+        stack,
+        config=config,
+        state=state,
+        store=image_store,
+        images=images,
+        networks=networks,
+        runtimes=runtimes,
+        host=host,
+        paths=paths,
+        nursery=nursery,
+        registry=registry,
+        power_held=power_held,
+    )
     services = None
     if await wanted(config, state, networks):
         from husk.engine.services.parts import open_services
@@ -307,6 +324,7 @@ async def _open(config: Config, stack: AsyncExitStack, open_files: int) -> Engin
         system=system,
         services=services,
         build_services=build_services,
+        builder=builder,
         registry=registry,
         downloads=downloads,
         uploads=uploads,
@@ -322,8 +340,9 @@ async def _open(config: Config, stack: AsyncExitStack, open_files: int) -> Engin
 
 async def _open_layers(
     stack: AsyncExitStack, config: Config, state: StateStore, blobs: BlobStore, nursery: Nursery, index: Index
-) -> LayerStore:
-    """The layers of images, with those made good that the last daemon, or the power, left half done."""
+) -> tuple[LayerStore, bool]:
+    """The layers of images, with those made good that the last daemon, or the power, left half done; and whether the
+    power has held."""
 
     def mounted(chain: str) -> bool:
         running = (instance.record for instance in index if instance.record.state.running or instance.root_users)
@@ -332,9 +351,10 @@ async def _open_layers(
     layers = await LayerStore.open(config.data_root / "layers", state, blobs, nursery, config.max_layer_size, mounted)
     stack.push_async_callback(layers.close)
     power = PowerNote(config.exec_root, config.data_root)
-    await recover(layers, blobs, power_held=await asyncio.to_thread(power.held))
+    held = await asyncio.to_thread(power.held)
+    await recover(layers, blobs, power_held=held)
     await _as_far_as_possible(asyncio.to_thread(power.write), "note of this boot")
-    return layers
+    return layers, held
 
 
 async def _as_far_as_possible(work: Coroutine[object, object, object], what: str) -> None:

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Seque
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from husk.config import Config, RuntimeConfig
 from husk.engine.containers.exec import ExecRecord
@@ -419,6 +419,7 @@ class FakeEngine:
         self.services = FakeServices()
         self.volumes = FakeVolumes()
         self.committed: CommitOptions | None = None
+        self.builder: Any = None
 
     async def commit(self, ref: str, options: CommitOptions) -> str:
         await self.recorder.note("commit", ref)

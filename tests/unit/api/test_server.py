@@ -26,7 +26,7 @@ async def test_ping_answers_as_dockerd_does(client: ClientSession) -> None:
     assert (response.status, await response.text()) == (200, "OK")
     expected = {
         "Api-Version": "1.55",
-        "Builder-Version": "1",
+        "Builder-Version": "2",
         "Cache-Control": "no-cache, no-store, must-revalidate",
         "Content-Type": "text/plain; charset=utf-8",
         "Docker-Experimental": "false",
@@ -59,7 +59,7 @@ async def test_ping_answers_as_dockerd_does(client: ClientSession) -> None:
         ("GET", "/containers/nope/json", 404, "No such container: nope"),
         ("GET", "/images/a/b:c/json", 404, "No such image: a/b:c"),
         ("GET", "/images/a%2Fb:c/json", 404, "No such image: a/b:c"),
-        ("POST", "/build", 501, "POST /build is not implemented by Husk yet"),
+        ("POST", "/plugins/create", 501, "POST /plugins/create is not implemented by Husk yet"),
         ("GET", "/containers/json?limit=x", 400, "invalid value 'x' for limit: not a number"),
         ("GET", "/containers/json?filters=x", 400, None),
         ("GET", "/containers/json?filters=%7B%22a%22%3A%5B%5D%7D", 400, "invalid filter 'a'"),

@@ -7,13 +7,15 @@ from husk.api.encoded import ImageNames
 from husk.api.http.response import Answer
 from husk.api.router import change, read
 from husk.api.types.containers import ContainerSummary
-from husk.api.types.disk import BuildsPruned, DiskUsage, DiskUsageSums, Usage
+from husk.api.types.disk import BuildCacheRecord, BuildsPruned, DiskUsage, DiskUsageSums, Usage
 from husk.api.types.images import ImageSummary
 from husk.api.types.volumes import Volume
 from husk.api.versioning import Version
 from husk.api.views import containers as container_views
 from husk.api.views import images as image_views
 from husk.api.views import volumes as volume_views
+from husk.engine.builder.prune import Item
+from husk.engine.model.clock import rfc3339
 from husk.engine.model.filters import Filters
 from husk.errors import InvalidParameter
 
@@ -21,6 +23,8 @@ TYPES = ("container", "image", "volume", "build-cache")
 BUILD_CACHE_FILTERS = (
     "until", "unused-for", "id", "parent", "type", "description", "inuse", "shared", "private", "label", "label!",
 )  # fmt: skip
+LABELS = ("label", "label!")
+KEPT = ("max-used-space", "reserved-space", "keep-storage")
 WITH_SUMS = Version(1, 52)
 WITHOUT_BUILDER_SIZE = Version(1, 42)
 
@@ -33,8 +37,9 @@ async def usage(call: Call) -> Answer:
     images = _images(call) if "image" in wanted else None
     containers = await _containers(call) if "container" in wanted else None
     volumes = await _volumes(call) if "volume" in wanted else None
+    builds = [_build(item) for item in (await call.engine.builder.get()).items()] if "build-cache" in wanted else None
     if call.version >= WITH_SUMS:
-        return call.json(_sums(call, wanted, images, containers, volumes))
+        return call.json(_sums(call, images, containers, volumes, builds))
     for image in images or ():
         # Only here: `docker images` has empty lists.
         image.repo_tags, image.repo_digests = image.repo_tags or None, image.repo_digests or None
@@ -44,8 +49,8 @@ async def usage(call: Call) -> Answer:
             images=_listed(images),
             containers=_listed(containers),
             volumes=_listed(volumes),
-            build_cache=[] if "build-cache" in wanted else None,
-            builder_size=0 if call.version < WITHOUT_BUILDER_SIZE else UNSET,
+            build_cache=_listed(builds),
+            builder_size=sum(build.size for build in builds or ()) if call.version < WITHOUT_BUILDER_SIZE else UNSET,
         )
     )
 
@@ -85,10 +90,10 @@ async def _volumes(call: Call) -> list[Volume]:
 
 def _sums(
     call: Call,
-    wanted: list[str],
     images: list[ImageSummary] | None,
     containers: list[ContainerSummary] | None,
     volumes: list[Volume] | None,
+    builds: list[BuildCacheRecord] | None,
 ) -> DiskUsageSums:
     verbose = call.flag("verbose")
     sums = DiskUsageSums()
@@ -118,23 +123,51 @@ def _sums(
             total_size=sum(data.size for data in measured),
         )
         sums.volume_usage.items = (_listed(volumes) or []) if verbose else UNSET
-    nothing = Usage(active_count=0, total_count=0, reclaimable=0, total_size=0, items=[] if verbose else UNSET)
-    sums.build_cache_usage = nothing if "build-cache" in wanted else UNSET
+    if builds is not None:
+        sums.build_cache_usage = Usage(
+            active_count=sum(1 for build in builds if build.in_use),
+            total_count=len(builds),
+            reclaimable=sum(build.size for build in builds if not build.in_use and not build.shared),
+            total_size=sum(build.size for build in builds),
+        )
+        sums.build_cache_usage.items = (_listed(builds) or []) if verbose else UNSET
     return sums
 
 
-def _listed(things: list[ImageSummary] | list[ContainerSummary] | list[Volume] | None) -> list[object] | None:
+def _build(item: Item) -> BuildCacheRecord:
+    return BuildCacheRecord(
+        id=item.id,
+        parents=item.parents or UNSET,
+        type=item.type,
+        description=item.description,
+        in_use=item.in_use,
+        shared=item.shared,
+        size=item.size,
+        created_at=rfc3339(item.created),
+        last_used_at=rfc3339(item.last_used),
+        usage_count=item.uses,
+    )
+
+
+def _listed(
+    things: list[ImageSummary] | list[ContainerSummary] | list[Volume] | list[BuildCacheRecord] | None,
+) -> list[object] | None:
     return None if things is None else list[object](things)
 
 
 async def prune_builds(call: Call) -> Answer:
-    """`docker system prune` asks for it, too. Husk builds nothing yet, so there is never a cache to clear."""
     filters = Filters.parse(call.text("filters"), BUILD_CACHE_FILTERS)
     for key in filters:
-        if key not in ("label", "label!") and (len(filters.get(key)) > 1 or "" in filters.get(key)):
+        if key not in LABELS and (len(filters.get(key)) > 1 or "" in filters.get(key)):
             raise InvalidParameter(f"failed to prune build cache: invalid filter '{key}': one value is expected")
-    filters.moments("until")
-    return call.json(BuildsPruned())
+    # Records of builds have no labels: dockerd takes these filters and looks at none of them.
+    wanted = Filters({key: filters.get(key) for key in filters if key not in LABELS})
+    keep = next((size for name in KEPT if (size := call.integer(name))), 0)
+    builder = await call.engine.builder.get()
+    pruned = await builder.prune(wanted, all=call.flag("all"), keep=max(keep, 0))
+    return call.json(
+        BuildsPruned(caches_deleted=[item.id for item in pruned.items] or None, space_reclaimed=pruned.freed)
+    )
 
 
 ROUTES = (

@@ -4,8 +4,8 @@ from husk.api.call import Call
 from husk.api.http.response import Answer, Response, fields
 from husk.api.router import read
 
-# There is no BuildKit here; 1 tells the docker command to use the builder of the API itself.
-BUILDER_VERSION = "1"
+# 2 tells the docker command to build by BuildKit's protocol.
+BUILDER_VERSION = "2"
 
 _PING = {
     swarm: fields(

@@ -1,6 +1,6 @@
 """Disk usage on the wire: what `docker system df` reads. Its shape changed with 1.52."""
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType, field
 
 
 class DiskUsage(Struct, kw_only=True, rename="pascal"):
@@ -29,6 +29,19 @@ class DiskUsageSums(Struct, kw_only=True, rename="pascal"):
     container_usage: Usage | UnsetType = UNSET
     volume_usage: Usage | UnsetType = UNSET
     build_cache_usage: Usage | UnsetType = UNSET
+
+
+class BuildCacheRecord(Struct, kw_only=True, rename="pascal"):
+    id: str = field(name="ID")
+    parents: list[str] | UnsetType = UNSET
+    type: str
+    description: str
+    in_use: bool
+    shared: bool
+    size: int
+    created_at: str
+    last_used_at: str
+    usage_count: int
 
 
 class BuildsPruned(Struct, kw_only=True, rename="pascal"):

@@ -7,9 +7,9 @@ The Dockerfile and `.dockerignore` are asked of the client first, then all image
 is made: whoever needs a ref has it made.
 """
 
-import hashlib
 import json
 import posixpath
+import secrets
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
@@ -178,19 +178,8 @@ class _Sources:
     async def image(self, name: str, platform: Platform) -> BaseImage:
         if (found := self._known.get((name, str(platform)))) is None:
             reference = references.parse(name).tagged()
-            shown = Vertex(
-                digest="sha256:" + hashlib.sha256(f"{reference} {platform}".encode()).hexdigest(),
-                operation=Operation(Source(f"docker-image://{reference}"), [], platform),
-                name=f"[internal] load metadata for {reference}",
-            )
-            self._asker.progress.started(shown)
-            try:
-                watcher = _Watched(self._asker, shown)
+            with Shown(self._asker, f"[internal] load metadata for {reference}") as watcher:
                 found = await self._images.look_up(name, platform, self._wanted.pull, watcher)
-            except HuskError as error:
-                self._asker.progress.ended(shown, error=error.message)
-                raise
-            self._asker.progress.ended(shown)
             self._known[name, str(platform)] = found
         return found
 
@@ -229,13 +218,26 @@ class _Sources:
         return Source(f"local://{name}", attributes)
 
 
-class _Watched:
-    """What is said about something that is no operation of the graph."""
+class Shown:
+    """Work that is no operation of a graph, as a vertex of its own in the progress of a build."""
 
-    def __init__(self, asker: Asker, vertex: Vertex) -> None:
+    def __init__(self, asker: Asker, name: str) -> None:
         self.session = asker.session
         self._progress = asker.progress
-        self._vertex = vertex
+        digest = f"sha256:{secrets.token_hex(32)}"
+        self._vertex = Vertex(digest=digest, operation=Operation(Source("internal://")), name=name)
+
+    def __enter__(self) -> "Shown":
+        self._progress.started(self._vertex)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> None:
+        if error is None:
+            self._progress.ended(self._vertex)
+        elif isinstance(error, HuskError):
+            self._progress.ended(self._vertex, error=error.message)
+        else:
+            self._progress.ended(self._vertex, cancelled=True)
 
     def log(self, data: bytes, *, stderr: bool = False) -> None:
         self._progress.log(self._vertex, data, stderr=stderr)

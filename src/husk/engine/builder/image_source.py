@@ -33,6 +33,14 @@ class FetchedImage(Struct, frozen=True):
     type: str = "regular"
 
 
+class DescribedImage(Struct, frozen=True):
+    """What a name stands for: an image's id, and its configuration as it came."""
+
+    reference: str
+    id: str
+    config: bytes
+
+
 class ImageSource:
     def __init__(self, images: Images, store: ImageStore) -> None:
         self._images = images
@@ -50,21 +58,30 @@ class ImageSource:
         self, name: str, platform: Platform, pull: bool, credentials: CredentialsFor, report: Callable[[Progress], None]
     ) -> BaseImage:
         """What a stage begins with; an image that is not here is pulled, and so is any if the client says so."""
+        found = await self._describe(name, platform, pull, credentials, report)
+        return BaseImage(found.reference, read_config(found.config))
+
+    async def look_up(self, name: str, platform: Platform, pull: bool, watcher: Watcher) -> BaseImage:
+        """The same for a client with a session."""
+        found = await self.describe(name, platform, pull, watcher)
+        return BaseImage(found.reference, read_config(found.config))
+
+    async def describe(self, name: str, platform: Platform, pull: bool, watcher: Watcher) -> "DescribedImage":
+        reference = references.parse(name).tagged()
+        session = watcher.session
+        auth = await session.credentials(_host_of(reference)) or None if session else None
+        return await self._describe(name, platform, pull, lambda domain: auth, _Told(watcher).report)
+
+    async def _describe(
+        self, name: str, platform: Platform, pull: bool, credentials: CredentialsFor, report: Callable[[Progress], None]
+    ) -> "DescribedImage":
         reference = references.parse(name).tagged()
         image = None if pull else self._find(str(reference), platform)
         if image is None:
             auth = credentials(reference.domain)
             await self._images.pull(str(reference), "", str(platform), auth, report)
             image = self._images.select(str(reference), platform).image
-        document = read_config(await self._store.blobs.read(image.id))
-        return BaseImage(str(reference), document)
-
-    async def look_up(self, name: str, platform: Platform, pull: bool, watcher: Watcher) -> BaseImage:
-        """The same for a client with a session."""
-        reference = references.parse(name).tagged()
-        session = watcher.session
-        auth = await session.credentials(_host_of(reference)) or None if session else None
-        return await self.resolve(name, platform, pull, lambda domain: auth, _Told(watcher).report)
+        return DescribedImage(str(reference), image.id, await self._store.blobs.read(image.id))
 
     async def _have(self, name: str, platform: Platform | None, watcher: Watcher) -> Image:
         if (image := self._find(name, platform)) is None:

@@ -8,24 +8,31 @@ from typing import Protocol
 from husk.config import CacheRule
 from husk.engine.builder.cache import BuildCache
 from husk.engine.builder.classic import ClassicBuilder, ClassicRequest, Report
-from husk.engine.builder.image_source import CredentialsFor
-from husk.engine.builder.jobs import Jobs
+from husk.engine.builder.frontend import Asker, Shown
+from husk.engine.builder.image_source import CredentialsFor, DescribedImage, ImageSource
+from husk.engine.builder.jobs import Job, Jobs
 from husk.engine.builder.prune import CachePruner, Item, Pruned
+from husk.engine.builder.refs import Ref
 from husk.engine.builder.sessions import Sessions
 from husk.engine.builder.solve import SolveRequest, Solves
 from husk.engine.model.filters import NO_FILTERS, Filters
 from husk.engine.model.image import Image, Progress
-from husk.errors import InvalidParameter, NotImplementedYet
+from husk.errors import InvalidParameter, NotFound, NotImplementedYet
 from husk.registry.client import RegistryClient
+from husk.registry.manifest import Platform, host_platform
 from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
 
+LARGEST_FILE = 64 << 20
+
 
 class Contexts(Protocol):
-    """Makes stacks of contexts that came as archives: `husk.storage`."""
+    """Contexts that came as archives, and files of results: `husk.storage`."""
 
     async def unpack(self, chunks: AsyncIterator[bytes]) -> str: ...
+
+    async def read(self, stack: str, path: str, most: int) -> bytes | None: ...
 
 
 class Builder:
@@ -39,6 +46,7 @@ class Builder:
         cache: BuildCache,
         pruner: CachePruner,
         contexts: Contexts,
+        images: ImageSource,
         registry: RegistryClient,
         rules: Sequence[CacheRule],
     ) -> None:
@@ -50,8 +58,9 @@ class Builder:
         self._cache = cache
         self._pruner = pruner
         self._contexts = contexts
+        self._images = images
         self._registry = registry
-        self._rules = rules
+        self.rules = rules
         self._tasks = Tasks()
         self._parts = AsyncExitStack()
 
@@ -106,6 +115,23 @@ class Builder:
             await self._tasks.to_its_end(self._cache.forget(context), "forget a context")
             self.collect_soon()
 
+    # --- what a client asks in the middle of a build -----------------------------------------------------------------
+
+    async def resolve_image(
+        self, job: Job, name: str, platform: Platform | None, *, pull: bool, shown_as: str
+    ) -> DescribedImage:
+        asker = Asker(job.log, job.session)
+        with Shown(asker, shown_as or f"[internal] load metadata for {name}") as watcher:
+            return await self._images.describe(name, platform or host_platform(), pull, watcher)
+
+    async def read_file(self, ref: Ref, path: str, offset: int = 0, length: int = 0) -> bytes:
+        """Some of a file, all of it without a length."""
+        most = offset + length if length else LARGEST_FILE
+        data = await self._contexts.read(await ref.stack(), path, most)
+        if data is None:
+            raise NotFound(f"{path}: no such file or directory")
+        return data[offset:]
+
     # --- the cache ---------------------------------------------------------------------------------------------------
 
     def items(self, filters: Filters = NO_FILTERS) -> list[Item]:
@@ -116,10 +142,10 @@ class Builder:
 
     def collect_soon(self) -> None:
         """What is too much by the rules goes in the background."""
-        if self._rules and not self._tasks.count:
+        if self.rules and not self._tasks.count:
             self._tasks.spawn(self._collect(), "collect builds")
 
     async def _collect(self) -> None:
-        pruned = await self._pruner.collect(self._rules)
+        pruned = await self._pruner.collect(self.rules)
         if pruned.items:
             log.info("the cache of builds was too large: %d records went, %d bytes", len(pruned.items), pruned.freed)

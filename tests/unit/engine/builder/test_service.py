@@ -63,7 +63,7 @@ class Bench:
         self.cache: Any = Cache()
         self.pruner: Any = Pruner()
         doubles: dict[str, Any] = {"jobs": None, "sessions": None, "solves": None}
-        doubles |= {"contexts": Contexts(), "registry": Registry()}
+        doubles |= {"contexts": Contexts(), "images": None, "registry": Registry()}
         doubles |= {"classic": self.classic, "cache": self.cache, "pruner": self.pruner}
         self.builder = Builder(rules=[CacheRule(keep=1)], **doubles)
         self.told: list[Any] = []

@@ -1,0 +1,66 @@
+"""The engine's builder as the services of BuildKit's protocol know it."""
+
+from collections.abc import Mapping, Sequence
+
+from husk.api.buildkit.backend import BuildRequest, FileStat, ResolvedImage, Worker
+from husk.engine.builder.jobs import Job
+from husk.engine.builder.prune import Item
+from husk.engine.builder.refs import Ref
+from husk.engine.builder.service import Builder
+from husk.engine.builder.sessions import Sessions
+from husk.engine.builder.solve import Export, SolveRequest
+from husk.engine.model.filters import Filters
+from husk.errors import NotImplementedYet
+from husk.registry.manifest import Platform, host_platform
+
+
+class EngineBackend:
+    def __init__(self, builder: Builder, engine_id: str) -> None:
+        self._builder = builder
+        self._engine_id = engine_id
+
+    @property
+    def sessions(self) -> Sessions:
+        return self._builder.sessions
+
+    async def build(self, request: BuildRequest, /) -> Mapping[str, str]:
+        if request.cache_exports:
+            kinds = ", ".join(choice.type for choice in request.cache_exports)
+            raise NotImplementedYet(f"the export of the cache ({kinds}) is not implemented by Husk yet")
+        return await self._builder.solve(
+            SolveRequest(
+                id=request.id,
+                session=request.session,
+                question=request.question,
+                exports=[Export(choice.type, choice.attributes) for choice in request.exporters],
+            )
+        )
+
+    async def job(self, id: str, /) -> Job:
+        return await self._builder.jobs.get(id)
+
+    async def resolve_image(
+        self, job: Job, reference: str, platform: Platform | None, mode: str, shown_as: str, /
+    ) -> ResolvedImage:
+        found = await self._builder.resolve_image(job, reference, platform, pull=mode == "pull", shown_as=shown_as)
+        return ResolvedImage(found.reference, found.id, found.config)
+
+    async def read_file(self, ref: Ref, path: str, offset: int, length: int, /) -> bytes:
+        return await self._builder.read_file(ref, path, offset, length)
+
+    async def read_directory(self, ref: Ref, path: str, pattern: str, /) -> Sequence[FileStat]:
+        raise NotImplementedYet("reading a directory of a build's result is not implemented by Husk yet")
+
+    async def stat(self, ref: Ref, path: str, /) -> FileStat:
+        raise NotImplementedYet("the status of a file of a build's result is not implemented by Husk yet")
+
+    def workers(self) -> Sequence[Worker]:
+        return [
+            Worker(id=self._engine_id, platforms=[host_platform()], rules=self._builder.rules),
+        ]
+
+    def cached(self, filters: Filters, /) -> Sequence[Item]:
+        return self._builder.items(filters)
+
+    async def prune(self, filters: Filters, /, *, all: bool, keep: int) -> Sequence[Item]:
+        return (await self._builder.prune(filters, all=all, keep=keep)).items

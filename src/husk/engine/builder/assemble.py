@@ -1,0 +1,132 @@
+"""Puts the parts of the builder together. This is done when the first build begins, or somebody asks for the cache."""
+
+import asyncio
+import functools
+from contextlib import AsyncExitStack
+
+from msgspec import Struct
+
+from husk.config import CacheRule, Config
+from husk.engine.builder import given, image_source, local_source
+from husk.engine.builder.cache import BuildCache
+from husk.engine.builder.classic import ClassicBuilder
+from husk.engine.builder.execution import Execution, SourceKind
+from husk.engine.builder.export import ImageExporter
+from husk.engine.builder.frontend import DockerfileFrontend
+from husk.engine.builder.image_export import ImageExport
+from husk.engine.builder.image_source import ImageSource
+from husk.engine.builder.jobs import Jobs
+from husk.engine.builder.local_source import LocalSource
+from husk.engine.builder.prune import CachePruner, default_rules
+from husk.engine.builder.service import Builder
+from husk.engine.builder.sessions import Sessions
+from husk.engine.builder.solve import Solves
+from husk.engine.builder.solver import Solver
+from husk.engine.builder.steps.cache_mounts import KIND as CACHE_MOUNT
+from husk.engine.builder.steps.cache_mounts import CacheMounts
+from husk.engine.builder.steps.cache_mounts import Kept as KeptCacheMount
+from husk.engine.builder.steps.mounts import Mounts
+from husk.engine.builder.steps.run import Steps
+from husk.engine.host import Host
+from husk.engine.images.service import Images
+from husk.engine.images.store import ImageStore
+from husk.engine.networks.service import Networks
+from husk.registry.client import RegistryClient
+from husk.runtime.assembly.paths import Paths
+from husk.runtime.assembly.step import StepFiles
+from husk.runtime.foreground import Foreground
+from husk.runtime.oci import Runtimes
+from husk.storage.contexts import Contexts
+from husk.storage.diffs import DiffStore
+from husk.storage.state.store import StateStore
+from husk.storage.sync.mirrors import Mirrors
+from husk.storage.trees import Trees
+from husk.storage.volumes.caches import CacheDirectories
+from husk.storage.workers.nursery import Nursery
+
+
+class Surroundings(Struct, frozen=True, kw_only=True):
+    """What builds share with the rest of the engine."""
+
+    config: Config
+    state: StateStore
+    store: ImageStore
+    images: Images
+    networks: Networks
+    runtimes: Runtimes
+    host: Host
+    paths: Paths
+    nursery: Nursery
+    registry: RegistryClient
+    power_held: bool  # has it, since the last daemon ran?
+
+
+async def open_builder(around: Surroundings) -> Builder:
+    async with AsyncExitStack() as stack:
+        builder = await _open(around, stack)
+        builder.owns(stack.pop_all())
+    return builder
+
+
+async def _open(around: Surroundings, stack: AsyncExitStack) -> Builder:
+    store, state, config = around.store, around.state, around.config
+    diffs = await DiffStore.open(store.layers, state, store.blobs, around.nursery, power_held=around.power_held)
+    stack.push_async_callback(diffs.close)
+    cache = await BuildCache.open(state, diffs, store.pins)
+    contexts = Contexts(diffs, around.nursery)
+    images = ImageSource(around.images, store)
+    sessions = Sessions()
+    mirrors = await asyncio.to_thread(Mirrors.open, config.data_root / "mirrors", diffs, around.nursery)
+    trees = Trees(diffs, around.nursery, mirrors.table)
+    sources: dict[str, SourceKind] = {
+        image_source.SCHEME: images,
+        local_source.SCHEME: LocalSource(mirrors, sessions, cache.give_up),
+        given.SCHEME: given.GivenStacks(),
+    }
+    solver = Solver(Execution(sources, trees, await _open_steps(around, diffs, stack)), cache)
+    exporter = ImageExporter(store, diffs, cache)
+    pruner = CachePruner(cache, diffs.shared)
+    jobs = Jobs(solver, DockerfileFrontend(solver, contexts, images))
+    return Builder(
+        classic=ClassicBuilder(solver, contexts, images, exporter, trees),
+        jobs=jobs,
+        sessions=sessions,
+        solves=Solves(jobs, sessions, ImageExport(exporter)),
+        cache=cache,
+        pruner=pruner,
+        contexts=contexts,
+        images=images,
+        registry=around.registry,
+        rules=_rules(config, await asyncio.to_thread(diffs.disk_size)),
+    )
+
+
+async def _open_steps(around: Surroundings, diffs: DiffStore, stack: AsyncExitStack) -> Steps:
+    kept = around.state.records(CACHE_MOUNT, KeptCacheMount)
+    place = around.config.data_root / "cache-mounts"
+    directories = await asyncio.to_thread(CacheDirectories.open, place, set(kept))
+    caches = await CacheMounts.open(directories, around.state, kept.values())
+    stack.push_async_callback(caches.close)
+    return Steps(
+        paths=around.paths,
+        files=functools.partial(StepFiles, around.paths),
+        mounts=Mounts(diffs, caches),
+        networks=around.networks,
+        runtimes=around.runtimes,
+        foreground=Foreground(),
+        host=around.host,
+        defaults=around.config.containers,
+        entitlements=_entitlements(around.config),
+    )
+
+
+def _entitlements(config: Config) -> list[str]:
+    """What steps may ask for, by BuildKit's names."""
+    allowed = {"network.host": config.builder.host_network, "security.insecure": config.builder.insecure}
+    return [name for name, is_allowed in allowed.items() if is_allowed]
+
+
+def _rules(config: Config, disk: int) -> tuple[CacheRule, ...]:
+    if not config.builder.collects:
+        return ()
+    return config.builder.rules or default_rules(config.builder.keep or disk // 10)

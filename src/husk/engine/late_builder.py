@@ -1,0 +1,70 @@
+"""The builder as the engine has it: put together when the first build begins, or somebody asks for the cache.
+
+Builds need much that nothing else does. A daemon that never builds loads none of it.
+"""
+
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, TypeAlias
+
+from husk.config import Config
+from husk.engine.host import Host
+from husk.engine.images.service import Images
+from husk.engine.images.store import ImageStore
+from husk.engine.networks.service import Networks
+from husk.once import Once
+from husk.registry.client import RegistryClient
+from husk.runtime.assembly.paths import Paths
+from husk.runtime.oci import Runtimes
+from husk.storage.state.store import StateStore
+from husk.storage.workers.nursery import Nursery
+
+if TYPE_CHECKING:
+    from husk.engine.builder.service import Builder
+
+LateBuilder: TypeAlias = "Once[Builder]"
+
+
+def late_builder(
+    stack: AsyncExitStack,
+    *,
+    config: Config,
+    state: StateStore,
+    store: ImageStore,
+    images: Images,
+    networks: Networks,
+    runtimes: Runtimes,
+    host: Host,
+    paths: Paths,
+    nursery: Nursery,
+    registry: RegistryClient,
+    power_held: bool,
+) -> LateBuilder:
+    """It is closed with the stack, if it was ever made. Has the power held since the last daemon ran?"""
+
+    async def make() -> "Builder":
+        from husk.engine.builder.assemble import Surroundings, open_builder
+
+        return await open_builder(
+            Surroundings(
+                config=config,
+                state=state,
+                store=store,
+                images=images,
+                networks=networks,
+                runtimes=runtimes,
+                host=host,
+                paths=paths,
+                nursery=nursery,
+                registry=registry,
+                power_held=power_held,
+            )
+        )
+
+    builder = Once(make, "open the builder")
+    stack.push_async_callback(_close, builder)
+    return builder
+
+
+async def _close(builder: LateBuilder) -> None:
+    if (made := await builder.close()) is not None:
+        await made.close()

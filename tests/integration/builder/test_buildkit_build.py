@@ -1,0 +1,176 @@
+"""`docker build` as the client does it by default: buildx, by BuildKit's protocol, against a real daemon."""
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.build_client import PLUGIN
+from tests.support.building import Builds, Context
+from tests.support.daemon import Daemon
+from tests.support.images import forget_images
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.skipif(not PLUGIN.exists(), reason="docker buildx is not here: scripts/setup --test")
+
+
+@pytest.fixture
+def builds(daemon: Daemon, tmp_path: Path) -> Iterator[Builds]:
+    context = tmp_path / "context"
+    context.mkdir()
+    yield Builds(daemon, Context(context), buildkit=True)
+    forget_images(daemon)
+    daemon.docker("builder", "prune", "-af")
+
+
+def test_a_dockerfile_becomes_an_image_that_runs(builds):
+    done = builds.run(
+        "FROM busybox\nENV WHO=world\nWORKDIR /app\nCOPY greet .\nRUN chmod +x greet && ./greet | tee said\n"
+        'CMD ["cat", "said"]\n',
+        files={"greet": "#!/bin/sh\necho hello $WHO\n"},
+    )
+    assert re.search(r"#\d+ \[4/4\] RUN chmod", done.stderr)
+    assert re.search(r"#\d+ [\d.]+ hello world", done.stderr)
+    assert f"writing image {builds.inspect()['Id']}" in done.stderr
+    assert builds.sh("cat /app/said") == "hello world\n"
+
+
+def test_the_second_time_it_comes_from_the_cache(builds):
+    dockerfile = "FROM busybox\nCOPY a /a\nRUN head -c 8 /dev/urandom | md5sum > /random\n"
+    builds.run(dockerfile, files={"a": "1", "b": "1"})
+    first = builds.inspect()["Id"]
+    os.utime(builds.context.path / "a", (1, 1))
+    done = builds.run(dockerfile, files={"b": "2"})
+    assert done.stderr.count("CACHED") == 3
+    assert builds.inspect()["Id"] == first
+    builds.run(dockerfile, files={"a": "2"})
+    assert builds.inspect()["Id"] != first
+    builds.run(dockerfile, "--no-cache", files={"a": "1"})
+    assert builds.inspect()["Id"] != first
+
+
+def test_a_failure_shows_the_lines_and_the_code(builds):
+    done = builds.run("FROM busybox\nRUN echo before; exit 7\n", check=False)
+    assert done.returncode != 0
+    assert "before" in done.stderr
+    assert "exit code: 7" in done.stderr
+    assert ">>> RUN echo before; exit 7" in done.stderr
+
+
+def test_stages_run_side_by_side_and_unused_ones_not_at_all(builds):
+    done = builds.run(
+        """FROM busybox AS one
+RUN touch /one
+FROM busybox AS two
+RUN touch /two
+FROM busybox AS unused
+RUN false
+FROM busybox
+COPY --from=one /one /
+COPY --from=two /two /
+"""
+    )
+    assert "unused" not in done.stderr
+    assert builds.sh("ls /one /two") == "/one\n/two\n"
+
+
+def test_mounts_of_steps(builds, tmp_path):
+    secret = tmp_path / "secret"
+    secret.write_text("hush")
+    dockerfile = """FROM busybox
+RUN --mount=type=cache,target=/cache echo x >> /cache/count; wc -l < /cache/count > /times
+RUN --mount=type=secret,id=s md5sum /run/secrets/s > /sum
+RUN --mount=type=bind,target=/context cp /context/a /a
+RUN --mount=type=tmpfs,target=/t touch /t/x
+"""
+    builds.run(dockerfile, "--secret", f"id=s,src={secret}", files={"a": "1\n"})
+    builds.run(dockerfile, "--secret", f"id=s,src={secret}", "--no-cache")
+    assert builds.sh("cat /times /a; ls -d /cache/* /t/* /run/secrets/* 2>/dev/null; true").split() == ["2", "1"]
+    assert "hush" not in json.dumps(builds.inspect())
+    done = builds.run("FROM busybox\nRUN --mount=type=secret,id=s,required true\n", check=False)
+    assert "secret s: not found" in done.stderr or "not found" in done.stderr
+
+
+def test_arguments_targets_and_ignored_files(builds):
+    dockerfile = """ARG BASE=busybox
+FROM $BASE AS first
+ARG VALUE=default
+RUN echo $VALUE > /value
+FROM first
+COPY . /all/
+"""
+    files = {".dockerignore": "*.log\n", "a.log": "1", "b": "2"}
+    builds.run(dockerfile, "--build-arg", "VALUE=mine", files=files)
+    assert builds.sh("cat /value; ls -A /all").split() == ["mine", ".dockerignore", "Dockerfile", "b"]
+    builds.run(dockerfile, "--target", "first", "-t", "target")
+    assert builds.sh("cat /value", "target") == "default\n"
+
+
+def test_named_contexts(builds, tmp_path):
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/file").write_text("from elsewhere")
+    builds.run(
+        "FROM base\nCOPY --from=other file /file\n",
+        "--build-context", "base=docker-image://busybox",
+        "--build-context", f"other={tmp_path / 'other'}",
+    )  # fmt: skip
+    assert builds.sh("cat /file") == "from elsewhere"
+
+
+def test_a_dockerfile_on_standard_input(builds):
+    done = builds.docker("build", "-t", "built", "-", input="FROM busybox\nRUN echo piped > /piped\n")
+    assert done.returncode == 0
+    assert builds.sh("cat /piped") == "piped\n"
+
+
+def test_metadata_and_ids_in_files(builds, tmp_path):
+    builds.run(
+        "FROM busybox\nRUN true\n",
+        "--iidfile", str(tmp_path / "iid"), "--metadata-file", str(tmp_path / "meta"),
+    )  # fmt: skip
+    assert (tmp_path / "iid").read_text() == builds.inspect()["Id"]
+    assert json.loads((tmp_path / "meta").read_text())["image.name"] == "docker.io/library/built:latest"
+
+
+@pytest.mark.parametrize(
+    ("dockerfile", "complaint"),
+    [
+        ("FROM busybox\nRUM make\n", "did you mean RUN?"),
+        ("FROM busybox\nCOPY missing /\n", "missing"),
+        ("FROM nowhere.invalid/x\n", "nowhere.invalid"),
+    ],
+)
+def test_what_is_wrong_is_told(builds, dockerfile, complaint):
+    done = builds.run(dockerfile, check=False)
+    assert done.returncode != 0
+    assert complaint in done.stderr
+
+
+def test_the_cache_is_shown_and_pruned(builds):
+    builds.run("FROM busybox\nRUN echo x > /x\n")
+    assert "exec /bin/sh -c echo x" in builds.docker("buildx", "du", "--verbose").stdout
+    assert "Total" in builds.docker("buildx", "prune", "-af").stdout
+
+
+def test_a_client_that_goes_ends_the_build_at_once(builds, daemon):
+    builds.context.write({"Dockerfile": "FROM busybox\nRUN echo ready; sleep 987\n"})
+    environment = {**os.environ, "DOCKER_HOST": daemon.host, "DOCKER_CONFIG": str(builds.config_directory)}
+    process = subprocess.Popen(
+        ["docker", "build", "--progress=plain", str(builds.context.path)],
+        env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    for line in process.stdout:
+        if "ready" in line and "RUN" not in line:
+            break
+    process.terminate()
+    process.communicate(timeout=30)
+    wait_until(lambda: not running("sleep 987"), "the step's process ends")
+
+
+def running(command: str) -> bool:
+    return subprocess.run(["pgrep", "-xf", command], capture_output=True).returncode == 0

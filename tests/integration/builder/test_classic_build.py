@@ -1,0 +1,214 @@
+"""`DOCKER_BUILDKIT=0 docker build` and docker-py's builds through a real daemon."""
+
+import io
+import json
+import os
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import docker
+import pytest
+
+from tests.support.building import Builds, Context
+from tests.support.daemon import Daemon
+from tests.support.images import forget_images
+
+
+@pytest.fixture
+def builds(daemon: Daemon, tmp_path: Path) -> Iterator[Builds]:
+    yield Builds(daemon, Context(tmp_path), buildkit=False)
+    forget_images(daemon)
+    daemon.docker("builder", "prune", "-af")
+
+
+def lines(done: Any) -> list[str]:
+    return done.stdout.splitlines()
+
+
+def test_a_dockerfile_becomes_an_image_that_runs(builds):
+    done = builds.run(
+        "FROM busybox\nENV WHO=world\nWORKDIR /app\nCOPY greet .\nRUN chmod +x greet && ./greet > said\n"
+        'CMD ["cat", "said"]\n',
+        files={"greet": "#!/bin/sh\necho hello $WHO\n"},
+    )
+    assert "Step 1/6 : FROM busybox" in lines(done)
+    assert f"Successfully built {builds.inspect()['Id'].removeprefix('sha256:')[:12]}" in lines(done)
+    assert "Successfully tagged built:latest" in lines(done)
+    assert builds.sh("cat /app/said") == "hello world\n"
+    config = builds.config()
+    assert (config["WorkingDir"], config["Cmd"]) == ("/app", ["cat", "said"])
+    assert "WHO=world" in config["Env"]
+
+
+def test_what_a_step_says_is_shown_and_a_failure_has_its_code(builds):
+    done = builds.run("FROM busybox\nRUN echo before; exit 7\n", check=False)
+    assert done.returncode == 7
+    assert "before" in lines(done)
+    assert "The command '/bin/sh -c echo before; exit 7' returned a non-zero code: 7" in done.stderr
+
+
+def test_the_second_time_it_comes_from_the_cache(builds):
+    dockerfile = "FROM busybox\nCOPY a /a\nRUN head -c 8 /dev/urandom | md5sum > /random\n"
+    builds.run(dockerfile, files={"a": "1"})
+    first = builds.inspect()["RootFS"]["Layers"]
+    done = builds.run(dockerfile)
+    assert " ---> Using cache" in lines(done)
+    assert builds.inspect()["RootFS"]["Layers"] == first
+    os.utime(builds.context.path / "a", (1, 1))
+    builds.run(dockerfile)
+    assert builds.inspect()["RootFS"]["Layers"] == first, "a file that was only touched is the same file"
+    builds.run(dockerfile, files={"a": "2"})
+    assert builds.inspect()["RootFS"]["Layers"][:1] == first[:1]
+    assert builds.inspect()["RootFS"]["Layers"] != first
+    builds.run(dockerfile, "--no-cache")
+    assert builds.inspect()["RootFS"]["Layers"][-1] != first[-1]
+
+
+def test_stages_arguments_and_targets(builds):
+    dockerfile = """
+ARG BASE=busybox
+FROM $BASE AS one
+ARG VALUE=default
+RUN echo $VALUE > /value
+FROM one AS unused
+RUN false
+FROM scratch AS two
+COPY --from=one /value /other
+FROM busybox
+COPY --from=two /other /here
+"""
+    builds.run(dockerfile, "--build-arg", "VALUE=mine")
+    assert builds.sh("cat /here") == "mine\n"
+    builds.run(dockerfile, "--target", "one", "-t", "first")
+    assert builds.sh("cat /value", "first") == "default\n"
+
+
+def test_settings_of_an_image(builds):
+    builds.run(
+        """FROM busybox
+LABEL a=b c="d e"
+EXPOSE 80 53/udp
+VOLUME /data
+USER 1000:1000
+STOPSIGNAL SIGINT
+SHELL ["/bin/sh", "-ec"]
+HEALTHCHECK --interval=5s --retries=2 CMD true
+ONBUILD RUN echo triggered > /tmp/triggered
+ENTRYPOINT ["/bin/sh"]
+CMD ["-c", "id"]
+""",
+        "--label", "more=yes",
+    )  # fmt: skip
+    config = builds.config()
+    assert config["Labels"] == {"a": "b", "c": "d e", "more": "yes"}
+    assert sorted(config["ExposedPorts"]) == ["53/udp", "80/tcp"]
+    assert list(config["Volumes"]) == ["/data"]
+    assert (config["User"], config["StopSignal"], config["Shell"]) == ("1000:1000", "SIGINT", ["/bin/sh", "-ec"])
+    assert config["Healthcheck"]["Retries"] == 2
+    assert config["OnBuild"] == ["RUN echo triggered > /tmp/triggered"]
+    builds.run("FROM built\nUSER root\n", "-t", "child")
+    assert builds.sh("cat /tmp/triggered", "child") == "triggered\n"
+
+
+def test_owners_and_modes(builds):
+    builds.run(
+        """FROM busybox
+RUN mkdir /etc2; echo ada:x:1000:1001::/:/bin/sh >> /etc/passwd; echo staff:x:1001: >> /etc/group
+COPY --chown=ada:staff a /ada
+COPY --chown=5:6 --chmod=640 a /numbers
+COPY tree /tree/
+ADD some.tar /unpacked/
+""",
+        files={"a": "x", "tree/sub/file": "y", "some.tar": _tar({"inside": b"z"})},
+    )
+    assert builds.sh("stat -c %u:%g:%a /ada /numbers /tree/sub/file") == "1000:1001:644\n5:6:640\n0:0:644\n"
+    assert builds.sh("cat /unpacked/inside") == "z"
+
+
+def test_what_is_ignored_stays_behind(builds):
+    builds.run(
+        "FROM busybox\nCOPY . /all/\n",
+        files={".dockerignore": "*.log\nDockerfile\n!keep.log\n", "a.log": "1", "keep.log": "2", "b": "3"},
+    )
+    assert builds.sh("ls -A /all").split() == [".dockerignore", "b", "keep.log"]
+
+
+@pytest.mark.parametrize(
+    ("dockerfile", "complaint"),
+    [
+        ("FROM busybox\nRUM make\n", "unknown instruction: RUM (did you mean RUN?)"),
+        ("FROM busybox\nCOPY missing /\n", "missing"),
+        ("FROM busybox\nCOPY --from=nobody a b\n", "nobody"),
+        ("RUN true\n", "no build stage in current context"),
+        ("FROM busybox\nCOPY ../../etc/passwd /\n", "etc/passwd"),
+    ],
+)
+def test_what_is_wrong_is_told(builds, dockerfile, complaint):
+    done = builds.run(dockerfile, check=False)
+    assert done.returncode != 0
+    assert complaint in done.stderr
+
+
+def test_limits_and_networks_of_steps(builds):
+    script = "cat /sys/fs/cgroup/memory/memory.limit_in_bytes 2>/dev/null || cat /sys/fs/cgroup/memory.max"
+    done = builds.run(
+        f"FROM busybox\nRUN {script}; cat /etc/hosts; ulimit -n; ls /sys/class/net\n",
+        "--memory", "64m", "--add-host", "db:10.1.2.3", "--ulimit", "nofile=100:100", "--network", "none",
+    )  # fmt: skip
+    said = done.stdout
+    assert str(64 << 20) in said
+    assert "10.1.2.3\tdb" in said
+    assert "100" in lines(done)
+    assert "eth0" not in said
+
+
+def test_a_quiet_build_prints_the_id(builds):
+    done = builds.run("FROM busybox\nRUN true\n", "-q")
+    assert done.stdout.strip() == builds.inspect()["Id"]
+
+
+def test_an_image_of_nothing_but_settings(builds):
+    builds.run("FROM scratch\nLABEL a=b\n")
+    assert builds.inspect()["RootFS"].get("Layers") in (None, [])
+
+
+def test_the_cache_is_shown_and_pruned(builds, daemon):
+    builds.run("FROM busybox\nRUN head -c 1000000 /dev/zero > /big\n")
+    usage = json.loads(daemon.docker("system", "df", "--format", "json").stdout.splitlines()[-1])
+    assert usage["Type"] == "Build Cache"
+    assert int(usage["TotalCount"]) >= 1
+    daemon.docker("rmi", "built")
+    pruned = daemon.docker("builder", "prune", "-af").stdout
+    assert "Total reclaimed space: 1MB" in pruned or "Total:" in pruned
+    usage = json.loads(daemon.docker("system", "df", "--format", "json").stdout.splitlines()[-1])
+    assert int(usage["TotalCount"]) == 0
+
+
+def test_steps_are_never_listed_and_leave_nothing(builds, daemon):
+    builds.run("FROM busybox\nRUN true\nRUN true\n")
+    assert daemon.docker("ps", "-aq").stdout == ""
+
+
+def test_docker_py_builds(builds, daemon):
+    client = docker.DockerClient(base_url=daemon.host)
+    try:
+        file = io.BytesIO(b"FROM busybox\nRUN echo from python\n")
+        image, log = client.images.build(fileobj=file, tag="python", rm=True)
+        assert image.tags == ["python:latest"]
+        assert "from python" in json.dumps(list(log))
+        with pytest.raises(docker.errors.BuildError, match="non-zero code: 3"):
+            client.images.build(fileobj=io.BytesIO(b"FROM busybox\nRUN exit 3\n"))
+    finally:
+        client.close()
+
+
+def _tar(files: dict[str, bytes]) -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as archive:
+        for name, content in files.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+    return out.getvalue()

@@ -1,0 +1,95 @@
+"""The engine's builder as the services know it, with a double of the builder."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from husk.api.buildkit.backend import BuildRequest, Choice
+from husk.api.buildkit.engine_backend import EngineBackend
+from husk.engine.builder.image_source import DescribedImage
+from husk.engine.builder.prune import Pruned
+from husk.engine.model.filters import Filters
+from husk.errors import NotImplementedYet
+
+REF: Any = "a ref"
+JOB: Any = "a job"
+
+
+class Builder:
+    def __init__(self) -> None:
+        self.sessions = "the sessions"
+        self.rules = ("a rule",)
+        self.solved: Any = None
+        self.asked: Any = None
+        self.jobs = SimpleNamespace(get=self._job)
+
+    async def _job(self, id: str) -> str:
+        return f"job {id}"
+
+    async def solve(self, request: Any) -> dict[str, str]:
+        self.solved = request
+        return {"containerimage.digest": "sha256:1"}
+
+    async def resolve_image(self, *asked: Any, **more: Any) -> DescribedImage:
+        self.asked = (*asked, more)
+        return DescribedImage("docker.io/library/x:latest", "sha256:1", b"{}")
+
+    async def read_file(self, ref: Any, path: str, offset: int, length: int) -> bytes:
+        return f"{path} {offset} {length}".encode()
+
+    def items(self, filters: Any) -> list[str]:
+        return ["an item"]
+
+    async def prune(self, filters: Any, *, all: bool, keep: int) -> Pruned:
+        self.asked = (all, keep)
+        return Pruned()
+
+
+@pytest.fixture
+def builder() -> Builder:
+    return Builder()
+
+
+@pytest.fixture
+def backend(builder: Any) -> EngineBackend:
+    return EngineBackend(builder, "engine")
+
+
+async def test_a_build(backend: EngineBackend, builder: Builder) -> None:
+    request = BuildRequest(id="one", session="s", exporters=[Choice("moby", {"name": "x"})])
+    assert await backend.build(request) == {"containerimage.digest": "sha256:1"}
+    assert (builder.solved.id, builder.solved.session, builder.solved.question) == ("one", "s", None)
+    ((kind, attributes),) = [(export.kind, export.attributes) for export in builder.solved.exports]
+    assert (kind, attributes) == ("moby", {"name": "x"})
+
+
+async def test_what_is_not_built_yet_says_so(backend: EngineBackend, builder: Builder) -> None:
+    with pytest.raises(NotImplementedYet, match="registry"):
+        await backend.build(BuildRequest(id="one", cache_exports=[Choice("registry")]))
+    with pytest.raises(NotImplementedYet):
+        await backend.read_directory(REF, "/", "")
+    with pytest.raises(NotImplementedYet):
+        await backend.stat(REF, "/")
+    assert builder.solved is None
+
+
+async def test_questions_in_the_middle_of_a_build(backend: EngineBackend, builder: Builder) -> None:
+    job: Any = await backend.job("one")
+    assert job == "job one"
+    image = await backend.resolve_image(JOB, "x", None, "pull", "shown")
+    assert (image.digest, image.config) == ("sha256:1", b"{}")
+    assert builder.asked == (JOB, "x", None, {"pull": True, "shown_as": "shown"})
+    assert await backend.read_file(REF, "/a", 1, 2) == b"/a 1 2"
+
+
+async def test_the_worker_and_its_cache(backend: EngineBackend, builder: Builder) -> None:
+    (worker,) = backend.workers()
+    rules: Any = worker.rules
+    assert (worker.id, rules) == ("engine", ("a rule",))
+    cached: Any = backend.cached(Filters())
+    assert cached == ["an item"]
+    await backend.prune(Filters(), all=True, keep=7)
+    assert builder.asked == (True, 7)
+    sessions: Any = backend.sessions
+    assert sessions == "the sessions"
