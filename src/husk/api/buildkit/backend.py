@@ -97,7 +97,7 @@ class Backend(Protocol):
 
     def workers(self) -> Sequence[Worker]: ...
 
-    def cached(self, filters: Filters, /) -> Sequence[Item]:
+    async def cached(self, filters: Filters, /) -> Sequence[Item]:
         """The records of the cache."""
         ...
 

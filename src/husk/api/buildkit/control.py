@@ -125,7 +125,7 @@ class Control:
     async def disk_usage(self, request: control.DiskUsageRequest, metadata: Metadata) -> control.DiskUsageResponse:
         items: dict[str, Item] = {}
         for wanted in filters.read(request.filter, request.age_limit):
-            items |= {item.id: item for item in self._backend.cached(wanted)}
+            items |= {item.id: item for item in await self._backend.cached(wanted)}
         return control.DiskUsageResponse([usage_record(item) for item in items.values()])
 
     async def prune(

@@ -59,8 +59,8 @@ class EngineBackend:
             Worker(id=self._engine_id, platforms=[host_platform()], rules=self._builder.rules),
         ]
 
-    def cached(self, filters: Filters, /) -> Sequence[Item]:
-        return self._builder.items(filters)
+    async def cached(self, filters: Filters, /) -> Sequence[Item]:
+        return await self._builder.items(filters)
 
     async def prune(self, filters: Filters, /, *, all: bool, keep: int) -> Sequence[Item]:
         return (await self._builder.prune(filters, all=all, keep=keep)).items

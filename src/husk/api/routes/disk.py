@@ -37,7 +37,9 @@ async def usage(call: Call) -> Answer:
     images = _images(call) if "image" in wanted else None
     containers = await _containers(call) if "container" in wanted else None
     volumes = await _volumes(call) if "volume" in wanted else None
-    builds = [_build(item) for item in (await call.engine.builder.get()).items()] if "build-cache" in wanted else None
+    builds = (
+        [_build(item) for item in await (await call.engine.builder.get()).items()] if "build-cache" in wanted else None
+    )
     if call.version >= WITH_SUMS:
         return call.json(_sums(call, images, containers, volumes, builds))
     for image in images or ():
@@ -132,6 +134,11 @@ def _sums(
         )
         sums.build_cache_usage.items = (_listed(builds) or []) if verbose else UNSET
     return sums
+
+
+async def _builds(call: Call) -> list[BuildCacheRecord]:
+    builder = await call.engine.builder.get()
+    return [_build(item) for item in await builder.items()]
 
 
 def _build(item: Item) -> BuildCacheRecord:

@@ -83,9 +83,10 @@ async def _open(around: Surroundings, stack: AsyncExitStack) -> Builder:
         local_source.SCHEME: LocalSource(mirrors, sessions, cache.give_up),
         given.SCHEME: given.GivenStacks(),
     }
-    solver = Solver(Execution(sources, trees, await _open_steps(around, diffs, stack)), cache)
+    caches = await _open_cache_mounts(around, stack)
+    solver = Solver(Execution(sources, trees, _steps(around, Mounts(diffs, caches))), cache)
     exporter = ImageExporter(store, diffs, cache)
-    pruner = CachePruner(cache, diffs.shared)
+    pruner = CachePruner(cache, caches, diffs.shared)
     jobs = Jobs(solver, DockerfileFrontend(solver, contexts, images))
     return Builder(
         classic=ClassicBuilder(solver, contexts, images, exporter, trees),
@@ -101,16 +102,20 @@ async def _open(around: Surroundings, stack: AsyncExitStack) -> Builder:
     )
 
 
-async def _open_steps(around: Surroundings, diffs: DiffStore, stack: AsyncExitStack) -> Steps:
+async def _open_cache_mounts(around: Surroundings, stack: AsyncExitStack) -> CacheMounts:
     kept = around.state.records(CACHE_MOUNT, KeptCacheMount)
     place = around.config.data_root / "cache-mounts"
     directories = await asyncio.to_thread(CacheDirectories.open, place, set(kept))
     caches = await CacheMounts.open(directories, around.state, kept.values())
     stack.push_async_callback(caches.close)
+    return caches
+
+
+def _steps(around: Surroundings, mounts: Mounts) -> Steps:
     return Steps(
         paths=around.paths,
         files=functools.partial(StepFiles, around.paths),
-        mounts=Mounts(diffs, caches),
+        mounts=mounts,
         networks=around.networks,
         runtimes=around.runtimes,
         foreground=Foreground(),

@@ -131,10 +131,11 @@ class BuildCache:
         below = {parent for kept in self._records.values() for parent in self.parents(kept)}
         return [kept for kept in self._records.values() if not self._held[kept.id] and kept.id not in below]
 
-    async def remove(self, kept: Kept) -> int:
-        """Forget one of the leaves, and what only it had; the bytes that this gives back."""
-        if self._records.get(kept.id) is not kept or self._held[kept.id]:
-            return 0
+    async def remove(self, id: str) -> int | None:
+        """Forget one of the leaves, and what only it had; the bytes that this gives back. None if somebody uses it."""
+        kept = self._records.get(id)
+        if kept is None or self._held[id]:
+            return None
         size = self.size(kept)
         await self._forget(kept)
         await self._remove_nobodys(kept.record.made)
@@ -145,7 +146,7 @@ class BuildCache:
         diffs = stacks.diffs_in(stack)
         for kept in self:
             if set(kept.record.made).intersection(diffs):
-                await self.remove(kept)
+                await self.remove(kept.id)
         await self._remove_nobodys([diff for diff in diffs if self._diffs.has(diff)])
 
     async def give_up(self, diff: str) -> bool:

@@ -7,6 +7,7 @@ ago goes first.
 import heapq
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Protocol
 
 from msgspec import Struct
 
@@ -14,7 +15,7 @@ from husk.config import CacheRule
 from husk.engine.builder.cache import BuildCache, Kept
 from husk.engine.model.clock import now_ns, parse_moment
 from husk.engine.model.filters import Filters
-from husk.errors import InvalidParameter
+from husk.errors import Conflict, InvalidParameter, NotFound
 
 FILTERS = (
     "description",
@@ -30,7 +31,8 @@ FILTERS = (
     "unused-for",
 )
 _INNER = ("internal", "frontend")
-_LOCAL = ("source.local", "exec.cachemount", "source.git.checkout")
+MOUNT = "exec.cachemount"
+_LOCAL = ("source.local", MOUNT, "source.git.checkout")
 
 
 class Item(Struct, frozen=True, kw_only=True):
@@ -66,16 +68,26 @@ def default_rules(keep: int) -> tuple[CacheRule, ...]:
     )
 
 
+class CacheMounts(Protocol):
+    """The directories that outlive steps: `husk.engine.builder.steps.cache_mounts`."""
+
+    async def items(self) -> list[Item]: ...
+
+    async def remove(self, name: str, /) -> int: ...
+
+
 class CachePruner:
-    def __init__(self, cache: BuildCache, shared: Shared) -> None:
+    def __init__(self, cache: BuildCache, mounts: CacheMounts, shared: Shared) -> None:
         """`shared` tells which diffs are layers of images, too."""
         self._cache = cache
+        self._mounts = mounts
         self._shared = shared
 
-    def items(self, filters: Filters | None = None) -> list[Item]:
+    async def items(self, filters: Filters | None = None) -> list[Item]:
         wanted = _matching(filters or Filters())
         shared = self._shared()
-        return [item for kept in self._cache if wanted(item := self._item(kept, shared))]
+        all = [*(self._item(kept, shared) for kept in self._cache), *await self._mounts.items()]
+        return [item for item in all if wanted(item)]
 
     async def prune(self, filters: Filters, *, all: bool, keep: int = 0) -> Pruned:
         matches = _matching(filters)
@@ -91,28 +103,38 @@ class CachePruner:
         return result
 
     async def _prune(self, wanted: Callable[[Item], bool], keep: int) -> Pruned:
-        all = {kept.id: kept for kept in self._cache}
-        parents = {id: self._cache.parents(kept) for id, kept in all.items()}
-        above = Counter(parent for found in parents.values() for parent in found)
-        left = sum(self._cache.size(kept) for kept in all.values())
-        result = Pruned()
         shared = self._shared()
-        waiting = [(kept.last_used, kept.id) for kept in all.values() if not above[kept.id]]
+        all = {kept.id: self._item(kept, shared) for kept in self._cache}
+        all |= {item.id: item for item in await self._mounts.items()}
+        above = Counter(parent for item in all.values() for parent in item.parents)
+        left = sum(item.size for item in all.values())
+        result = Pruned()
+        waiting = [(item.last_used, item.id) for item in all.values() if not above[item.id]]
         heapq.heapify(waiting)
         while waiting and (not keep or left > keep):
-            kept = all[heapq.heappop(waiting)[1]]
-            item = self._item(kept, shared)
+            item = all[heapq.heappop(waiting)[1]]
             if item.in_use or not wanted(item):
                 continue
-            freed = await self._cache.remove(kept)
+            freed = await self._remove(item)
+            if freed is None:
+                continue
             left -= freed
             result.freed += freed
             result.items.append(item)
-            for parent in parents[kept.id]:
+            for parent in item.parents:
                 above[parent] -= 1
                 if not above[parent] and parent in all:
                     heapq.heappush(waiting, (all[parent].last_used, parent))
         return result
+
+    async def _remove(self, item: Item) -> int | None:
+        """The bytes that this gives back; None if somebody has come to use it."""
+        if item.type != MOUNT:
+            return await self._cache.remove(item.id)
+        try:
+            return await self._mounts.remove(item.id)
+        except (Conflict, NotFound):
+            return None
 
     def _item(self, kept: Kept, shared: Collection[str]) -> Item:
         return Item(

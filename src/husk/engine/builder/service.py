@@ -134,8 +134,8 @@ class Builder:
 
     # --- the cache ---------------------------------------------------------------------------------------------------
 
-    def items(self, filters: Filters = NO_FILTERS) -> list[Item]:
-        return self._pruner.items(filters)
+    async def items(self, filters: Filters = NO_FILTERS) -> list[Item]:
+        return await self._pruner.items(filters)
 
     async def prune(self, filters: Filters, *, all: bool, keep: int) -> Pruned:
         return await self._tasks.to_its_end(self._pruner.prune(filters, all=all, keep=keep), "prune builds")

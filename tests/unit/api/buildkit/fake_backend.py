@@ -84,7 +84,7 @@ class FakeBackend:
         rules = [CacheRule(types=("source.local",), unused_for="48h", keep=7)]
         return [Worker(id="w", labels={"a": "b"}, platforms=[Platform("amd64", "linux")], rules=rules)]
 
-    def cached(self, filters: Filters, /) -> Sequence[Item]:
+    async def cached(self, filters: Filters, /) -> Sequence[Item]:
         self.questions.append(filters.get("type"))
         return [ITEM]
 

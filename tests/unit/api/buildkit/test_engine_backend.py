@@ -38,7 +38,7 @@ class Builder:
     async def read_file(self, ref: Any, path: str, offset: int, length: int) -> bytes:
         return f"{path} {offset} {length}".encode()
 
-    def items(self, filters: Any) -> list[str]:
+    async def items(self, filters: Any) -> list[str]:
         return ["an item"]
 
     async def prune(self, filters: Any, *, all: bool, keep: int) -> Pruned:
@@ -87,7 +87,7 @@ async def test_the_worker_and_its_cache(backend: EngineBackend, builder: Builder
     (worker,) = backend.workers()
     rules: Any = worker.rules
     assert (worker.id, rules) == ("engine", ("a rule",))
-    cached: Any = backend.cached(Filters())
+    cached: Any = await backend.cached(Filters())
     assert cached == ["an item"]
     await backend.prune(Filters(), all=True, keep=7)
     assert builder.asked == (True, 7)

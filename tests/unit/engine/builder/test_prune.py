@@ -1,6 +1,7 @@
 """What goes of the cache, and in which order."""
 
 import pytest
+from msgspec import structs
 
 from husk.config import CacheRule
 from husk.engine.builder import prune
@@ -10,7 +11,7 @@ from husk.engine.builder.solver import Record
 from husk.engine.images.store import Pins
 from husk.engine.model.clock import now_ns
 from husk.engine.model.filters import Filters
-from husk.errors import InvalidParameter
+from husk.errors import Conflict, InvalidParameter
 from husk.storage.state.store import StateStore
 from tests.unit.engine.builder.test_cache import Diffs
 
@@ -33,9 +34,31 @@ async def cache(tmp_path):
     store.close()
 
 
+class Mounts:
+    """No cache mounts, unless a test adds one."""
+
+    def __init__(self):
+        self.there = []
+        self.busy = False
+
+    async def items(self):
+        return list(self.there)
+
+    async def remove(self, name):
+        if self.busy:
+            raise Conflict("in use")
+        self.there = []
+        return 5
+
+
 @pytest.fixture
-def pruner(cache):
-    return CachePruner(cache, lambda: {"diff:c"})
+def mounts():
+    return Mounts()
+
+
+@pytest.fixture
+def pruner(cache, mounts):
+    return CachePruner(cache, mounts, lambda: {"diff:c"})
 
 
 def ids(pruned):
@@ -77,14 +100,23 @@ async def test_what_is_in_use_stays(pruner, cache):
         ({"parent": ["b"]}, ["c"]),
     ],
 )
-def test_filters(pruner, filters, found):
-    assert sorted(item.id for item in pruner.items(Filters(filters))) == found
+async def test_filters(pruner, filters, found):
+    assert sorted(item.id for item in await pruner.items(Filters(filters))) == found
 
 
 @pytest.mark.parametrize("filters", [{"until": ["x"]}, {"type": ["a", "b"]}, {"inuse": ["perhaps"]}])
-def test_bad_filters_are_refused(pruner, filters):
+async def test_bad_filters_are_refused(pruner, filters):
     with pytest.raises(InvalidParameter):
-        pruner.items(Filters(filters))
+        await pruner.items(Filters(filters))
+
+
+@pytest.mark.parametrize("busy", [False, True])
+async def test_cache_mounts_are_pruned_too(pruner, mounts, busy):
+    item = (await pruner.items(Filters({"id": ["m"]})))[0]
+    mounts.there = [structs.replace(item, id="mount", type="exec.cachemount", size=5)]
+    mounts.busy = busy
+    pruned = await pruner.prune(Filters({"type": ["exec.cachemount"]}), all=True)
+    assert (ids(pruned), pruned.freed) == (([], 0) if busy else (["mount"], 5))
 
 
 async def test_rules_are_applied_one_after_the_other(pruner):

@@ -42,7 +42,7 @@ class Pruner:
     async def prune(self, filters, *, all, keep):
         return Pruned(freed=keep)
 
-    def items(self, filters):
+    async def items(self, filters):
         return ["an item"]
 
 
@@ -113,5 +113,5 @@ async def test_other_addresses(bench, url, error):
 
 
 async def test_the_cache_is_shown_and_pruned(bench):
-    assert bench.builder.items() == ["an item"]
+    assert await bench.builder.items() == ["an item"]
     assert (await bench.builder.prune(NOBODYS, all=True, keep=7)).freed == 7
