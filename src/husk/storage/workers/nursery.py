@@ -23,7 +23,6 @@ from pathlib import Path
 from husk import errors
 from husk.errors import SystemFault
 from husk.kernel.process import Child, reap_later, send_signal, spawn
-from husk.kernel.processor import hashing_environment
 from husk.storage.workers.messages import LARGEST_JOB, Job, encode
 from husk.tasks import Tasks
 
@@ -207,7 +206,7 @@ def _start() -> socket.socket:
     with theirs:
         ours.setblocking(False)
         try:
-            reap_later(spawn(_command(), stdin=theirs.fileno(), stderr=2, env=hashing_environment()))
+            reap_later(spawn(_command(), stdin=theirs.fileno(), stderr=2))
         except BaseException:
             ours.close()
             raise
