@@ -19,6 +19,7 @@ from husk.registry.manifest import Platform
 from husk.tasks import Tasks
 
 if TYPE_CHECKING:
+    from husk.api.buildkit.doors import BuildkitServer
     from husk.api.encoded import Answers
     from husk.engine.engine import Engine
 
@@ -32,7 +33,7 @@ _FALSE = frozenset({"", "0", "no", "false", "none"})
 class Common:
     """What all calls of one edge share."""
 
-    __slots__ = ("_answers", "changes", "engine", "fields", "json_fields", "limits", "minimum")
+    __slots__ = ("_answers", "buildkit", "changes", "engine", "fields", "json_fields", "limits", "minimum")
 
     def __init__(self, engine: "Engine", minimum: Version = MINIMUM, limits: Limits | None = None) -> None:
         self.engine = engine
@@ -42,6 +43,7 @@ class Common:
         self.limits = limits or Limits()
         self.fields = fields(common_headers(engine.system.version))  # what every answer carries
         self.json_fields = JSON_TYPE + self.fields
+        self.buildkit: BuildkitServer | None = None  # from the first build on
 
     @property
     def answers(self) -> "Answers":

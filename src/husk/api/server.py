@@ -76,7 +76,7 @@ class Edge:
         """HTTP/2 from the first byte is BuildKit's protocol: nothing else of ours is spoken in it."""
         from husk.api.routes.buildkit import server_of
 
-        server = await server_of(self._engine)
+        server = await server_of(self._common)
         await server.serve(h2c.begin(request))
         return Unanswered()
 

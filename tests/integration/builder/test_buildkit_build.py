@@ -156,6 +156,18 @@ def test_the_cache_is_shown_and_pruned(builds):
     assert "Total" in builds.docker("buildx", "prune", "-af").stdout
 
 
+def test_builds_that_were_are_told_of(builds):
+    builds.run("FROM busybox\nRUN echo remembered\n", "--no-cache")
+    assert "Completed" in builds.docker("buildx", "history", "ls").stdout
+    assert "remembered" in builds.docker("buildx", "history", "logs").stderr
+
+
+def test_a_builder_by_its_socket_alone(builds, daemon):
+    builds.docker("buildx", "create", "--name", "remote", "--driver", "remote", daemon.host)
+    builds.run("FROM busybox\nRUN echo remote > /remote\n", "--builder", "remote", "--output", "type=image,name=built")
+    assert builds.sh("cat /remote") == "remote\n"
+
+
 def test_a_client_that_goes_ends_the_build_at_once(builds, daemon):
     builds.context.write({"Dockerfile": "FROM busybox\nRUN echo ready; sleep 987\n"})
     environment = {**os.environ, "DOCKER_HOST": daemon.host, "DOCKER_CONFIG": str(builds.config_directory)}

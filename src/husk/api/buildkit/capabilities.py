@@ -12,7 +12,6 @@ GATEWAY = (
     "returnmap",
     "readdir",
     "statfile",
-    "importcaches",
     "proto.refarray",
     "reference.output",
     "frontend.inputs",
@@ -35,10 +34,6 @@ LLB = (
     "source.local.excludepatterns",
     "source.local.sharedkeyhint",
     "source.local.differ",
-    "source.http",
-    "source.http.checksum",
-    "source.http.perm",
-    "soruce.http.uidgid",  # spelled so by the protocol
     "exec.meta.base",
     "exec.meta.cgroup.parent",
     "exec.meta.network",

@@ -3,30 +3,34 @@
 from husk.api.buildkit.doors import BuildkitServer
 from husk.api.buildkit.engine_backend import EngineBackend
 from husk.api.buildkit.session.attach import attach
-from husk.api.call import Call
+from husk.api.call import Call, Common
 from husk.api.http import h2c
 from husk.api.http.response import Answer, Unanswered
 from husk.api.router import Route, stream
-from husk.engine.engine import Engine
 from husk.errors import InvalidParameter
 
 
 async def grpc(call: Call) -> Answer:
     _require_upgrade(call)
-    server = await server_of(call.engine)
+    server = await server_of(call.common)
     await server.serve(h2c.upgrade(call.request))
     return Unanswered()
 
 
 async def session(call: Call) -> Answer:
     _require_upgrade(call)
-    server = await server_of(call.engine)
+    server = await server_of(call.common)
     await server.session(h2c.upgrade(call.request), call.request.all_headers())
     return Unanswered()
 
 
-async def server_of(engine: Engine) -> BuildkitServer:
-    return BuildkitServer(EngineBackend(await engine.builder.get(), engine.system.info().engine_id), attach)
+async def server_of(common: Common) -> BuildkitServer:
+    """One for all connections: it remembers the builds that were."""
+    engine = common.engine
+    builder = await engine.builder.get()
+    if common.buildkit is None:
+        common.buildkit = BuildkitServer(EngineBackend(builder, engine.system.info().engine_id), attach)
+    return common.buildkit
 
 
 def _require_upgrade(call: Call) -> None:
