@@ -22,7 +22,6 @@ import contextlib
 import logging
 import os
 import secrets
-import stat
 from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from typing import Self
@@ -31,18 +30,18 @@ import msgspec
 from msgspec import structs
 
 from husk import threads
-from husk.errors import NotFound, SystemFault
+from husk.errors import NotFound
 from husk.kernel.trees import tree_size
 from husk.storage.blobs import BlobStore
+from husk.storage.diff_packing import Packing, pack
 from husk.storage.layers.chain import chain_id
 from husk.storage.layers.directories import DIFF
 from husk.storage.layers.ingest import Unpacked
 from husk.storage.layers.store import DIFF_MEDIA_TYPE, Layer, LayerStore
 from husk.storage.sources import read_pieces
 from husk.storage.state.store import Change, StateStore
-from husk.storage.workers.handle import Worker
-from husk.storage.workers.messages import Blob, DiffBlobJob, Failed
 from husk.storage.workers.nursery import Nursery
+from husk.storage.workspaces import Workspace, look_like
 from husk.tasks import Tasks
 
 KIND = DIFF
@@ -52,13 +51,6 @@ _LAYER, _DIFF = "layer:", "diff:"
 _PACKED_AT_ONCE = 2
 
 log = logging.getLogger(__name__)
-
-
-class Packing(msgspec.Struct, frozen=True):
-    """The tar of a diff: its digest, which is its diff id and its blob's name, and its size."""
-
-    digest: str
-    size: int
 
 
 class Diff(msgspec.Struct, frozen=True):
@@ -83,28 +75,6 @@ class _Part(msgspec.Struct, frozen=True):
     media_type: str
     size: int
     directory: str
-
-
-class Workspace:
-    """A place to write on top of a stack; `DiffStore.workspace` makes it.
-
-    Mount an overlay of `lower`, `upper` and `work`, and unmount it before the block ends; or write into `upper`.
-    """
-
-    def __init__(self, store: "DiffStore", lower: list[str], directory: str, work: Path) -> None:
-        self._store = store
-        self.lower = lower
-        self.directory = directory
-        self.upper = store.path(directory)
-        self.work = work
-        self.kept = False
-
-    async def keep(self, size: int | None = None) -> str:
-        """Make what was written a diff, though it be nothing, and nothing may be written any more: `diff:<id>`.
-
-        Whoever knows the `size` of the files spares us counting.
-        """
-        return await self._store.keep(self, size)
 
 
 class DiffStore:
@@ -201,7 +171,7 @@ class DiffStore:
             directory = self.directories.make()
             space = Workspace(self, lower, directory, self.directories.make_work(directory))
             try:
-                _look_like(space.upper, Path(lower[0]) if stack else None)
+                look_like(space.upper, Path(lower[0]) if stack else None)
                 yield space
             finally:
                 self.directories.remove_work(directory)
@@ -351,7 +321,7 @@ class DiffStore:
         blob_file = self._blobs.temporary()
         try:
             async with self._slots:
-                packing = await self._run_worker(self.path(diff.directory), blob_file, clamp)
+                packing = await pack(self._nursery, self.path(diff.directory), blob_file, clamp)
             self._blobs.adopt(blob_file, packing.digest)
         finally:
             blob_file.unlink(missing_ok=True)
@@ -360,21 +330,6 @@ class DiffStore:
             if (current := self._records.get(diff.id)) is not None:
                 await self._replace(structs.replace(current, packings={**current.packings, clamp: packing}))
         return packing
-
-    async def _run_worker(self, upper: Path, blob_file: Path, clamp: str) -> Packing:
-        job = DiffBlobJob(str(upper), str(blob_file), int(clamp) if clamp else None)
-        worker = await Worker.start(self._nursery, job)
-        try:
-            outcome = await worker.outcome()
-        finally:
-            worker.stop()
-        match outcome:
-            case Blob(digest, size):
-                return Packing(digest, size)
-            case Failed(message):
-                raise SystemFault(message)
-            case _:
-                raise SystemFault("the worker that packs a step's files died: see the daemon's log")
 
     async def _commit(self, element: str, clamp: int | None, parent: str) -> Layer:
         # Once more: a blob that no layer needed any more may have been removed meanwhile.
@@ -416,14 +371,6 @@ def _chained(parts: list[_Part]) -> list[str]:
     for part in parts:
         chain.append(chain_id(chain[-1], part.diff_id))
     return chain[1:]
-
-
-def _look_like(upper: Path, below: Path | None) -> None:
-    """The union's root directory looks like the topmost one's."""
-    if below is not None:
-        status = below.stat()
-        os.chown(upper, status.st_uid, status.st_gid)
-        os.chmod(upper, stat.S_IMODE(status.st_mode))
 
 
 def _record(diff: Diff) -> Change:

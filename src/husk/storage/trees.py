@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from husk.errors import InvalidParameter, NotFound, SystemFault
-from husk.storage.diffs import DiffStore, Workspace
+from husk.storage.diffs import DiffStore
 from husk.storage.file_actions import NONE, Copy, FileAction, MakeDirectory, MakeFile, Owner, Selection, Symlink
 from husk.storage.workers.handle import Worker, WorkerDied
 from husk.storage.workers.messages import (
@@ -28,6 +28,7 @@ from husk.storage.workers.messages import (
     Stack,
 )
 from husk.storage.workers.nursery import Nursery
+from husk.storage.workspaces import Workspace
 
 _MOST_DIGESTS = 10_000
 

@@ -12,9 +12,9 @@ import pytest
 from husk.errors import NotFound, SystemFault
 from husk.kernel.mount import mount_overlay, unmount
 from husk.storage.check import difference_from_blob
-from husk.storage.diffs import Workspace
 from husk.storage.layers.recover import recover
 from husk.storage.layers.store import Layer
+from husk.storage.workspaces import Workspace
 from tests.support.layers import Store, directory, make_tar, member
 
 

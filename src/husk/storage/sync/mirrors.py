@@ -14,10 +14,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Self
 
-from husk.storage.diffs import DiffStore, Workspace
+from husk.storage.diffs import DiffStore
 from husk.storage.sync.exchange import Channel, Progress, exchange
 from husk.storage.workers.messages import Received, ReceiveJob
 from husk.storage.workers.nursery import Nursery
+from husk.storage.workspaces import Workspace
 
 _DIFF = "diff:"
 

@@ -1,0 +1,44 @@
+"""Places to write on top of the file systems of builds."""
+
+import os
+import stat
+from pathlib import Path
+from typing import Protocol
+
+
+class Keeper(Protocol):
+    """Makes diffs of what was written: `husk.storage.diffs`."""
+
+    def path(self, directory: str, /) -> Path: ...
+
+    async def keep(self, space: "Workspace", size: int | None = None, /) -> str: ...
+
+
+class Workspace:
+    """A place to write on top of a stack; `DiffStore.workspace` makes it.
+
+    Mount an overlay of `lower`, `upper` and `work`, and unmount it before the block ends; or write into `upper`.
+    """
+
+    def __init__(self, store: Keeper, lower: list[str], directory: str, work: Path) -> None:
+        self._store = store
+        self.lower = lower
+        self.directory = directory
+        self.upper = store.path(directory)
+        self.work = work
+        self.kept = False
+
+    async def keep(self, size: int | None = None) -> str:
+        """Make what was written a diff, though it be nothing, and nothing may be written any more: `diff:<id>`.
+
+        Whoever knows the `size` of the files spares us counting.
+        """
+        return await self._store.keep(self, size)
+
+
+def look_like(upper: Path, below: Path | None) -> None:
+    """The union's root directory looks like the topmost one's."""
+    if below is not None:
+        status = below.stat()
+        os.chown(upper, status.st_uid, status.st_gid)
+        os.chmod(upper, stat.S_IMODE(status.st_mode))
