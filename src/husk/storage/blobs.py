@@ -98,6 +98,13 @@ class BlobStore:
         """A fresh name below `ingest/` for a blob that somebody else is going to write."""
         return self._ingest / str(next(self._sequence))
 
+    def make_temporary(self) -> Path:
+        """An empty file with such a name. Whoever writes it does not make it: a worker of a daemon that was killed
+        finds none, once the next daemon has tidied up."""
+        temporary = self.temporary()
+        os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        return temporary
+
     def lend(self, digest: str) -> Path:
         """Another name of a blob, below `ingest/`, to be adopted or unlinked: it stays whoever removes the blob."""
         temporary = self.temporary()

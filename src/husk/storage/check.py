@@ -173,6 +173,7 @@ async def difference_from_blob(layer: Layer, directory: Path, blob: Path, data_r
         fresh = scratch / "tree"
         fresh.mkdir(mode=0o755)
         nursery = Nursery()
+        (scratch / "blob").touch(mode=0o600)
         worker = await Worker.start(nursery, UnpackJob(str(fresh), str(scratch / "blob"), layer.blob))
         try:
             with contextlib.suppress(WorkerDied):

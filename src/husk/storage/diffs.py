@@ -318,7 +318,7 @@ class DiffStore:
 
     async def _pack(self, diff: Diff, clamp: str) -> Packing:
         self.directories.hold(diff.directory)
-        blob_file = self._blobs.temporary()
+        blob_file = self._blobs.make_temporary()
         try:
             async with self._slots:
                 packing = await pack(self._nursery, self.path(diff.directory), blob_file, clamp)

@@ -351,7 +351,12 @@ class LayerStore:
         return UnpackJob(str(self.directories.path / staging), str(blob_file), expected, limit)
 
     def _make_staging(self) -> tuple[str, Path]:
-        return self.directories.make(), self._blobs.temporary()
+        blob_file = self._blobs.make_temporary()
+        try:
+            return self.directories.make(), blob_file
+        except OSError:
+            blob_file.unlink()
+            raise
 
     def _end(self, ingest: Ingest) -> None:
         ingest.stop()

@@ -5,7 +5,6 @@ The process confines itself to the directory.
 
 import hashlib
 import io
-import os
 from pathlib import Path
 
 from husk.storage.tar.members import BUFFER
@@ -22,8 +21,7 @@ def main(job: DiffBlobJob, caller: Caller) -> None:
 def pack(job: DiffBlobJob) -> Blob | Failed:
     """Do the work, as a process that can do nothing else afterwards, and tell how it went."""
     try:
-        with open(job.blob, "xb", buffering=0) as file:
-            os.chmod(job.blob, 0o600)
+        with open(job.blob, "r+b", buffering=0) as file:
             enter(job.upper)
             return Blob(*write_blob(Path("/"), file, job.latest))
     except OSError as error:

@@ -40,7 +40,8 @@ class Stack(_Message, frozen=True):
 
 
 class UnpackJob(_Message, frozen=True, tag="unpack"):
-    """Make a layer of standard input: the blob file as it comes, and its files in `directory`. Answer: `UnpackedLayer`.
+    """Make a layer of standard input: the blob as it comes, into an empty file that is there, and its files in
+    `directory`. Answer: `UnpackedLayer`.
 
     `digest` is what the blob must have, if it is known; `limit` how many bytes it may unpack to, 0 for any number.
     """
@@ -58,7 +59,7 @@ class DiffJob(_Message, frozen=True, tag="diff"):
 
 
 class DiffBlobJob(_Message, frozen=True, tag="diff-blob"):
-    """Write what an overlay's upper directory changes to a file, as a layer's tar. Answer: `Blob`.
+    """Write what an overlay's upper directory changes to an empty file, as a layer's tar. Answer: `Blob`.
 
     No entry has a time after `latest`, in seconds.
     """

@@ -146,7 +146,7 @@ def unpack(fd: int, job: UnpackJob) -> Answer:
     """Do the work, with what comes out of `fd`, and tell how it went."""
     expected, limit = job.digest, job.limit
     try:
-        source = Source(fd, os.open(job.blob, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600))
+        source = Source(fd, os.open(job.blob, os.O_RDWR | os.O_CLOEXEC))
         reader, needs_end = choose_reader(source)
         enter(job.directory)
     except OSError as error:

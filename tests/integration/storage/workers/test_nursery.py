@@ -87,7 +87,9 @@ async def test_who_is_cancelled_leaves_no_worker(root: Path):
             stdin, input_end = os.pipe()
             output_end, stdout = os.pipe2(os.O_NONBLOCK)
             try:
-                job = UnpackJob(str(root), str(root / f"blob{turns}"))
+                blob = root / f"blob{turns}"
+                blob.touch()
+                job = UnpackJob(str(root), str(blob))
                 spawning = asyncio.get_running_loop().create_task(one.spawn(job, [stdin, stdout, stdout]))
                 for _ in range(turns):
                     await asyncio.sleep(0)
