@@ -159,9 +159,9 @@ class BuildCache:
 
     async def save_uses(self, records: Iterable[Record]) -> None:
         """Write when records were used last: what was long ago goes first."""
-        kept = [found for record in records if (found := self._records.get(record.id))]
+        kept = {record.id: found for record in records if (found := self._records.get(record.id))}
         if kept:
-            await self._state.commit(*(_change(each) for each in kept), lazy=True)
+            await self._state.settle(*(_change(each) for each in kept.values()), lazy=True)
 
     async def _forget(self, kept: Kept) -> None:
         del self._records[kept.id]

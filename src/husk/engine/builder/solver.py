@@ -48,6 +48,10 @@ class Cache(Protocol):
 
     def release(self, record: Record) -> None: ...
 
+    async def save_uses(self, records: Sequence[Record]) -> None:
+        """Remember beyond this daemon when these were used."""
+        ...
+
 
 class Watcher(Protocol):
     """Takes what an operation says while it runs, and asks on behalf of those who wait for it."""
@@ -186,9 +190,10 @@ class Build:
     async def close(self) -> None:
         """End what still runs, and let go of all results."""
         await self._tasks.cancel_all()
-        for record in self._held:
+        held, self._held = self._held, []
+        for record in held:
             self._solver.cache.release(record)
-        self._held = []
+        await self._solver.cache.save_uses(held)
 
     @property
     def session(self) -> Session | None:

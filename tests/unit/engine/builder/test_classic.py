@@ -76,6 +76,9 @@ class Memory:
     def release(self, record):
         self.held -= 1
 
+    async def save_uses(self, records):
+        pass
+
 
 class Exporter:
     async def export(self, stack, document, names, parent=""):

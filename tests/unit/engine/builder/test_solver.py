@@ -30,6 +30,9 @@ class Memory:
     def release(self, record):
         self.held.remove(record)
 
+    async def save_uses(self, records):
+        self.used = list(records)
+
 
 class Worker:
     """Runs nothing: an operation is its name, an output the text of all that went into it."""
