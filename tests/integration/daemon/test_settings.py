@@ -331,13 +331,12 @@ def test_what_means_something_else_is_told_in_the_log_and_nothing_else_happens(d
             "userland-proxy": False,
             "containerd": "/run/containerd/containerd.sock",
             "exec-opts": ["native.cgroupdriver=cgroupfs"],
-            "builder": {"gc": {"enabled": True}},
             "experimental": False,
         },
         "--log-level=info",
     )
     log = daemon.log_path.read_text()
-    for key in ("live-restore", "storage-driver", "iptables", "userland-proxy", "containerd", "exec-opts", "builder"):
+    for key in ("live-restore", "storage-driver", "iptables", "userland-proxy", "containerd", "exec-opts"):
         assert log.count(f'msg="{key}: ') == 1, key
 
 

@@ -54,10 +54,10 @@ def test_removal_stops_gracefully(swarm: Swarm) -> None:
     script = "trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 0.05; done"
     swarm.create("web", "--stop-grace-period", "10s", args=["sh", "-c", script])
     [container] = swarm.settles("web", 1)
-    until(lambda: "ready" in daemon.docker("logs", container).stdout, "its trap is set")
     with daemon.docker_process("logs", "-f", container, stderr=subprocess.DEVNULL) as log:
+        assert log.stdout is not None and log.stdout.readline() == b"ready\n", "its trap is set, and somebody follows"
         daemon.docker("service", "rm", "web")
-        assert log.stdout is not None and log.stdout.read().endswith(b"bye\n")
+        assert log.stdout.read() == b"bye\n"
     until(lambda: not swarm.containers("web", all=True), "its containers go")
     assert "no such service" in daemon.docker("service", "inspect", "web", check=False).stderr.lower()
 
