@@ -13,6 +13,7 @@ from tests.support.build_client import PLUGIN
 from tests.support.building import Builds, Context
 from tests.support.daemon import Daemon
 from tests.support.images import forget_images
+from tests.support.registry import Registry
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.skipif(not PLUGIN.exists(), reason="docker buildx is not here: scripts/setup --test")
@@ -154,6 +155,22 @@ def test_the_cache_is_shown_and_pruned(builds):
     builds.run("FROM busybox\nRUN echo x > /x\n")
     assert "exec /bin/sh -c echo x" in builds.docker("buildx", "du", "--verbose").stdout
     assert "Total" in builds.docker("buildx", "prune", "-af").stdout
+
+
+def test_files_of_a_result_for_the_client(builds, tmp_path):
+    builds.context.write({"Dockerfile": "FROM scratch\nCOPY a b/c /\n", "a": "1", "b/c": "2"})
+    out = tmp_path / "out"
+    builds.docker("build", "-o", str(out), str(builds.context.path))
+    assert {path.name: path.read_text() for path in out.iterdir()} == {"a": "1", "c": "2"}
+
+
+def test_a_push_to_a_registry(builds):
+    with Registry() as registry:
+        name = f"{registry.host}/built:1"
+        builds.context.write({"Dockerfile": "FROM busybox\nRUN echo pushed > /pushed\n"})
+        builds.docker("build", "-t", name, "--push", str(builds.context.path))
+        builds.docker("rmi", "-f", name)
+        assert builds.sh("cat /pushed", name) == "pushed\n"
 
 
 def test_builds_that_were_are_told_of(builds):

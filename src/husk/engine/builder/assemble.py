@@ -16,11 +16,12 @@ from husk.engine.builder.frontend import DockerfileFrontend
 from husk.engine.builder.image_export import ImageExport
 from husk.engine.builder.image_source import ImageSource
 from husk.engine.builder.jobs import Jobs
+from husk.engine.builder.local_export import LocalExport
 from husk.engine.builder.local_source import LocalSource
 from husk.engine.builder.prune import CachePruner, default_rules
 from husk.engine.builder.service import Builder
 from husk.engine.builder.sessions import Sessions
-from husk.engine.builder.solve import Solves
+from husk.engine.builder.solve import Exporter, Solves
 from husk.engine.builder.solver import Solver
 from husk.engine.builder.steps.cache_mounts import KIND as CACHE_MOUNT
 from husk.engine.builder.steps.cache_mounts import CacheMounts
@@ -39,6 +40,7 @@ from husk.runtime.oci import Runtimes
 from husk.storage.contexts import Contexts
 from husk.storage.diffs import DiffStore
 from husk.storage.state.store import StateStore
+from husk.storage.sync.exports import StackSender
 from husk.storage.sync.mirrors import Mirrors
 from husk.storage.trees import Trees
 from husk.storage.volumes.caches import CacheDirectories
@@ -88,11 +90,16 @@ async def _open(around: Surroundings, stack: AsyncExitStack) -> Builder:
     exporter = ImageExporter(store, diffs, cache)
     pruner = CachePruner(cache, caches, diffs.shared)
     jobs = Jobs(solver, DockerfileFrontend(solver, contexts, images))
+    exporters: dict[str, Exporter] = {
+        "moby": ImageExport(exporter, pushes=False),
+        "image": ImageExport(exporter, pushes=True),
+        "local": LocalExport(StackSender(diffs, around.nursery)),
+    }
     return Builder(
         classic=ClassicBuilder(solver, contexts, images, exporter, trees),
         jobs=jobs,
         sessions=sessions,
-        solves=Solves(jobs, sessions, ImageExport(exporter)),
+        solves=Solves(jobs, sessions, exporters),
         cache=cache,
         pruner=pruner,
         contexts=contexts,

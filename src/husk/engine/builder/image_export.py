@@ -14,17 +14,19 @@ from husk.errors import InvalidParameter, NotImplementedYet
 from husk.registry.manifest import host_platform
 from husk.registry.reference import Reference
 
-KINDS = ("image", "moby")
 _TRUE = ("true", "1")
 
 
 class ImageExport:
-    def __init__(self, exporter: ImageExporter) -> None:
+    def __init__(self, exporter: ImageExporter, pushes: bool) -> None:
+        """Clients of a docker daemon push themselves, whatever they tell the exporter `moby`; those of `image` do not:
+        they count on an exporter that `pushes`."""
         self._exporter = exporter
+        self._pushes = pushes
 
-    async def export(self, job: Job, result: Result, attributes: Mapping[str, str]) -> dict[str, str]:
+    async def export(self, job: Job, result: Result, attributes: Mapping[str, str], number: int) -> dict[str, str]:
         """What a client is told of the image."""
-        if attributes.get("push") in _TRUE:
+        if self._pushes and attributes.get("push") in _TRUE:
             raise NotImplementedYet("the push of a build's result is not implemented by Husk yet: push the image")
         names = names_of(attributes)
         ref, config = _only(result)

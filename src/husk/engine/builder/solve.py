@@ -2,10 +2,10 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 from msgspec import Struct
 
-from husk.engine.builder.image_export import KINDS, ImageExport
 from husk.engine.builder.jobs import Job, Jobs, Question, Result
 from husk.engine.builder.sessions import Sessions
 from husk.errors import HuskError, NotImplementedYet
@@ -23,16 +23,23 @@ class SolveRequest(Struct, frozen=True, kw_only=True):
     exports: Sequence[Export] = ()
 
 
+class Exporter(Protocol):
+    async def export(self, job: Job, result: Result, attributes: Mapping[str, str], number: int) -> dict[str, str]:
+        """Give a result to whom the client says; `number` is that of this exporter among those of the build."""
+        ...
+
+
 class Solves:
-    def __init__(self, jobs: Jobs, sessions: Sessions, images: ImageExport) -> None:
+    def __init__(self, jobs: Jobs, sessions: Sessions, exporters: Mapping[str, Exporter]) -> None:
+        """`exporters` by the names that clients have for them."""
         self._jobs = jobs
         self._sessions = sessions
-        self._images = images
+        self._exporters = exporters
 
     async def solve(self, request: SolveRequest) -> dict[str, str]:
         """What the exporters tell. Who follows the job's log hears all of it, also why it failed."""
         for export in request.exports:
-            if export.kind not in KINDS:
+            if export.kind not in self._exporters:
                 raise NotImplementedYet(f"the exporter {export.kind} is not implemented by Husk yet")
         session = await self._sessions.get(request.session) if request.session else None
         job = await self._jobs.begin(request.id, session)
@@ -47,6 +54,6 @@ class Solves:
     async def _finish(self, job: Job, result: Result, exports: Sequence[Export]) -> dict[str, str]:
         await asyncio.gather(*(ref.stack() for ref in result.all))
         told: dict[str, str] = {}
-        for export in exports:
-            told |= await self._images.export(job, result, export.attributes)
+        for number, export in enumerate(exports):
+            told |= await self._exporters[export.kind].export(job, result, export.attributes, number)
         return told

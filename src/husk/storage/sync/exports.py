@@ -26,3 +26,14 @@ async def send_stack(
         shown = Stack(diffs.lower(stack))
         job = SendJob(str(directories.view), prefix, mtime, shown, str(directories.empty))
         await exchange(nursery, job, channel, progress)
+
+
+class StackSender:
+    """The same for whoever knows stacks alone."""
+
+    def __init__(self, diffs: DiffStore, nursery: Nursery) -> None:
+        self._diffs = diffs
+        self._nursery = nursery
+
+    async def send(self, stack: str, channel: Channel, mtime: int | None, progress: Progress, /) -> None:
+        await send_stack(self._diffs, self._nursery, stack, channel, mtime=mtime, progress=progress)

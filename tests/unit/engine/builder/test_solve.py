@@ -34,11 +34,12 @@ class Bench:
         files: Any = Client(Dockerfile="FROM busybox\nCMD x")
         images: Any = Images()
         self.exporter = Exporter()
-        doubles: tuple[Any, ...] = (self.exporter,)
+        exporters: list[Any] = [self.exporter]
         solver = Solver(self.worker, memory)
         self.sessions = Sessions()
         self.jobs = Jobs(solver, DockerfileFrontend(solver, files, images))
-        self.solves = Solves(self.jobs, self.sessions, ImageExport(*doubles))
+        moby, image = (ImageExport(exporters[0], pushes=pushes) for pushes in (False, True))
+        self.solves = Solves(self.jobs, self.sessions, {"moby": moby, "image": image})
 
     async def solve(self, question: Question | None, *exports: Export, session: str = "") -> dict[str, str]:
         return await self.solves.solve(SolveRequest(id="one", question=question, exports=exports, session=session))
@@ -117,11 +118,15 @@ async def test_one_id_is_one_build_at_a_time(bench):
 
 @pytest.mark.parametrize(
     ("export", "attributes"),
-    [("oci", {}), ("moby", {"push": "true"})],
+    [("oci", {}), ("image", {"push": "true"})],
 )
 async def test_exports_that_are_not_built_yet(bench, export, attributes):
     with pytest.raises(NotImplementedYet):
         await bench.solve(DOCKERFILE, Export(export, attributes))
+
+
+async def test_clients_of_a_docker_daemon_push_themselves(bench):
+    assert await bench.solve(DOCKERFILE, Export("moby", {"name": "a", "push": "true"}))
 
 
 async def test_several_platforms_are_not_built_yet(bench):

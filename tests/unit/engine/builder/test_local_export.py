@@ -1,0 +1,77 @@
+"""Files of a result for a client, with doubles of both."""
+
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from husk.engine.builder.jobs import Result
+from husk.engine.builder.local_export import LocalExport
+from husk.engine.builder.status import StatusLog
+from husk.errors import InvalidParameter, NotImplementedYet
+
+
+class Sender:
+    def __init__(self):
+        self.sent = []
+
+    async def send(self, stack, channel, mtime, progress):
+        progress(1 << 20)
+        self.sent.append((stack, channel, mtime))
+
+
+class Session:
+    id = "s"
+
+    @asynccontextmanager
+    async def send_directory(self, number):
+        yield f"channel {number}"
+
+
+class Ref:
+    async def stack(self):
+        return "diff:a"
+
+
+REF: Any = Ref()
+
+
+class Bench:
+    def __init__(self) -> None:
+        self.sender: Any = Sender()
+        self.job: Any = SimpleNamespace(log=StatusLog(), session=Session())
+
+    async def export(self, result: Result) -> dict[str, str]:
+        doubles: tuple[Any, ...] = (self.sender,)
+        return await LocalExport(*doubles).export(self.job, result, {}, 2)
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+async def test_the_files_go_to_the_client(bench):
+    assert await bench.export(Result(ref=REF)) == {}
+    assert bench.sender.sent == [("diff:a", "channel 2", None)]
+    told = [(each.status.current, each.status.done) for each in bench.job.log.told if hasattr(each, "status")]
+    assert told == [(1 << 20, False), (1 << 20, True)]
+
+
+async def test_with_one_time_for_all_if_the_build_has_one(bench):
+    await bench.export(Result(refs={"linux/amd64": REF}, metadata={"source.date.epoch": b"7"}))
+    assert bench.sender.sent == [("diff:a", "channel 2", 7 * 10**9)]
+
+
+async def test_nothing_is_nothing(bench):
+    await bench.export(Result())
+    assert bench.sender.sent == [("", "channel 2", None)]
+
+
+async def test_what_cannot_be(bench):
+    with pytest.raises(NotImplementedYet):
+        await bench.export(Result(refs={"a": REF, "b": REF}))
+    bench.job.session = None
+    with pytest.raises(InvalidParameter):
+        await bench.export(Result(ref=REF))
