@@ -164,6 +164,13 @@ def test_files_of_a_result_for_the_client(builds, tmp_path):
     assert {path.name: path.read_text() for path in out.iterdir()} == {"a": "1", "c": "2"}
 
 
+def test_a_file_of_the_web(builds):
+    with Registry() as registry:
+        address = f"http://{registry.host}/v2/"
+        builds.run(f"FROM busybox\nADD {address} /answer\nADD --chmod=644 {address} /other/\n")
+    assert builds.sh("cat /answer; stat -c %a /answer").split() == ["{}600"]
+
+
 def test_a_push_to_a_registry(builds):
     with Registry() as registry:
         name = f"{registry.host}/built:1"

@@ -34,6 +34,10 @@ LLB = (
     "source.local.excludepatterns",
     "source.local.sharedkeyhint",
     "source.local.differ",
+    "source.http",
+    "source.http.checksum",
+    "source.http.perm",
+    "soruce.http.uidgid",  # spelled so by the protocol
     "exec.meta.base",
     "exec.meta.cgroup.parent",
     "exec.meta.network",

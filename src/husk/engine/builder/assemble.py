@@ -7,12 +7,13 @@ from contextlib import AsyncExitStack
 from msgspec import Struct
 
 from husk.config import CacheRule, Config
-from husk.engine.builder import given, image_source, local_source
+from husk.engine.builder import given, http_source, image_source, local_source
 from husk.engine.builder.cache import BuildCache
 from husk.engine.builder.classic import ClassicBuilder
 from husk.engine.builder.execution import Execution, SourceKind
 from husk.engine.builder.export import ImageExporter
 from husk.engine.builder.frontend import DockerfileFrontend
+from husk.engine.builder.http_source import HttpSource
 from husk.engine.builder.image_export import ImageExport
 from husk.engine.builder.image_source import ImageSource
 from husk.engine.builder.jobs import Jobs
@@ -84,6 +85,7 @@ async def _open(around: Surroundings, stack: AsyncExitStack) -> Builder:
         image_source.SCHEME: images,
         local_source.SCHEME: LocalSource(mirrors, sessions, cache.give_up),
         given.SCHEME: given.GivenStacks(),
+        **dict.fromkeys(http_source.SCHEMES, HttpSource(around.registry.download, contexts, cache)),
     }
     caches = await _open_cache_mounts(around, stack)
     solver = Solver(Execution(sources, trees, _steps(around, Mounts(diffs, caches))), cache)
