@@ -164,6 +164,11 @@ def test_files_of_a_result_for_the_client(builds, tmp_path):
     assert {path.name: path.read_text() for path in out.iterdir()} == {"a": "1", "c": "2"}
 
 
+def test_checks_of_the_dockerfile_are_shown(builds):
+    done = builds.run("FROM busybox\nCMD echo x\n")
+    assert "JSONArgsRecommended" in done.stderr
+
+
 def test_a_file_of_the_web(builds):
     with Registry() as registry:
         address = f"http://{registry.host}/v2/"

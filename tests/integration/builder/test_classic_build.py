@@ -164,6 +164,22 @@ def test_limits_and_networks_of_steps(builds):
     assert "eth0" not in said
 
 
+def test_a_network_that_somebody_has_made(builds, daemon):
+    daemon.docker("network", "create", "--subnet", "10.198.77.0/24", "mine")
+    try:
+        done = builds.run("FROM busybox\nRUN ip -4 addr show eth0\n", "--network", "mine")
+        assert "10.198.77." in done.stdout
+    finally:
+        daemon.docker("network", "rm", "mine")
+    assert builds.run("FROM busybox\nRUN true\n", "--network", "nowhere", "--no-cache", check=False).returncode != 0
+
+
+def test_output_without_end_is_cut_off(builds):
+    done = builds.run("FROM busybox\nRUN yes | head -c 50000000\n")
+    assert len(done.stdout) < 3_000_000
+    assert "output clipped" in done.stdout
+
+
 def test_a_quiet_build_prints_the_id(builds):
     done = builds.run("FROM busybox\nRUN true\n", "-q")
     assert done.stdout.strip() == builds.inspect()["Id"]

@@ -22,6 +22,8 @@ from husk.registry.auth import Credentials, credentials_from
 from husk.registry.manifest import host_platform, parse_platform
 
 CONFIG_HEADER = "x-registry-config"
+# Those that a Dockerfile knows too; others are networks that somebody has made.
+OWN_NETWORKS = ("", "default", "bridge", "host", "none")
 _CHUNK = 1 << 20
 
 T = TypeVar("T")
@@ -71,13 +73,14 @@ def _refuse_what_is_missing(call: Call) -> None:
 def _request(call: Call) -> ClassicRequest:
     platform = call.text("platform")
     build_args = _document(call, "buildargs", dict[str, str | None])
+    network = call.text("networkmode")
     options = Options(
         target=call.text("target"),
         build_args={name: value for name, value in build_args.items() if value is not None},
         labels=_document(call, "labels", dict[str, str]),
         platform=parse_platform(platform) if platform else host_platform(),
         no_cache=call.flag("nocache"),
-        network=call.text("networkmode"),
+        network=network if network in OWN_NETWORKS else "",
         extra_hosts=[_host(entry) for entry in _extra_hosts(call)],
         shm_size=_positive(call, "shmsize"),
         ulimits=[Ulimit(limit.name, limit.soft, limit.hard) for limit in _document(call, "ulimits", list[_Ulimit])],
@@ -90,6 +93,8 @@ def _request(call: Call) -> ClassicRequest:
             cpu_quota=_positive(call, "cpuquota"),
             cpuset_cpus=call.text("cpusetcpus"),
             cpuset_mems=call.text("cpusetmems"),
+            network="" if network in OWN_NETWORKS else network,
+            security=_document(call, "securityopt", list[str]),
         ),
     )
     names = [name for text in call.query.getall("t") if (name := parse_target(text, ""))]

@@ -81,7 +81,7 @@ class ClassicBuilder:
                 report(Progress(stream=text))
 
         needed = result.graph.needed_for(result.root) if result.root else []
-        progress = ClassicProgress(result.steps, result.graph, needed, write)
+        progress = ClassicProgress(result.steps, needed, write)
         progress.begin()
         if result.root is None:
             return await self._exporter.export("", result.image, request.names)

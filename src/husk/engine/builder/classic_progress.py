@@ -6,9 +6,9 @@ Steps may run side by side and end in any order: what one says is held back unti
 from collections.abc import Callable, Sequence
 
 from husk.engine.builder.dockerfile.convert import ShownStep
-from husk.engine.builder.graph import Graph, Vertex
+from husk.engine.builder.graph import Vertex
 from husk.engine.builder.operations import Exec
-from husk.engine.builder.progress import Status
+from husk.engine.builder.progress import LogLimit, Status
 
 Write = Callable[[str], None]
 
@@ -16,7 +16,6 @@ Write = Callable[[str], None]
 class _Step:
     def __init__(self, shown: ShownStep) -> None:
         self.code = shown.code
-        self.vertices: set[str] = set()
         self.runs = False
         self.open: set[str] = set()
         self.cached = True
@@ -24,8 +23,9 @@ class _Step:
 
 
 class ClassicProgress:
-    def __init__(self, steps: Sequence[ShownStep], graph: Graph, needed: Sequence[Vertex], write: Write) -> None:
+    def __init__(self, steps: Sequence[ShownStep], needed: Sequence[Vertex], write: Write) -> None:
         self._write = write
+        self._limit = LogLimit()
         self._steps = [_Step(step) for step in steps]
         self._by_vertex: dict[str, _Step] = {}
         self._current = 0
@@ -45,7 +45,8 @@ class ClassicProgress:
         pass
 
     def log(self, vertex: Vertex, data: bytes, *, stderr: bool) -> None:
-        if step := self._by_vertex.get(vertex.digest):
+        step = self._by_vertex.get(vertex.digest)
+        if step and (data := self._limit.cut(vertex, data)):
             step.said.append(data.decode("utf-8", "replace"))
             self._go_on()
 

@@ -23,6 +23,7 @@ from husk.registry.manifest import Platform
 SCHEMES = ("http", "https")
 _NAMELESS = "download"
 _MODE = 0o600
+_LONGEST_NAME = 200
 
 Download = Callable[[str], AsyncGenerator[tuple[bytes, int], None]]
 
@@ -105,7 +106,7 @@ class HttpSource:
 def name_of(source: Source) -> str:
     """What the file is called: as the client says, else as the address does."""
     name = source.attributes.get("http.filename", "") or posixpath.basename(urlsplit(source.identifier).path)
-    if "/" in name or name in (".", ".."):
+    if "/" in name or "\0" in name or name in (".", "..") or len(name) > _LONGEST_NAME:
         raise InvalidParameter(f"invalid name of a file: {name!r}")
     return name or _NAMELESS
 

@@ -11,19 +11,19 @@ result (`give`, awaited by `given`). That is how buildx builds.
 import asyncio
 import secrets
 from collections.abc import Mapping
-from typing import Protocol
 
 import msgspec
 from msgspec import Struct
 
+from husk.engine.builder.dockerfile.checks import Warning
 from husk.engine.builder.failure import of_vertex
 from husk.engine.builder.frontend import Asker, DockerfileFrontend, FrontendResult
-from husk.engine.builder.graph import Graph
+from husk.engine.builder.graph import Graph, Location, SourceFile
 from husk.engine.builder.operations import Edge
 from husk.engine.builder.refs import Ref
 from husk.engine.builder.sessions import Session
 from husk.engine.builder.solver import Solver
-from husk.engine.builder.status import StatusLog, WarningTold
+from husk.engine.builder.status import StatusLog, VertexTold, WarningTold
 from husk.engine.model.image import ImageConfig
 from husk.errors import Conflict, HuskError, InvalidParameter, NotFound
 from husk.registry.manifest import Platform
@@ -65,12 +65,6 @@ class Result(Struct, kw_only=True):
         return [*([self.ref] if self.ref else []), *self.refs.values()]
 
 
-class Frontends(Protocol):
-    """Other frontends than ours: images that are run."""
-
-    async def solve(self, name: str, question: Question, job: "Job") -> Result: ...
-
-
 class Job:
     def __init__(
         self,
@@ -78,14 +72,12 @@ class Job:
         session: Session | None,
         solver: Solver,
         frontend: DockerfileFrontend,
-        others: Frontends | None = None,
     ) -> None:
         self.id = id
         self.session = session
         self.log = StatusLog()
         self._solver = solver
         self._frontend = frontend
-        self._others = others
         self._refs: dict[str, Ref] = {}
         self._given: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
 
@@ -95,8 +87,6 @@ class Job:
             result = Result(ref=self._ref(question.definition))
         elif question.frontend == DOCKERFILE:
             result = await self._dockerfile(question)
-        elif question.frontend and self._others:
-            result = await self._others.solve(question.frontend, question, self)
         elif question.frontend:
             raise InvalidParameter(f"failed to find frontend: {question.frontend}")
         else:
@@ -110,7 +100,24 @@ class Job:
         made = await self._frontend.solve(question.attributes, Asker(self.log, self.session, inputs))
         for built in made.built:
             self.keep(built.ref)
+        for warning in made.warnings:
+            self._warn(warning, made.source)
         return result_of(made)
+
+    def _warn(self, warning: Warning, source: SourceFile) -> None:
+        """A check of the Dockerfile goes with the vertex that brought it, the first of all."""
+        first = next((told.vertex.digest for told in self.log.told if isinstance(told, VertexTold)), "")
+        self.warn(
+            WarningTold(
+                vertex=first,
+                level=1,
+                short=f"{warning.rule}: {warning.message} (line {warning.span.start})".encode(),
+                detail=[warning.description.encode()],
+                url=warning.url,
+                source=source,
+                locations=[Location(0, warning.span.start, warning.span.end)],
+            )
+        )
 
     def _ref(self, definition: Definition) -> Ref:
         ref = Ref(self._solver, definition.graph, definition.edge, self.log, self.session)
@@ -163,10 +170,9 @@ class Job:
 class Jobs:
     """All that are under way."""
 
-    def __init__(self, solver: Solver, frontend: DockerfileFrontend, others: Frontends | None = None) -> None:
+    def __init__(self, solver: Solver, frontend: DockerfileFrontend) -> None:
         self._solver = solver
         self._frontend = frontend
-        self._others = others
         self._jobs: dict[str, Job] = {}
         self._changed = asyncio.Condition()
 
@@ -176,7 +182,7 @@ class Jobs:
         async with self._changed:
             if id in self._jobs:
                 raise Conflict(f"job ID {id} exists")
-            job = self._jobs[id] = Job(id, session, self._solver, self._frontend, self._others)
+            job = self._jobs[id] = Job(id, session, self._solver, self._frontend)
             self._changed.notify_all()
         return job
 

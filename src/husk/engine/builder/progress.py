@@ -16,6 +16,27 @@ class Status(Struct, frozen=True, kw_only=True):
     done: bool = False
 
 
+LONGEST_LOG = 2 << 20
+CLIPPED = b"\n[output clipped, log limit 2MiB reached]\n"
+
+
+class LogLimit:
+    """Cuts off what one vertex says when it is too much: a process that writes without end must not fill the memory."""
+
+    def __init__(self) -> None:
+        self._lengths: dict[str, int] = {}
+
+    def cut(self, vertex: Vertex, data: bytes) -> bytes:
+        """What of it may be told."""
+        length = self._lengths.get(vertex.digest, 0)
+        if length >= LONGEST_LOG:
+            return b""
+        self._lengths[vertex.digest] = length + len(data)
+        if length + len(data) < LONGEST_LOG:
+            return data
+        return data[: LONGEST_LOG - length] + CLIPPED
+
+
 class Progress(Protocol):
     """Who watches one build. Each vertex is told in this order: started, then logs and statuses, then ended, once."""
 

@@ -1,7 +1,4 @@
-"""What a build has told so far, for whoever wants to hear it: from the beginning, and on until its end.
-
-What one vertex says is cut off when it is too much: a process that writes without end must not fill the memory.
-"""
+"""What a build has told so far, for whoever wants to hear it: from the beginning, and on until its end."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -9,11 +6,9 @@ from collections.abc import AsyncIterator
 from msgspec import Struct
 
 from husk.engine.builder.graph import Location, SourceFile, Vertex
-from husk.engine.builder.progress import Status
+from husk.engine.builder.progress import LogLimit, Status
 from husk.engine.model.clock import now_ns
 
-LONGEST_LOG = 2 << 20
-CLIPPED = b"\n[output clipped, log limit 2MiB reached]\n"
 STDOUT, STDERR = 1, 2
 
 
@@ -62,7 +57,7 @@ class StatusLog:
         self._closed = False
         self._begun: dict[str, int] = {}
         self._items: dict[tuple[str, str], int] = {}
-        self._lengths: dict[str, int] = {}
+        self._limit = LogLimit()
 
     # --- Progress ----------------------------------------------------------------------------------------------------
 
@@ -71,14 +66,9 @@ class StatusLog:
         self._tell(VertexTold(vertex=vertex, started=self._begun[vertex.digest]))
 
     def log(self, vertex: Vertex, data: bytes, *, stderr: bool) -> None:
-        length = self._lengths.get(vertex.digest, 0)
-        if length >= LONGEST_LOG:
-            return
-        self._lengths[vertex.digest] = length + len(data)
-        if length + len(data) >= LONGEST_LOG:
-            data = data[: LONGEST_LOG - length] + CLIPPED
-        stream = STDERR if stderr else STDOUT
-        self._tell(LogTold(vertex=vertex.digest, stream=stream, data=data, timestamp=now_ns()))
+        if data := self._limit.cut(vertex, data):
+            stream = STDERR if stderr else STDOUT
+            self._tell(LogTold(vertex=vertex.digest, stream=stream, data=data, timestamp=now_ns()))
 
     def status(self, vertex: Vertex, status: Status) -> None:
         now = now_ns()

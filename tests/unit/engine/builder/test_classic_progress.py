@@ -6,6 +6,7 @@ from husk.engine.builder.classic_progress import ClassicProgress
 from husk.engine.builder.dockerfile.convert import ShownStep
 from husk.engine.builder.graph import Graph, Location
 from husk.engine.builder.operations import Exec, Mount, Operation, Process, Source
+from husk.engine.builder.progress import LONGEST_LOG
 
 
 class Told:
@@ -20,7 +21,7 @@ class Told:
             ShownStep(code, Location(0, line, line)) for line, code in enumerate(("FROM busybox", *"ab", "CMD c"), 1)
         ]
         self.text = ""
-        self.progress = ClassicProgress(steps, graph, self.vertices, self.write)
+        self.progress = ClassicProgress(steps, self.vertices, self.write)
         self.progress.begin()
 
     @staticmethod
@@ -65,3 +66,11 @@ def test_a_step_that_fails_is_the_last_one(told):
     told.progress.log(a, b"no\n", stderr=True)
     told.progress.ended(a, error="exit code: 1")
     assert told.text.endswith("Step 2/4 : a\nno\n")
+
+
+def test_a_step_that_writes_without_end_is_cut_off(told):
+    image, a, _ = told.vertices
+    told.progress.ended(image)
+    for _ in range(100):
+        told.progress.log(a, b"y" * (LONGEST_LOG // 10), stderr=False)
+    assert LONGEST_LOG < len(told.text) < LONGEST_LOG + 200

@@ -151,7 +151,17 @@ def test_names(attributes, url, name):
     assert name_of(Source(url, attributes)) == name
 
 
-@pytest.mark.parametrize("attributes", [{"filename": "../x"}, {"filename": ".."}, {"perm": "rwx"}, {"uid": "me"}])
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"filename": "../x"},
+        {"filename": ".."},
+        {"filename": "a\0b"},
+        {"filename": "x" * 300},
+        {"perm": "rwx"},
+        {"uid": "me"},
+    ],
+)
 async def test_what_cannot_be_is_refused(bench, attributes):
     with pytest.raises(InvalidParameter):
         await bench.key(**attributes)

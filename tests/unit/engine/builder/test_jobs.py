@@ -8,6 +8,7 @@ import pytest
 from husk.engine.builder.frontend import DockerfileFrontend
 from husk.engine.builder.jobs import Definition, Jobs, Question, Result
 from husk.engine.builder.solver import Solver
+from husk.engine.builder.status import WarningTold
 from husk.errors import Conflict, InvalidParameter, NotFound
 from husk.tasks import Tasks
 from tests.unit.engine.builder.test_frontend import Client, Images
@@ -56,6 +57,15 @@ async def test_a_dockerfile_is_solved_by_our_own_frontend(job):
     (platform,) = json.loads(result.metadata["refs.platforms"])["Platforms"]
     assert platform["Platform"]["os"] == "linux"
     assert result.ref is not None
+
+
+async def test_checks_of_the_dockerfile_are_told(job):
+    await job.solve(Question(frontend="dockerfile.v0"))
+    (warning,) = [told for told in job.log.told if isinstance(told, WarningTold)]
+    assert warning.short.startswith(b"JSONArgsRecommended: ")
+    assert warning.short.endswith(b"(line 2)")
+    assert (warning.locations[0].start, warning.source.name) == (2, "Dockerfile")
+    assert warning.vertex == job.log.told[0].vertex.digest
 
 
 async def test_several_platforms_have_refs_of_their_own(job):

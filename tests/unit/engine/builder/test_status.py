@@ -4,8 +4,8 @@ import pytest
 
 from husk.engine.builder.graph import Vertex
 from husk.engine.builder.operations import Operation, Source
-from husk.engine.builder.progress import Status
-from husk.engine.builder.status import CLIPPED, LONGEST_LOG, LogTold, StatusLog, StatusTold, VertexTold, WarningTold
+from husk.engine.builder.progress import CLIPPED, LONGEST_LOG, Status
+from husk.engine.builder.status import LogTold, StatusLog, StatusTold, VertexTold, WarningTold
 from husk.tasks import Tasks
 
 STEP = Vertex(digest="sha256:1", operation=Operation(Source("x")), name="step")
