@@ -6,6 +6,7 @@ import hashlib
 import io
 import os
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 from husk.errors import InvalidParameter, SystemFault
 from husk.kernel.rooted import read_file
@@ -51,13 +52,10 @@ class Contexts:
         digest = hashlib.sha256()
         async with self._diffs.workspace("") as space:
             path = space.upper / name
-            with path.open("xb", buffering=0) as file:
+            with await asyncio.to_thread(path.open, "xb", buffering=0) as file:
                 async for chunk in chunks:
                     await asyncio.to_thread(_append, file, digest, chunk)
-                os.fchown(file.fileno(), *owner)
-                os.fchmod(file.fileno(), mode)
-                os.utime(file.fileno(), ns=(0, 0))
-            os.utime(space.upper, ns=(0, 0))
+            await asyncio.to_thread(_finish, path, mode, owner)
             return await space.keep(), f"sha256:{digest.hexdigest()}"
 
     async def read(self, stack: str, path: str, most: int) -> bytes | None:
@@ -82,6 +80,13 @@ class Contexts:
                 raise SystemFault(message)
             case _:
                 raise SystemFault("the worker that reads a file of a build died: see the daemon's log")
+
+
+def _finish(path: Path, mode: int, owner: tuple[int, int]) -> None:
+    os.chown(path, *owner)
+    os.chmod(path, mode)
+    for each in (path, path.parent):
+        os.utime(each, ns=(0, 0))
 
 
 def _append(file: io.FileIO, digest: "hashlib._Hash", chunk: bytes) -> None:

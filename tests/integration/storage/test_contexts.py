@@ -1,6 +1,7 @@
 """Contexts of builds that come as archives."""
 
 import gzip
+import hashlib
 import io
 import os
 import tarfile
@@ -71,3 +72,12 @@ async def test_files_of_results_are_read_as_a_step_would_see_them(store, context
     second = await contexts.unpack(in_pieces(archive(b=b"2")))
     both = f"{first} {second}"
     assert [await contexts.read(both, name, 10) for name in ("a", "b", "c")] == [b"1", b"2", None]
+
+
+async def test_a_single_file(store, contexts):
+    stack, digest = await contexts.keep_file("name", in_pieces(b"x" * 2500), mode=0o640, owner=(5, 6))
+    assert digest == "sha256:" + hashlib.sha256(b"x" * 2500).hexdigest()
+    (directory,) = store.diffs.lower(stack)
+    status = os.stat(f"{directory}/name")
+    assert (status.st_size, status.st_mode & 0o7777, status.st_uid, status.st_gid) == (2500, 0o640, 5, 6)
+    assert status.st_mtime_ns == os.stat(directory).st_mtime_ns == 0

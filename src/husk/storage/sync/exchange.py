@@ -10,6 +10,7 @@ from husk.storage.workers.dialogue import Dialogue
 from husk.storage.workers.handle import WorkerDied
 from husk.storage.workers.messages import Answer, Failed, Invalid, Received, ReceiveJob, SendJob, Sent
 from husk.storage.workers.nursery import Nursery
+from husk.tasks import Tasks
 
 
 class Channel(Protocol):
@@ -43,25 +44,25 @@ async def exchange(
     """
     dialogue = await Dialogue.start(nursery, job)
     try:
-        pumping = asyncio.gather(_to_worker(channel, dialogue, progress or _nobody), _to_client(dialogue, channel))
-        failure: BaseException | None = None
+        pumps = Tasks()
+        there = pumps.spawn(_to_worker(channel, dialogue, progress or _nobody), "sync to a worker", awaited=True)
+        back = pumps.spawn(_to_client(dialogue, channel), "sync to a client", awaited=True)
+        failure: Exception | None = None
         try:
-            await pumping
-        except BaseException as error:
-            pumping.cancel()
-            with contextlib.suppress(BaseException):
-                await pumping
-            if not isinstance(error, Exception):
-                raise
+            await asyncio.gather(there, back)
+        except Exception as error:
             failure = error
             dialogue.end_input()
+        finally:
+            # One that has failed leaves the other behind.
+            await pumps.cancel_all()
         outcome = await dialogue.outcome()
     finally:
         dialogue.stop()
     return _judge(outcome, failure)
 
 
-def _judge(outcome: Answer | None, failure: BaseException | None) -> Received | Sent:
+def _judge(outcome: Answer | None, failure: Exception | None) -> Received | Sent:
     # A stream that the client broke off is told by the worker as an early end, which says less.
     if failure is not None and (isinstance(outcome, Received | Sent) or outcome == Invalid("unexpected EOF")):
         raise failure

@@ -64,6 +64,7 @@ async def test_checks_of_the_dockerfile_are_told(job):
     (warning,) = [told for told in job.log.told if isinstance(told, WarningTold)]
     assert warning.short.startswith(b"JSONArgsRecommended: ")
     assert warning.short.endswith(b"(line 2)")
+    assert warning.source is not None
     assert (warning.locations[0].start, warning.source.name) == (2, "Dockerfile")
     assert warning.vertex == job.log.told[0].vertex.digest
 
