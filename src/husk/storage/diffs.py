@@ -22,7 +22,7 @@ import contextlib
 import logging
 import os
 import secrets
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from pathlib import Path
 from typing import Self
 
@@ -33,7 +33,7 @@ from husk import threads
 from husk.errors import NotFound
 from husk.kernel.trees import tree_size
 from husk.storage.blobs import BlobStore
-from husk.storage.diff_packing import Packing, pack
+from husk.storage.diff_packing import Packer, Packing
 from husk.storage.layers.chain import chain_id
 from husk.storage.layers.directories import DIFF
 from husk.storage.layers.ingest import Unpacked
@@ -47,8 +47,6 @@ from husk.tasks import Tasks
 KIND = DIFF
 
 _LAYER, _DIFF = "layer:", "diff:"
-# Packing reads, hashes and writes: two keep the disk and two processors busy.
-_PACKED_AT_ONCE = 2
 
 log = logging.getLogger(__name__)
 
@@ -85,12 +83,10 @@ class DiffStore:
         self.directories = layers.directories
         self._state = state
         self._blobs = blobs
-        self._nursery = nursery
         self._records: dict[str, Diff] = {}
-        self._packing: dict[tuple[str, str], asyncio.Task[Packing]] = {}
-        self._slots = asyncio.Semaphore(_PACKED_AT_ONCE)
         self._lock = asyncio.Lock()
         self._tasks = Tasks()
+        self._packer = Packer(nursery, blobs, layers.directories, self._remember, self._tasks)
         self.directories.listen(self._synced)
 
     @classmethod
@@ -291,6 +287,8 @@ class DiffStore:
     # --- layers
 
     async def _parts(self, stack: str, clamp: int | None) -> list[_Part]:
+        names = dict.fromkeys(name for kind, name in map(_parsed, stack.split()) if kind == _DIFF)
+        self._packer.begin([self._diff(name) for name in names], _key(clamp))
         return await asyncio.gather(*(self._part(element, clamp) for element in stack.split()))
 
     async def _part(self, element: str, clamp: int | None) -> _Part:
@@ -299,37 +297,17 @@ class DiffStore:
             layer = self._layer(name)
             return _Part(layer.diff_id, layer.blob, layer.blob_size, layer.media_type, layer.size, layer.directory)
         diff = self._diff(name)
-        packing = await self._packed(diff, "" if clamp is None else str(clamp))
+        packing = await self._packer.packed(diff, _key(clamp))
         # The files of the directory have times of their own, which a clamped archive has not.
         directory = diff.directory if clamp is None else ""
         return _Part(packing.digest, packing.digest, packing.size, DIFF_MEDIA_TYPE, diff.size, directory)
 
-    async def _packed(self, diff: Diff, clamp: str) -> Packing:
-        """One who comes while it is packed waits for the same."""
-        packing = diff.packings.get(clamp)
-        if packing is not None and self._blobs.has(packing.digest):
-            return packing
-        key = diff.id, clamp
-        task = self._packing.get(key)
-        if task is None:
-            task = self._packing[key] = self._tasks.spawn(self._pack(diff, clamp), "pack a diff", awaited=True)
-            task.add_done_callback(lambda _: self._packing.pop(key, None))
-        return await asyncio.shield(task)
-
-    async def _pack(self, diff: Diff, clamp: str) -> Packing:
-        self.directories.hold(diff.directory)
-        blob_file = self._blobs.make_temporary()
-        try:
-            async with self._slots:
-                packing = await pack(self._nursery, self.path(diff.directory), blob_file, clamp)
-            self._blobs.adopt(blob_file, packing.digest)
-        finally:
-            blob_file.unlink(missing_ok=True)
-            self.directories.release(diff.directory)
+    async def _remember(self, made: Mapping[str, Packing], clamp: str) -> None:
         async with self._lock:
-            if (current := self._records.get(diff.id)) is not None:
-                await self._replace(structs.replace(current, packings={**current.packings, clamp: packing}))
-        return packing
+            there = [diff for name in made if (diff := self._records.get(name)) is not None]
+            await self._replace(
+                *(structs.replace(diff, packings={**diff.packings, clamp: made[diff.id]}) for diff in there)
+            )
 
     async def _commit(self, element: str, clamp: int | None, parent: str) -> Layer:
         # Once more: a blob that no layer needed any more may have been removed meanwhile.
@@ -364,6 +342,11 @@ def _parsed(element: str) -> tuple[str, str]:
         if element.startswith(kind):
             return kind, element.removeprefix(kind)
     raise ValueError(f"{element!r} is no element of a stack")
+
+
+def _key(clamp: int | None) -> str:
+    """What a packing is known by among those of its diff."""
+    return "" if clamp is None else str(clamp)
 
 
 def _chained(parts: list[_Part]) -> list[str]:

@@ -1,29 +1,38 @@
-"""How does a build's diff become a blob? The worker process: a directory in, its tar in a file out, and its digest.
+"""How do a build's diffs become blobs? The worker process: directories in, their tars in files out, and the digests.
 
-The process confines itself to the directory.
+The process confines itself to one directory after the other.
 """
 
+import contextlib
 import hashlib
 import io
+import os
 from pathlib import Path
 
 from husk.storage.tar.members import BUFFER
 from husk.storage.workers.caller import Caller
 from husk.storage.workers.confine import enter
 from husk.storage.workers.diff import write_diff
-from husk.storage.workers.messages import Blob, DiffBlobJob, Failed
+from husk.storage.workers.messages import Blob, Blobs, DiffBlobsJob, Failed
 
 
-def main(job: DiffBlobJob, caller: Caller) -> None:
+def main(job: DiffBlobsJob, caller: Caller) -> None:
     caller.answer(pack(job))
 
 
-def pack(job: DiffBlobJob) -> Blob | Failed:
+def pack(job: DiffBlobsJob) -> Blobs | Failed:
     """Do the work, as a process that can do nothing else afterwards, and tell how it went."""
     try:
-        with open(job.blob, "r+b", buffering=0) as file:
-            enter(job.upper)
-            return Blob(*write_blob(Path("/"), file, job.latest))
+        with contextlib.ExitStack() as stack:
+            # All of it is opened while it can still be found.
+            files = [stack.enter_context(open(diff.blob, "r+b", buffering=0)) for diff in job.diffs]
+            uppers = [os.open(diff.upper, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC) for diff in job.diffs]
+            blobs = []
+            for upper, file in zip(uppers, files, strict=True):
+                os.fchdir(upper)
+                enter(".")
+                blobs.append(Blob(*write_blob(Path("/"), file, job.latest)))
+            return Blobs(blobs)
     except OSError as error:
         return Failed(f"packing failed: {error}")
 

@@ -24,7 +24,7 @@ from husk.storage.workers.caller import Caller
 from husk.storage.workers.messages import (
     LARGEST_JOB,
     ContextJob,
-    DiffBlobJob,
+    DiffBlobsJob,
     DifferenceJob,
     DiffJob,
     DigestJob,
@@ -47,7 +47,7 @@ _Main: TypeAlias = Callable[[Any, Caller], None]
 _MODULES: Mapping[type[Job], str] = {
     UnpackJob: "husk.storage.workers.unpack",
     DiffJob: "husk.storage.workers.diff",
-    DiffBlobJob: "husk.storage.workers.diff_blob",
+    DiffBlobsJob: "husk.storage.workers.diff_blob",
     ContextJob: "husk.storage.workers.context",
     DifferenceJob: "husk.storage.workers.difference",
     DigestJob: "husk.storage.content_digest",

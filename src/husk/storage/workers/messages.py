@@ -58,14 +58,20 @@ class DiffJob(_Message, frozen=True, tag="diff"):
     upper: str
 
 
-class DiffBlobJob(_Message, frozen=True, tag="diff-blob"):
-    """Write what an overlay's upper directory changes to an empty file, as a layer's tar. Answer: `Blob`.
+class UpperBlob(_Message, frozen=True):
+    """An overlay's upper directory, and the empty file that its tar goes to."""
+
+    upper: str
+    blob: str
+
+
+class DiffBlobsJob(_Message, frozen=True, tag="diff-blobs"):
+    """Write what upper directories of overlays change to empty files, as layers' tars. Answer: `Blobs`, in their order.
 
     No entry has a time after `latest`, in seconds.
     """
 
-    upper: str
-    blob: str
+    diffs: list[UpperBlob]
     latest: int | None = None
 
 
@@ -175,7 +181,7 @@ class SendJob(_Message, frozen=True, tag="send"):
 
 TreeJob: TypeAlias = FilesJob | DigestJob | ReadJob | DifferenceJob | ContextJob
 """What is done to the files of builds."""
-Job: TypeAlias = UnpackJob | DiffJob | DiffBlobJob | TreeJob | PackJob | PutJob | ReceiveJob | SendJob
+Job: TypeAlias = UnpackJob | DiffJob | DiffBlobsJob | TreeJob | PackJob | PutJob | ReceiveJob | SendJob
 
 
 # --- answers
@@ -195,9 +201,13 @@ class UnpackedLayer(_Message, frozen=True, tag="layer"):
     describes_root: bool
 
 
-class Blob(_Message, frozen=True, tag="blob"):
+class Blob(_Message, frozen=True):
     digest: str
     size: int
+
+
+class Blobs(_Message, frozen=True, tag="blobs"):
+    blobs: list[Blob]
 
 
 class Received(_Message, frozen=True, tag="received"):
@@ -259,7 +269,7 @@ class Failed(_Message, frozen=True, tag="failed"):
 
 
 Answer: TypeAlias = (
-    Done | UnpackedLayer | Blob | Digests | FileContent | Received | Sent | FileStatus
+    Done | UnpackedLayer | Blobs | Digests | FileContent | Received | Sent | FileStatus
     | Missing | Invalid | Refused | Failed
 )  # fmt: skip
 
