@@ -53,6 +53,22 @@ class Token(Struct, frozen=True):
         return f"Token(expires_in={self.expires_in})"
 
 
+class ContentStore(Protocol):
+    """Blobs of a client, by digest: an OCI layout on its disk. What was read is not compared with its digest."""
+
+    async def size(self, digest: str, /) -> int:
+        """How many bytes a blob has; NotFound."""
+        ...
+
+    def read(self, digest: str, /, offset: int = 0) -> AsyncIterator[bytes]:
+        """A blob from `offset` on; NotFound."""
+        ...
+
+    async def write(self, digest: str, size: int, chunks: AsyncIterator[bytes], /) -> bool:
+        """Give the client a blob; False if it has it already, and then nothing is taken of `chunks`."""
+        ...
+
+
 class Session(Protocol):
     """One client that is there."""
 
@@ -94,6 +110,10 @@ class Session(Protocol):
 
     async def send_file(self, exporter: int, chunks: AsyncIterator[bytes], metadata: Mapping[str, str], /) -> bool:
         """Send a file (a tar) to an exporter's destination; False if the client has it already and wants none."""
+        ...
+
+    def content(self, store: str, /) -> ContentStore:
+        """A store of blobs that the client offers by this name; NotFound if it offers none."""
         ...
 
     def upload(self, url: str, /) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:

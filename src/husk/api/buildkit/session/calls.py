@@ -57,9 +57,10 @@ class Calls:
     async def open(self, method: str, metadata: Mapping[str, Sequence[str]] | None = None) -> ClientStream:
         return await self._connection.call(method, {name: list(values) for name, values in (metadata or {}).items()})
 
-    async def ask(self, method: str, message: bytes) -> bytes:
+    async def ask(self, method: str, message: bytes, metadata: Mapping[str, Sequence[str]] | None = None) -> bytes:
         """One message there, one back."""
-        return await self._connection.unary(method, message, timeout=PATIENCE)
+        headers = {name: list(values) for name, values in (metadata or {}).items()}
+        return await self._connection.unary(method, message, headers, timeout=PATIENCE)
 
 
 def encode_values(metadata: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:

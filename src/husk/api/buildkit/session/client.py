@@ -18,6 +18,7 @@ from husk.api.buildkit.messages.session import (
 )
 from husk.api.buildkit.session import agent, files
 from husk.api.buildkit.session.calls import Calls, in_our_words
+from husk.api.buildkit.session.content import ClientContent
 from husk.api.grpc.connection import Connection
 from husk.api.grpc.status import NOT_FOUND, UNAVAILABLE, UNIMPLEMENTED, GrpcError
 from husk.engine.builder.sessions import LARGEST_SECRET, Channel, LocalDirectory, Token, TokenRequest
@@ -130,3 +131,6 @@ class ClientSession:
 
     def upload(self, url: str, /) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         return files.upload(self._calls, url)
+
+    def content(self, store: str, /) -> ClientContent:
+        return ClientContent(self._calls, store)
