@@ -7,7 +7,7 @@ import msgspec
 from husk.api.buildkit.messages.common import Any, Status
 from husk.api.grpc import status
 from husk.api.grpc.status import GrpcError
-from husk.engine.builder.failure import BuildFailed
+from husk.engine.builder.failure import BuildFailed, UnknownQuestion
 from husk.errors import (
     Conflict,
     Forbidden,
@@ -44,7 +44,7 @@ def to_grpc(error: HuskError) -> GrpcError:
 
 def failed_build(error: HuskError) -> GrpcError:
     """Why a build failed. Clients show the message alone only if there is no code that means something."""
-    described = _described(error) if isinstance(error, BuildFailed) else []
+    described = _described(error)
     details = Status(status.UNKNOWN, error.message, described).encode() if described else b""
     return GrpcError(status.UNKNOWN, error.message, details)
 
@@ -54,8 +54,12 @@ def from_status(told: Status) -> HuskError:
     return _KINDS.get(told.code, HuskError)(told.message or "the client's frontend failed")
 
 
-def _described(error: BuildFailed) -> list[Any]:
-    described = []
+def _described(error: HuskError) -> list[Any]:
+    described: list[Any] = []
+    if isinstance(error, UnknownQuestion):
+        return [_any("Subrequest", {"name": error.name})]
+    if not isinstance(error, BuildFailed):
+        return described
     if error.vertex:
         described.append(_any("Vertex", {"digest": error.vertex}))
     if error.source and error.locations:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from husk.engine.builder.dockerfile.errors import DockerfileError
 from husk.engine.builder.graph import Graph, Location, SourceFile
 from husk.engine.builder.status import Told, VertexTold
-from husk.errors import HuskError
+from husk.errors import HuskError, NotImplementedYet
 
 
 class BuildFailed(HuskError):
@@ -18,6 +18,14 @@ class BuildFailed(HuskError):
         self.vertex = vertex
         self.source = source
         self.locations = list(locations)
+
+
+class UnknownQuestion(NotImplementedYet):
+    """A client asks a frontend for something that it does not know; the client may do without."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"unsupported request {name}")
+        self.name = name
 
 
 def of_dockerfile(error: DockerfileError, source: SourceFile) -> BuildFailed:

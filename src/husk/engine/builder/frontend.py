@@ -16,11 +16,12 @@ from typing import Protocol
 from msgspec import Struct, structs
 
 from husk.engine.builder import failure, given
-from husk.engine.builder.dockerfile import ignore
-from husk.engine.builder.dockerfile.checks import Warning
+from husk.engine.builder.dockerfile import ignore, questions
+from husk.engine.builder.dockerfile.checks import Checks, Warning
 from husk.engine.builder.dockerfile.convert import convert
 from husk.engine.builder.dockerfile.errors import DockerfileError
-from husk.engine.builder.dockerfile.options import BaseImage, NamedContext
+from husk.engine.builder.dockerfile.options import BaseImage, NamedContext, Options
+from husk.engine.builder.dockerfile.parse import parse
 from husk.engine.builder.frontend_options import FrontendOptions, read
 from husk.engine.builder.graph import Graph, SourceFile, Vertex
 from husk.engine.builder.image_source import ImageSource
@@ -66,6 +67,7 @@ class FrontendResult(Struct, frozen=True):
     source: SourceFile
     warnings: list[Warning]
     epoch: int | None = None
+    answer: questions.Answer | None = None  # to a question about the Dockerfile: then nothing is built
 
 
 class DockerfileFrontend:
@@ -81,6 +83,10 @@ class DockerfileFrontend:
         text, patterns = await loader.load()
         sources = _Sources(self._images, wanted, asker, patterns)
         source = SourceFile(wanted.file_name, text.encode("utf-8", "surrogateescape"))
+        if wanted.request:
+            options = structs.replace(wanted.options, ignore=ignore.Ignore(patterns))
+            answer = await _answer(wanted.request, text, options, sources, source)
+            return FrontendResult([], False, source, [], answer=answer)
         built, warnings = [], []
         for platform in wanted.platforms or [host_platform()]:
             options = structs.replace(
@@ -102,8 +108,31 @@ class DockerfileFrontend:
 def _refuse_what_is_missing(wanted: FrontendOptions) -> None:
     if wanted.context:
         raise NotImplementedYet(f"a context at {wanted.context} is not implemented by Husk yet")
-    if wanted.request:
-        raise NotImplementedYet(f"{wanted.request} is not implemented by Husk yet")
+    if wanted.request and wanted.request not in questions.QUESTIONS:
+        raise failure.UnknownQuestion(wanted.request)
+
+
+async def _answer(
+    request: str, text: str, options: Options, sources: "_Sources", source: SourceFile
+) -> questions.Answer:
+    """The answer to a question about a Dockerfile. What is wrong with the file is part of what a check says."""
+    if request == questions.DESCRIBE:
+        return questions.described()
+    if request == questions.LINT:
+        checks, wrong = Checks(), None
+        options = structs.replace(options, all_stages=not options.target)
+        try:
+            await convert(text, options, sources, file_name=source.name, checks=checks)
+        except DockerfileError as error:
+            wrong = error
+        return questions.lint(source, checks.warnings, wrong)
+    try:
+        if request == questions.TARGETS:
+            return questions.targets(source, parse(text))
+        result = await convert(text, options, sources, file_name=source.name)
+        return questions.outlined(source, parse(text), options.target, result)
+    except DockerfileError as error:
+        raise failure.of_dockerfile(error, source) from None
 
 
 class _Loader:

@@ -35,7 +35,6 @@ class FrontendOptions(Struct, frozen=True, kw_only=True):
     input_metadata: dict[str, str] = {}
     local_sessions: dict[str, str] = {}
     request: str = ""  # a question about the Dockerfile instead of a build
-    check: str | None = None
     epoch: int | None = None
     attestations: dict[str, str] = {}
 
@@ -59,6 +58,7 @@ def read(attributes: Mapping[str, str]) -> FrontendOptions:
         cgroup_parent=attributes.get("cgroup-parent", ""),
         cache_namespace=build_args.get("BUILDKIT_CACHE_MOUNT_NS", ""),
         limits=_limits(attributes),
+        check=build_args.get("BUILDKIT_DOCKERFILE_CHECK"),
         created=shortest_rfc3339(epoch * 10**9) if epoch is not None else "",
     )
     return FrontendOptions(
@@ -75,7 +75,6 @@ def read(attributes: Mapping[str, str]) -> FrontendOptions:
         input_metadata=_below("input-metadata:", attributes),
         local_sessions=_below("local-sessionid:", attributes),
         request=attributes.get("requestid", ""),
-        check=build_args.get("BUILDKIT_DOCKERFILE_CHECK"),
         epoch=epoch,
         attestations=_below("attest:", attributes),
     )

@@ -202,6 +202,8 @@ class Jobs:
 
 def result_of(made: FrontendResult) -> Result:
     """A Dockerfile's result in the words that exporters and clients know."""
+    if made.answer is not None:
+        return Result(metadata=dict(made.answer))
     platforms = [_described(built.platform) for built in made.built]
     metadata = {PLATFORMS: msgspec.json.encode({"Platforms": platforms})}
     if made.epoch is not None:

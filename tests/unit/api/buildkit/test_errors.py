@@ -7,7 +7,7 @@ import pytest
 from husk.api.buildkit.errors import failed_build, from_status, to_grpc
 from husk.api.buildkit.messages.common import Status
 from husk.api.grpc import status
-from husk.engine.builder.failure import BuildFailed
+from husk.engine.builder.failure import BuildFailed, UnknownQuestion
 from husk.engine.builder.graph import Location, SourceFile
 from husk.errors import DiskFault, HuskError, InvalidParameter, NotFound, NotImplementedYet
 
@@ -50,3 +50,9 @@ def test_a_failed_build_has_no_code_that_clients_would_show() -> None:
 def test_what_a_client_says_is_an_error_of_ours() -> None:
     assert isinstance(from_status(Status(status.NOT_FOUND, "gone")), NotFound)
     assert from_status(Status(status.UNKNOWN, "odd")).message == "odd"
+
+
+def test_a_question_that_nobody_knows_has_its_name() -> None:
+    (named,) = Status.decode(failed_build(UnknownQuestion("frontend.x")).details).details
+    assert named.type_url == "github.com/moby/buildkit/errdefs.Subrequest+json"
+    assert json.loads(named.value) == {"name": "frontend.x"}

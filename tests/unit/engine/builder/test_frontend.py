@@ -122,7 +122,7 @@ async def test_an_image_that_cannot_be_had_is_told_with_its_line(bench):
     [
         ({"filename": "other"}, InvalidParameter),
         ({"context": "https://example.com/x.git"}, NotImplementedYet),
-        ({"requestid": "frontend.outline"}, NotImplementedYet),
+        ({"requestid": "frontend.other"}, NotImplementedYet),
         ({"context__busybox": "oci-layout://x"}, BuildFailed),
         ({"context__busybox": "input:x"}, BuildFailed),
     ],
@@ -130,3 +130,25 @@ async def test_an_image_that_cannot_be_had_is_told_with_its_line(bench):
 async def test_what_cannot_be_is_refused(bench, attributes, error):
     with pytest.raises(error):
         await bench.solve(Client(Dockerfile="FROM busybox"), **attributes)
+
+
+async def test_questions_are_answered_and_nothing_is_built(bench):
+    files = Client(Dockerfile="FROM missing AS a\nFROM busybox\nCMD x\n")
+    for request in ("lint", "outline", "targets", "subrequests.describe"):
+        result = await bench.solve(files, requestid=f"frontend.{request}")
+        assert result.built == []
+        assert "result.txt" in result.answer
+    lint = json.loads((await bench.solve(files, requestid="frontend.lint")).answer["result.json"])
+    assert "missing: no such image" in lint["buildError"]["message"], "without a target all stages are looked at"
+    lint = json.loads((await bench.solve(files, requestid="frontend.lint", target="1")).answer["result.json"])
+    assert [one["ruleName"] for one in lint["warnings"]] == ["JSONArgsRecommended"]
+    with pytest.raises(BuildFailed, match="unknown instruction"):
+        await bench.solve(Client(Dockerfile="FROM busybox\nX"), requestid="frontend.targets")
+
+
+async def test_the_client_says_which_checks_count(bench):
+    files = Client(Dockerfile="# check=skip=all\nFROM busybox\nCMD x\n")
+    assert (await bench.solve(files)).warnings == []
+    attributes = {"build-arg__BUILDKIT_DOCKERFILE_CHECK": "error=true"}
+    with pytest.raises(BuildFailed, match="lint violation found for rules: JSONArgsRecommended"):
+        await bench.solve(files, **attributes)

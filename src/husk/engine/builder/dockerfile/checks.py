@@ -53,6 +53,7 @@ RULES = {
     "WorkdirRelativePath": "The first WORKDIR of a build is absolute",
 }
 EXPERIMENTAL = ("InvalidDefinitionDescription",)
+WITHOUT_PAGE = ("InvalidBaseImagePlatform",)
 
 
 class Warning(Struct, frozen=True):
@@ -66,6 +67,8 @@ class Warning(Struct, frozen=True):
 
     @property
     def url(self) -> str:
+        if self.rule in WITHOUT_PAGE:
+            return ""
         words = re.findall(r"[A-Z]+(?![a-z])|[A-Z][a-z]+", self.rule)
         return f"{PAGES}{'-'.join(words).lower()}/"
 
@@ -130,12 +133,12 @@ def _names(text: str | None) -> frozenset[str]:
 class Checks:
     """Collects the warnings of one build, each once."""
 
-    def __init__(self, options: CheckOptions) -> None:
-        self._options = options
+    def __init__(self, options: CheckOptions | None = None) -> None:
+        self.options = options or CheckOptions()
         self.warnings: list[Warning] = []
 
     def warn(self, rule: str, origin: types.Origin | None, message: str, span: Span | None = None) -> None:
-        options = self._options.with_comment(origin.comments) if origin else self._options
+        options = self.options.with_comment(origin.comments) if origin else self.options
         place = span or (origin.span if origin else Span(1, 1))
         warning = Warning(rule, message, place)
         if options.wants(rule) and warning not in self.warnings:
@@ -148,12 +151,15 @@ class Checks:
                 self.warn("UndefinedVar", origin, f"The variable '${name}' is not defined{hint}")
 
     def raise_if_asked(self) -> None:
-        if self._options.as_error and self.warnings:
+        if self.options.as_error and self.warnings:
             rules = ", ".join(sorted({warning.rule for warning in self.warnings}))
             raise DockerfileError(f"lint violation found for rules: {rules}")
 
 
-def options_of(dockerfile: Dockerfile) -> CheckOptions:
+def options_of(dockerfile: Dockerfile, given: str | None = None) -> CheckOptions:
+    """What counts: as the client says (BUILDKIT_DOCKERFILE_CHECK), else as the file does."""
+    if given is not None:
+        return parse_options(given)
     for directive in dockerfile.directives:
         if directive.name == "check":
             return parse_options(directive.value.split(" ")[0])

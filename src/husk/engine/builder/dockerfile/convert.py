@@ -10,7 +10,7 @@ conversion is done twice, which costs little, because images are asked about onc
 
 import asyncio
 import posixpath
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
@@ -20,6 +20,7 @@ from husk.engine.builder.dockerfile.configure import configure
 from husk.engine.builder.dockerfile.copy import Copier, owner_of
 from husk.engine.builder.dockerfile.errors import DockerfileError
 from husk.engine.builder.dockerfile.options import BaseImage, NamedContext, Options, Sources
+from husk.engine.builder.dockerfile.outline import UsedArg, used_args
 from husk.engine.builder.dockerfile.parse import parse, parse_trigger
 from husk.engine.builder.dockerfile.run import Runner
 from husk.engine.builder.dockerfile.stages import SCRATCH, StagePlan, StagePlans, Step
@@ -49,9 +50,18 @@ class Result(Struct, frozen=True):
     image: ImageConfig
     warnings: list[Warning]
     steps: list[ShownStep] = []
+    args: list[UsedArg] = []
 
 
-async def convert(text: str, options: Options, sources: Sources, *, file_name: str = "Dockerfile") -> Result:
+async def convert(
+    text: str,
+    options: Options,
+    sources: Sources,
+    *,
+    file_name: str = "Dockerfile",
+    checks: Checks | None = None,
+) -> Result:
+    """`checks` has the warnings also of a file that cannot be converted."""
     dockerfile = parse(text)
     if not dockerfile.stages:
         raise DockerfileError("dockerfile contains no stages to build")
@@ -59,13 +69,15 @@ async def convert(text: str, options: Options, sources: Sources, *, file_name: s
     target_name = options.target or dockerfile.stages[-1].name
     given = predefined(options.platform, options.build_platform, options.build_args, target_name)
     variables = with_global_args(given, dockerfile.global_args, options.build_args, rules)
-    checks = Checks(options_of(dockerfile))
+    checks = checks or Checks()
+    checks.options = options_of(dockerfile, options.check)
     check_text(dockerfile, checks)
     check_bases(dockerfile, given, variables, checks)
     plans = StagePlans(dockerfile, variables, rules)
     target = plans.target(options.target)
-    bases = await _Bases(plans, options, sources, rules).resolve(target)
-    needed = plans.needed_for(target)
+    targets = plans.stages if options.all_stages else [target]
+    bases = await _Bases(plans, options, sources, rules).resolve(targets)
+    needed = plans.needed_for(*targets)
     files = [SourceFile(file_name, text.encode("utf-8", "surrogateescape"))]
     paths: set[str] = set()
     for _ in range(2):
@@ -78,7 +90,8 @@ async def convert(text: str, options: Options, sources: Sources, *, file_name: s
     state = conversion.states[target]
     state.config.labels.update(options.labels)
     checks.raise_if_asked()
-    return Result(graph, state.root, state.image, checks.warnings, list(_steps(needed)))
+    args = used_args(dockerfile, needed, conversion.args, variables, rules)
+    return Result(graph, state.root, state.image, checks.warnings, list(_steps(needed)), args)
 
 
 def _steps(plans: Iterable[StagePlan]) -> Iterator[ShownStep]:
@@ -101,9 +114,9 @@ class _Bases:
         self._found: dict[StagePlan, BaseImage | NamedContext | None] = {}
         self._triggered: set[StagePlan] = set()
 
-    async def resolve(self, target: StagePlan) -> dict[StagePlan, BaseImage | NamedContext | None]:
+    async def resolve(self, targets: Sequence[StagePlan]) -> dict[StagePlan, BaseImage | NamedContext | None]:
         # Triggers may copy from stages and images that nothing else needs.
-        while missing := [plan for plan in self._plans.needed_for(target) if plan not in self._found]:
+        while missing := [plan for plan in self._plans.needed_for(*targets) if plan not in self._found]:
             found = await asyncio.gather(*(self._look_at(plan) for plan in missing))
             self._found.update(zip(missing, found, strict=True))
             for plan in missing:
@@ -163,6 +176,7 @@ class _Conversion:
         self._checks = checks
         self.states: dict[StagePlan, StageState] = {}
         self.context_paths: set[str] = set()
+        self.args: dict[str, UsedArg] = {}
 
     def stage(self, plan: StagePlan) -> None:
         state = self._begin(plan)
@@ -333,6 +347,9 @@ class _Conversion:
         for arg in instruction.args:
             name = arg.name
             value = self._options.build_args.get(name)
+            if value is not None or arg.default is not None or name not in self._variables:
+                default = None if value is not None or arg.default is None else state.text(arg.default)
+                self.args[name] = UsedArg(name, value or default or "", arg.description, instruction.origin.span)
             if value is None:
                 value = self._variables.get(name) if arg.default is None else state.text(arg.default)
             if value is not None and name not in NOT_IN_ENVIRONMENT:

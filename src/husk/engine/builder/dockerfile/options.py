@@ -28,6 +28,8 @@ class Options(Struct, frozen=True, kw_only=True):
     limits: Limits = Limits()
     cache_namespace: str = ""
     ignore: Ignore | None = None  # .dockerignore, for a warning
+    check: str | None = None  # which checks count, whatever the file says
+    all_stages: bool = False  # look at those, too, that the target does not need
     created: str = ""  # by SOURCE_DATE_EPOCH, in RFC 3339
 
 

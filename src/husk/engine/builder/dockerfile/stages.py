@@ -115,10 +115,10 @@ class StagePlans:
         names = [plan.given_name for plan in self.stages if plan.given_name]
         raise DockerfileError(f'target stage "{name}" could not be found{suggestion(name, names)}')
 
-    def needed_for(self, target: StagePlan) -> list[StagePlan]:
-        """What has to be there for a target, and the target: what is copied from first, then stages in order."""
+    def needed_for(self, *targets: StagePlan) -> list[StagePlan]:
+        """What has to be there for targets, and the targets: what is copied from first, then stages in order."""
         wanted: set[StagePlan] = set()
-        waiting = [target]
+        waiting = [*targets]
         while waiting:
             plan = waiting.pop()
             if plan not in wanted:

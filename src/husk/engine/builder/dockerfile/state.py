@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from husk.engine.builder.dockerfile.checks import CheckOptions, Checks
+from husk.engine.builder.dockerfile.checks import Checks
 from husk.engine.builder.dockerfile.errors import DockerfileError, Span
 from husk.engine.builder.dockerfile.history import COMMENT
 from husk.engine.builder.dockerfile.instructions import Instruction, Origin
@@ -35,7 +35,7 @@ class StageState:
     ignore_cache: bool = False
     env: dict[str, str] = field(default_factory=dict)
     args: list[tuple[str, str]] = field(default_factory=list)  # build arguments, for the history
-    checks: Checks = field(default_factory=lambda: Checks(CheckOptions()))
+    checks: Checks = field(default_factory=Checks)
     origin: Origin | None = None  # of the instruction that is carried out
     directory_was_set: bool = False  # by this file
     total: int = 0  # steps that are counted in names
