@@ -284,7 +284,9 @@ class _Reading:
             self._size += entry.size
             if self._size > LARGEST_DOCUMENTS:
                 raise InvalidParameter("the archive has more than 64 MiB of documents")
-            self.documents[path] = head + await flow.read(entry.size)
+            document = head + await flow.read(entry.size)
+            _check_digest(digest_at(path), digest_of(document))
+            self.documents[path] = document
 
     async def _layer(self, path: str, entry: Entry, head: bytes, compression: str, flow: TarFlow) -> None:
         name, received = _short(path), 0
@@ -331,8 +333,13 @@ async def _verified(pieces: AsyncIterator[bytes | memoryview], digest: str | Non
     async for piece in pieces:
         hashed.update(piece)
         yield bytes(piece)
-    if digest is not None and digest != "sha256:" + hashed.hexdigest():
-        raise InvalidParameter(f"the archive's file {digest} has the digest sha256:{hashed.hexdigest()}")
+    _check_digest(digest, "sha256:" + hashed.hexdigest())
+
+
+def _check_digest(expected: str | None, actual: str) -> None:
+    """A file that is named by its digest has it, or the archive is damaged."""
+    if expected not in (None, actual):
+        raise InvalidParameter(f"the archive's file {expected} has the digest {actual}")
 
 
 def _short(path: str) -> str:

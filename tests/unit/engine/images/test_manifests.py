@@ -1,0 +1,52 @@
+"""The lines of `docker images --tree`: what of an image's manifests is here, and how much it takes."""
+
+from husk.engine.images.index import ATTESTATION, IndexEntry
+from husk.engine.images.manifests import manifests_of, target_of
+from tests.support.registry import make_image, tar_of
+from tests.support.shelf import Shelf
+from tests.unit.engine.records import container
+
+AMD = make_image([tar_of({"base": b"1"})] * 2)
+ARM = make_image([tar_of({"top": b"2"})], architecture="arm64")
+
+
+async def test_an_image_alone_has_one_manifest_its_own(shelf: Shelf) -> None:
+    image = await shelf.add(AMD, "app:1")
+    shelf.containers = [container("of it", image=image.id), container("of another", image="sha256:x")]
+    (facts,) = manifests_of(image, [], shelf.store)
+    assert facts.descriptor.digest == AMD.digest == target_of(image, None).digest
+    assert facts.available and facts.unpacked == image.size
+    once = {digest: len(blob) for digest, blob in AMD.blobs.items()}
+    assert facts.content == len(AMD.manifest) + sum(once.values()), "a layer that is there twice counts once"
+    assert facts.containers == [shelf.containers[0].id]
+
+
+async def test_an_index_shows_also_what_is_known_by_reference_only(shelf: Shelf) -> None:
+    index = await shelf.add_index([AMD, ARM], "app:1", here=[AMD])
+    statement = await shelf.blobs.put(b"statement")
+    attestation = await shelf.blobs.put(b"its manifest")
+    index.manifests.append(
+        IndexEntry(digest=attestation, size=12, kind=ATTESTATION, about=AMD.digest, blobs=[statement])
+    )
+    image = shelf.catalog.find("app:1")
+    here, absent, attached = manifests_of(image, [index], shelf.store)
+    assert (here.available, absent.available, attached.available) == (True, False, True)
+    assert (absent.content, str(absent.platform)) == (0, "linux/arm64")
+    assert (attached.content, attached.about) == (len(b"statement") + len(b"its manifest"), AMD.digest)
+    assert target_of(image, index).digest == index.digest
+
+
+async def test_an_image_with_a_name_of_its_own_comes_first_and_not_twice(shelf: Shelf) -> None:
+    index = await shelf.add_index([AMD, ARM], "app:1")
+    image = shelf.catalog.find("app:1")
+    await shelf.add(AMD, "alone:1")
+    listed = manifests_of(image, [index], shelf.store)
+    assert [facts.descriptor.digest for facts in listed] == [AMD.digest, ARM.digest]
+
+
+async def test_what_is_damaged_is_told_and_does_not_fail_the_list(shelf: Shelf) -> None:
+    image = await shelf.add(AMD, "app:1")
+    await shelf.layers.remove(image.chain_ids[0])
+    await shelf.blobs.remove(image.id)
+    (facts,) = manifests_of(image, [], shelf.store)
+    assert not facts.available
