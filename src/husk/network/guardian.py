@@ -67,12 +67,12 @@ class Guardian:
     async def _check(self) -> None:
         try:
             await asyncio.sleep(_PAUSE)
+        finally:
             self._checking = False
-            for guarded in self._guarded:
+        for guarded in self._guarded:
+            try:
                 if not await asyncio.to_thread(guarded.intact):
                     log.warning("somebody has removed rules of table %s: writing them again", guarded.table)
                     await asyncio.to_thread(guarded.apply)
-        except SystemFault as error:
-            log.error("the firewall's rules cannot be checked or written: %s", error)
-        finally:
-            self._checking = False
+            except SystemFault as error:
+                log.error("the rules of table %s cannot be checked or written: %s", guarded.table, error)

@@ -266,9 +266,11 @@ class Networks:
         """An address of each kind for a service, in the form 10.0.1.5/24; kept until they are given back."""
         async with self._changing:
             driver = self._find(network.id).driver
-            taken = [(driver.take_address(4), network.subnet), (driver.take_address(6), network.subnet6)]
-            found = [(address, subnet.partition("/")[2]) for address, subnet in taken if address]
-            network.service_addresses += [address for address, _ in found]
+            found = []
+            for version, subnet in ((4, network.subnet), (6, network.subnet6)):
+                if address := driver.take_address(version):
+                    network.service_addresses.append(address)  # at once: what nobody turns out to use is given back
+                    found.append((address, subnet.partition("/")[2]))
             await self._state.commit(Change(KIND, network.id, msgspec.json.encode(network)))
         return [f"{address}/{prefix}" for address, prefix in found]
 

@@ -1,7 +1,8 @@
 """Where a service is reached: virtual addresses on its networks, names, published ports; kept as the tasks change."""
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
 
 from husk.engine.model.container import Container
 from husk.engine.model.network import Network
@@ -24,6 +25,17 @@ class Endpoints:
         self._store = store
         self._networks = networks
         self._find_container = find_container
+        self._unsaved = 0
+
+    @asynccontextmanager
+    async def assigned(self, service: Service) -> AsyncIterator[None]:
+        """Give a service its virtual addresses, which stay its own until the end of the block: save it there."""
+        self._unsaved += 1
+        try:
+            await self.assign(service)
+            yield
+        finally:
+            self._unsaved -= 1
 
     async def assign(self, service: Service) -> bool:
         """Give a service its virtual addresses; whether that changed its record. The caller saves it."""
@@ -85,8 +97,10 @@ class Endpoints:
 
     async def _give_back(self) -> None:
         """Addresses that no service has any more, whatever became of it."""
-        used = {virtual.addr.partition("/")[0] for s in self._store.services.values() for virtual in s.virtual_ips}
         for network in self._networks.listing():
+            if self._unsaved:
+                return  # of some nobody can tell yet; whoever saves a service wakes us again
+            used = {virtual.addr.partition("/")[0] for s in self._store.services.values() for virtual in s.virtual_ips}
             for address in [address for address in network.service_addresses if address not in used]:
                 try:
                     await self._networks.give_back_address(network, address)

@@ -107,9 +107,9 @@ class Services:
             now = rfc3339(now_ns())
             service = Service(id=new_id(), version=0, created_at=now, updated_at=now, spec=spec, job_started_at=now)
             service.ports = self._ports(service, spec)
-            await self._endpoints.assign(service)
-            await self._credentials.keep(service, credentials)
-            await self._store.save(service)
+            async with self._endpoints.assigned(service):
+                await self._credentials.keep(service, credentials)
+                await self._store.save(service)
         self._events.publish("service", "create", service.id, {"name": spec.name})
         self._reconciler.wake()
         return service
@@ -134,12 +134,12 @@ class Services:
             if _kind(spec.mode) != _kind(service.spec.mode):
                 raise InvalidParameter("rpc error: code = Unimplemented desc = service mode change is not allowed")
             changed = _changed(service, spec, self._ports(service, spec), rollback)
-            await self._endpoints.assign(changed)
-            await self._credentials.keep(changed, credentials)
-            if self._store.services.get(service.id) is not service or service.version != version:
-                # The reconciler has come to a conclusion, or the service is gone.
-                raise InvalidParameter(OUT_OF_SEQUENCE)
-            await self._store.save(changed)
+            async with self._endpoints.assigned(changed):
+                await self._credentials.keep(changed, credentials)
+                if self._store.services.get(service.id) is not service or service.version != version:
+                    # The reconciler has come to a conclusion, or the service is gone.
+                    raise InvalidParameter(OUT_OF_SEQUENCE)
+                await self._store.save(changed)
         self._events.publish("service", "update", service.id, {"name": spec.name})
         self._reconciler.wake()
 
@@ -261,7 +261,7 @@ class Services:
                     old = kept.get((port.protocol, port.target_port), 0)
                     port.published_port = old or _free_port(port.protocol, taken)
                 elif (port.protocol, port.published_port) in taken:
-                    owner = next(s for s in others for p in s.ports if p.published_port == port.published_port)
+                    owner = next(s for s in others for p in s.ports if _clash(p, port))
                     raise InvalidParameter(
                         f"rpc error: code = InvalidArgument desc = port '{port.published_port}' is already in use by "
                         f"service '{owner.spec.name}' ({owner.id}) as an ingress port"
@@ -303,6 +303,11 @@ def _free_port(protocol: str, taken: set[tuple[str, int]]) -> int:
         if (protocol, port) not in taken:
             return port
     raise InvalidParameter("rpc error: code = InvalidArgument desc = no port is left for the service")
+
+
+def _clash(other: PortConfig, port: PortConfig) -> bool:
+    same = (other.protocol, other.published_port) == (port.protocol, port.published_port)
+    return same and other.publish_mode != "host"
 
 
 def _kind(mode: Mode) -> str:

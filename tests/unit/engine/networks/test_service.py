@@ -1,0 +1,392 @@
+"""The networks that there are, on doubles of bridge and firewall: made, found, removed, and restored after a daemon."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import pytest
+
+from husk.config import AddressPool, Config
+from husk.engine.model.container import Container, Endpoint
+from husk.engine.model.container_config import EndpointRequest
+from husk.engine.model.events import Event, Events
+from husk.engine.model.filters import Filters
+from husk.engine.model.network import IpamConfig, IpamRequest, Network, NetworkRequest
+from husk.engine.networks import service as module
+from husk.engine.networks.service import Networks
+from husk.errors import Conflict, Forbidden, HuskError, InvalidParameter, NotFound, SystemFault
+from husk.network.settings import BridgeSettings, Opening
+from husk.storage.state.store import StateStore
+from tests.unit.engine.records import container
+
+
+class FakeBridge:
+    def __init__(self, host: "FakeHost", settings: BridgeSettings, subnet: str | None) -> None:
+        self._host = host
+        self.settings = settings
+        self.interface = settings.interface
+        number = len(host.bridges)
+        self.subnet, self.gateway = subnet or f"10.{number}.0.0/24", f"10.{number}.0.1"
+        self.subnet6, self.gateway6 = "", ""
+        self.taken: list[str] = []
+        self.full: set[int] = set()
+
+    @property
+    def usage(self) -> dict[str, tuple[int, int]]:
+        return {self.subnet: (len(self.taken), 250 - len(self.taken))}
+
+    def take_address(self, version: int) -> str:
+        if version in self.full:
+            raise SystemFault("no address is left")
+        if version == 6:
+            return ""
+        self.taken.append(f"10.0.0.{100 + len(self.taken)}")
+        return self.taken[-1]
+
+    def free_address(self, address: str) -> None:
+        self.taken.remove(address)
+
+    async def close(self, remove: bool) -> None:
+        self._host.closed[self.interface] = remove
+        if remove:
+            del self._host.bridges[self.interface]
+
+
+class FakeHost:
+    """What the networks of a daemon are on this host; `fails` is what the next bridge says."""
+
+    def __init__(self) -> None:
+        self.bridges: dict[str, FakeBridge] = {}
+        self.closed: dict[str, bool] = {}
+        self.fails: HuskError | None = None
+        self.openings: Sequence[Opening] = ()
+        self.swept: list[tuple[object, ...]] = []
+        self.applied = 0
+        self.removed: list[str] = []
+
+    async def open(self, settings: BridgeSettings, subnet: str | None, *_: object) -> FakeBridge:
+        if self.fails is not None:
+            raise self.fails
+        self.bridges[settings.interface] = FakeBridge(self, settings, subnet)
+        return self.bridges[settings.interface]
+
+    async def open_all(self, openings: Sequence[Opening], *_: object) -> list[FakeBridge]:
+        self.openings = openings
+        return [await self.open(opening.settings, opening.subnet) for opening in openings]
+
+    def firewall(self, table: str) -> Any:
+        def apply() -> None:
+            self.applied += 1
+
+        nothing: Callable[[object], None] = lambda ports: None  # noqa: E731
+        return SimpleNamespace(
+            table=table, publish=nothing, withdraw=nothing, apply=apply, remove=lambda: self.removed.append(table)
+        )
+
+
+@pytest.fixture
+def host(monkeypatch: pytest.MonkeyPatch) -> FakeHost:
+    made = FakeHost()
+    monkeypatch.setattr(module, "BridgeDriver", made)
+    monkeypatch.setattr(module, "Firewall", made.firewall)
+    monkeypatch.setattr(module, "Guardian", lambda guarded: SimpleNamespace(open=lambda: None, close=_nothing))
+    monkeypatch.setattr("husk.engine.networks.restore.sweep", lambda *given: made.swept.append(given))
+    monkeypatch.setattr("husk.network.drop_policies.look", lambda interfaces: [])
+    monkeypatch.setattr("husk.network.balance.Balancer.change", lambda self, wanted: None)
+    return made
+
+
+async def _nothing() -> None:
+    return None
+
+
+class House:
+    def __init__(self, directory: Path, state: StateStore, host: FakeHost) -> None:
+        self.config = Config(data_root=directory / "data", exec_root=directory / "run")
+        self.state, self.host = state, host
+        self.happened: list[Event] = []
+        self.events = Events()
+        self.events.observe(self.happened.append)
+        self.containers: list[Container] = []
+
+    async def open(self, **settings: object) -> Networks:
+        self.config = msgspec.structs.replace(self.config, **settings)
+        return await Networks.open(self.config, self.state, self.events, self.containers, self.find)
+
+    def find(self, reference: str) -> Container:
+        raise NotFound(f"No such container: {reference}")
+
+    @property
+    def told(self) -> list[tuple[str, str]]:
+        return [(event.action, event.attributes.get("name", "")) for event in self.happened]
+
+
+@pytest.fixture
+def house(tmp_path: Path, state: StateStore, host: FakeHost) -> House:
+    return House(tmp_path, state, host)
+
+
+@pytest.fixture
+async def networks(house: House) -> Networks:
+    return await house.open()
+
+
+def member(networks: Networks, name: str, on: str) -> Container:
+    """A container that runs on a network."""
+    live = networks._roster.by_name[on]
+    record = container(name, status="running")
+    record.endpoints[on] = Endpoint(network_name=on, network_id=live.record.id, endpoint_id="e" * 64)
+    live.members[record.id] = record
+    return record
+
+
+# --- made and removed
+
+
+async def test_three_networks_are_there_from_the_beginning(networks: Networks, house: House, host: FakeHost) -> None:
+    assert [(one.name, one.driver) for one in networks.listing()] == [
+        ("bridge", "bridge"), ("host", "host"), ("none", "null"),
+    ]  # fmt: skip
+    assert list(host.bridges) == [house.config.bridge_name] and host.applied == 1
+    assert {one.name for one in house.state.records("network", Network).values()} == {"bridge", "host", "none"}
+
+
+async def test_a_network_is_recorded_with_the_subnet_that_it_got(networks: Networks, house: House) -> None:
+    made = await networks.create(NetworkRequest(name="lan"))
+    assert (made.subnet, made.gateway) == ("10.1.0.0/24", "10.1.0.1")
+    assert house.state.records("network", Network)[made.id] == made
+    assert networks.find("lan") is networks.find(made.id) is networks.find(made.id[:10]) is made
+    assert house.told[-1] == ("create", "lan")
+
+
+async def test_subnets_come_from_the_swarms_pools_where_it_says_so(networks: Networks, host: FakeHost) -> None:
+    await networks.create(NetworkRequest(name="usual"))
+    await networks.create(NetworkRequest(name="swarms"), (AddressPool("10.99.0.0/16", 24),))
+    usual, swarms = list(host.bridges.values())[1:]
+    assert swarms.settings.pools == (AddressPool("10.99.0.0/16", 24),) != usual.settings.pools
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        NetworkRequest(name=""),
+        NetworkRequest(name="bridge"),
+        NetworkRequest(name="lan", driver="nonsense"),
+        NetworkRequest(name="lan", ipam=IpamRequest(config=[IpamConfig(subnet="nonsense")])),
+    ],
+)
+async def test_what_is_refused_leaves_nothing(networks: Networks, host: FakeHost, request_: NetworkRequest) -> None:
+    with pytest.raises(HuskError):
+        await networks.create(request_)
+    assert len(host.bridges) == 1 and len(networks.listing()) == 3
+
+
+async def test_a_bridge_that_cannot_be_made_or_recorded_leaves_nothing(
+    networks: Networks, house: House, host: FakeHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host.fails = SystemFault("no subnet is left")
+    with pytest.raises(SystemFault):
+        await networks.create(NetworkRequest(name="lan"))
+    host.fails = None
+
+    async def full(*_: object) -> None:
+        raise SystemFault("the disk is full")
+
+    monkeypatch.setattr(house.state, "add", full)
+    with pytest.raises(SystemFault, match="the disk is full"):
+        await networks.create(NetworkRequest(name="lan"))
+    assert list(host.bridges) == [house.config.bridge_name]
+    assert len(networks.listing()) == 3 and house.told == []
+
+
+async def test_a_removed_network_takes_its_bridge_with_it(networks: Networks, house: House, host: FakeHost) -> None:
+    made = await networks.create(NetworkRequest(name="lan"))
+    await networks.remove(made.id[:12])
+    assert len(host.bridges) == 1 and house.told[-1] == ("destroy", "lan")
+    assert made.id not in house.state.records("network", Network)
+    with pytest.raises(NotFound, match="network lan not found"):
+        networks.find("lan")
+
+
+async def test_who_keeps_a_network_from_going(networks: Networks, host: FakeHost) -> None:
+    await networks.create(NetworkRequest(name="lan"))
+    with pytest.raises(Forbidden, match="bridge is a pre-defined network and cannot be removed"):
+        await networks.remove("bridge")
+    with pytest.raises(Conflict, match="network lan is in use"):
+        await networks.remove("lan", lambda network: True)
+    member(networks, "box", "lan")
+    with pytest.raises(Forbidden, match=r'network lan has active endpoints \(name:"box" id:"eeeeeeeeeeee"\)'):
+        await networks.remove("lan")
+    assert networks.find("lan") and len(host.bridges) == 2
+
+
+async def test_a_network_that_cannot_be_forgotten_is_still_there(
+    networks: Networks, house: House, host: FakeHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = await networks.create(NetworkRequest(name="lan"))
+
+    async def broken(*_: object) -> None:
+        raise SystemFault("the disk is broken")
+
+    monkeypatch.setattr(house.state, "commit", broken)
+    with pytest.raises(SystemFault):
+        await networks.remove("lan")
+    assert networks.find("lan") is made and made.bridge_name in host.bridges
+
+
+async def test_settings_for_others_stay_while_a_network_has_them(networks: Networks, host: FakeHost) -> None:
+    await networks.create(NetworkRequest(name="template", config_only=True))
+    assert len(host.bridges) == 1
+    source = NetworkRequest(name="lan")
+    source.config_from.network = "template"
+    await networks.create(source)
+    with pytest.raises(Forbidden, match='configuration network "template" is in use'):
+        await networks.remove("template")
+
+
+async def test_prune_takes_what_nobody_needs(
+    networks: Networks, house: House, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in ("free", "busy", "needed", "kept"):
+        await networks.create(NetworkRequest(name=name, labels={"keep": "1"} if name == "kept" else {}))
+    await networks.create(NetworkRequest(name="template", config_only=True))
+    member(networks, "box", "busy")
+    removed = await networks.prune(Filters({"label!": ["keep"]}), lambda network: network.name == "needed")
+    assert removed == ["free"] and house.told[-1] == ("prune", "")
+    assert await networks.prune(Filters({"until": ["1h"]})) == []
+    left = {network.name for network in networks.listing()}
+    assert left == {"bridge", "host", "none", "busy", "needed", "kept", "template"}
+
+
+# --- looking
+
+
+async def test_a_leading_part_that_two_ids_have_is_no_name(networks: Networks) -> None:
+    for live, id in zip(networks._roster.by_name.values(), ("abc1", "abc2", "ffff"), strict=True):
+        live.record.id = id
+    with pytest.raises(InvalidParameter, match=r"network abc is ambiguous \(2 matches"):
+        networks.find("abc")
+    assert networks.find("f").name == "none"
+    with pytest.raises(NotFound):
+        networks.find("")
+
+
+async def test_members_and_addresses(networks: Networks) -> None:
+    await networks.create(NetworkRequest(name="lan"))
+    member(networks, "box", "lan")
+    member(networks, "step", "lan").name = ""
+    lan = networks.find("lan")
+    assert [record.name for record in networks.members(lan)] == ["box"], "a build's step is not shown"
+    await networks.take_addresses(lan)
+    assert networks.addresses(lan) == {"10.1.0.0/24": (1 + 2, 249)}
+    assert networks.addresses(networks.find("host")) == {}
+
+
+# --- a new container's places
+
+
+async def test_where_a_container_is_that_names_nothing(networks: Networks) -> None:
+    assert list(networks.endpoints("", {"bridge": EndpointRequest()})) == ["bridge"]
+    assert list(networks.endpoints("default", {})) == ["bridge"]
+    assert networks.endpoints("container:x", {}) == {}
+
+
+async def test_named_networks_are_meant_instead_of_the_default_one(networks: Networks) -> None:
+    lan = await networks.create(NetworkRequest(name="lan"))
+    assert list(networks.endpoints("default", {"lan": EndpointRequest()})) == ["lan"]
+    found = networks.endpoints(lan.id, {"lan": EndpointRequest(aliases=["a"])})
+    assert found["lan"].request.aliases == ["a"] and found["lan"].network_id == lan.id
+    twice = {"lan": EndpointRequest(aliases=["a"]), lan.id: EndpointRequest(aliases=["b"])}
+    with pytest.raises(InvalidParameter, match="cannot be connected to network lan twice"):
+        networks.endpoints("lan", twice)
+
+
+async def test_links_are_names_on_a_network_that_somebody_made(networks: Networks) -> None:
+    await networks.create(NetworkRequest(name="lan"))
+    assert networks.endpoints("lan", {}, ["db:database"])["lan"].request.links == ["db:database"]
+    assert not networks.endpoints("bridge", {"bridge": EndpointRequest()}, ["db"])["bridge"].request.links
+
+
+async def test_a_network_that_is_not_there_is_told_at_start(networks: Networks) -> None:
+    found = networks.endpoints("nowhere", {})
+    assert found["nowhere"].network_id == ""
+
+
+async def test_host_and_none_are_alone(networks: Networks) -> None:
+    await networks.create(NetworkRequest(name="lan"))
+    for alone in ("host", "none"):
+        with pytest.raises(InvalidParameter, match=f"cannot be connected to network {alone} and to others"):
+            networks.endpoints(alone, {"lan": EndpointRequest()})
+
+
+async def test_one_more_network_for_a_container(networks: Networks) -> None:
+    await networks.create(NetworkRequest(name="lan"))
+    endpoint = networks.new_endpoint("lan", container("box"), EndpointRequest())
+    assert (endpoint.network_name, endpoint.added) == ("lan", True)
+    with pytest.raises(HuskError):
+        networks.new_endpoint("host", container("box"), EndpointRequest())
+
+
+# --- addresses of services
+
+
+async def test_addresses_of_services_are_kept_in_the_record_until_they_go_back(
+    networks: Networks, house: House, host: FakeHost
+) -> None:
+    lan = await networks.create(NetworkRequest(name="lan"))
+    assert await networks.take_addresses(lan) == ["10.0.0.100/24"]
+    assert house.state.records("network", Network)[lan.id].service_addresses == ["10.0.0.100"]
+    await networks.give_back_address(lan, "10.0.0.100")
+    await networks.give_back_address(lan, "10.0.0.100")
+    assert (lan.service_addresses, host.bridges[lan.bridge_name].taken) == ([], [])
+
+
+async def test_of_two_kinds_the_one_that_was_there_is_not_lost(networks: Networks, host: FakeHost) -> None:
+    lan = await networks.create(NetworkRequest(name="lan"))
+    host.bridges[lan.bridge_name].full.add(6)
+    with pytest.raises(SystemFault):
+        await networks.take_addresses(lan)
+    assert lan.service_addresses == ["10.0.0.100"], "whoever settles the services gives it back"
+
+
+# --- the life of the daemon
+
+
+async def test_the_next_daemon_has_the_same_networks(networks: Networks, house: House, host: FakeHost) -> None:
+    lan = await networks.create(NetworkRequest(name="lan"))
+    bridge = networks.find("bridge")
+    await networks.close(remove=False)
+    assert host.closed == {house.config.bridge_name: False, lan.bridge_name: True}
+    again = await house.open()
+    assert again.find("lan").subnet == lan.subnet and again.find("bridge").id == bridge.id
+    assert {opening.settings.interface for opening in host.openings} == {house.config.bridge_name, lan.bridge_name}
+
+
+async def test_only_what_runs_holds_its_place_over_a_restart(networks: Networks, house: House, host: FakeHost) -> None:
+    running, ended = container("running", status="running"), container("ended", status="exited")
+    for record in (running, ended):
+        record.sandbox_path = f"/netns/{record.name}"
+    house.containers = [running, ended]
+    await house.open()
+    assert host.swept[-1][2] == [running]
+
+
+async def test_a_network_in_use_keeps_its_bridge_when_the_daemon_goes(networks: Networks, host: FakeHost) -> None:
+    lan = await networks.create(NetworkRequest(name="lan"))
+    member(networks, "box", "lan")
+    await networks.close(remove=False)
+    assert host.closed[lan.bridge_name] is False and host.removed == []
+
+
+async def test_a_daemon_that_leaves_for_good_leaves_nothing(networks: Networks, house: House, host: FakeHost) -> None:
+    await networks.create(NetworkRequest(name="lan"))
+    await networks.close(remove=True)
+    assert host.bridges == {} and host.removed == [house.config.nft_table]
+
+
+async def test_a_daemon_may_be_without_a_bridge(house: House, host: FakeHost) -> None:
+    networks = await house.open(bridge="none")
+    assert [one.name for one in networks.listing()] == ["host", "none"] and host.bridges == {}
+    assert networks.endpoints("default", {})["bridge"].network_id == ""

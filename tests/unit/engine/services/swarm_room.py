@@ -1,0 +1,209 @@
+"""A swarm on doubles of its networks and containers: what it declares is real and in a store of its own."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+from husk.engine.containers.service import Containers
+from husk.engine.model.container import Container, Endpoint
+from husk.engine.model.events import Event, Events
+from husk.engine.model.network import Network, NetworkRequest
+from husk.engine.networks.balancing import VirtualService
+from husk.engine.networks.service import Networks
+from husk.engine.services.cluster import Cluster
+from husk.engine.services.credentials import PullCredentials
+from husk.engine.services.endpoints import Endpoints
+from husk.engine.services.machine import Machine
+from husk.engine.services.model import (
+    ContainerSpec,
+    EndpointSpec,
+    Mode,
+    NetworkAttachment,
+    PortConfig,
+    Replicated,
+    Service,
+    ServiceSpec,
+    Task,
+    TaskSpec,
+    TaskStatus,
+)
+from husk.engine.services.networks import SwarmNetworks
+from husk.engine.services.objects import Objects
+from husk.engine.services.reconciler import Reconciler
+from husk.engine.services.runner import Runner
+from husk.engine.services.service import Services
+from husk.engine.services.settings import SwarmSpec
+from husk.engine.services.store import EmbeddedStore
+from husk.errors import HuskError, NotFound
+from husk.network.balance import BalancedPort
+from husk.storage.secrets.sealing import Sealer
+from husk.storage.state.store import StateStore
+from tests.unit.engine.records import container
+
+
+class FakeBalancing:
+    def __init__(self) -> None:
+        self.services: Sequence[VirtualService] = ()
+        self.ports: Sequence[BalancedPort] = ()
+
+    async def apply(self, services: Sequence[VirtualService], ports: Sequence[BalancedPort]) -> bool:
+        self.services, self.ports = services, ports
+        return True
+
+
+class FakeNetworks:
+    """Networks 10.n.0.0/24 without interfaces; the addresses of services begin at 100."""
+
+    def __init__(self) -> None:
+        self.records: dict[str, Network] = {}
+        self.on: dict[str, list[Container]] = {}
+        self.balancing = FakeBalancing()
+        self.fails: HuskError | None = None
+        self.pools: list[Sequence[object]] = []
+
+    def add(self, name: str, **fields: Any) -> Network:
+        number = len(self.records)
+        fields = {"driver": "overlay", "scope": "swarm", "subnet": f"10.{number}.0.0/24"} | fields
+        self.records[name] = Network(id=f"id-of-{name}", name=name, created="", **fields)
+        return self.records[name]
+
+    def listing(self) -> list[Network]:
+        return list(self.records.values())
+
+    def find(self, reference: str) -> Network:
+        for network in self.records.values():
+            if reference in (network.id, network.name):
+                return network
+        raise NotFound(f"network {reference} not found")
+
+    def members(self, network: Network) -> list[Container]:
+        return self.on.get(network.name, [])
+
+    async def create(self, request: NetworkRequest, pools: Sequence[object] = ()) -> Network:
+        if self.fails is not None:
+            raise self.fails
+        self.pools.append(pools)
+        return self.add(request.name, ingress=request.ingress, driver=request.driver)
+
+    async def remove(self, reference: str) -> None:
+        network = self.find(reference)
+        if self.members(network):
+            raise HuskError(f"network {network.name} has active endpoints")
+        del self.records[network.name]
+
+    async def take_addresses(self, network: Network) -> list[str]:
+        prefix = network.subnet.removesuffix("0/24")
+        host = next(n for n in range(100, 200) if f"{prefix}{n}" not in network.service_addresses)
+        network.service_addresses.append(f"{prefix}{host}")
+        return [f"{prefix}{host}/24"]
+
+    async def give_back_address(self, network: Network, address: str) -> None:
+        self.find(network.id)
+        if address in network.service_addresses:
+            network.service_addresses.remove(address)
+
+
+class FakeContainers:
+    def __init__(self) -> None:
+        self.records: dict[str, Container] = {}
+
+    def find(self, reference: str) -> Container:
+        if reference not in self.records:
+            raise NotFound(f"No such container: {reference}")
+        return self.records[reference]
+
+    def logs(self, reference: str, query: object, form: object) -> str:
+        return f"log of {self.find(reference).name}"
+
+
+class SwarmRoom:
+    def __init__(self, directory: Path, state: StateStore) -> None:
+        self.state = state
+        self.store = EmbeddedStore(state)
+        self.sealer = Sealer(directory / "swarm.key")
+        self.cluster = Cluster(state, self.sealer, {}, Machine(hostname="alpha"))
+        self.networks, self.containers = FakeNetworks(), FakeContainers()
+        self.happened: list[Event] = []
+        self.woken = 0
+        self.forgotten = 0
+        self.events = Events()
+        self.events.observe(self.happened.append)
+        networks = cast(Networks, self.networks)
+        self.endpoints = Endpoints(store=self.store, networks=networks, find_container=self.containers.find)
+        self.swarm_networks = SwarmNetworks(store=self.store, cluster=self.cluster, networks=networks)
+        self.services = Services(
+            store=self.store,
+            cluster=self.cluster,
+            reconciler=cast(Reconciler, SimpleNamespace(wake=self._wake)),
+            runner=cast(Runner, SimpleNamespace(forget_all=self._forget_all)),
+            endpoints=self.endpoints,
+            networks=self.swarm_networks,
+            secrets=self._objects("secret"),
+            configs=self._objects("config"),
+            credentials=PullCredentials(self.sealer),
+            containers=cast(Containers, self.containers),
+            events=self.events,
+        )
+
+    async def init(self) -> None:
+        await self.cluster.init(
+            SwarmSpec(), advertise="192.0.2.1", availability="", pools=[], subnet_size=0, data_path_port=0
+        )
+        await self.services.started()
+
+    async def run(self, service: Service, slot: int = 1, **addresses: str) -> Task:
+        """A task that runs, its container on these networks."""
+        record = container(f"{service.spec.name}-{slot}")
+        record.endpoints = {
+            name: Endpoint(network_name=name, network_id=f"id-of-{name}", ip_address=address, prefix_len=24)
+            for name, address in addresses.items()
+        }
+        self.containers.records[record.id] = record
+        made = task(service, slot=slot, container_id=record.id)
+        await self.store.save(made)
+        return made
+
+    @property
+    def told(self) -> list[tuple[str, str]]:
+        return [(event.type, event.action) for event in self.happened]
+
+    def _objects(self, kind: Any) -> Objects:
+        return Objects(kind, store=self.store, cluster=self.cluster, sealer=self.sealer, events=self.events)
+
+    def _wake(self) -> None:
+        self.woken += 1
+
+    async def _forget_all(self) -> None:
+        self.forgotten += 1
+        await self.store.delete(*self.store.tasks.values())
+
+
+def spec(name: str = "web", *networks: str, ports: Sequence[PortConfig] = (), **changes: Any) -> ServiceSpec:
+    """One copy of a program, on these networks, reached by these ports."""
+    template = changes.pop("task_template", TaskSpec(container_spec=ContainerSpec(image="busybox")))
+    template.networks = [NetworkAttachment(target=network) for network in networks]
+    mode = changes.pop("mode", Mode(replicated=Replicated(replicas=1)))
+    changes.setdefault("endpoint_spec", EndpointSpec(ports=list(ports)))
+    return ServiceSpec(name=name, task_template=template, mode=mode, **changes)
+
+
+def port(published: int = 0, target: int = 80, protocol: str = "tcp", mode: str = "ingress") -> PortConfig:
+    return PortConfig(protocol=protocol, target_port=target, published_port=published, publish_mode=mode)
+
+
+def task(service: Service, *, slot: int = 1, state: Any = "running", container_id: str = "", **fields: Any) -> Task:
+    name = service.spec.name
+    own: dict[str, Any] = {"node_id": "n", "spec": service.spec.task_template, "spec_version": service.spec_version}
+    return Task(
+        id=f"task-{name}-{slot}",
+        version=0,
+        created_at="",
+        created_ns=0,
+        updated_at="",
+        service_id=service.id,
+        service_name=name,
+        slot=slot,
+        status=TaskStatus(timestamp="", state=state, container_id=container_id),
+        **own | fields,
+    )

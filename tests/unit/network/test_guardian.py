@@ -1,0 +1,118 @@
+"""Rules that somebody removes are written again, each table for itself."""
+
+import asyncio
+import os
+from typing import Any
+
+import pytest
+
+from husk.errors import SystemFault
+from husk.network import guardian as module
+from husk.network.guardian import Guardian
+
+
+class Table:
+    def __init__(self, name: str, whole: bool = True) -> None:
+        self.table, self.whole = name, whole
+        self.applied = 0
+        self.fails = False
+
+    def intact(self) -> bool:
+        if self.fails:
+            raise SystemFault("nft says no")
+        return self.whole
+
+    def apply(self) -> None:
+        self.applied += 1
+        self.whole = True
+
+
+class FakeWatch:
+    """Removals are bytes in a pipe."""
+
+    def __init__(self, tables: Any) -> None:
+        self.tables = list(tables)
+        self._reading, self.writing = os.pipe()
+
+    def fileno(self) -> int:
+        return self._reading
+
+    def removed(self) -> bool:
+        return b"r" in os.read(self._reading, 100)
+
+    def close(self) -> None:
+        os.close(self._reading)
+        os.close(self.writing)
+
+
+@pytest.fixture
+def watches(monkeypatch: pytest.MonkeyPatch) -> list[FakeWatch]:
+    made: list[FakeWatch] = []
+
+    def watch(tables: Any) -> FakeWatch:
+        made.append(FakeWatch(tables))
+        return made[-1]
+
+    monkeypatch.setattr(module, "RuleWatch", watch)
+    monkeypatch.setattr(module, "_PAUSE", 0.01)
+    return made
+
+
+async def until_written(table: Table) -> None:
+    async with asyncio.timeout(10):
+        while not table.applied:
+            await asyncio.sleep(0.002)
+
+
+async def test_only_the_table_that_is_not_whole_is_written(watches: list[FakeWatch]) -> None:
+    good, flushed = Table("good"), Table("flushed", whole=False)
+    guardian = Guardian((good, flushed))
+    guardian.open()
+    assert watches[0].tables == ["good", "flushed"]
+    os.write(watches[0].writing, b"r")
+    await until_written(flushed)
+    assert (good.applied, flushed.applied) == (0, 1)
+    flushed.whole, flushed.applied = False, 0
+    os.write(watches[0].writing, b"r")
+    await until_written(flushed)
+    await guardian.close()
+    await guardian.close()
+
+
+async def test_a_table_that_cannot_be_looked_at_does_not_keep_the_next_from_being_written(
+    watches: list[FakeWatch], caplog: pytest.LogCaptureFixture
+) -> None:
+    broken, flushed = Table("broken"), Table("flushed", whole=False)
+    broken.fails = True
+    guardian = Guardian((broken, flushed))
+    guardian.open()
+    os.write(watches[0].writing, b"r")
+    await until_written(flushed)
+    assert "the rules of table broken cannot be checked or written: nft says no" in caplog.text
+    await guardian.close()
+
+
+async def test_other_news_are_no_reason_to_look(watches: list[FakeWatch]) -> None:
+    flushed = Table("flushed", whole=False)
+    guardian = Guardian((flushed,))
+    guardian.open()
+    os.write(watches[0].writing, b"x")
+    await asyncio.sleep(0.05)
+    assert flushed.applied == 0
+    await guardian.close()
+
+
+async def test_without_news_rules_come_back_when_somebody_asks(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refused(tables: object) -> None:
+        raise OSError(1, "Operation not permitted")
+
+    monkeypatch.setattr(module, "RuleWatch", refused)
+    table = Table("a")
+    guardian = Guardian((table,))
+    guardian.open()
+    assert "rules that somebody removes come back only with SIGHUP" in caplog.text
+    await guardian.restore()
+    assert table.applied == 1
+    await guardian.close()
