@@ -165,9 +165,10 @@ class _Mender:
         try:
             if len(layers) != len(image.chain_ids):
                 raise NotFound("a layer is missing")
-            if image.manifest in damaged:
+            if image.manifest in damaged or any(blob in damaged or not self._blobs.has(blob) for blob in image.packed):
                 await self._blobs.remove(image.manifest)
             if not self._blobs.has(image.manifest):
+                image.packed = []
                 body, image.manifest_media_type = compose_manifest(image.id, self._blobs.size(image.id), layers)
                 image.manifest, image.manifest_size = await self._blobs.put(body), len(body)
         except HuskError as error:

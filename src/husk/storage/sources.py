@@ -6,8 +6,9 @@ Each piece is read (and compressed, and hashed) in a thread, so that memory stay
 import asyncio
 import hashlib
 import os
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
+from typing import Protocol
 
 PIECE = 1 << 20
 # Of isal's four levels the one that is near `gzip -1` in size at several times its speed.
@@ -38,26 +39,44 @@ class FileSource:
         return read_pieces(self._path, offset)
 
 
+class Packer(Protocol):
+    """A compressor: what has come out so far, then the rest."""
+
+    def compress(self, data: bytes, /) -> bytes: ...
+
+    def flush(self) -> bytes: ...
+
+
+def gzip_packer(level: int | None = None) -> Packer:
+    """The header carries no time and no name, so that the digest depends on the content alone."""
+    if level is None:
+        from isal import isal_zlib
+
+        packer: Packer = isal_zlib.compressobj(_LEVEL, wbits=_GZIP_FORMAT)
+        return packer
+    import zlib
+
+    return zlib.compressobj(level, wbits=_GZIP_FORMAT)
+
+
 class GzipSource:
-    """A blob compressed on the way: the same bytes whenever it is read. Size and digest are known after the first time.
+    """A blob compressed on the way: the same bytes whenever it is read. Size and digest are known after that."""
 
-    The header carries no time and no name, so that the digest depends on the content alone.
-    """
-
-    def __init__(self, path: Path, digest: str = "", size: int = -1) -> None:
+    def __init__(
+        self, path: Path, digest: str = "", size: int = -1, make_packer: Callable[[], Packer] = gzip_packer
+    ) -> None:
         self._path = path
         self.digest = digest
         self.size = size
+        self._make_packer = make_packer
 
     async def read(self, offset: int) -> AsyncGenerator[bytes, None]:
-        from isal import isal_zlib
-
-        packer = isal_zlib.compressobj(_LEVEL, wbits=_GZIP_FORMAT)
+        packer = self._make_packer()
         hashed = hashlib.sha256()
         size, skip = 0, offset
 
         def pack(piece: bytes) -> bytes:
-            packed: bytes = packer.compress(piece) if piece else packer.flush()
+            packed = packer.compress(piece) if piece else packer.flush()
             hashed.update(packed)
             return packed
 

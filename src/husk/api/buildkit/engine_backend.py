@@ -11,7 +11,10 @@ from husk.engine.builder.sessions import Sessions
 from husk.engine.builder.solve import Export, SolveRequest
 from husk.engine.model.filters import Filters
 from husk.errors import NotImplementedYet
-from husk.registry.manifest import Platform, host_platform
+from husk.registry.manifest import Platform
+
+SNAPSHOTTER = "org.mobyproject.buildkit.worker.snapshotter"
+"""With this label buildx sends exports to archives, pushes and several platforms to a docker daemon."""
 
 
 class EngineBackend:
@@ -56,7 +59,12 @@ class EngineBackend:
 
     def workers(self) -> Sequence[Worker]:
         return [
-            Worker(id=self._engine_id, platforms=[host_platform()], rules=self._builder.rules),
+            Worker(
+                id=self._engine_id,
+                labels={SNAPSHOTTER: "overlayfs"},
+                platforms=self._builder.platforms(),
+                rules=self._builder.rules,
+            ),
         ]
 
     async def cached(self, filters: Filters, /) -> Sequence[Item]:

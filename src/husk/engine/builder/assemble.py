@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 
 from msgspec import Struct
@@ -11,19 +12,21 @@ from husk.engine.builder import given, http_source, image_source, local_source
 from husk.engine.builder.cache import BuildCache
 from husk.engine.builder.classic import ClassicBuilder
 from husk.engine.builder.execution import Execution, SourceKind
-from husk.engine.builder.export import ImageExporter
+from husk.engine.builder.export import Finisher, ImageExporter
+from husk.engine.builder.exporters.bundle import Bundler
+from husk.engine.builder.exporters.image import ImageExport
+from husk.engine.builder.exporters.local import LocalExport
 from husk.engine.builder.frontend import DockerfileFrontend
 from husk.engine.builder.http_source import HttpSource
-from husk.engine.builder.image_export import ImageExport
 from husk.engine.builder.image_source import ImageSource
 from husk.engine.builder.jobs import Jobs
-from husk.engine.builder.local_export import LocalExport
 from husk.engine.builder.local_source import LocalSource
 from husk.engine.builder.prune import CachePruner, default_rules
 from husk.engine.builder.service import Builder
 from husk.engine.builder.sessions import Sessions
 from husk.engine.builder.solve import Exporter, Solves
 from husk.engine.builder.solver import Solver
+from husk.engine.builder.steps import platforms
 from husk.engine.builder.steps.cache_mounts import KIND as CACHE_MOUNT
 from husk.engine.builder.steps.cache_mounts import CacheMounts
 from husk.engine.builder.steps.cache_mounts import Kept as KeptCacheMount
@@ -34,12 +37,16 @@ from husk.engine.images.service import Images
 from husk.engine.images.store import ImageStore
 from husk.engine.networks.service import Networks
 from husk.registry.client import RegistryClient
+from husk.registry.manifest import Platform
+from husk.runtime import processor
 from husk.runtime.assembly.paths import Paths
 from husk.runtime.assembly.step import StepFiles
+from husk.runtime.emulators import registered
 from husk.runtime.foreground import Foreground
 from husk.runtime.oci import Runtimes
 from husk.storage.contexts import Contexts
 from husk.storage.diffs import DiffStore
+from husk.storage.layer_packing import LayerPacker
 from husk.storage.state.store import StateStore
 from husk.storage.sync.exports import StackSender
 from husk.storage.sync.mirrors import Mirrors
@@ -89,12 +96,16 @@ async def _open(around: Surroundings, stack: AsyncExitStack) -> Builder:
     }
     caches = await _open_cache_mounts(around, stack)
     solver = Solver(Execution(sources, trees, _steps(around, Mounts(diffs, caches))), cache)
-    exporter = ImageExporter(store, diffs, cache)
+    finisher = Finisher(diffs, cache)
+    exporter = ImageExporter(store, finisher)
+    packer = LayerPacker(store.blobs)
+    stack.push_async_callback(packer.close)
+    bundler = Bundler(store, finisher, packer)
     pruner = CachePruner(cache, caches, diffs.shared)
     jobs = Jobs(solver, DockerfileFrontend(solver, contexts, images))
     exporters: dict[str, Exporter] = {
-        "moby": ImageExport(exporter, pushes=False),
-        "image": ImageExport(exporter, pushes=True),
+        "moby": ImageExport(exporter, bundler, store, around.images),
+        "image": ImageExport(exporter, bundler, store, around.images),
         "local": LocalExport(StackSender(diffs, around.nursery)),
     }
     return Builder(
@@ -108,7 +119,14 @@ async def _open(around: Surroundings, stack: AsyncExitStack) -> Builder:
         images=images,
         registry=around.registry,
         rules=_rules(config, await asyncio.to_thread(diffs.disk_size)),
+        platforms=await _platforms(around.host.machine),
     )
+
+
+async def _platforms(machine: str) -> Callable[[], list[Platform]]:
+    """Emulators may come and go, the processor stays."""
+    flags = await asyncio.to_thread(processor.flags)
+    return lambda: platforms.runnable(machine, flags, registered())
 
 
 async def _open_cache_mounts(around: Surroundings, stack: AsyncExitStack) -> CacheMounts:

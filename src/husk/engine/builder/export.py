@@ -9,7 +9,7 @@ from msgspec import structs
 from husk.engine.builder import stacks
 from husk.engine.images.make import make_image
 from husk.engine.images.store import ImageStore
-from husk.engine.model.clock import now_ns, rfc3339, shortest_rfc3339
+from husk.engine.model.clock import now_ns, parse_rfc3339, rfc3339, shortest_rfc3339
 from husk.engine.model.image import History, Image, ImageConfig, RootFS
 from husk.registry.reference import Reference
 from husk.storage.layers.store import Layer
@@ -33,46 +33,76 @@ class Told(Protocol):
     def description_of(self, diff: str) -> str: ...
 
 
-class ImageExporter:
-    def __init__(self, store: ImageStore, packer: Packer, told: Told) -> None:
-        self._store = store
-        self._packer = packer
+class Finisher:
+    """Completes the configurations of images when their layers are known."""
+
+    def __init__(self, packer: Packer, told: Told) -> None:
+        self.packer = packer
         self._told = told
 
-    async def export(self, stack: str, document: ImageConfig, names: Sequence[Reference], parent: str = "") -> Image:
-        """Whoever calls holds what the stack consists of."""
-        chain = await self._packer.chain_ids(stack)
+    def finished(
+        self, stack: str, document: ImageConfig, layers: Sequence[Layer], epoch: int | None = None
+    ) -> ImageConfig:
+        """The configuration with its layers, and with a history that fits them; nothing new is later than `epoch`."""
+        latest = shortest_rfc3339(epoch * 10**9) if epoch is not None else ""
+        steps = [self._step(element, latest) for element in stacks.elements(stack)]
+        history = complete_history(document.history, steps)
+        created = document.created or (history[-1].created if history else "") or latest or shortest_rfc3339(now_ns())
+        root = RootFS(diff_ids=[layer.diff_id for layer in layers])
+        return structs.replace(document, rootfs=root, history=history, created=_earlier(created, latest))
+
+    def _step(self, element: str, latest: str) -> History:
+        made = self._told.made_at(element)
+        return History(
+            created=_earlier(shortest_rfc3339(made), latest) if made is not None else "",
+            created_by=self._told.description_of(element),
+            comment=COMMENT,
+        )
+
+
+def _earlier(time: str, latest: str) -> str:
+    return latest if latest and parse_rfc3339(time) > parse_rfc3339(latest) else time
+
+
+class ImageExporter:
+    """A plain image of our store: its layers are as builds have them."""
+
+    def __init__(self, store: ImageStore, finisher: Finisher) -> None:
+        self._store = store
+        self._finisher = finisher
+
+    async def export(
+        self,
+        stack: str,
+        document: ImageConfig,
+        names: Sequence[Reference],
+        *,
+        epoch: int | None = None,
+        clamp: int | None = None,
+    ) -> Image:
+        """Whoever calls holds what the stack consists of. No file of a layer is later than `clamp`."""
+        packer = self._finisher.packer
+        chain = await packer.chain_ids(stack, clamp)
         content: list[str] = []
         try:
             async with self._store.pins.hold(chain):
-                layers = await self._packer.layers(stack)
-                finished = self.finished(stack, document, layers)
-                image = await make_image(self._store.blobs, finished, layers, parent)
-                content = [image.id, image.manifest]
+                layers = await packer.layers(stack, clamp)
+                finished = self._finisher.finished(stack, document, layers, epoch)
+                image = await make_image(self._store.blobs, finished, layers)
+                content = image.content
                 if names:
                     image.last_tagged = rfc3339(now_ns())
+                known = self._store.catalog.get(image.id)
                 await self._store.catalog.add(image, *names)
         except BaseException:
             await asyncio.shield(self._store.release(chain, content))
             raise
+        if known is not None:
+            # The same image may have had another manifest, over layers in another form.
+            await self._store.release([], known.content)
         for name in names:
             self._store.events.publish("image", "tag", image.id, {"name": name.familiar})
         return image
-
-    def finished(self, stack: str, document: ImageConfig, layers: Sequence[Layer]) -> ImageConfig:
-        """The configuration with its layers, and with a history that fits them."""
-        history = complete_history(document.history, [self._step(element) for element in stacks.elements(stack)])
-        created = document.created or (history[-1].created if history else "") or shortest_rfc3339(now_ns())
-        root = RootFS(diff_ids=[layer.diff_id for layer in layers])
-        return structs.replace(document, rootfs=root, history=history, created=created)
-
-    def _step(self, element: str) -> History:
-        made = self._told.made_at(element)
-        return History(
-            created=shortest_rfc3339(made) if made is not None else "",
-            created_by=self._told.description_of(element),
-            comment=COMMENT,
-        )
 
 
 def complete_history(history: Sequence[History], layers: Sequence[History]) -> list[History]:

@@ -69,7 +69,7 @@ class ImageSource:
     async def describe(self, name: str, platform: Platform, pull: bool, watcher: Watcher) -> "DescribedImage":
         reference = references.parse(name).tagged()
         session = watcher.session
-        auth = await session.credentials(_host_of(reference)) or None if session else None
+        auth = await session.credentials(host_of(reference)) or None if session else None
         return await self._describe(name, platform, pull, lambda domain: auth, _Told(watcher).report)
 
     async def _describe(
@@ -87,7 +87,7 @@ class ImageSource:
         if (image := self._find(name, platform)) is None:
             reference = references.parse(name)
             session = watcher.session
-            auth = await session.credentials(_host_of(reference)) or None if session else None
+            auth = await session.credentials(host_of(reference)) or None if session else None
             told = _Told(watcher)
             await self._images.pull(name, "", str(platform) if platform else "", auth, told.report)
             image = self._images.select(name, platform).image
@@ -116,7 +116,7 @@ def _name_of(source: Source) -> str:
     return source.identifier.removeprefix(f"{SCHEME}://")
 
 
-def _host_of(reference: Reference) -> str:
+def host_of(reference: Reference) -> str:
     """The name by which a client's session knows a registry."""
     return "registry-1.docker.io" if reference.domain == "docker.io" else reference.domain
 

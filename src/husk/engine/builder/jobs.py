@@ -10,7 +10,7 @@ result (`give`, awaited by `given`). That is how buildx builds.
 
 import asyncio
 import secrets
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import msgspec
 from msgspec import Struct
@@ -26,7 +26,7 @@ from husk.engine.builder.solver import Solver
 from husk.engine.builder.status import StatusLog, VertexTold, WarningTold
 from husk.engine.model.image import ImageConfig
 from husk.errors import Conflict, HuskError, InvalidParameter, NotFound
-from husk.registry.manifest import Platform
+from husk.registry.manifest import Descriptor, Platform
 
 DOCKERFILE = "dockerfile.v0"
 CONFIG = "containerimage.config"
@@ -53,12 +53,32 @@ class Question(Struct, frozen=True, kw_only=True):
     evaluate: bool = False
 
 
+class Predicate(Struct, frozen=True, kw_only=True):
+    """What is stated about an image, without its name: the exporter makes a statement of it when it knows the digest.
+
+    `inline_only`: it is for an image that goes to a registry or into an archive, and nothing to be asked for alone.
+    """
+
+    type: str
+    body: bytes  # JSON
+    inline_only: bool = False
+
+
+InlineCache = Callable[[str, Sequence[Descriptor]], Awaitable[bytes | None]]
+"""The cache that goes into an image's configuration: for a platform, by its id, and the layers as they go out."""
+
+
 class Result(Struct, kw_only=True):
-    """Refs by the platforms that they are for, or one ref; and what is known of them."""
+    """Refs by the platforms that they are for, or one ref; and what is known of them.
+
+    `predicates` are by the ids of platforms, as `refs.platforms` in the metadata has them.
+    """
 
     ref: Ref | None = None
     refs: dict[str, Ref] = {}
     metadata: dict[str, bytes] = {}
+    predicates: dict[str, list[Predicate]] = {}
+    inline_cache: InlineCache | None = None
 
     @property
     def all(self) -> list[Ref]:

@@ -1,7 +1,7 @@
 """What the edge can do with builds: one method for each operation of the API."""
 
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from typing import Protocol
 
@@ -49,8 +49,9 @@ class Builder:
         images: ImageSource,
         registry: RegistryClient,
         rules: Sequence[CacheRule],
+        platforms: Callable[[], list[Platform]],
     ) -> None:
-        """`rules` say what of the cache goes after a build."""
+        """`rules` say what of the cache goes after a build, `platforms` what steps can be run for."""
         self.jobs = jobs
         self.sessions = sessions
         self._solves = solves
@@ -61,6 +62,7 @@ class Builder:
         self._images = images
         self._registry = registry
         self.rules = rules
+        self.platforms = platforms
         self._tasks = Tasks()
         self._parts = AsyncExitStack()
 

@@ -79,7 +79,7 @@ class Committer:
                     if changes is not None:
                         layers.append(await self._store.layers.commit(changes, top))
                     image = await self._make(record, config, layers, empty=changes is None, options=options)
-                    content = [image.id, image.manifest]
+                    content = image.content
                     if name is not None:
                         image.last_tagged = image.created
                     await self._store.catalog.add(image, *([name] if name else []))

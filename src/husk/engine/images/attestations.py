@@ -11,7 +11,7 @@ from husk.errors import SystemFault
 from husk.registry.manifest import Descriptor, referenced
 
 IN_TOTO = "application/vnd.in-toto+json"
-_PREDICATE = "in-toto.io/predicate-type"
+PREDICATE = "in-toto.io/predicate-type"
 
 
 class Attestation(msgspec.Struct, frozen=True):
@@ -34,7 +34,7 @@ async def attestations_of(
         if member.kind != ATTESTATION or member.about not in manifests or not member.here:
             continue
         for descriptor in referenced(await store.blobs.read(member.digest)):
-            predicate = (descriptor.annotations or {}).get(_PREDICATE, "")
+            predicate = (descriptor.annotations or {}).get(PREDICATE, "")
             if descriptor.media_type == IN_TOTO and (not types or predicate in types):
                 statement = await _statement(descriptor, store) if with_statements else None
                 found.append(Attestation(descriptor, predicate, statement))

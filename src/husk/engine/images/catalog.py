@@ -78,6 +78,9 @@ class ImageCatalog:
         """By full id, name, digest reference, or unique leading part of an id, in that order."""
         if (image := self._images.get(text) or self._images.get("sha256:" + text)) is not None:
             return self._by_id(image)
+        index = self._indexes.get(text) or self._indexes.get("sha256:" + text)
+        if index is not None and (default := self.default_of(index)) is not None:
+            return Found(default, index)
         if _ID.fullmatch(text):
             raise NotFound(f"No such image: sha256:{text}")
         reference = references.parse(text).tagged()
@@ -193,14 +196,14 @@ class ImageCatalog:
 
     def content(self) -> set[str]:
         """The digests of all blobs that records name; layers own theirs themselves."""
-        named = {digest for image in self._images.values() for digest in (image.id, image.manifest)}
+        named = {digest for image in self._images.values() for digest in image.content}
         return named.union(*(index.content for index in self._indexes.values())) - {""}
 
     def names_content(self, digest: str) -> bool:
         """Whether a record names this blob."""
         return (
             digest in self._images
-            or any(image.manifest == digest for image in self._images.values())
+            or any(digest == image.manifest or digest in image.packed for image in self._images.values())
             or any(digest in index.content for index in self._indexes.values())
         )
 

@@ -118,7 +118,8 @@ def _judge_image(verdict: Verdict, records: Records, blobs: BlobFacts, layers: L
         cure = f"{BY_FIX} removes its names and its record; {bring} brings it back"
         verdict.problems.append(Problem(subject, why, cure, fixable=True))
         return
-    if image.manifest and (fault := _blob_fault(image.manifest, blobs)):
+    documents = (image.manifest, *image.packed) if image.manifest else ()
+    if fault := next((fault for digest in documents if (fault := _blob_fault(digest, blobs))), ""):
         verdict.recompose.append(image.id)
         cure = f"{BY_FIX} composes a manifest again (its digest may be another one)"
         verdict.problems.append(Problem(subject, f"its manifest {fault}", cure, fixable=True))
@@ -165,7 +166,7 @@ def _find_leftovers(verdict: Verdict, records: Records, blobs: BlobFacts, layers
     """What a daemon that was killed has left; its next start removes it, and so do we."""
     used = {key for image in records.images.values() for key in image.chain_ids}
     used |= {key for container in records.containers for key in container.used_layers}
-    named = {digest for image in records.images.values() for digest in (image.id, image.manifest)}
+    named = {digest for image in records.images.values() for digest in image.content}
     named |= {digest for index in records.indexes.values() for digest in index.content}
     named |= {layer.blob for layer in layers.layers.values()}
     found = [f"layer {key}" for key in layers.layers if key not in used]

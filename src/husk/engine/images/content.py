@@ -4,7 +4,10 @@ A registry's manifest is kept byte for byte. It may name blobs that are not here
 came earlier in another compression; then an equal manifest is made over the blobs that are here.
 """
 
+from collections.abc import Iterable
+
 import msgspec
+from msgspec import structs
 
 from husk.engine.images.index import ImageIndex, IndexEntry
 from husk.engine.images.make import compose_manifest
@@ -51,13 +54,13 @@ async def content_of(image: Image, store: ImageStore) -> ImageContent:
     composed, media_type = compose_manifest(image.id, len(config), layers)
     try:
         stored = await store.blobs.read(image.manifest)
-        whole = _type_if_whole(stored, image.manifest_media_type, layers)
+        exact = _as_named(stored, image.manifest_media_type, layers, filter(store.blobs.has, image.packed))
     except HuskError:
         return ImageContent(image, config, composed, media_type, layers, own=True)
     in_oci = compose_manifest(image.id, len(config), layers, oci=True)[0]  # as `save` writes it
-    if not whole or stored in (composed, in_oci):
+    if exact is None or stored in (composed, in_oci):
         return ImageContent(image, config, composed, media_type, layers, own=True)
-    return ImageContent(image, config, stored, image.manifest_media_type, layers, own=False)
+    return ImageContent(image, config, stored, image.manifest_media_type, exact[1], own=False)
 
 
 async def member_content(image: Image, member: IndexEntry, store: ImageStore) -> ImageContent | None:
@@ -65,10 +68,10 @@ async def member_content(image: Image, member: IndexEntry, store: ImageStore) ->
     try:
         layers = _layers(image, store)
         config, stored = await store.blobs.read(image.id), await store.blobs.read(member.digest)
-        media_type = _type_if_whole(stored, member.media_type, layers)
+        exact = _as_named(stored, member.media_type, layers, filter(store.blobs.has, member.blobs))
     except HuskError:
         return None
-    return ImageContent(image, config, stored, media_type, layers, own=False) if media_type else None
+    return ImageContent(image, config, stored, exact[0], exact[1], own=False) if exact else None
 
 
 async def index_content(index: ImageIndex, store: ImageStore) -> IndexContent | None:
@@ -96,7 +99,7 @@ def descriptors_of(content: ImageContent) -> list[Descriptor]:
 def held_by(image: Image, index: ImageIndex | None, store: ImageStore) -> tuple[list[str], list[str]]:
     """The chain ids and the blobs that must stay while somebody reads an image or all of its index."""
     images = [image, *(store.catalog.images_of(index) if index is not None else [])]
-    content = [digest for each in images for digest in (each.id, each.manifest)]
+    content = [digest for each in images for digest in each.content]
     return [chain_id for each in images for chain_id in each.chain_ids], content + (index.content if index else [])
 
 
@@ -107,8 +110,23 @@ def _layers(image: Image, store: ImageStore) -> list[Layer]:
     return layers
 
 
-def _type_if_whole(manifest: bytes, media_type: str, layers: list[Layer]) -> str:
-    """The manifest's media type, if the blobs of `layers` are what it names; else nothing."""
+def _as_named(
+    manifest: bytes, media_type: str, layers: list[Layer], packed: Iterable[str]
+) -> tuple[str, list[Layer]] | None:
+    """The manifest's media type and the layers with the blobs that it names, if those are here.
+
+    They are those of `layers`, or among those that were `packed` for it.
+    """
     parsed = parse_manifest(manifest, media_type)
-    same = isinstance(parsed, ImageManifest) and [d.digest for d in parsed.layers] == [la.blob for la in layers]
-    return parsed.media_type if same else ""
+    if not isinstance(parsed, ImageManifest) or len(parsed.layers) != len(layers):
+        return None
+    named, packed = [], set(packed)
+    for descriptor, layer in zip(parsed.layers, layers, strict=True):
+        if descriptor.digest in packed:
+            layer = structs.replace(
+                layer, blob=descriptor.digest, blob_size=descriptor.size, media_type=descriptor.media_type
+            )
+        elif descriptor.digest != layer.blob:
+            return None
+        named.append(layer)
+    return parsed.media_type, named

@@ -19,8 +19,8 @@ from husk.registry.manifest import INDEX_TYPES, Descriptor, Index, Platform, hos
 IMAGE_KIND: Final = "image"
 ATTESTATION: Final = "attestation"
 UNKNOWN: Final = "unknown"
-_REFERENCE_TYPE = "vnd.docker.reference.type"
-_REFERENCE_DIGEST = "vnd.docker.reference.digest"
+REFERENCE_TYPE = "vnd.docker.reference.type"
+REFERENCE_DIGEST = "vnd.docker.reference.digest"
 
 
 Candidate = tuple[Platform, Image]
@@ -40,7 +40,8 @@ class IndexEntry(Struct, kw_only=True, omit_defaults=True):
     image: str = ""
     """The image's id, if it is here."""
     blobs: list[str] = []
-    """What belongs to a member that is no image, if it is here."""
+    """What belongs to a member that is no image, if it is here; of an image, blobs of layers that the store has in
+    another form too (`Image.packed`)."""
 
     @property
     def here(self) -> bool:
@@ -79,7 +80,7 @@ def index_record(descriptor: Descriptor, document: Index) -> ImageIndex:
             media_type=entry.media_type,
             platform=entry.platform,
             kind=_kind(entry),
-            about=(entry.annotations or {}).get(_REFERENCE_DIGEST, ""),
+            about=(entry.annotations or {}).get(REFERENCE_DIGEST, ""),
         )
         for entry in document.manifests
     ]
@@ -87,7 +88,7 @@ def index_record(descriptor: Descriptor, document: Index) -> ImageIndex:
 
 
 def _kind(entry: Descriptor) -> str:
-    if (entry.annotations or {}).get(_REFERENCE_TYPE) == "attestation-manifest":
+    if (entry.annotations or {}).get(REFERENCE_TYPE) == "attestation-manifest":
         return ATTESTATION
     if entry.media_type in INDEX_TYPES or (entry.platform is not None and entry.platform.os == "unknown"):
         return UNKNOWN
@@ -109,7 +110,7 @@ def without(index: ImageIndex, images: Iterable[str]) -> ImageIndex:
     gone = {member.digest for member in index.manifests if member.image in going}
     entries = [
         structs.replace(member, image="" if member.image in going else member.image,
-                        blobs=[] if member.about in gone else member.blobs)
+                        blobs=[] if {member.about, member.digest} & gone else member.blobs)
         for member in index.manifests
     ]  # fmt: skip
     return structs.replace(index, manifests=entries)

@@ -100,7 +100,7 @@ def compose_manifest(
         "mediaType": media_type,
         "config": {"mediaType": OCI_CONFIG if oci else DOCKER_CONFIG, "size": config_size, "digest": image_id},
         "layers": [
-            {"mediaType": _layer_type(layer.media_type, oci), "size": layer.size, "digest": layer.digest}
+            {"mediaType": layer_type(layer.media_type, oci), "size": layer.size, "digest": layer.digest}
             for layer in described
         ],
     }
@@ -113,7 +113,7 @@ def _described(layer: Layer | Descriptor) -> Descriptor:
     return Descriptor(media_type=layer.media_type, digest=layer.blob, size=layer.blob_size)
 
 
-def _layer_type(media_type: str, oci: bool) -> str:
+def layer_type(media_type: str, oci: bool) -> str:
     compression = next((name for name in ("gzip", "zstd") if media_type.endswith(name)), "")
     if oci:
         return OCI_LAYER + (f"+{compression}" if compression else "")

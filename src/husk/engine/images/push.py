@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Iterable
 
 import msgspec
+from msgspec import structs
 
 from husk.engine.images.catalog import Found, ImageCatalog
 from husk.engine.images.content import (
@@ -45,6 +46,18 @@ class Packed(msgspec.Struct, frozen=True):
 
     digest: str
     size: int
+
+
+class Upload(msgspec.Struct, frozen=True):
+    """What is to be pushed as it is: blobs of the store, and manifests with the tags or digests that they go under.
+
+    Manifests that name others come after those.
+    """
+
+    repository: Reference
+    layers: list[tuple[Descriptor, Layer]]
+    blobs: list[Descriptor]
+    manifests: list[tuple[str, bytes, str]]
 
 
 class _Push(msgspec.Struct, frozen=True):
@@ -94,6 +107,26 @@ class Pusher:
         for reference in present:
             await self._push(reference, platform, push)
             self._store.events.publish("image", "push", reference.familiar, {"name": repository.familiar_name})
+
+    async def upload(self, upload: Upload, auth: Credentials | None, report: Report) -> None:
+        """Whoever calls holds the blobs."""
+        repository = Reference(upload.repository.domain, upload.repository.path)
+        push = _Push(repository, await self._registry.target(repository, auth), report, self._uploads)
+        try:
+            async with asyncio.TaskGroup() as group:
+                for described, layer in upload.layers:
+                    own = described.digest == layer.blob
+                    sent = layer if own else structs.replace(layer, blob=described.digest, blob_size=described.size)
+                    group.create_task(self._send_layer(sent, described, False, push), name=f"push {described.digest}")
+                for blob in upload.blobs:
+                    source = FileSource(self._store.blobs.path(blob.digest), blob.digest, blob.size)
+                    group.create_task(self._send_blob(source, push), name=f"push {blob.digest}")
+        except BaseExceptionGroup as failures:
+            raise failures.exceptions[0] from None
+        for reference, body, media_type in upload.manifests:
+            await push.target.put_manifest(reference, body, media_type)
+        name = upload.repository.familiar
+        self._store.events.publish("image", "push", name, {"name": upload.repository.familiar_name})
 
     async def _push(self, reference: Reference, platform: Platform | None, push: _Push) -> None:
         image, index = self._store.catalog.by_name(reference), self._store.catalog.index_by_name(reference)

@@ -135,7 +135,7 @@ class Remover:
         for image in images:
             self._store.events.publish("image", "delete", image.id, {"name": image.id})
             removals.append(Removal(deleted=image.id))
-            content += [image.id, image.manifest]
+            content += image.content
         chain = [chain_id for image in reversed(images) for chain_id in image.chain_ids]
         removals += [Removal(deleted=chain_id) for chain_id in await self._store.release(chain, content)]
         for image in images:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from husk.engine.images.load import Loader
     from husk.engine.images.prune import Pruned, Pruner
     from husk.engine.images.pull import Puller
-    from husk.engine.images.push import Pusher
+    from husk.engine.images.push import Pusher, Upload
     from husk.engine.images.remote import Distribution
     from husk.engine.images.remove import Remover
     from husk.engine.images.save import Saver
@@ -241,6 +241,10 @@ class Images:
         self, name: str, tag: str, platform: Platform | None, auth: Credentials | None, progress: "Report"
     ) -> None:
         await self._pusher.push(name, tag, platform, auth, progress)
+
+    async def upload(self, upload: "Upload", auth: Credentials | None, progress: "Report") -> None:
+        """Push what is no image yet, or not in this form: a build's result."""
+        await self._pusher.upload(upload, auth, progress)
 
     def save(self, names: Sequence[str], platforms: Sequence[Platform] = ()) -> AsyncGenerator[bytes, None]:
         """An archive of these images, in pieces; iterate inside `contextlib.aclosing`."""

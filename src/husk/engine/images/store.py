@@ -75,13 +75,16 @@ class ImageStore(msgspec.Struct, frozen=True):
         """Remove those of these layers and blobs that nothing uses; the chain ids of the layers that went."""
         for digest in set(content) - {""} if not self.unreadable() else ():
             # Judged anew for each: while one goes, somebody may have come to need the next.
-            if digest not in self.pins and not self.catalog.names_content(digest):
+            if not self._needs_blob(digest):
                 await self.blobs.remove(digest)
         return [
             chain_id
             for chain_id in reversed(list(dict.fromkeys(chain)))
             if not self._needs_layer(chain_id) and await self.layers.remove(chain_id, self._needs_layer)
         ]
+
+    def _needs_blob(self, digest: str) -> bool:
+        return digest in self.pins or self.catalog.names_content(digest) or digest in self.layers.blobs()
 
     def _needs_layer(self, chain_id: str) -> bool:
         return (

@@ -62,6 +62,13 @@ class Image(Struct, kw_only=True):
     manifest_media_type: str = ""
     manifest_size: int = 0
     last_tagged: str = ""
+    packed: list[str] = []
+    """Blobs that the manifest names for layers which the store has in another form: a build's, compressed."""
+
+    @property
+    def content(self) -> list[str]:
+        """The digests of all blobs that the store keeps for this record; layers own theirs themselves."""
+        return [self.id, self.manifest, *self.packed]
 
 
 class Pushed(Struct, kw_only=True, rename="pascal"):

@@ -20,6 +20,7 @@ class Builder:
     def __init__(self) -> None:
         self.sessions = "the sessions"
         self.rules = ("a rule",)
+        self.platforms = lambda: ["a platform"]
         self.solved: Any = None
         self.asked: Any = None
         self.jobs = SimpleNamespace(get=self._job)
@@ -87,6 +88,9 @@ async def test_the_worker_and_its_cache(backend: EngineBackend, builder: Builder
     (worker,) = backend.workers()
     rules: Any = worker.rules
     assert (worker.id, rules) == ("engine", ("a rule",))
+    offered: Any = list(worker.platforms)
+    assert offered == ["a platform"]
+    assert "org.mobyproject.buildkit.worker.snapshotter" in worker.labels
     cached: Any = await backend.cached(Filters())
     assert cached == ["an item"]
     await backend.prune(Filters(), all=True, keep=7)

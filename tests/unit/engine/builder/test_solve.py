@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from husk.engine.builder.exporters.image import ImageExport
 from husk.engine.builder.failure import BuildFailed
 from husk.engine.builder.frontend import DockerfileFrontend
-from husk.engine.builder.image_export import ImageExport
 from husk.engine.builder.jobs import Definition, Jobs, Question, Result
 from husk.engine.builder.sessions import Sessions
 from husk.engine.builder.solve import Export, SolveRequest, Solves
@@ -22,7 +22,7 @@ class Exporter:
     def __init__(self):
         self.exported = []
 
-    async def export(self, stack, document, names, parent=""):
+    async def export(self, stack, document, names, *, epoch=None, clamp=None):
         self.exported.append((stack, document.config.cmd if document.config else None, [str(name) for name in names]))
         return SimpleNamespace(id="sha256:image")
 
@@ -38,8 +38,9 @@ class Bench:
         solver = Solver(self.worker, memory)
         self.sessions = Sessions()
         self.jobs = Jobs(solver, DockerfileFrontend(solver, files, images))
-        moby, image = (ImageExport(exporters[0], pushes=pushes) for pushes in (False, True))
-        self.solves = Solves(self.jobs, self.sessions, {"moby": moby, "image": image})
+        nobody: Any = None
+        image = ImageExport(exporters[0], nobody, nobody, nobody)
+        self.solves = Solves(self.jobs, self.sessions, {"moby": image, "image": image})
 
     async def solve(self, question: Question | None, *exports: Export, session: str = "") -> dict[str, str]:
         return await self.solves.solve(SolveRequest(id="one", question=question, exports=exports, session=session))
@@ -116,23 +117,14 @@ async def test_one_id_is_one_build_at_a_time(bench):
     await bench.solve(DOCKERFILE)
 
 
-@pytest.mark.parametrize(
-    ("export", "attributes"),
-    [("oci", {}), ("image", {"push": "true"})],
-)
-async def test_exports_that_are_not_built_yet(bench, export, attributes):
+async def test_an_exporter_that_there_is_not(bench):
     with pytest.raises(NotImplementedYet):
-        await bench.solve(DOCKERFILE, Export(export, attributes))
+        await bench.solve(DOCKERFILE, Export("containerd"))
 
 
-async def test_clients_of_a_docker_daemon_push_themselves(bench):
-    assert await bench.solve(DOCKERFILE, Export("moby", {"name": "a", "push": "true"}))
-
-
-async def test_several_platforms_are_not_built_yet(bench):
-    question = Question(frontend="dockerfile.v0", attributes={"platform": "linux/amd64,linux/arm64"})
-    with pytest.raises(NotImplementedYet):
-        await bench.solve(question, IMAGE)
+async def test_a_push_needs_a_name(bench):
+    with pytest.raises(InvalidParameter, match="tag is needed"):
+        await bench.solve(DOCKERFILE, Export("image", {"push": "true"}))
 
 
 async def test_a_session_that_never_comes(bench, monkeypatch):

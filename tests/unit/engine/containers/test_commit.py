@@ -39,6 +39,9 @@ class FakeLayers:
         self.discarded: list[str] = []
         self.meanwhile: Callable[[], None] = lambda: None
 
+    def blobs(self) -> set[str]:
+        return set()
+
     def get(self, chain: str) -> Layer | None:
         return self.known.get(chain)
 

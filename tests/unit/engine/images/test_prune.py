@@ -33,6 +33,9 @@ class FakeLayers:
     def all(self) -> list[Layer]:
         return [Layer(one, one, "", one, 10, one, 0, "") for one in self.chain]
 
+    def blobs(self) -> set[str]:
+        return set()
+
     async def remove(self, chain: str, needed: Callable[[str], bool]) -> bool:
         if needed(chain):
             return False

@@ -25,6 +25,9 @@ class FakeStore:
     def __init__(self) -> None:
         self.removed: list[str] = []
 
+    def blobs(self) -> set[str]:
+        return set()
+
     async def remove(self, name: str, needed: Callable[[str], bool] = lambda name: False) -> bool:
         if needed(name):
             return False

@@ -24,6 +24,31 @@ _EMULATORS = {
     "mips64le": "mips64el",
     "mipsle": "mipsel",
 }
+# What a processor must have for each level of its architecture, by the kernel's names.
+_LEVELS = {
+    "v2": ("cx16", "lahf_lm", "popcnt", "sse4_1", "sse4_2", "ssse3"),
+    "v3": ("avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe", "xsave"),
+    "v4": ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"),
+}
+_EMULATED = ("arm64", "riscv64", "ppc64", "ppc64le", "s390x", "386", "mips64le", "mips64", "loong64", "arm")
+
+
+def runnable(machine: str, flags: Collection[str], emulators: Collection[str]) -> list[Platform]:
+    """All platforms whose programs run here, the host's own first; `flags` are those of its processor."""
+    own = _OWN.get(machine, (machine,))
+    found = [Platform(own[0], "linux")]
+    if own[0] == "amd64":
+        for level, needed in _LEVELS.items():
+            if not all(flag in flags for flag in needed):
+                break
+            found.append(Platform("amd64", "linux", level))
+    for architecture in ("amd64", *_EMULATED):
+        if architecture == own[0]:
+            continue
+        if architecture in own or f"qemu-{_EMULATORS.get(architecture, architecture)}" in emulators:
+            variants = ("v7", "v6") if architecture == "arm" else ("",)
+            found += [Platform(architecture, "linux", variant) for variant in variants]
+    return found
 
 
 def check(platform: Platform | None, machine: str, emulators: Callable[[], Collection[str]]) -> None:

@@ -24,3 +24,15 @@ def test_one_with_an_emulator() -> None:
 def test_another_system() -> None:
     with pytest.raises(Unavailable, match="windows/amd64"):
         platforms.check(Platform(architecture="amd64", os="windows"), "x86_64", _none)
+
+
+def test_all_that_run_here() -> None:
+    level2 = ["cx16", "lahf_lm", "popcnt", "sse4_1", "sse4_2", "ssse3"]
+    found = platforms.runnable("x86_64", level2, ["qemu-aarch64", "qemu-arm"])
+    assert [str(one) for one in found] == [
+        "linux/amd64", "linux/amd64/v2", "linux/arm64", "linux/386", "linux/arm/v7", "linux/arm/v6",
+    ]  # fmt: skip
+    assert [str(one) for one in platforms.runnable("aarch64", (), ["qemu-x86_64"])] == [
+        "linux/arm64", "linux/amd64", "linux/arm/v7", "linux/arm/v6",
+    ]  # fmt: skip
+    assert [str(one) for one in platforms.runnable("x86_64", ["avx"], [])] == ["linux/amd64", "linux/386"]

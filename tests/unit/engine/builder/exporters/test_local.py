@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from husk.engine.builder.exporters.local import LocalExport
 from husk.engine.builder.jobs import Result
-from husk.engine.builder.local_export import LocalExport
 from husk.engine.builder.status import StatusLog
 from husk.errors import InvalidParameter, NotImplementedYet
 

@@ -1,0 +1,89 @@
+"""The platforms of a build's result: for each a file system, and the configuration of the image that it is. Pure."""
+
+from collections.abc import Sequence
+
+import msgspec
+from msgspec import Struct
+
+from husk.engine.builder.jobs import CONFIG, PLATFORMS, Predicate, Result
+from husk.engine.builder.refs import Ref
+from husk.engine.images.make import read_config
+from husk.engine.model.container_config import ContainerConfig
+from husk.engine.model.image import ImageConfig, RootFS
+from husk.errors import InvalidParameter
+from husk.registry.manifest import Platform, host_platform
+
+_DEFAULT_PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+class Part(Struct, frozen=True):
+    """`id` is the name that the result has for the platform. Without a ref there are no files."""
+
+    id: str
+    platform: Platform
+    ref: Ref | None
+    document: ImageConfig
+    predicates: Sequence[Predicate] = ()
+
+    async def stack(self) -> str:
+        return await self.ref.stack() if self.ref else ""
+
+
+class _Named(Struct, rename="pascal"):
+    id: str = msgspec.field(name="ID")
+    platform: Platform = Platform()
+
+
+class _Platforms(Struct, rename="pascal"):
+    platforms: list[_Named] = []
+
+
+def parts_of(result: Result) -> list[Part]:
+    """One for each platform; of a result that tells none, one for what its configuration says."""
+    if result.ref and result.refs:
+        raise InvalidParameter("a result has either one ref or one for each platform")
+    named = _named(result)
+    if result.refs and not named:
+        raise InvalidParameter("unable to export multiple refs, missing platforms mapping")
+    if len(named) > 1 and not result.refs:
+        raise InvalidParameter("cannot export multiple platforms without multi-platform enabled")
+    if not named:
+        document = _document(result.metadata.get(CONFIG, b""), None)
+        return [Part("", _platform_of(document), result.ref, document, result.predicates.get("", ()))]
+    return [_part(result, one) for one in named]
+
+
+def is_several(result: Result) -> bool:
+    """Is an index wanted, though it may have one platform?"""
+    return bool(result.refs)
+
+
+def _named(result: Result) -> list[_Named]:
+    text = result.metadata.get(PLATFORMS, b"")
+    if not text:
+        return []
+    try:
+        return msgspec.json.decode(text, type=_Platforms).platforms
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InvalidParameter(f"failed to parse platforms passed to exporter: {error}") from None
+
+
+def _part(result: Result, named: _Named) -> Part:
+    if result.refs and named.id not in result.refs and f"{CONFIG}/{named.id}" not in result.metadata:
+        raise InvalidParameter(f"failed to find ref for ID {named.id}")
+    ref = result.refs.get(named.id) if result.refs else result.ref
+    body = result.metadata.get(f"{CONFIG}/{named.id}") or (b"" if result.refs else result.metadata.get(CONFIG, b""))
+    predicates = result.predicates.get(named.id, ())
+    return Part(named.id, named.platform, ref, _document(body, named.platform), predicates)
+
+
+def _document(body: bytes, platform: Platform | None) -> ImageConfig:
+    if body:
+        return read_config(body)
+    of = platform or host_platform()
+    config = ContainerConfig(working_dir="/", env=[_DEFAULT_PATH])
+    return ImageConfig(architecture=of.architecture, os=of.os, variant=of.variant, config=config, rootfs=RootFS())
+
+
+def _platform_of(document: ImageConfig) -> Platform:
+    return Platform(document.architecture, document.os, document.variant)

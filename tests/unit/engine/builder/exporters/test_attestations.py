@@ -1,0 +1,45 @@
+"""Statements about images."""
+
+import json
+
+import pytest
+
+from husk.engine.builder.exporters.attestations import attest, package_url
+from husk.engine.builder.jobs import Predicate
+from husk.registry import reference
+from husk.registry.manifest import Descriptor, Platform
+
+ABOUT = Descriptor(media_type="m", digest="sha256:" + "a" * 64, size=1)
+HERE = Platform("amd64", "linux")
+
+
+def test_a_statement_is_a_layer_of_a_manifest_beside_the_image():
+    said = Predicate(type="https://example.org/p", body=b'{"x":1}')
+    made = attest(ABOUT, HERE, [reference.parse("team/app:1")], [said])
+    assert made.descriptor.platform == Platform("unknown", "unknown")
+    assert made.descriptor.annotations == {
+        "vnd.docker.reference.type": "attestation-manifest",
+        "vnd.docker.reference.digest": ABOUT.digest,
+    }
+    config, statement = made.blobs
+    manifest = json.loads(made.manifest.body)
+    assert manifest["config"]["digest"] == config.descriptor.digest
+    (layer,) = manifest["layers"]
+    assert layer["digest"] == statement.descriptor.digest
+    assert layer["annotations"] == {"in-toto.io/predicate-type": "https://example.org/p"}
+    assert json.loads(config.body)["rootfs"]["diff_ids"] == [layer["digest"]]
+    told = json.loads(statement.body)
+    assert (told["predicateType"], told["predicate"]) == ("https://example.org/p", {"x": 1})
+    name = "pkg:docker/team/app@1?platform=linux%2Famd64"
+    assert told["subject"] == [{"name": name, "digest": {"sha256": "a" * 64}}]
+
+
+@pytest.mark.parametrize(
+    ("name", "url"),
+    [
+        ("busybox", "pkg:docker/busybox@latest?platform=linux%2Famd64"),
+        ("localhost:5000/a/b:2", "pkg:docker/localhost:5000/a/b@2?platform=linux%2Famd64"),
+    ],
+)
+def test_urls_of_images(name, url):
+    assert package_url(reference.parse(name), HERE) == url
