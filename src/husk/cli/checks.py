@@ -234,7 +234,7 @@ def _clients(find: Callable[[str], str | None]) -> Iterator[Finding]:
 def _is_static(program: Path) -> bool:
     """An ELF program without an interpreter needs no libraries and so runs in an empty root filesystem."""
     head = program.read_bytes()[:4096]
-    if head[:4] != b"\x7fELF" or head[4] != 2 or head[5] != 1:
+    if head[:6] != b"\x7fELF\x02\x01":  # of 64 bits, little endian
         return False
     table, size, count = (int.from_bytes(head[a:b], "little") for a, b in ((32, 40), (54, 56), (56, 58)))
     kinds = (int.from_bytes(head[table + n * size : table + n * size + 4], "little") for n in range(count))

@@ -8,7 +8,7 @@ from husk.engine.builder.dockerfile.errors import DockerfileError, Span
 from husk.engine.builder.dockerfile.ignore import Ignore
 from husk.engine.builder.dockerfile.options import Options
 from husk.registry.manifest import Platform
-from tests.unit.engine.builder.dockerfile.test_convert import Images
+from tests.unit.engine.builder.dockerfile.building import Images
 
 AMD64 = Platform("amd64", "linux")
 

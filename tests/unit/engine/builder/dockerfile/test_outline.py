@@ -3,7 +3,7 @@ import asyncio
 from husk.engine.builder.dockerfile import outline
 from husk.engine.builder.dockerfile.convert import convert
 from husk.engine.builder.dockerfile.options import Options
-from tests.unit.engine.builder.dockerfile.test_convert import Images
+from tests.unit.engine.builder.dockerfile.building import Images
 
 FILE = """ARG TAG=busybox
 # NAME is the base

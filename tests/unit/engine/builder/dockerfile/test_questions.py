@@ -10,7 +10,7 @@ from husk.engine.builder.dockerfile.errors import DockerfileError, Span
 from husk.engine.builder.dockerfile.options import Options
 from husk.engine.builder.dockerfile.parse import parse
 from husk.engine.builder.graph import SourceFile
-from tests.unit.engine.builder.dockerfile.test_convert import Images
+from tests.unit.engine.builder.dockerfile.building import Images
 
 FILE = "# base is below\nFROM busybox AS base\nARG WHO=you\nFROM base\n\nRUN --mount=type=secret,id=x true\n"
 SOURCE = SourceFile("Dockerfile", FILE.encode())
