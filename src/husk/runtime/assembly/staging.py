@@ -71,7 +71,7 @@ def _stage_image(target: Path, part: Part) -> None:
 def _bind_part(whole: Path, subpath: str, target: Path) -> None:
     """Mount the subpath of a tree; a link in it leads nowhere but inside."""
     try:
-        part = open_in_root(whole, subpath, os.O_PATH)
+        part = open_in_root(whole, subpath or ".", os.O_PATH)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise InvalidParameter(f"cannot access path {whole / subpath}: {reason}") from error
