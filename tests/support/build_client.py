@@ -30,7 +30,7 @@ _ANSWERS = {
 }
 
 
-class _Below:
+class Below:
     """A connection that has left HTTP/1.1."""
 
     def __init__(self, reader, writer):
@@ -120,7 +120,7 @@ class StockClient:
             headers.setdefault(name.strip().lower(), []).append(value.strip())
         if path.endswith(("/session", "/grpc")):
             writer.write(b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n")
-            below = _Below(reader, writer)
+            below = Below(reader, writer)
             if path.endswith("/session"):
                 await attach(below, headers, self.sessions)
             else:

@@ -45,15 +45,18 @@ class Builds:
         plain = ["--progress=plain"] if self._buildkit else []
         return self.docker("build", *plain, "-t", "built", *options, str(self.context.path), check=check)
 
-    def docker(self, *arguments: str, check: bool = True, **more: Any) -> "subprocess.CompletedProcess[str]":
-        """Any command of the docker client's, with its plugins."""
-        environment = {
+    @property
+    def environment(self) -> dict[str, str]:
+        return {
             **os.environ,
             "DOCKER_HOST": self._daemon.host,
             "DOCKER_BUILDKIT": str(int(self._buildkit)),
             "DOCKER_CONFIG": str(self.config_directory),
-            **more.pop("env", {}),
         }
+
+    def docker(self, *arguments: str, check: bool = True, **more: Any) -> "subprocess.CompletedProcess[str]":
+        """Any command of the docker client's, with its plugins."""
+        environment = {**self.environment, **more.pop("env", {})}
         done = subprocess.run(
             ["docker", *arguments], env=environment, capture_output=True, text=True, timeout=120, **more
         )

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from husk.kernel import process
 from husk.kernel.cgroup_moves import Moves
 from husk.runtime import oci
+from husk.runtime.stdio import Streams
 from husk.tasks import Tasks
 
 _CHUNK = 64 * 1024
@@ -64,6 +65,65 @@ class Foreground:
             await stderr.ended()
         status = status if status >= 0 else 128 - status
         return Ended(status, await asyncio.to_thread(_complaint, log, pid_file, command) if status else "")
+
+    async def talk(
+        self, directory: Path, container_id: str, runtime: oci.OCIRuntime, streams: Streams, command: str = ""
+    ) -> Ended:
+        """The same with streams that the caller reads and writes meanwhile."""
+        return await self._attended(
+            directory, runtime, ["run", "--bundle", str(directory)], container_id, streams, command
+        )
+
+    async def talk_beside(
+        self,
+        directory: Path,
+        container_id: str,
+        runtime: oci.OCIRuntime,
+        spec: bytes,
+        streams: Streams,
+        command: str = "",
+    ) -> Ended:
+        """Another process in a container that runs; `directory` is for its files alone."""
+        file = directory / "process.json"
+        await asyncio.to_thread(_write, file, spec)
+        return await self._attended(
+            directory, runtime, ["exec", "--process", str(file)], container_id, streams, command
+        )
+
+    async def _attended(
+        self,
+        directory: Path,
+        runtime: oci.OCIRuntime,
+        verb: list[str],
+        container_id: str,
+        streams: Streams,
+        command: str,
+    ) -> Ended:
+        log, pid_file = directory / "runtime.log", directory / "pid"
+        argv = [runtime.program, *runtime.global_args, "--log", str(log), *verb, "--pid-file", str(pid_file)]
+        argv += ["--console-socket", streams.console_socket] if streams.console_socket else []
+        child = process.spawn([*argv, container_id], stdin=streams.stdin, stdout=streams.stdout, stderr=streams.stderr)
+        streams.begin()
+        try:
+            status = await process.wait(child)
+        except BaseException:
+            await self._tasks.to_its_end(process.end_family(child), "end a runtime")
+            raise
+        status = status if status >= 0 else 128 - status
+        return Ended(status, await asyncio.to_thread(_complaint, log, pid_file, command) if status else "")
+
+
+def pid_in(directory: Path) -> int:
+    """The process that was started with this directory; 0 if there is none yet."""
+    try:
+        return int((directory / "pid").read_text() or "0")
+    except (FileNotFoundError, ValueError):
+        return 0
+
+
+def _write(file: Path, data: bytes) -> None:
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    file.write_bytes(data)
 
 
 class _Pipe:

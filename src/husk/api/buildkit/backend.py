@@ -6,6 +6,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from husk.config import CacheRule
+from husk.engine.builder.gateway_frontend import Bridge
 from husk.engine.builder.jobs import Job, Question
 from husk.engine.builder.prune import Item
 from husk.engine.builder.refs import Ref
@@ -96,6 +97,10 @@ class Backend(Protocol):
     async def stat(self, ref: Ref, path: str, /) -> FileStat: ...
 
     def workers(self) -> Sequence[Worker]: ...
+
+    def serve_frontends(self, bridge: Bridge, /) -> None:
+        """Who answers the calls of frontends that are images, from now on."""
+        ...
 
     async def cached(self, filters: Filters, /) -> Sequence[Item]:
         """The records of the cache."""

@@ -11,10 +11,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from husk.api.buildkit.backend import Backend
 from husk.api.buildkit.control import Control
+from husk.api.buildkit.frontends import FrontendBridge, health
 from husk.api.buildkit.gateway import Gateway
-from husk.api.buildkit.messages.common import HealthCheckRequest, HealthCheckResponse
+from husk.api.buildkit.messages.common import HealthCheckRequest
 from husk.api.buildkit.messages.session import BytesMessage
-from husk.api.buildkit.serve import Metadata, answer, router
+from husk.api.buildkit.serve import answer, router
 from husk.api.grpc.connection import Bytes, Connection
 from husk.api.grpc.status import GrpcError
 from husk.api.grpc.stream import ServerStream
@@ -22,7 +23,6 @@ from husk.engine.builder.sessions import Sessions
 
 Attach = Callable[[Bytes, Mapping[str, Sequence[str]], Sessions], Awaitable[None]]
 
-_SERVING = 1
 # What one message of a stream within a stream carries.
 _PIECE = 1 << 20
 
@@ -32,12 +32,13 @@ class BuildkitServer:
         self._backend = backend
         self._attach = attach
         control = Control(backend)
+        backend.serve_frontends(FrontendBridge(backend, control))
         self._handler = router(
             {
                 **control.methods,
                 **Gateway(backend, control).methods,
                 "/moby.buildkit.v1.Control/Session": self._session_within,
-                "/grpc.health.v1.Health/Check": answer(HealthCheckRequest, _health),
+                "/grpc.health.v1.Health/Check": answer(HealthCheckRequest, health),
             }
         )
 
@@ -51,10 +52,6 @@ class BuildkitServer:
 
     async def _session_within(self, stream: ServerStream) -> None:
         await self.session(_BytesOfStream(stream), stream.metadata)
-
-
-async def _health(request: HealthCheckRequest, metadata: Metadata) -> HealthCheckResponse:
-    return HealthCheckResponse(_SERVING)
 
 
 class _BytesOfStream:

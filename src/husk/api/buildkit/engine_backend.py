@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from husk.api.buildkit.backend import BuildRequest, FileStat, ResolvedImage, Worker
+from husk.engine.builder.gateway_frontend import Bridge
 from husk.engine.builder.jobs import Job
 from husk.engine.builder.prune import Item
 from husk.engine.builder.refs import Ref
@@ -66,6 +67,9 @@ class EngineBackend:
                 rules=self._builder.rules,
             ),
         ]
+
+    def serve_frontends(self, bridge: Bridge, /) -> None:
+        self._builder.gateway.bridge = bridge
 
     async def cached(self, filters: Filters, /) -> Sequence[Item]:
         return await self._builder.items(filters)

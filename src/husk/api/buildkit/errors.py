@@ -7,7 +7,7 @@ import msgspec
 from husk.api.buildkit.messages.common import Any, Status
 from husk.api.grpc import status
 from husk.api.grpc.status import GrpcError
-from husk.engine.builder.failure import BuildFailed, UnknownQuestion
+from husk.engine.builder.failure import BuildFailed, MissingCapability, UnknownQuestion
 from husk.errors import (
     Conflict,
     Forbidden,
@@ -36,6 +36,14 @@ _KINDS = {code: kind for kind, code in _CODES.items()}
 _TYPES = "github.com/moby/buildkit/errdefs"
 
 
+class FailedElsewhere(BuildFailed):
+    """What went wrong at a client or in a frontend, with what was said about it there."""
+
+    def __init__(self, message: str, details: list[Any]) -> None:
+        super().__init__(message)
+        self.details = details
+
+
 def to_grpc(error: HuskError) -> GrpcError:
     """An error as the answer to a call."""
     code = next((_CODES[kind] for kind in type(error).__mro__ if kind in _CODES), status.UNKNOWN)
@@ -51,13 +59,18 @@ def failed_build(error: HuskError) -> GrpcError:
 
 def from_status(told: Status) -> HuskError:
     """What a client says went wrong on its side."""
-    return _KINDS.get(told.code, HuskError)(told.message or "the client's frontend failed")
+    message = told.message or "the client's frontend failed"
+    return FailedElsewhere(message, told.details) if told.details else _KINDS.get(told.code, HuskError)(message)
 
 
 def _described(error: HuskError) -> list[Any]:
     described: list[Any] = []
+    if isinstance(error, FailedElsewhere):
+        return error.details
     if isinstance(error, UnknownQuestion):
         return [_any("Subrequest", {"name": error.name})]
+    if isinstance(error, MissingCapability):
+        return [_any("FrontendCap", {"name": error.name})]
     if not isinstance(error, BuildFailed):
         return described
     if error.vertex:

@@ -40,9 +40,11 @@ _BITS = {stat.S_ISUID: 1 << 23, stat.S_ISGID: 1 << 22, stat.S_ISVTX: 1 << 20}
 
 
 class Gateway:
-    def __init__(self, backend: Backend, control: Control) -> None:
+    def __init__(self, backend: Backend, control: Control, own: Job | None = None) -> None:
+        """`own` is the build of the only one who calls: a frontend that is an image."""
         self._backend = backend
         self._control = control
+        self._own = own
 
     @property
     def methods(self) -> dict[str, Handler]:
@@ -62,6 +64,8 @@ class Gateway:
         return {f"{_SERVICE}/{name}": handler for name, handler in served.items()}
 
     async def _job(self, metadata: Metadata) -> Job:
+        if self._own is not None:
+            return self._own
         ids = metadata.get(BUILD_ID, [])
         if len(ids) != 1:
             raise InvalidParameter(f"a call of a frontend needs the header {BUILD_ID}")
@@ -105,6 +109,10 @@ class Gateway:
 
     async def inputs(self, request: gateway.Empty, metadata: Metadata) -> gateway.InputsResponse:
         job = await self._job(metadata)
+        if self._own is not None:
+            return gateway.InputsResponse(
+                {name: llb_write.definition(one.graph, one.edge) for name, one in job.inputs.items() if one.edge}
+            )
         return gateway.InputsResponse(self._control.inputs.get(job.id, {}))
 
     async def evaluate(self, request: gateway.EvaluateRequest, metadata: Metadata) -> gateway.Empty:

@@ -17,6 +17,7 @@ from husk.engine.builder.exporters.bundle import Bundler
 from husk.engine.builder.exporters.image import ImageExport
 from husk.engine.builder.exporters.local import LocalExport
 from husk.engine.builder.frontend import DockerfileFrontend
+from husk.engine.builder.gateway_frontend import GatewayFrontend
 from husk.engine.builder.http_source import HttpSource
 from husk.engine.builder.image_source import ImageSource
 from husk.engine.builder.jobs import Jobs
@@ -95,14 +96,16 @@ async def _open(around: Surroundings, stack: AsyncExitStack) -> Builder:
         **dict.fromkeys(http_source.SCHEMES, HttpSource(around.registry.download, contexts, cache)),
     }
     caches = await _open_cache_mounts(around, stack)
-    solver = Solver(Execution(sources, trees, _steps(around, Mounts(diffs, caches))), cache)
+    steps = _steps(around, Mounts(diffs, caches))
+    solver = Solver(Execution(sources, trees, steps), cache)
     finisher = Finisher(diffs, cache)
     exporter = ImageExporter(store, finisher)
     packer = LayerPacker(store.blobs)
     stack.push_async_callback(packer.close)
     bundler = Bundler(store, finisher, packer)
     pruner = CachePruner(cache, caches, diffs.shared)
-    jobs = Jobs(solver, DockerfileFrontend(solver, contexts, images))
+    gateway = GatewayFrontend(images, steps)
+    jobs = Jobs(solver, DockerfileFrontend(solver, contexts, images), gateway)
     exporters: dict[str, Exporter] = {
         "moby": ImageExport(exporter, bundler, store, around.images),
         "image": ImageExport(exporter, bundler, store, around.images),
@@ -111,6 +114,7 @@ async def _open(around: Surroundings, stack: AsyncExitStack) -> Builder:
     return Builder(
         classic=ClassicBuilder(solver, contexts, images, exporter, trees),
         jobs=jobs,
+        gateway=gateway,
         sessions=sessions,
         solves=Solves(jobs, sessions, exporters),
         cache=cache,

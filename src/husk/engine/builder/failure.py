@@ -28,6 +28,14 @@ class UnknownQuestion(NotImplementedYet):
         self.name = name
 
 
+class MissingCapability(NotImplementedYet):
+    """A client needs something of a frontend that it cannot do."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"unsupported frontend capability {name}")
+        self.name = name
+
+
 def of_dockerfile(error: DockerfileError, source: SourceFile) -> BuildFailed:
     """An error in a Dockerfile, with its lines."""
     lines = [Location(0, error.span.start, error.span.end)] if error.span else []

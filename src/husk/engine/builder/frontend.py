@@ -15,7 +15,7 @@ from typing import Protocol
 
 from msgspec import Struct, structs
 
-from husk.engine.builder import failure, given
+from husk.engine.builder import failure, given, syntax
 from husk.engine.builder.dockerfile import ignore, questions
 from husk.engine.builder.dockerfile.checks import Checks, Warning
 from husk.engine.builder.dockerfile.convert import convert
@@ -30,6 +30,7 @@ from husk.engine.builder.progress import Progress, Status
 from husk.engine.builder.refs import Ref
 from husk.engine.builder.sessions import Session
 from husk.engine.builder.solver import Solver
+from husk.engine.builder.syntax import Syntax
 from husk.engine.model.image import ImageConfig
 from husk.errors import HuskError, InvalidParameter, NotImplementedYet
 from husk.registry import reference as references
@@ -68,6 +69,8 @@ class FrontendResult(Struct, frozen=True):
     warnings: list[Warning]
     epoch: int | None = None
     answer: questions.Answer | None = None  # to a question about the Dockerfile: then nothing is built
+    syntax: Syntax | None = None  # another frontend that is to read the file
+    notice: str = ""  # a warning about the file as a whole
 
 
 class DockerfileFrontend:
@@ -83,6 +86,10 @@ class DockerfileFrontend:
         text, patterns = await loader.load()
         sources = _Sources(self._images, wanted, asker, patterns)
         source = SourceFile(wanted.file_name, text.encode("utf-8", "surrogateescape"))
+        # Whoever has a command line is such a frontend itself, and asks us to be the one behind it.
+        asked = syntax.asked_for(text, wanted.options.build_args) if "cmdline" not in attributes else None
+        if asked is not None and not syntax.is_own(asked.image):
+            return FrontendResult([], False, source, [], syntax=asked)
         if wanted.request:
             options = structs.replace(wanted.options, ignore=ignore.Ignore(patterns))
             answer = await _answer(wanted.request, text, options, sources, source)
@@ -102,20 +109,21 @@ class DockerfileFrontend:
             ref = Ref(self._solver, result.graph, result.root, asker.progress, asker.session)
             built.append(Built(platform, ref, result.image))
             warnings = result.warnings
-        return FrontendResult(built, wanted.several_platforms, source, warnings, wanted.epoch)
+        notice = syntax.notice(asked.image) if asked else ""
+        return FrontendResult(built, wanted.several_platforms, source, warnings, wanted.epoch, notice=notice)
 
 
 def _refuse_what_is_missing(wanted: FrontendOptions) -> None:
     if wanted.context:
         raise NotImplementedYet(f"a context at {wanted.context} is not implemented by Husk yet")
-    if wanted.request and wanted.request not in questions.QUESTIONS:
-        raise failure.UnknownQuestion(wanted.request)
 
 
 async def _answer(
     request: str, text: str, options: Options, sources: "_Sources", source: SourceFile
 ) -> questions.Answer:
     """The answer to a question about a Dockerfile. What is wrong with the file is part of what a check says."""
+    if request not in questions.QUESTIONS:
+        raise failure.UnknownQuestion(request)
     if request == questions.DESCRIBE:
         return questions.described()
     if request == questions.LINT:

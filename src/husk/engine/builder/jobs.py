@@ -10,13 +10,14 @@ result (`give`, awaited by `given`). That is how buildx builds.
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from typing import Protocol
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from husk.engine.builder.dockerfile.checks import Warning
-from husk.engine.builder.failure import of_vertex
+from husk.engine.builder.failure import BuildFailed, of_vertex
 from husk.engine.builder.frontend import Asker, DockerfileFrontend, FrontendResult
 from husk.engine.builder.graph import Graph, Location, SourceFile
 from husk.engine.builder.operations import Edge
@@ -24,11 +25,13 @@ from husk.engine.builder.refs import Ref
 from husk.engine.builder.sessions import Session
 from husk.engine.builder.solver import Solver
 from husk.engine.builder.status import StatusLog, VertexTold, WarningTold
+from husk.engine.builder.syntax import Syntax
 from husk.engine.model.image import ImageConfig
-from husk.errors import Conflict, HuskError, InvalidParameter, NotFound
+from husk.errors import Conflict, HuskError, InvalidParameter, NotFound, NotImplementedYet
 from husk.registry.manifest import Descriptor, Platform
 
 DOCKERFILE = "dockerfile.v0"
+GATEWAY = "gateway.v0"
 CONFIG = "containerimage.config"
 PLATFORMS = "refs.platforms"
 EPOCH = "source.date.epoch"
@@ -85,6 +88,12 @@ class Result(Struct, kw_only=True):
         return [*([self.ref] if self.ref else []), *self.refs.values()]
 
 
+class ImageFrontends(Protocol):
+    """Frontends that are images: `gateway_frontend`."""
+
+    async def solve(self, job: "Job", question: Question) -> Result: ...
+
+
 class Job:
     def __init__(
         self,
@@ -92,21 +101,29 @@ class Job:
         session: Session | None,
         solver: Solver,
         frontend: DockerfileFrontend,
+        images: ImageFrontends | None = None,
+        log: StatusLog | None = None,
     ) -> None:
         self.id = id
         self.session = session
-        self.log = StatusLog()
+        self.log = log or StatusLog()
+        self.inputs: Mapping[str, Definition] = {}
+        self.depth = 0  # how many frontends that are images have led here
+        self._owns_log = log is None
         self._solver = solver
         self._frontend = frontend
+        self._images = images
         self._refs: dict[str, Ref] = {}
         self._given: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
 
     async def solve(self, question: Question) -> Result:
         """Refs are made when they are needed, or now if the question says so."""
         if question.definition is not None:
-            result = Result(ref=self._ref(question.definition))
+            result = Result(ref=self.definition(question.definition))
         elif question.frontend == DOCKERFILE:
             result = await self._dockerfile(question)
+        elif question.frontend == GATEWAY and self._images is not None:
+            result = await self._images.solve(self, question)
         elif question.frontend:
             raise InvalidParameter(f"failed to find frontend: {question.frontend}")
         else:
@@ -116,20 +133,40 @@ class Job:
         return result
 
     async def _dockerfile(self, question: Question) -> Result:
-        inputs = {name: self._ref(definition) for name, definition in question.inputs.items()}
+        inputs = {name: self.definition(definition) for name, definition in question.inputs.items()}
         made = await self._frontend.solve(question.attributes, Asker(self.log, self.session, inputs))
+        if made.syntax is not None:
+            return await self._forward(question, made.syntax, made.source)
         for built in made.built:
             self.keep(built.ref)
+        if made.notice:
+            self.warn(WarningTold(vertex=self._first, level=1, short=made.notice.encode()))
         for warning in made.warnings:
             self._warn(warning, made.source)
         return result_of(made)
 
+    async def _forward(self, question: Question, syntax: Syntax, source: SourceFile) -> Result:
+        """Have a file read by the frontend that it asks for."""
+        attributes = {**question.attributes, "source": syntax.image, "cmdline": syntax.command}
+        try:
+            if self._images is None:
+                raise NotImplementedYet(f"the frontend {syntax.image} cannot be run here")
+            return await self._images.solve(self, structs.replace(question, frontend=GATEWAY, attributes=attributes))
+        except BuildFailed:
+            raise
+        except HuskError as error:
+            lines = [Location(0, syntax.line, syntax.line)] if syntax.line else []
+            raise BuildFailed(error.message, source=source, locations=lines) from error
+
+    @property
+    def _first(self) -> str:
+        return next((told.vertex.digest for told in self.log.told if isinstance(told, VertexTold)), "")
+
     def _warn(self, warning: Warning, source: SourceFile) -> None:
         """A check of the Dockerfile goes with the vertex that brought it, the first of all."""
-        first = next((told.vertex.digest for told in self.log.told if isinstance(told, VertexTold)), "")
         self.warn(
             WarningTold(
-                vertex=first,
+                vertex=self._first,
                 level=1,
                 short=f"{warning.rule}: {warning.message} (line {warning.span.start})".encode(),
                 detail=[warning.description.encode()],
@@ -139,7 +176,7 @@ class Job:
             )
         )
 
-    def _ref(self, definition: Definition) -> Ref:
+    def definition(self, definition: Definition) -> Ref:
         ref = Ref(self._solver, definition.graph, definition.edge, self.log, self.session)
         self.keep(ref)
         return ref
@@ -164,6 +201,13 @@ class Job:
         """The same error with the vertex and the lines that it comes from, as far as they are known."""
         return of_vertex(error, self.log.told, [ref.graph for ref in self._refs.values()])
 
+    def child(self, inputs: Mapping[str, Definition]) -> "Job":
+        """The same build as a frontend sees it that works for it: its refs and its result are its own."""
+        child = Job(self.id, self.session, self._solver, self._frontend, self._images, self.log)
+        child.inputs = inputs
+        child.depth = self.depth + 1
+        return child
+
     # --- a client that works itself ----------------------------------------------------------------------------------
 
     def give(self, result: Result) -> None:
@@ -177,22 +221,38 @@ class Job:
     async def given(self) -> Result:
         return await asyncio.shield(self._given)
 
+    async def said(self) -> None:
+        """Wait until whoever works for it has said the last word, good or bad."""
+        await asyncio.wait([self._given])
+
+    @property
+    def has_result(self) -> bool:
+        """Has whoever works for it said the last word?"""
+        return self._given.done()
+
+    @property
+    def has_failed(self) -> bool:
+        return self._given.done() and not self._given.cancelled() and self._given.exception() is not None
+
     def warn(self, warning: WarningTold) -> None:
         self.log.warn(warning)
 
-    async def close(self) -> None:
+    async def close(self, keep: Collection[object] = ()) -> None:
+        """Let go of all refs but those that somebody else keeps."""
         self._given.cancel()
-        await asyncio.gather(*(ref.close() for ref in self._refs.values()))
-        self._refs = {}
-        self.log.close()
+        refs, self._refs = self._refs, {}
+        await asyncio.gather(*(ref.close() for ref in refs.values() if not any(ref is one for one in keep)))
+        if self._owns_log:
+            self.log.close()
 
 
 class Jobs:
     """All that are under way."""
 
-    def __init__(self, solver: Solver, frontend: DockerfileFrontend) -> None:
+    def __init__(self, solver: Solver, frontend: DockerfileFrontend, images: ImageFrontends | None = None) -> None:
         self._solver = solver
         self._frontend = frontend
+        self._images = images
         self._jobs: dict[str, Job] = {}
         self._changed = asyncio.Condition()
 
@@ -202,7 +262,7 @@ class Jobs:
         async with self._changed:
             if id in self._jobs:
                 raise Conflict(f"job ID {id} exists")
-            job = self._jobs[id] = Job(id, session, self._solver, self._frontend)
+            job = self._jobs[id] = Job(id, session, self._solver, self._frontend, self._images)
             self._changed.notify_all()
         return job
 

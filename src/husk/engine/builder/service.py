@@ -9,6 +9,7 @@ from husk.config import CacheRule
 from husk.engine.builder.cache import BuildCache
 from husk.engine.builder.classic import ClassicBuilder, ClassicRequest, Report
 from husk.engine.builder.frontend import Asker, Shown
+from husk.engine.builder.gateway_frontend import GatewayFrontend
 from husk.engine.builder.image_source import CredentialsFor, DescribedImage, ImageSource
 from husk.engine.builder.jobs import Job, Jobs
 from husk.engine.builder.prune import CachePruner, Item, Pruned
@@ -41,6 +42,7 @@ class Builder:
         *,
         classic: ClassicBuilder,
         jobs: Jobs,
+        gateway: GatewayFrontend,
         sessions: Sessions,
         solves: Solves,
         cache: BuildCache,
@@ -53,6 +55,7 @@ class Builder:
     ) -> None:
         """`rules` say what of the cache goes after a build, `platforms` what steps can be run for."""
         self.jobs = jobs
+        self.gateway = gateway
         self.sessions = sessions
         self._solves = solves
         self._classic = classic

@@ -10,6 +10,7 @@ from husk.api.buildkit.doors import BuildkitServer
 from husk.api.buildkit.messages.codec import Message
 from husk.api.grpc.connection import Bytes, Connection
 from husk.config import CacheRule
+from husk.engine.builder.gateway_frontend import Bridge
 from husk.engine.builder.jobs import Job
 from husk.engine.builder.prune import Item
 from husk.engine.builder.refs import Ref
@@ -79,6 +80,9 @@ class FakeBackend:
 
     async def stat(self, ref: Ref, path: str, /) -> FileStat:
         return FileStat(path=path, mode=0o41777, modified=5)
+
+    def serve_frontends(self, bridge: Bridge, /) -> None:
+        self.bridge = bridge
 
     def workers(self) -> Sequence[Worker]:
         rules = [CacheRule(types=("source.local",), unused_for="48h", keep=7)]

@@ -56,3 +56,10 @@ def test_a_question_that_nobody_knows_has_its_name() -> None:
     (named,) = Status.decode(failed_build(UnknownQuestion("frontend.x")).details).details
     assert named.type_url == "github.com/moby/buildkit/errdefs.Subrequest+json"
     assert json.loads(named.value) == {"name": "frontend.x"}
+
+
+def test_what_is_said_about_a_failure_elsewhere_is_handed_on() -> None:
+    source = SourceFile("Dockerfile", b"FROM x\n")
+    told = failed_build(BuildFailed("bad", source=source, locations=[Location(0, 1, 1)]))
+    again = failed_build(from_status(Status.decode(told.details)))
+    assert (again.message, again.details) == ("bad", told.details)

@@ -62,7 +62,7 @@ class Bench:
         self.classic: Any = Classic()
         self.cache: Any = Cache()
         self.pruner: Any = Pruner()
-        doubles: dict[str, Any] = {"jobs": None, "sessions": None, "solves": None}
+        doubles: dict[str, Any] = {"jobs": None, "gateway": None, "sessions": None, "solves": None}
         doubles |= {"contexts": Contexts(), "images": None, "registry": Registry()}
         doubles |= {"classic": self.classic, "cache": self.cache, "pruner": self.pruner}
         self.builder = Builder(rules=[CacheRule(keep=1)], platforms=list, **doubles)

@@ -90,7 +90,7 @@ class Mounts:
             raise InvalidParameter("a process of a build has no root to run in")
         check_outputs(body)
         client = _Client(session)
-        env = [f"{one.name}={(await client.variable(one)).decode(errors='surrogateescape')}" for one in body.secret_env]
+        env = await variables(session, body.secret_env)
         mounts: list[StepMount] = []
         agents: list[str] = []
         kept: dict[int, tuple[str, Workspace | None]] = {}
@@ -185,6 +185,12 @@ def _input(one: Mount, inputs: Sequence[str]) -> str:
     if not 0 <= one.input < len(inputs):
         raise InvalidParameter(f"the mount on {one.target} has no input {one.input}")
     return inputs[one.input]
+
+
+async def variables(session: Session | None, wanted: Sequence[SecretVariable]) -> list[str]:
+    """Secrets as a process gets them in its environment."""
+    client = _Client(session)
+    return [f"{one.name}={(await client.variable(one)).decode(errors='surrogateescape')}" for one in wanted]
 
 
 class _Client:

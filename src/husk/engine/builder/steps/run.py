@@ -8,11 +8,12 @@ import asyncio
 import functools
 import logging
 import secrets
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import TypeVar
 
+import msgspec
 from msgspec.structs import replace
 
 from husk.config import ContainerDefaults
@@ -20,12 +21,13 @@ from husk.engine.builder.operations import Exec
 from husk.engine.builder.sessions import Session
 from husk.engine.builder.solver import Watcher
 from husk.engine.builder.steps import plan, platforms
+from husk.engine.builder.steps.drivers import Asking, Files, Foreground, Networks, Runtimes
+from husk.engine.builder.steps.held import Held
 from husk.engine.builder.steps.mounts import Mounts, Prepared
 from husk.engine.containers.config.spec import Extras, block_paths, seccomp_profile
 from husk.engine.containers.start import wanted_devices
 from husk.engine.host import Host
-from husk.engine.model.container import Container, Endpoint
-from husk.engine.model.container_config import EndpointRequest
+from husk.engine.model.container import Container
 from husk.engine.networks.connector import Connected
 from husk.errors import HuskError, SystemFault
 from husk.registry.manifest import Platform
@@ -33,66 +35,19 @@ from husk.runtime import oci
 from husk.runtime.assembly import cgroup
 from husk.runtime.assembly.network_files import read_ours
 from husk.runtime.assembly.paths import Paths
-from husk.runtime.assembly.step import Layered, StepMount
 from husk.runtime.devices import block_device_numbers
 from husk.runtime.emulators import registered
 from husk.runtime.foreground import Ended
 from husk.runtime.oci import OCIRuntime
 from husk.runtime.precompiled import CompiledFilters
-from husk.runtime.sockets import Listeners, Serve, serving
-from husk.runtime.spec import Mount, oci_spec, resolve_user
+from husk.runtime.sockets import Serve, serving
+from husk.runtime.spec import ContainerSpec, Mount, User, oci_spec, resolve_user
+from husk.runtime.stdio import Streams
 from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
 
-
-class Networks(Protocol):
-    def endpoints(
-        self, mode: str, requests: dict[str, EndpointRequest], links: list[str] | None = None
-    ) -> dict[str, Endpoint]: ...
-
-    async def connect(self, record: Container) -> Connected: ...
-
-    async def disconnect(self, record: Container) -> None: ...
-
-
-class Runtimes(Protocol):
-    def get(self, name: str) -> OCIRuntime: ...
-
-
-class Foreground(Protocol):
-    def expect(self) -> None: ...
-
-    async def run(
-        self,
-        directory: Path,
-        container_id: str,
-        runtime: OCIRuntime,
-        output: Callable[[bytes, bool], None],
-        command: str = "",
-    ) -> Ended: ...
-
-
-class Files(Protocol):
-    """`husk.runtime.assembly.step`."""
-
-    @property
-    def rootfs(self) -> Path: ...
-
-    @property
-    def sockets(self) -> Listeners: ...
-
-    def assemble(
-        self, root: Layered, mounts: Sequence[StepMount], hosts: str, resolv_conf: str
-    ) -> tuple[Mount, ...]: ...
-
-    def text_of(self, path: str) -> str: ...
-
-    def make_directory(self, path: str, uid: int, gid: int) -> None: ...
-
-    def write_bundle(self, config: dict[str, object]) -> Path: ...
-
-    def release(self) -> None: ...
+Made = TypeVar("Made")
 
 
 class Steps:
@@ -136,14 +91,88 @@ class Steps:
         self._foreground.expect()
         record = plan.record_of(secrets.token_hex(32), body, self._host, self._defaults)
         async with self._mounts.prepared(body, inputs, watcher.session) as prepared:
-            ended = await self._run(record, body, prepared, watcher)
+
+            async def run(bundle: Path) -> Ended:
+                return await self._foreground.run(
+                    bundle,
+                    record.id,
+                    self._runtime(record),
+                    lambda data, stderr: watcher.log(data, stderr=stderr),
+                    record.path,
+                )
+
+            ended = await self._run(record, body, prepared, watcher, self._files(record.id), run)
             if ended.complaint:
                 watcher.log(f"{self._runtime(record).name} run failed: {ended.complaint}\n".encode(), stderr=True)
             plan.check(body, oci.exit_code(ended.complaint) if ended.complaint else ended.status)
             return await self._tasks.to_its_end(prepared.outputs(), "keep what a step has made")
 
-    async def _run(self, record: Container, body: Exec, prepared: Prepared, watcher: Watcher) -> Ended:
-        files = self._files(record.id)
+    @asynccontextmanager
+    async def held(
+        self, body: Exec, inputs: Sequence[str], session: Session | None, platform: Platform | None = None
+    ) -> AsyncIterator["Held"]:
+        """A file system to run processes in that somebody talks with; `body` says what is mounted, and the network.
+
+        What they write there is thrown away, and those that still run are ended with the block.
+        """
+        plan.check_entitled(body, self._entitlements)
+        platforms.check(platform, self._host.machine, registered)
+        self._foreground.expect()
+        async with self._mounts.prepared(body, inputs, session) as prepared:
+            held = Held(self, body, prepared, session)
+            try:
+                yield held
+            finally:
+                await held.end()
+
+    def record_of(self, body: Exec, *, tty: bool) -> Container:
+        """A container for the first of the processes of a file system that is held."""
+        plan.check_entitled(body, self._entitlements)
+        record = plan.record_of(secrets.token_hex(32), body, self._host, self._defaults)
+        record.config.tty = tty
+        return record
+
+    async def talk(
+        self, record: Container, body: Exec, prepared: Prepared, client: Asking, files: Files, streams: Streams
+    ) -> Ended:
+        """Run the first process: the container is there as long as it runs."""
+
+        async def run(bundle: Path) -> Ended:
+            return await self._foreground.talk(bundle, record.id, self._runtime(record), streams, record.path)
+
+        return await self._run(record, body, prepared, client, files, run)
+
+    async def talk_beside(
+        self, record: Container, body: Exec, prepared: Prepared, files: Files, streams: Streams, directory: Path
+    ) -> Ended:
+        """Run another process in the container of the first, which runs already."""
+        other = self.record_of(body, tty=bool(streams.console_socket))
+        other.id = record.id
+
+        def spec() -> bytes:
+            user, wanted = self._spec_of(other, body, prepared, files, {}, ())
+            files.make_directory(other.config.working_dir, user.uid, user.gid)
+            return msgspec.json.encode(oci_spec(wanted, self._host.cgroup_v2)["process"])
+
+        process = await self._in_thread(spec, "prepare a process of a build")
+        runtime = self._runtime(record)
+        return await self._foreground.talk_beside(directory, record.id, runtime, process, streams, other.path)
+
+    def files_of(self, record: Container) -> Files:
+        return self._files(record.id)
+
+    def bundle_of(self, record: Container) -> Path:
+        return self._paths.bundle(record.id)
+
+    async def _run(
+        self,
+        record: Container,
+        body: Exec,
+        prepared: Prepared,
+        watcher: Asking,
+        files: Files,
+        run: Callable[[Path], Awaitable[Ended]],
+    ) -> Ended:
         async with self._taking_back(record, files):
             annotations = await self._filters.annotations(seccomp_profile(record.host_config, self._host))
             record.endpoints = self._networks.endpoints(record.host_config.network_mode, {})
@@ -152,13 +181,7 @@ class Steps:
             bundle = await self._in_thread(prepare, "prepare a step")
             serves = [_forward(watcher, agent) for agent in prepared.agents]
             async with serving(files.sockets, serves):
-                return await self._foreground.run(
-                    bundle,
-                    record.id,
-                    self._runtime(record),
-                    lambda data, stderr: watcher.log(data, stderr=stderr),
-                    record.path,
-                )
+                return await run(bundle)
 
     def _prepare(
         self,
@@ -173,9 +196,23 @@ class Steps:
         hosts = plan.hosts_file(record, network)
         resolv_conf = plan.resolv_conf_file(record, network, read_ours("/etc/resolv.conf"))
         left = files.assemble(prepared.root, prepared.mounts, hosts, resolv_conf)
+        user, spec = self._spec_of(record, body, prepared, files, annotations, left)
+        files.make_directory(record.config.working_dir, user.uid, user.gid)
+        named = bool(record.host_config.cgroup_parent)
+        cgroup.make_parents(spec.cgroup_path, named=named, realtime=None, period=None)
+        return files.write_bundle(oci_spec(spec, self._host.cgroup_v2))
+
+    def _spec_of(
+        self,
+        record: Container,
+        body: Exec,
+        prepared: Prepared,
+        files: Files,
+        annotations: dict[str, str],
+        left: tuple[Mount, ...],
+    ) -> tuple[User, ContainerSpec]:
         host_config = record.host_config
         user = resolve_user(record.config.user, files.text_of("/etc/passwd"), files.text_of("/etc/group"))
-        files.make_directory(record.config.working_dir, user.uid, user.gid)
         devices, rules = wanted_devices(host_config)
         extras = Extras(
             devices=devices,
@@ -185,9 +222,7 @@ class Steps:
         )
         env = plan.environment(body.process, prepared.env, user)
         paths = replace(self._paths.of(record.id), rootfs=files.rootfs)
-        spec = plan.spec_of(record, paths, user, self._host, extras, env, left)
-        cgroup.make_parents(spec.cgroup_path, named=bool(host_config.cgroup_parent), realtime=None, period=None)
-        return files.write_bundle(oci_spec(spec, self._host.cgroup_v2))
+        return user, plan.spec_of(record, paths, user, self._host, extras, env, left)
 
     @asynccontextmanager
     async def _taking_back(self, record: Container, files: Files) -> AsyncIterator[None]:
@@ -231,14 +266,14 @@ class Steps:
     def _runtime(self, record: Container) -> OCIRuntime:
         return self._runtimes.get(record.host_config.runtime)
 
-    async def _in_thread(self, work: Callable[[], Path], name: str) -> Path:
+    async def _in_thread(self, work: Callable[[], Made], name: str) -> Made:
         try:
             return await self._tasks.to_its_end(asyncio.to_thread(work), name)
         except OSError as error:
             raise SystemFault(f"cannot {name}: {error}") from error
 
 
-def _forward(watcher: Watcher, agent: str) -> Serve:
+def _forward(watcher: Asking, agent: str) -> Serve:
     """Whoever connects is connected with the client's SSH agent, as long as there is a client."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

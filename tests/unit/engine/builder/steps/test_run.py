@@ -22,6 +22,7 @@ from husk.runtime.assembly.step import Layered, StepMount
 from husk.runtime.foreground import Ended
 from husk.runtime.oci import OCIRuntime
 from husk.runtime.spec import Mount as SpecMount
+from husk.runtime.stdio import Streams
 from husk.tasks import Tasks
 from tests.support.drivers import HOST
 from tests.support.steps import Listener
@@ -114,6 +115,24 @@ class World:
         output(b"err", True)
         self.happens("run")
         await self.hangs.wait()
+        return self.ended
+
+    async def talk(
+        self, directory: Path, container_id: str, runtime: OCIRuntime, streams: Streams, command: str = ""
+    ) -> Ended:
+        self.happens("talk")
+        return self.ended
+
+    async def talk_beside(
+        self,
+        directory: Path,
+        container_id: str,
+        runtime: OCIRuntime,
+        spec: bytes,
+        streams: Streams,
+        command: str = "",
+    ) -> Ended:
+        self.happens("talk beside")
         return self.ended
 
 

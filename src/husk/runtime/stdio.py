@@ -1,0 +1,197 @@
+"""The streams of a process that somebody talks with while it runs: pipes, or a terminal.
+
+    with Pipes() as streams:                   # or Terminal()
+        child = spawn(..., stdin=streams.stdin, stdout=streams.stdout, stderr=streams.stderr)
+        streams.begin()                        # the child has its ends now
+        await streams.output.read()            # what it writes, empty at its end
+        await streams.input.write(b"...")      # waits while the child does not read
+
+What nobody reads stays in the pipe, and who writes too much waits.
+"""
+
+import asyncio
+import errno
+import fcntl
+import os
+import socket
+import struct
+import tempfile
+import termios
+from collections.abc import Callable
+from pathlib import Path
+from typing import Self
+
+_CHUNK = 64 * 1024
+# From the runtime's start to the terminal that it has made.
+_PATIENCE = 60.0
+
+
+class Descriptor:
+    """One end of a stream, ours to close."""
+
+    def __init__(self, fd: int) -> None:
+        os.set_blocking(fd, False)
+        self._fd = fd
+
+    @property
+    def closed(self) -> bool:
+        return self._fd < 0
+
+    async def read(self) -> bytes:
+        """Some bytes, none at the end."""
+        while self._fd >= 0:
+            try:
+                return os.read(self._fd, _CHUNK)
+            except BlockingIOError:
+                loop = asyncio.get_running_loop()
+                await self._ready(loop.add_reader, loop.remove_reader)
+            except OSError as error:
+                if error.errno != errno.EIO:  # a terminal without anyone on the other side
+                    raise
+                break
+        return b""
+
+    async def write(self, data: bytes) -> None:
+        """BrokenPipeError when nobody will ever read it."""
+        rest = memoryview(data)
+        while rest:
+            if self._fd < 0:
+                raise BrokenPipeError(errno.EPIPE, "the stream is closed")
+            try:
+                rest = rest[os.write(self._fd, rest) :]
+            except BlockingIOError:
+                loop = asyncio.get_running_loop()
+                await self._ready(loop.add_writer, loop.remove_writer)
+
+    def resize(self, rows: int, columns: int) -> None:
+        """The size of a terminal."""
+        if self._fd >= 0:
+            fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def close(self) -> None:
+        """Safe to call twice. Nobody may be at work with it."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            loop = asyncio.get_running_loop()
+            loop.remove_reader(fd)
+            loop.remove_writer(fd)
+            os.close(fd)
+
+    async def _ready(self, add: Callable[..., object], remove: Callable[[int], object]) -> None:
+        ready = asyncio.Event()
+        fd = self._fd
+        add(fd, ready.set)
+        try:
+            await ready.wait()
+        finally:
+            if self._fd == fd:
+                remove(fd)
+
+
+class Pipes:
+    """Three pipes: `stdin`, `stdout` and `stderr` are the child's ends."""
+
+    console_socket = ""
+
+    def __init__(self) -> None:
+        self._theirs: list[int] = []
+        self.stdin, ours = self._pipe()
+        self.input = Descriptor(ours)
+        output, self.stdout = self._pipe()
+        self.output = Descriptor(output)
+        errors, self.stderr = self._pipe()
+        self.errors = Descriptor(errors)
+        self._theirs = [self.stdin, self.stdout, self.stderr]
+
+    def _pipe(self) -> tuple[int, int]:
+        return os.pipe2(os.O_CLOEXEC)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.begin()
+        for one in (self.input, self.output, self.errors):
+            one.close()
+
+    def begin(self) -> None:
+        theirs, self._theirs = self._theirs, []
+        for fd in theirs:
+            os.close(fd)
+
+    async def opened(self) -> None:
+        """They are open from the beginning."""
+
+    def resize(self, rows: int, columns: int) -> None:
+        """Pipes have no size."""
+
+
+class Terminal:
+    """A terminal that the runtime makes and sends us, by a socket of its own."""
+
+    def __init__(self) -> None:
+        self.stdin = self.stdout = self.stderr = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+        self._directory = tempfile.TemporaryDirectory(prefix="hk-")
+        # Short enough for a socket's address wherever the daemon's own directories are.
+        self.console_socket = str(Path(self._directory.name, "c"))
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._listener.bind(self.console_socket)
+        self._listener.listen(1)
+        self._listener.setblocking(False)
+        self._size: tuple[int, int] | None = None
+        self._terminal: Descriptor | None = None
+        self.errors = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._close_theirs()
+        self._listener.close()
+        self._directory.cleanup()
+        if self._terminal is not None:
+            self._terminal.close()
+
+    def begin(self) -> None:
+        self._close_theirs()
+
+    @property
+    def input(self) -> Descriptor:
+        assert self._terminal is not None
+        return self._terminal
+
+    @property
+    def output(self) -> Descriptor:
+        return self.input
+
+    async def opened(self) -> None:
+        """The runtime has sent it. TimeoutError if it does not."""
+        loop = asyncio.get_running_loop()
+        async with asyncio.timeout(_PATIENCE):
+            connection, _ = await loop.sock_accept(self._listener)
+            with connection:
+                readable = asyncio.Event()
+                loop.add_reader(connection.fileno(), readable.set)
+                try:
+                    await readable.wait()
+                finally:
+                    loop.remove_reader(connection.fileno())
+                _, fds, _, _ = socket.recv_fds(connection, 4096, 1)
+        if not fds:
+            raise ConnectionError("the runtime sent no terminal")
+        self._terminal = Descriptor(fds[0])
+        if self._size is not None:
+            self._terminal.resize(*self._size)
+
+    def resize(self, rows: int, columns: int) -> None:
+        self._size = rows, columns
+        if self._terminal is not None:
+            self._terminal.resize(rows, columns)
+
+    def _close_theirs(self) -> None:
+        fd, self.stdin = self.stdin, -1
+        if fd >= 0:
+            os.close(fd)
+
+
+Streams = Pipes | Terminal

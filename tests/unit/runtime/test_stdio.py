@@ -1,0 +1,80 @@
+"""Streams between us and a process."""
+
+import asyncio
+import os
+import socket
+
+import pytest
+
+from husk.kernel import process
+from husk.runtime.stdio import Descriptor, Pipes, Terminal
+from husk.tasks import Tasks
+
+
+async def test_pipes_to_a_process_and_back() -> None:
+    with Pipes() as streams:
+        argv = ["/bin/sh", "-c", "cat; echo oh >&2"]
+        child = process.spawn(argv, stdin=streams.stdin, stdout=streams.stdout, stderr=streams.stderr)
+        streams.begin()
+        await streams.opened()
+        streams.resize(1, 1)
+        await streams.input.write(b"hello")
+        assert await streams.output.read() == b"hello"
+        streams.input.close()
+        assert await process.wait(child) == 0
+        assert await streams.output.read() == b""
+        assert await streams.errors.read() == b"oh\n"
+        with pytest.raises(BrokenPipeError):
+            await streams.input.write(b"x")
+    assert streams.output.closed
+
+
+async def test_who_writes_more_than_is_read_waits() -> None:
+    tasks = Tasks()
+    reader, writer = map(Descriptor, os.pipe())
+    data = os.urandom(300_000)
+    writing = tasks.spawn(writer.write(data), "write", awaited=True)
+    received = b""
+    while len(received) < len(data):
+        assert not (writing.done() and not received)
+        received += await reader.read()
+    await writing
+    assert received == data
+    reader.close()
+    with pytest.raises(BrokenPipeError):
+        await writer.write(b"x")
+    writer.close()
+    writer.close()
+
+
+async def test_a_terminal_comes_by_a_socket() -> None:
+    master, slave = os.openpty()
+    with Terminal() as terminal:
+        terminal.resize(5, 6)
+        opened = Tasks().spawn(terminal.opened(), "opened", awaited=True)
+        with socket.socket(socket.AF_UNIX) as runtime:
+            await asyncio.to_thread(runtime.connect, terminal.console_socket)
+            socket.send_fds(runtime, [b"/dev/ptmx"], [master])
+            await opened
+        os.close(master)
+        assert os.get_terminal_size(slave) == (6, 5)
+        terminal.resize(7, 8)
+        assert os.get_terminal_size(slave) == (8, 7)
+        os.write(slave, b"hi")
+        assert await terminal.output.read() == b"hi"
+        await terminal.input.write(b"x\n")
+        assert os.read(slave, 10) == b"x\n"
+        os.close(slave)
+        while await terminal.output.read():
+            pass
+    assert terminal.input.closed
+    assert not os.path.exists(terminal.console_socket)
+
+
+async def test_a_runtime_that_sends_no_terminal() -> None:
+    with Terminal() as terminal:
+        opened = Tasks().spawn(terminal.opened(), "opened", awaited=True)
+        with socket.socket(socket.AF_UNIX) as runtime:
+            await asyncio.to_thread(runtime.connect, terminal.console_socket)
+        with pytest.raises(ConnectionError, match="no terminal"):
+            await opened
