@@ -13,9 +13,11 @@ from husk.engine.builder.cache import BuildCache
 from husk.engine.builder.classic import ClassicBuilder
 from husk.engine.builder.execution import Execution, SourceKind
 from husk.engine.builder.export import Finisher, ImageExporter
+from husk.engine.builder.exporters.archive import ArchiveExport
 from husk.engine.builder.exporters.bundle import Bundler
 from husk.engine.builder.exporters.image import ImageExport
 from husk.engine.builder.exporters.local import LocalExport
+from husk.engine.builder.exporters.tar import TarExport
 from husk.engine.builder.frontend import DockerfileFrontend
 from husk.engine.builder.gateway_frontend import GatewayFrontend
 from husk.engine.builder.http_source import HttpSource
@@ -48,6 +50,7 @@ from husk.runtime.oci import Runtimes
 from husk.storage.contexts import Contexts
 from husk.storage.diffs import DiffStore
 from husk.storage.layer_packing import LayerPacker
+from husk.storage.stack_archives import StackArchives
 from husk.storage.state.store import StateStore
 from husk.storage.sync.exports import StackSender
 from husk.storage.sync.mirrors import Mirrors
@@ -109,7 +112,10 @@ async def _open(around: Surroundings, stack: AsyncExitStack) -> Builder:
     exporters: dict[str, Exporter] = {
         "moby": ImageExport(exporter, bundler, store, around.images),
         "image": ImageExport(exporter, bundler, store, around.images),
+        "oci": ArchiveExport(bundler, store.blobs, "oci"),
+        "docker": ArchiveExport(bundler, store.blobs, "docker"),
         "local": LocalExport(StackSender(diffs, around.nursery)),
+        "tar": TarExport(StackArchives(diffs, around.nursery)),
     }
     return Builder(
         classic=ClassicBuilder(solver, contexts, images, exporter, trees),

@@ -1,30 +1,34 @@
 """Results of builds as directories of a client: `docker build --output type=local`."""
 
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+
 from husk.storage.diffs import DiffStore
 from husk.storage.sync.exchange import Channel, Progress, exchange
 from husk.storage.workers.messages import SendJob, Stack
 from husk.storage.workers.nursery import Nursery
 
 
-async def send_stack(
+async def send_stacks(
     diffs: DiffStore,
     nursery: Nursery,
-    stack: str,
+    stacks: Mapping[str, str],
     channel: Channel,
     *,
-    prefix: str = "",
     mtime: int | None = None,
     progress: Progress | None = None,
 ) -> None:
-    """Send all files of a stack to the client behind a channel, which writes them into a directory of its own.
+    """Send all files of stacks to the client behind a channel, which writes them into a directory of its own.
 
-    With a `prefix` they go into a directory of that name (`linux_amd64`, where several platforms are exported); with an
-    `mtime` (SOURCE_DATE_EPOCH, in nanoseconds) all of them have that time.
+    They go into directories of the stacks' names (`linux_amd64`, where several platforms are exported), those of one
+    with the name "" into none; with an `mtime` (SOURCE_DATE_EPOCH, in nanoseconds) all of them have that time.
     """
     directories = diffs.directories
-    async with diffs.held(stack):
-        shown = Stack(diffs.lower(stack))
-        job = SendJob(str(directories.view), prefix, mtime, shown, str(directories.empty))
+    async with AsyncExitStack() as holding:
+        for stack in stacks.values():
+            await holding.enter_async_context(diffs.held(stack))
+        shown = {name: Stack(diffs.lower(stack)) for name, stack in stacks.items()}
+        job = SendJob(str(directories.view), "", mtime, shown, str(directories.empty))
         await exchange(nursery, job, channel, progress)
 
 
@@ -35,5 +39,5 @@ class StackSender:
         self._diffs = diffs
         self._nursery = nursery
 
-    async def send(self, stack: str, channel: Channel, mtime: int | None, progress: Progress, /) -> None:
-        await send_stack(self._diffs, self._nursery, stack, channel, mtime=mtime, progress=progress)
+    async def send(self, stacks: Mapping[str, str], channel: Channel, mtime: int | None, progress: Progress, /) -> None:
+        await send_stacks(self._diffs, self._nursery, stacks, channel, mtime=mtime, progress=progress)

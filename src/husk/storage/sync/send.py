@@ -49,11 +49,11 @@ def send(job: SendJob, lines: Lines) -> Sent | Invalid | Failed:
 
 def _enter(job: SendJob) -> None:
     """Make what is to be sent the current directory, and nothing else to be seen."""
-    if job.stack is None:
+    if not job.stacks:
         confine(job.root, [])
         return
-    show_stacks(job.root, job.empty, [job.stack])
-    os.chdir("/0")
+    show_stacks(job.root, job.empty, list(job.stacks.values()), [name or "0" for name in job.stacks])
+    os.chdir("/0" if "" in job.stacks else "/")
 
 
 def _has_come(sender: Sender, lines: Lines) -> bool:

@@ -35,6 +35,7 @@ from husk.storage.workers.messages import (
     ReadJob,
     ReceiveJob,
     SendJob,
+    StackTarJob,
     UnpackJob,
     decode_job,
     encode,
@@ -57,6 +58,7 @@ _MODULES: Mapping[type[Job], str] = {
     PutJob: "husk.storage.workers.put",
     ReceiveJob: "husk.storage.sync.receive",
     SendJob: "husk.storage.sync.send",
+    StackTarJob: "husk.storage.workers.stack_tar",
 }
 # To start takes 70 ms, which a copy would have to wait for; to stay takes 5 to 8 MiB.
 _LINGER_MS = 600_000

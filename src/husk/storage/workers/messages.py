@@ -169,19 +169,32 @@ class SendJob(_Message, frozen=True, tag="send"):
     """Send the directory `root` to a client, with whom standard input and output speak. Answer: `Sent`.
 
     `prefix` is the directory of the client's directory that all goes into; `mtime` the time of all files (nanoseconds).
-    With a `stack` that is what is sent, and `root` only where it is mounted.
+    With `stacks` those are sent, and `root` is only where they are mounted: one by the name "", or each in a directory
+    of its name.
     """
 
     root: str
     prefix: str
     mtime: int | None = None
-    stack: Stack | None = None
+    stacks: dict[str, Stack] = {}
     empty: str = ""
+
+
+class StackTarJob(_Message, frozen=True, tag="stack-tar"):
+    """Write the files of stacks to standard output, as a tar. Answer: `Done`.
+
+    Each is in a directory of its name, those of the name "" in none. No entry has a time after `latest`, in seconds.
+    """
+
+    root: str
+    empty: str
+    stacks: dict[str, Stack]
+    latest: int | None = None
 
 
 TreeJob: TypeAlias = FilesJob | DigestJob | ReadJob | DifferenceJob | ContextJob
 """What is done to the files of builds."""
-Job: TypeAlias = UnpackJob | DiffJob | DiffBlobsJob | TreeJob | PackJob | PutJob | ReceiveJob | SendJob
+Job: TypeAlias = UnpackJob | DiffJob | DiffBlobsJob | TreeJob | PackJob | PutJob | ReceiveJob | SendJob | StackTarJob
 
 
 # --- answers

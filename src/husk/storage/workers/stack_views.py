@@ -8,18 +8,22 @@ an upper directory cannot be written to. `empty` is a directory with nothing in 
 
 import os
 import sys
+from collections.abc import Sequence
 
 from husk.kernel import views
 from husk.kernel.mount import mount, mount_overlay
 from husk.storage.workers.messages import Stack
 
 
-def show_stacks(root: str, empty: str, stacks: list[Stack]) -> None:
-    """`root` is a directory to mount on. Only what is imported already can be used afterwards."""
+def show_stacks(root: str, empty: str, stacks: list[Stack], names: Sequence[str] = ()) -> None:
+    """`root` is a directory to mount on. Only what is imported already can be used afterwards.
+
+    With `names` the file systems have those instead of numbers.
+    """
     views.unshare()
     mount("tmpfs", root, "tmpfs", data="mode=0755,size=1m")
-    for number, stack in enumerate(stacks):
-        target = f"{root}/{number}"
+    for name, stack in zip(names or range(len(stacks)), stacks, strict=True):
+        target = f"{root}/{name}"
         os.mkdir(target, 0o755)
         if not stack.upper and stack.lower == [empty]:
             continue

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from husk.storage.sync.exchange import exchange
-from husk.storage.sync.exports import send_stack
+from husk.storage.sync.exports import send_stacks
 from husk.storage.workers.messages import ReceiveJob
 from husk.storage.workers.nursery import Nursery
 from tests.integration.storage.sync.test_workers import channel
@@ -27,27 +27,30 @@ async def nursery():
     nursery.close()
 
 
-async def export(store, nursery, stack, place, **options):
+async def export(store, nursery, stacks, place, **options):
     place.mkdir()
     theirs, ours = channel()
     job = ReceiveJob(root=str(place), old="", new=f"{place}.table")
-    await asyncio.gather(exchange(nursery, job, theirs), send_stack(store.diffs, nursery, stack, ours, **options))
+    await asyncio.gather(exchange(nursery, job, theirs), send_stacks(store.diffs, nursery, stacks, ours, **options))
 
 
 async def test_a_stack_is_sent_as_one_tree(store: Store, nursery, tmp_path):
     below = await diff(store, "", kept=b"below", covered=b"old")
     above = await diff(store, below, covered=b"new", added=b"more")
-    await export(store, nursery, f"{below} {above}", tmp_path / "out")
+    await export(store, nursery, {"": f"{below} {above}"}, tmp_path / "out")
     found = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
     assert found == {"kept": b"below", "covered": b"new", "added": b"more"}
 
 
-async def test_a_platform_has_a_directory_and_all_files_one_time(store: Store, nursery, tmp_path):
-    element = await diff(store, "", file=b"x")
-    await export(store, nursery, element, tmp_path / "out", prefix="linux_amd64", mtime=5 * 10**9)
+async def test_platforms_have_directories_and_all_files_one_time(store: Store, nursery, tmp_path):
+    element, other = await diff(store, "", file=b"x"), await diff(store, "", file=b"y")
+    stacks = {"linux_arm64": other, "linux_amd64": element, "linux_386": ""}
+    await export(store, nursery, stacks, tmp_path / "out", mtime=5 * 10**9)
     assert os.stat(tmp_path / "out/linux_amd64/file").st_mtime == 5
+    assert (tmp_path / "out/linux_arm64/file").read_bytes() == b"y"
+    assert sorted(os.listdir(tmp_path / "out")) == ["linux_386", "linux_amd64", "linux_arm64"]
 
 
 async def test_an_empty_stack_is_an_empty_directory(store: Store, nursery, tmp_path):
-    await export(store, nursery, "", tmp_path / "out")
+    await export(store, nursery, {"": ""}, tmp_path / "out")
     assert os.listdir(tmp_path / "out") == []

@@ -24,7 +24,7 @@ from husk.engine.images.push import Upload
 from husk.engine.images.service import Images
 from husk.engine.images.store import ImageStore
 from husk.engine.model.image import Progress
-from husk.errors import InvalidParameter
+from husk.errors import HuskError, InvalidParameter
 from husk.registry.reference import Reference
 
 
@@ -76,7 +76,11 @@ class ImageExport:
         pushed = _Pushed(shown)
         for name in options.names:
             auth = await shown.session.credentials(host_of(name)) or None if shown.session else None
-            await self._images.upload(upload_of(bundle, name, options.by_digest), auth, pushed.report)
+            try:
+                await self._images.upload(upload_of(bundle, name, options.by_digest), auth, pushed.report)
+            except HuskError as error:
+                error.args = (f"failed to push {name}: {error.message}", *error.args[1:])
+                raise
             shown.status(Status(id=f"pushing manifest for {name}@{bundle.root.descriptor.digest}", done=True))
         if options.store:
             digest = bundle.root.descriptor.digest

@@ -3,12 +3,16 @@
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
+from husk.engine.builder.exporters.options import epoch_of
+from husk.engine.builder.exporters.parts import Part, is_several, parts_of
 from husk.engine.builder.frontend import Asker, Shown
-from husk.engine.builder.jobs import EPOCH, Job, Result
+from husk.engine.builder.jobs import Job, Result
 from husk.engine.builder.progress import Status
 from husk.engine.builder.sessions import Channel
 from husk.errors import InvalidParameter, NotImplementedYet
+from husk.patterns import pattern
 
+_DIRECTORY = pattern(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 # How many bytes more are worth telling.
 _STEP = 1 << 18
 
@@ -17,7 +21,7 @@ class Sender(Protocol):
     """Sends the files of stacks: `husk.storage.sync.exports`."""
 
     async def send(
-        self, stack: str, channel: Channel, mtime: int | None, progress: Callable[[int], None], /
+        self, stacks: Mapping[str, str], channel: Channel, mtime: int | None, progress: Callable[[int], None], /
     ) -> None: ...
 
 
@@ -27,23 +31,35 @@ class LocalExport:
 
     async def export(self, job: Job, result: Result, attributes: Mapping[str, str], number: int) -> dict[str, str]:
         """Nothing is told of it but the progress."""
-        if len(result.refs) > 1:
-            raise NotImplementedYet("the files of several platforms are not exported by Husk yet")
         if job.session is None:
             raise InvalidParameter("could not access local files without session")
-        refs = result.all
+        parts = directories_of(result, attributes)
         with Shown(Asker(job.log, job.session), "exporting to client directory") as shown:
-            stack = await refs[0].stack() if refs else ""
+            stacks = {name: await part.stack() for name, part in parts.items()}
             told = _Sent(shown)
             async with job.session.send_directory(number) as channel:
-                await self._sender.send(stack, channel, _mtime(result), told)
+                await self._sender.send(stacks, channel, _mtime(result, attributes), told)
             told.end()
         return {}
 
 
-def _mtime(result: Result) -> int | None:
-    epoch = result.metadata.get(EPOCH)
-    return int(epoch) * 10**9 if epoch else None
+def directories_of(result: Result, attributes: Mapping[str, str]) -> dict[str, Part]:
+    """Where the files of each platform go: into a directory of its own, if there may be several."""
+    parts = parts_of(result)
+    if not is_several(result):
+        return {"": parts[0]}
+    if attributes.get("platform-split", "true") not in ("", "true", "1"):
+        raise NotImplementedYet("files of several platforms in one directory (platform-split=false): not by Husk yet")
+    found = {part.id.replace("/", "_"): part for part in parts}
+    for name in found:
+        if not _DIRECTORY.fullmatch(name):
+            raise InvalidParameter(f"invalid platform {name!r}: no directory can have this name")
+    return found
+
+
+def _mtime(result: Result, attributes: Mapping[str, str]) -> int | None:
+    epoch = epoch_of(attributes, result.metadata)
+    return epoch * 10**9 if epoch is not None else None
 
 
 class _Sent:

@@ -6,19 +6,20 @@ from typing import Any
 
 import pytest
 
-from husk.engine.builder.exporters.local import LocalExport
+from husk.engine.builder.exporters.local import LocalExport, directories_of
 from husk.engine.builder.jobs import Result
 from husk.engine.builder.status import StatusLog
 from husk.errors import InvalidParameter, NotImplementedYet
+from tests.unit.engine.builder.exporters.test_parts import platforms
 
 
 class Sender:
     def __init__(self):
         self.sent = []
 
-    async def send(self, stack, channel, mtime, progress):
+    async def send(self, stacks, channel, mtime, progress):
         progress(1 << 20)
-        self.sent.append((stack, channel, mtime))
+        self.sent.append((stacks, channel, mtime))
 
 
 class Session:
@@ -54,24 +55,30 @@ def bench() -> Bench:
 
 async def test_the_files_go_to_the_client(bench):
     assert await bench.export(Result(ref=REF)) == {}
-    assert bench.sender.sent == [("diff:a", "channel 2", None)]
+    assert bench.sender.sent == [({"": "diff:a"}, "channel 2", None)]
     told = [(each.status.current, each.status.done) for each in bench.job.log.told if hasattr(each, "status")]
     assert told == [(1 << 20, False), (1 << 20, True)]
 
 
 async def test_with_one_time_for_all_if_the_build_has_one(bench):
-    await bench.export(Result(refs={"linux/amd64": REF}, metadata={"source.date.epoch": b"7"}))
-    assert bench.sender.sent == [("diff:a", "channel 2", 7 * 10**9)]
+    metadata = {"source.date.epoch": b"7", "refs.platforms": platforms("amd64", "arm64")}
+    await bench.export(Result(refs={"linux/amd64": REF, "linux/arm64": REF}, metadata=metadata))
+    stacks = {"linux_amd64": "diff:a", "linux_arm64": "diff:a"}
+    assert bench.sender.sent == [(stacks, "channel 2", 7 * 10**9)]
 
 
 async def test_nothing_is_nothing(bench):
     await bench.export(Result())
-    assert bench.sender.sent == [("", "channel 2", None)]
+    assert bench.sender.sent == [({"": ""}, "channel 2", None)]
 
 
 async def test_what_cannot_be(bench):
-    with pytest.raises(NotImplementedYet):
-        await bench.export(Result(refs={"a": REF, "b": REF}))
+    result = Result(refs={"linux/a": REF}, metadata={"refs.platforms": platforms("a")})
+    with pytest.raises(NotImplementedYet, match="platform-split"):
+        directories_of(result, {"platform-split": "false"})
+    metadata = {"refs.platforms": platforms("..").replace(b"linux/", b"")}
+    with pytest.raises(InvalidParameter, match="no directory"):
+        directories_of(Result(refs={"..": REF}, metadata=metadata), {})
     bench.job.session = None
     with pytest.raises(InvalidParameter):
         await bench.export(Result(ref=REF))
