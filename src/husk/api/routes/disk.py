@@ -37,9 +37,7 @@ async def usage(call: Call) -> Answer:
     images = _images(call) if "image" in wanted else None
     containers = await _containers(call) if "container" in wanted else None
     volumes = await _volumes(call) if "volume" in wanted else None
-    builds = (
-        [_build(item) for item in await (await call.engine.builder.get()).items()] if "build-cache" in wanted else None
-    )
+    builds = await _builds(call) if "build-cache" in wanted else None
     if call.version >= WITH_SUMS:
         return call.json(_sums(call, images, containers, volumes, builds))
     for image in images or ():

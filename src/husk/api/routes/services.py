@@ -1,7 +1,8 @@
 """Services and their tasks."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import TypeVar
 
 import msgspec
 
@@ -20,6 +21,8 @@ from husk.engine.services.service import SERVICE_FILTERS, TASK_FILTERS
 from husk.errors import InvalidParameter
 from husk.gojson import Reader
 from husk.tasks import Tasks
+
+T = TypeVar("T")
 
 _spec = Reader(ServiceSpec)
 # How many pieces wait for a client that reads slowly.
@@ -101,50 +104,68 @@ async def _logs(call: Call, tasks: list[Task], coming: "asyncio.Queue[Task | Non
     sources = call.engine.services.logs_of(tasks, query, form)
     plain = tty or call.version < WITH_MULTIPLEXED_TYPE
     response = call.stream(RAW_STREAM if plain else MULTIPLEXED_STREAM)
-    queue: asyncio.Queue[bytes | None] = asyncio.Queue(BACKLOG)
-
-    async def carry(batches: AsyncIterator[bytes]) -> None:
-        try:
-            async with closing(batches):
-                async for data in batches:
-                    await queue.put(data)
-        finally:
-            await queue.put(None)
-
-    carriers = Tasks()
     known = {task.id for task, _ in sources}
-    left = len(sources)
+    pieces = _Pieces()
 
     async def join(coming: "asyncio.Queue[Task | None]") -> None:
         """Each task that comes is one more to wait for, and so is whether another comes."""
-        nonlocal left
-        try:
-            while (task := await coming.get()) is not None:
-                if task.id in known:
-                    continue
-                known.add(task.id)
-                whole = msgspec.structs.replace(query, tail=None)
-                for _, batches in call.engine.services.logs_of([task], whole, form):
-                    left += 1
-                    carriers.spawn(carry(batches), f"log of task {task.id}")
-        finally:
-            await queue.put(None)
+        while (task := await coming.get()) is not None:
+            if task.id in known:
+                continue
+            known.add(task.id)
+            whole = msgspec.structs.replace(query, tail=None)
+            for _, batches in call.engine.services.logs_of([task], whole, form):
+                pieces.wait_for(pieces.carry, batches, f"log of task {task.id}")
 
     try:
         for task, batches in sources:
-            carriers.spawn(carry(batches), f"log of task {task.id}")
+            pieces.wait_for(pieces.carry, batches, f"log of task {task.id}")
         if coming is not None:
-            left += 1
-            carriers.spawn(join(coming), "tasks to come")
-        while left:
-            if (data := await queue.get()) is None:
-                left -= 1
-            elif data:
-                await response.write(data)
+            pieces.wait_for(join, coming, "tasks to come")
+        async for data in pieces:
+            await response.write(data)
     finally:
-        await carriers.cancel_all()
+        await pieces.close()
     await response.write_eof()
     return response
+
+
+class _Pieces:
+    """What several logs bring, in the order in which it comes, until all those who bring it have ended."""
+
+    def __init__(self) -> None:
+        self._waiting: asyncio.Queue[bytes | None] = asyncio.Queue(BACKLOG)
+        self._carriers = Tasks()
+        self._left = 0
+
+    def wait_for(self, work: Callable[[T], Awaitable[None]], source: T, name: str) -> None:
+        self._left += 1
+        self._carriers.spawn(self._to_its_end(work, source), name)
+
+    async def carry(self, batches: AsyncIterator[bytes]) -> None:
+        async with closing(batches):
+            async for data in batches:
+                await self._waiting.put(data)
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        while self._left:
+            if (data := await self._waiting.get()) is None:
+                self._left -= 1
+            elif data:
+                yield data
+
+    async def close(self) -> None:
+        await self._carriers.cancel_all()
+
+    async def _to_its_end(self, work: Callable[[T], Awaitable[None]], source: T) -> None:
+        try:
+            await work(source)
+        except asyncio.CancelledError:
+            raise  # nobody takes anything any more: to wait until somebody does would be for ever
+        except BaseException:
+            await self._waiting.put(None)
+            raise
+        await self._waiting.put(None)
 
 
 def _attributes(task: Task) -> bytes:

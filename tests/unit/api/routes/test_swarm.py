@@ -1,0 +1,142 @@
+"""The swarm and its node over HTTP: what makes one, what is refused, and what a locked one tells."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import ClientSession
+
+from tests.unit.api.fake_engine import FakeEngine
+from tests.unit.api.swarm import locked, swarm_behind
+from tests.unit.engine.services.swarm_room import SwarmRoom
+
+
+@pytest.fixture
+async def room(engine: FakeEngine, tmp_path: Path) -> AsyncIterator[SwarmRoom]:
+    async with swarm_behind(engine, tmp_path) as made:
+        yield made
+
+
+async def init(client: ClientSession, **request: Any) -> str:
+    response = await client.post("/swarm/init", json={"AdvertiseAddr": "192.0.2.7:2377"} | request)
+    assert response.status == 200, await response.text()
+    return str(await response.json())
+
+
+async def test_a_swarm_of_one(client: ClientSession, room: SwarmRoom) -> None:
+    node = await init(client)
+    shown = await (await client.get("/swarm")).json()
+    assert shown["DefaultAddrPool"] == ["10.0.0.0/8"] and shown["JoinTokens"]["Worker"].startswith("SWMTKN-1-")
+    (listed,) = await (await client.get("/nodes")).json()
+    assert (listed["ID"], listed["Status"]["Addr"], listed["Description"]["Hostname"]) == (node, "192.0.2.7", "alpha")
+    assert listed["ManagerStatus"]["Addr"] == "192.0.2.7:2377"
+    assert [network.name for network in room.networks.listing()] == ["ingress"]
+    assert (await client.post("/swarm/init", json={})).status == 503
+    assert await init(client, ForceNewCluster=True) == node
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        {"DefaultAddrPool": ["nonsense"]},
+        {"DefaultAddrPool": ["10.0.0.1/8"]},
+        {"DefaultAddrPool": ["10.0.0.0/8"], "SubnetSize": 4},
+        {"DefaultAddrPool": ["10.0.0.0/8"], "SubnetSize": 30},
+        {"Availability": "asleep"},
+        {"DataPathPort": 80},
+    ],
+)
+async def test_what_makes_no_swarm(client: ClientSession, room: SwarmRoom, request_: dict[str, Any]) -> None:
+    assert (await client.post("/swarm/init", json=request_)).status == 400
+    assert not room.cluster.active
+
+
+@pytest.mark.parametrize(
+    ("written", "address"),
+    [("10.1.2.3", "10.1.2.3"), ("10.1.2.3:99", "10.1.2.3"), ("[2001:db8::1]", "2001:db8::1"), ("eth0", "eth0")],
+)
+async def test_the_address_that_others_are_told(
+    client: ClientSession, room: SwarmRoom, written: str, address: str
+) -> None:
+    await init(client, AdvertiseAddr=written)
+    assert room.cluster.swarm.advertise_address == address
+
+
+async def test_a_host_is_asked_for_its_own_address(client: ClientSession, room: SwarmRoom) -> None:
+    await init(client, AdvertiseAddr="")
+    assert room.cluster.swarm.advertise_address
+
+
+async def test_another_host_cannot_be_joined(client: ClientSession, room: SwarmRoom) -> None:
+    assert (await client.post("/swarm/join", json={})).status == 501
+    await init(client)
+    assert (await client.post("/swarm/join", json={})).status == 503
+
+
+async def test_tokens_change_where_the_client_asks_for_it(client: ClientSession, room: SwarmRoom) -> None:
+    await init(client)
+    before = await (await client.get("/swarm")).json()
+    version, spec = before["Version"]["Index"], before["Spec"]
+    assert (await client.post(f"/swarm/update?version={version}&rotateWorkerToken=1", json=spec)).status == 200
+    after = await (await client.get("/swarm")).json()
+    assert after["JoinTokens"]["Worker"] != before["JoinTokens"]["Worker"]
+    assert after["JoinTokens"]["Manager"] == before["JoinTokens"]["Manager"]
+    assert (await client.post(f"/swarm/update?version={version}", json=spec)).status == 400
+
+
+async def test_the_one_node_is_changed_and_stays(client: ClientSession, room: SwarmRoom) -> None:
+    node = await init(client)
+    shown = await (await client.get("/nodes/self")).json()
+    version = shown["Version"]["Index"]
+    drained = {"Role": "manager", "Availability": "drain", "Labels": {"disk": "ssd"}}
+    assert (await client.post(f"/nodes/{node}/update?version={version}", json=drained)).status == 200
+    assert (await (await client.get(f"/nodes/{node[:6]}")).json())["Spec"]["Availability"] == "drain"
+    assert (await client.delete(f"/nodes/{node}")).status == 400
+    assert (await client.get("/nodes/other")).status == 404
+
+
+@pytest.mark.parametrize(
+    ("filters", "found"),
+    [
+        ("{}", 1),
+        ('{"role": ["manager"]}', 1),
+        ('{"role": ["worker"]}', 0),
+        ('{"membership": ["pending"]}', 0),
+        ('{"name": ["al"]}', 1),
+        ('{"name": ["beta"]}', 0),
+        ('{"id": ["zzz"]}', 0),
+        ('{"node.label": ["disk"]}', 0),
+    ],
+)
+async def test_nodes_by_filters(client: ClientSession, room: SwarmRoom, filters: str, found: int) -> None:
+    await init(client)
+    assert len(await (await client.get("/nodes", params={"filters": filters})).json()) == found
+
+
+async def test_a_filter_that_means_nothing_is_refused(client: ClientSession, room: SwarmRoom) -> None:
+    await init(client)
+    for filters in ('{"role": ["boss"]}', '{"shape": ["round"]}'):
+        assert (await client.get("/nodes", params={"filters": filters})).status == 400
+
+
+async def test_a_locked_swarm_tells_nothing_until_it_gets_its_key(
+    client: ClientSession, room: SwarmRoom, engine: FakeEngine, tmp_path: Path
+) -> None:
+    await init(client)
+    assert await (await client.get("/swarm/unlockkey")).json() == {"UnlockKey": ""}
+    assert (await client.post("/swarm/unlock", json={"UnlockKey": "x"})).status == 409
+    spec_locked = await locked(room, engine, tmp_path)
+    key = await room.cluster.unlock_key()
+    assert spec_locked.cluster.locked
+    assert (await client.get("/swarm")).status == 503 and (await client.get("/nodes")).status == 503
+    assert (await client.post("/swarm/unlock", json={"UnlockKey": "SWMKEY-1-" + "A" * 43})).status in (400, 401)
+    assert (await client.post("/swarm/unlock", json={"UnlockKey": key})).status == 200
+    assert (await client.get("/swarm")).status == 200
+
+
+async def test_leaving_takes_force_while_one_is_its_manager(client: ClientSession, room: SwarmRoom) -> None:
+    await init(client)
+    assert (await client.post("/swarm/leave")).status == 503
+    assert (await client.post("/swarm/leave?force=1")).status == 200
+    assert not room.cluster.active and room.networks.listing() == []
