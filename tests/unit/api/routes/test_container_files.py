@@ -1,0 +1,128 @@
+"""Files of a container over HTTP, past a double of the copier: who sends the body, and how a path is told."""
+
+import base64
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from aiohttp import ClientError, ClientSession
+
+from husk.engine.containers.copy import SmallArchive
+from husk.errors import NotFound
+from husk.storage.workers.messages import FileStatus
+from tests.unit.api.fake_engine import FakeEngine
+
+STATUS = FileStatus("x", 5, 0o100644, 10**9, "")
+
+
+class FakeArchive:
+    status = STATUS
+
+    def __init__(self, fails: Exception | None) -> None:
+        self._fails = fails
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        yield b"some "
+        if self._fails is not None:
+            raise self._fails
+        yield b"bytes"
+
+
+class FakeCopier:
+    def __init__(self) -> None:
+        self.small: bytes | None = None
+        self.takes_small = True
+        self.fails: Exception | None = None
+        self.received: list[tuple[str, bytes, dict[str, bool]]] = []
+        self.paths: list[str] = []
+
+    async def status(self, reference: str, path: str) -> FileStatus:
+        self.paths.append(path)
+        if reference != "web":
+            raise NotFound(f"No such container: {reference}")
+        return STATUS
+
+    @asynccontextmanager
+    async def read(self, reference: str, path: str, outlet: int | None) -> AsyncIterator[Any]:
+        await self.status(reference, path)
+        assert outlet is None, "over TCP nobody else can send"
+        yield FakeArchive(self.fails) if self.small is None else SmallArchive(STATUS, self.small)
+
+    @asynccontextmanager
+    async def export(self, reference: str, outlet: int | None) -> AsyncIterator[FakeArchive]:
+        await self.status(reference, "/")
+        yield FakeArchive(self.fails)
+
+    async def write_small(self, reference: str, path: str, archive: bytes, **how: bool) -> bool:
+        if self.takes_small:
+            self.received.append((path, bytes(archive), how))
+        return self.takes_small
+
+    async def write(self, reference: str, path: str, archive: Any, **how: bool) -> None:
+        await self.status(reference, path)
+        self.received.append((path, b"".join([bytes(piece) async for piece in archive]), how))
+
+
+@pytest.fixture
+def copier(engine: FakeEngine) -> FakeCopier:
+    made: Any = engine
+    made.copier = FakeCopier()
+    made.differ = SimpleNamespace(changes=_no_changes)
+    return made.copier
+
+
+async def _no_changes(reference: str) -> list[object]:
+    return []
+
+
+def told(response: Any) -> dict[str, Any]:
+    header = response.headers["X-Docker-Container-Path-Stat"]
+    return json.loads(base64.b64decode(header))
+
+
+async def test_what_a_path_names_is_in_a_header(client: ClientSession, copier: FakeCopier) -> None:
+    response = await client.head("/containers/web/archive?path=/a%FFb")
+    assert response.status == 200 and (told(response)["name"], told(response)["size"]) == ("x", 5)
+    assert copier.paths == ["/a\udcffb"]
+    assert (await client.head("/containers/other/archive?path=/")).status == 404
+
+
+@pytest.mark.parametrize("small", [None, b"some bytes"])
+async def test_files_come_out_small_or_large(client: ClientSession, copier: FakeCopier, small: bytes | None) -> None:
+    copier.small = small
+    response = await client.get("/containers/web/archive?path=/x")
+    assert (await response.read(), response.content_type) == (b"some bytes", "application/x-tar")
+    assert told(response)["name"] == "x"
+
+
+async def test_a_failure_on_the_way_is_no_whole_answer(client: ClientSession, copier: FakeCopier) -> None:
+    copier.fails = NotFound("the disk is gone")
+    for path in ("/containers/web/archive?path=/x", "/containers/web/export"):
+        response = await client.get(path)
+        with pytest.raises(ClientError):
+            await response.read()
+
+
+@pytest.mark.parametrize("takes_small", [True, False])
+async def test_files_go_in_by_the_short_way_or_the_long_one(
+    client: ClientSession, copier: FakeCopier, takes_small: bool
+) -> None:
+    copier.takes_small = takes_small
+    response = await client.put("/containers/web/archive?path=/d&noOverwriteDirNonDir=1&copyUIDGID=1", data=b"a tar")
+    assert response.status == 200
+    how = {"as_user": True} if takes_small else {"keep_kinds": True, "as_user": True}
+    assert copier.received == [("/d", b"a tar", how)]
+
+
+async def test_a_large_archive_takes_the_long_way(client: ClientSession, copier: FakeCopier) -> None:
+    await client.put("/containers/web/archive?path=/d", data=bytes(3 << 20))
+    ((path, body, how),) = copier.received
+    assert (path, len(body), how) == ("/d", 3 << 20, {"keep_kinds": False, "as_user": False})
+    assert (await client.put("/containers/other/archive?path=/d", data=bytes(3 << 20))).status == 404
+
+
+async def test_no_changes_are_null(client: ClientSession, copier: FakeCopier) -> None:
+    assert await (await client.get("/containers/web/changes")).json() is None

@@ -1,0 +1,147 @@
+"""Work that takes a while: its progress, its failure before or behind the first line, and a client that goes."""
+
+import asyncio
+import json
+from typing import Any, cast
+
+import pytest
+
+from husk.api.call import Call
+from husk.api.feed import ProgressFeed, Work, stream_progress
+from husk.engine.model.image import Progress
+from husk.errors import CommandFailed, HuskError, NotFound
+from husk.tasks import Tasks
+
+
+class FakeResponse:
+    def __init__(self, gone: bool) -> None:
+        self.sent = b""
+        self.ended = False
+        self._gone = gone
+
+    async def write(self, data: bytes) -> None:
+        if self._gone:
+            raise ConnectionResetError("the client has gone")
+        self.sent += data
+
+    async def write_eof(self) -> None:
+        self.ended = True
+
+
+class FakeCall:
+    def __init__(self, gone: bool = False) -> None:
+        self.common = self
+        self.changes = Tasks()
+        self.response: FakeResponse | None = None
+        self._gone = gone
+
+    def stream(self, content_type: str) -> FakeResponse:
+        self.response = FakeResponse(self._gone)
+        return self.response
+
+    def empty(self, status: int) -> int:
+        return status
+
+    @property
+    def lines(self) -> list[dict[str, Any]]:
+        assert self.response is not None and self.response.ended
+        return [json.loads(line) for line in self.response.sent.splitlines()]
+
+
+async def told(call: FakeCall, work: Work, **how: bool) -> Any:
+    return await stream_progress(cast(Call, call), work, "work", **how)
+
+
+async def test_progress_of_a_layer_is_told_by_its_newest_number_and_statements_each() -> None:
+    feed = ProgressFeed()
+    for current in range(5):
+        feed.add(Progress(status="Downloading", id="0123456789ab", current=current + 1, total=5))
+    feed.add(Progress(status="Done"))
+    feed.add(Progress(status="Done"))
+    feed.close()
+    lines = [json.loads(line) for line in (await feed.next()).splitlines()]
+    assert [line.get("progressDetail", {}).get("current") for line in lines] == [5, None, None]
+    assert await feed.next() == b""
+
+
+async def test_work_without_a_word_is_an_empty_answer() -> None:
+    async def silent(report: object) -> None:
+        return None
+
+    call = FakeCall()
+    assert await told(call, silent) == 200 and call.response is None
+
+
+@pytest.mark.parametrize("error", [NotFound("no such image"), ValueError("odd")])
+async def test_a_failure_before_the_first_line_has_a_status(error: Exception) -> None:
+    async def failing(report: object) -> None:
+        raise error
+
+    with pytest.raises(type(error)):
+        await told(FakeCall(), failing)
+    call = FakeCall()
+    await told(call, failing, errors_in_stream=True)
+    assert call.lines[-1]["error"].endswith(str(error))
+
+
+async def test_a_failure_behind_it_is_the_last_line() -> None:
+    def failing(error: Exception) -> Work:
+        async def work(report: Any) -> None:
+            report(Progress(status="Pulling"))
+            raise error
+
+        return work
+
+    for error, detail in (
+        (NotFound("gone"), {"message": "gone"}),
+        (CommandFailed("it failed", 7), {"message": "it failed", "code": 7}),
+        (KeyError("x"), {"message": "internal error: KeyError: 'x'"}),
+    ):
+        call = FakeCall()
+        await told(call, failing(error))
+        first, last = call.lines
+        assert first["status"] == "Pulling" and last["errorDetail"] == detail
+
+
+class Slow:
+    """Work that goes on until it is let go of."""
+
+    def __init__(self, error: HuskError | None = None) -> None:
+        self.begun, self.go = asyncio.Event(), asyncio.Event()
+        self.ended = ""
+        self._error = error
+
+    async def __call__(self, report: Any) -> None:
+        report(Progress(status="Begun"))
+        self.begun.set()
+        try:
+            await self.go.wait()
+        except asyncio.CancelledError:
+            self.ended = "cut off"
+            raise
+        if self._error is not None:
+            raise self._error
+        self.ended = "done"
+
+
+async def test_work_ends_with_its_client_unless_it_is_to_be_done() -> None:
+    work = Slow()
+    with pytest.raises(ConnectionResetError):
+        await told(FakeCall(gone=True), work)
+    assert work.ended == "cut off"
+    call, work = FakeCall(gone=True), Slow()
+    with pytest.raises(ConnectionResetError):
+        await told(call, work, to_its_end=True)
+    assert work.ended == ""
+    work.go.set()
+    await call.changes.join()
+    assert work.ended == "done"
+
+
+async def test_a_failure_that_nobody_hears_is_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    call, work = FakeCall(gone=True), Slow(NotFound("it went wrong"))
+    with pytest.raises(ConnectionResetError):
+        await told(call, work, to_its_end=True)
+    work.go.set()
+    await call.changes.join()
+    assert "work failed when its client had gone: it went wrong" in caplog.text
