@@ -21,6 +21,7 @@ from husk.kernel.trees import discard_tree
 from husk.patterns import pattern
 from husk.storage.durable import Flusher
 from husk.storage.lost import put_aside
+from husk.tasks import Tasks
 
 _DIGEST = pattern(r"sha256:[0-9a-f]{64}")
 
@@ -41,6 +42,7 @@ class BlobStore:
         self._sequence = itertools.count()
         self._unsynced: set[str] = set()
         self._flusher = Flusher(self._sync, "sync the blobs")
+        self._tasks = Tasks()
 
     @classmethod
     def open(cls, root: Path) -> Self:
@@ -126,6 +128,15 @@ class BlobStore:
         """Return when all blobs are on the disk."""
         await self._flusher.settle()
 
+    def settle_ahead(self) -> None:
+        """Have the file system write down now what it has noted so far, so that a `settle` to come waits less.
+
+        Only the directory is synced: a fault of a blob's data must be told to nobody but those who `settle`, for the
+        kernel tells it once.
+        """
+        if not self._tasks.count:
+            self._tasks.spawn(asyncio.to_thread(self._sync_names), "sync the names of blobs")
+
     def close(self) -> None:
         self._flusher.close()
 
@@ -141,6 +152,10 @@ class BlobStore:
         except BaseException:
             self._unsynced.update(synced)
             raise
+
+    def _sync_names(self) -> None:
+        with contextlib.suppress(OSError):
+            sync_directory(self._content)
 
     def _remove_strays(self) -> None:
         """What somebody else has put between our blobs."""

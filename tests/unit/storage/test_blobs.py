@@ -1,12 +1,15 @@
 """The blob store: digests as names, all or nothing."""
 
+import asyncio
 import hashlib
 from pathlib import Path
 
 import pytest
 
-from husk.errors import InvalidParameter, NotFound
+from husk.errors import DiskFault, InvalidParameter, NotFound
+from husk.storage import blobs as module
 from husk.storage.blobs import BlobStore, validate_digest
+from tests.support.waiting import until
 
 DATA = b"some content"
 DIGEST = "sha256:" + hashlib.sha256(DATA).hexdigest()
@@ -86,3 +89,24 @@ async def test_a_temporary_file_becomes_a_blob_by_adoption(blobs: BlobStore):
     blobs.adopt(temporary, DIGEST)
     assert await blobs.read(DIGEST) == DATA
     assert not temporary.exists()
+
+
+async def test_what_is_synced_ahead_is_synced_all_the_same(blobs: BlobStore, monkeypatch: pytest.MonkeyPatch):
+    names: list[Path] = []
+    files: list[Path] = []
+
+    def fail(path: Path) -> None:
+        names.append(path)
+        raise OSError(5, "Input/output error")
+
+    digest = await blobs.put(DATA)
+    monkeypatch.setattr(module, "sync_directory", fail)
+    monkeypatch.setattr(module, "sync_file", files.append)
+    blobs.settle_ahead()
+    blobs.settle_ahead()
+    await asyncio.to_thread(until, lambda: bool(names), "the names are synced")
+    assert names == [blobs.path(digest).parent] and files == []
+    with pytest.raises(DiskFault):
+        await blobs.settle()
+    assert files == [blobs.path(digest)]
+    blobs.close()

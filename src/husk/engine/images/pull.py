@@ -55,6 +55,8 @@ class Puller:
 
     async def _pull(self, reference: Reference, platform: str, auth: Credentials | None, report: Report) -> bool:
         """Pull one image; whether that changed anything here."""
+        if not self._store.catalog.target(reference):
+            self._store.layers.expect()
         fetched = await self._registry.manifest(reference, auth)
         report(Progress(status=f"Pulling from {_short_name(reference)}", id=reference.digest or reference.tag))
         resolved, manifest, index_document = await self._resolve(reference, fetched, platform, auth)

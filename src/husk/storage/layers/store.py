@@ -166,6 +166,10 @@ class LayerStore:
             layers.append(str(self.path(layer)))
         return layers
 
+    def expect(self) -> None:
+        """Layers are about to come: what unpacks them may make ready."""
+        self._nursery.wake()
+
     @contextlib.asynccontextmanager
     async def ingest(self, digest: str | None, media_type: str, limited: bool = True) -> AsyncIterator[Ingest]:
         """Take in one layer; if the block is left before `finish` has returned, no trace of it stays.
@@ -181,10 +185,11 @@ class LayerStore:
             self._drop(staging, blob_file)
             raise
         ingest = Ingest(worker, media_type, staging, blob_file)
-        try:
-            yield ingest
-        finally:
-            self._end(ingest)
+        with self.directories.writeback.coming():
+            try:
+                yield ingest
+            finally:
+                self._end(ingest)
 
     async def ingest_diff(self, upper: Path) -> Unpacked:
         """Make a layer of what a container changed; its data goes from worker to worker, past the daemon."""
@@ -325,6 +330,7 @@ class LayerStore:
         self.revision += 1
         self._looked_at[chain] = True
         if not settled:
+            self._blobs.settle_ahead()
             self.directories.sync_later(layer.directory)
         return layer
 

@@ -7,8 +7,9 @@ and a start that finds such a record unpacks the layer again (`LayerStore`).
 """
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 from husk.errors import DiskFault
@@ -16,7 +17,7 @@ from husk.kernel.disk import sync_file_system
 from husk.storage.durable import Flusher
 from husk.tasks import Tasks
 
-# So many seconds after the last layer has come or begun to come: it would only make a pull wait for the disk.
+# So many seconds after the last layer has come: it would only make a pull wait for the disk.
 LATER = 5.0
 # However many come: what would have to be unpacked again after a power cut must not grow without end.
 AT_MOST = 30.0
@@ -30,6 +31,7 @@ class Writeback:
     def __init__(self, root: Path, done: Callable[[frozenset[str]], Awaitable[None]]) -> None:
         self._done = done
         self._waiting: set[str] = set()
+        self._coming = 0
         self._flusher = Flusher(lambda: sync_file_system(root), "sync the files of layers")
         self._tasks = Tasks()
         self._timer: asyncio.TimerHandle | None = None
@@ -45,6 +47,16 @@ class Writeback:
         """Another layer begins to come."""
         if self._timer is not None:
             self._later()
+
+    @contextlib.contextmanager
+    def coming(self) -> Iterator[None]:
+        """A layer comes as long as this lasts."""
+        self._coming += 1
+        try:
+            yield
+        finally:
+            self._coming -= 1
+            self.postpone()
 
     async def settle(self) -> None:
         """Return when all files that were written before are on the disk, whoever wrote them."""
@@ -72,6 +84,9 @@ class Writeback:
             self._timer = loop.call_at(min(loop.time() + LATER, self._deadline), self._begin)
 
     def _begin(self) -> None:
+        if self._coming and asyncio.get_running_loop().time() < self._deadline:
+            self._later()
+            return
         self._timer = None
         self._tasks.spawn(self._write(), "sync the files of layers")
 

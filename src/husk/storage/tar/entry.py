@@ -2,6 +2,8 @@
 
 from typing import NoReturn
 
+import msgspec
+
 BLOCK = 512
 # What one header may make us hold in memory; Go's archive/tar, which Docker uses, has the same limit.
 LARGEST_EXTENSION = 1 << 20
@@ -13,34 +15,23 @@ class TarError(Exception):
     """The archive is damaged, or asks for something that no archive may ask for."""
 
 
-class Entry:
-    """One thing in the archive; `size` bytes of data follow it in the stream.
+class Entry(msgspec.Struct, eq=False):
+    """One thing in the archive; `size` bytes of data follow it in the stream."""
 
-    No dataclass: the module that makes those would take a quarter of the worker's time to start.
-    """
-
-    __slots__ = (
-        "gid", "kind", "link", "major", "minor", "mode", "mtime_ns", "name", "real_size", "size", "sparse", "uid",
-        "xattrs",
-    )  # fmt: skip
-
-    def __init__(
-        self, name: bytes, kind: bytes, mode: int, uid: int, gid: int, size: int, mtime_ns: int, link: bytes
-    ) -> None:
-        self.name = name
-        self.kind = kind
-        self.mode = mode
-        self.uid = uid
-        self.gid = gid
-        self.size = size
-        self.mtime_ns = mtime_ns
-        self.link = link
-        self.major = 0
-        self.minor = 0
-        self.xattrs: list[tuple[str, bytes]] = []
-        # Where the data belongs in the file, and the file's full size; None for an ordinary file.
-        self.sparse: list[tuple[int, int]] | None = None
-        self.real_size = 0
+    name: bytes
+    kind: bytes
+    mode: int
+    uid: int
+    gid: int
+    size: int
+    mtime_ns: int
+    link: bytes
+    major: int = 0
+    minor: int = 0
+    xattrs: list[tuple[str, bytes]] = []
+    # Where the data belongs in the file, and the file's full size; None for an ordinary file.
+    sparse: list[tuple[int, int]] | None = None
+    real_size: int = 0
 
 
 def padding(size: int) -> int:

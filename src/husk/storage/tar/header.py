@@ -10,7 +10,8 @@ from husk.storage.tar.entry import BLOCK, BLOCK_DEVICE, CHARACTER, Entry, TarErr
 # Of POSIX, with its version.
 _MAGIC = b"ustar\x0000"
 _HEADER = struct.Struct("100s8s8s8s12s12s8sc100s8s")
-_MAJOR, _MINOR, _PREFIX = slice(329, 337), slice(337, 345), slice(345, 500)
+_PREFIX_BEGINS = 345
+_MAJOR, _MINOR, _PREFIX = slice(329, 337), slice(337, 345), slice(_PREFIX_BEGINS, 500)
 _PLAIN_HEADER = struct.Struct("100s8s8s8s12s12s8sc100s8s247x")
 _KINDS = {
     tarfile.REGTYPE: b"0",
@@ -24,17 +25,17 @@ _KINDS = {
 def parse_header(block: bytes) -> Entry:
     """One 512-byte header without what extensions add."""
     name, mode, uid, gid, size, mtime, check, kind, link, magic = _HEADER.unpack_from(block)
-    # Some old programs added signed characters.
-    claimed, total = _claimed_sum(check), _sum(block)
+    # The field of the sum counts as blanks; some old programs added signed characters.
+    claimed, total = number(check), _sum(block) - _sum(check) + 8 * 32
     if claimed != total and claimed != total - 256 * sum(byte > 127 for byte in block):
         invalid()
-    name = name.split(b"\0", 1)[0]
+    name = name.partition(b"\0")[0]
     # GNU tar uses the prefix's place for other things and leaves a blank after "ustar".
-    if magic == _MAGIC and (prefix := block[_PREFIX].split(b"\0", 1)[0]):
-        name = prefix + b"/" + name
+    if magic == _MAGIC and block[_PREFIX_BEGINS]:
+        name = block[_PREFIX].partition(b"\0")[0] + b"/" + name
     entry = Entry(
         name, kind, _usual(mode) & 0o7777, _usual(uid), _usual(gid), number(size), _usual(mtime) * 10**9,
-        link.split(b"\0", 1)[0] if link[0] else b"",
+        link.partition(b"\0")[0] if link[0] else b"",
     )  # fmt: skip
     if entry.size < 0 or entry.uid < 0 or entry.gid < 0:
         invalid()
@@ -43,15 +44,9 @@ def parse_header(block: bytes) -> Entry:
     return entry
 
 
-@lru_cache(maxsize=512)
-def _claimed_sum(check: bytes) -> int:
-    """The sum of all bytes of a block with this field, which counts itself as blanks."""
-    return number(check) + sum(check) - 8 * 32
-
-
 def _sum(block: bytes) -> int:
-    """Of all bytes of a block. The low half of Adler's checksum is one more than the sum of the bytes if that is small,
-    as for 256 of them or 512 letters; adding them up in Python would take longer than all else done to a header."""
+    """Of all bytes of a block or less. The low half of Adler's checksum is one more than the sum of the bytes if that
+    is small, as for 256 of them or 512 letters; to add them up in Python would take longer than all else done here."""
     if block.isascii():
         return (zlib.adler32(block) & 0xFFFF) - 1
     return (zlib.adler32(block[:256]) & 0xFFFF) + (zlib.adler32(block[256:]) & 0xFFFF) - 2

@@ -74,7 +74,8 @@ class Parser:
             return None
         if self._extended or self._shared:
             self._extend(entry)
-        return self._judge(entry, block)
+        # Most are files and nothing else.
+        return entry if entry.kind == REGULAR and entry.sparse is None else self._judge(entry, block)
 
     def _begin_extension(self, entry: Entry) -> None:
         if entry.size > LARGEST_EXTENSION:
@@ -101,7 +102,9 @@ class Parser:
     def _extend(self, entry: Entry) -> None:
         entry.name = self._long_name or entry.name
         entry.link = self._long_link or entry.link
-        apply_pax(entry, {**self._shared, **self._records})
+        apply_pax(entry, {**self._shared, **self._records} if self._shared else self._records)
+        if b"\0" in entry.name or b"\0" in entry.link:
+            raise TarError(f"archive entry {text(entry.name)} has a name with a null byte")
         self._long_name = self._long_link = b""
         self._records = {}
         self._extended = False
@@ -118,8 +121,6 @@ class Parser:
             raise TarError(f"unhandled tar header type {kind!r} of {text(entry.name)}")
         if entry.kind in _WITHOUT_DATA:
             entry.size = 0
-        if b"\0" in entry.name or b"\0" in entry.link:
-            raise TarError(f"archive entry {text(entry.name)} has a name with a null byte")
         if kind == _OLD_SPARSE:
             return self._begin_map(entry, OldMap(block))
         if entry.sparse is not None and not entry.sparse:

@@ -10,17 +10,18 @@ def parse_pax(data: bytes) -> dict[bytes, bytes]:
     """The records of a pax header: `length key=value`, newline."""
     records: dict[bytes, bytes] = {}
     sparse: list[bytes] = []
-    while data:
-        digits, blank, _ = data[:20].partition(b" ")
-        if not blank or not digits.isdigit():
+    begin, size = 0, len(data)
+    while begin < size:
+        blank = data.find(b" ", begin, begin + 20)
+        digits = data[begin:blank]
+        if blank < 0 or not digits.isdigit():
             invalid()
-        length = int(digits)
-        record = data[len(digits) + 1 : length]
-        key, equals, value = record.partition(b"=")
-        if length > len(data) or not record.endswith(b"\n") or not equals or not key:
+        end = begin + int(digits)
+        key, equals, value = data[blank + 1 : end].partition(b"=")
+        if end > size or value[-1:] != b"\n" or not equals or not key:
             invalid()
         value = value[:-1]
-        data = data[length:]
+        begin = end
         # Sparse format 0.0 repeats these two keys; 0.1 puts the same numbers into one record.
         if key in (b"GNU.sparse.offset", b"GNU.sparse.numbytes"):
             sparse.append(value)
@@ -60,6 +61,9 @@ def apply_pax(entry: Entry, records: dict[bytes, bytes]) -> None:
 
 def _seconds(text: bytes) -> int:
     """A pax time (decimal fraction of seconds, perhaps negative) in nanoseconds, without the rounding of floats."""
+    whole, _, fraction = text.partition(b".")
+    if whole.isdigit() and fraction.isdigit():
+        return int(whole + fraction[:9].ljust(9, b"0"))
     whole, _, fraction = text.removeprefix(b"-").partition(b".")
     nanoseconds = decimal(whole or b"0") * 10**9 + decimal(fraction[:9].ljust(9, b"0"))
     return -nanoseconds if text.startswith(b"-") else nanoseconds

@@ -104,10 +104,11 @@ def entries(stream: TarStream, needs_end: bool = False) -> Iterator[Entry]:
     `needs_end` as for the parser.
     """
     parser = Parser(needs_end)
+    feed, take, skip = parser.feed, stream.take, stream.skip
     while not parser.ended:
-        entry = parser.feed(stream.take(parser.wants))
+        entry = feed(take(parser.wants))
         if entry is not None:
             behind = padding(entry.size)
             yield entry
             if behind:
-                stream.skip(behind)
+                skip(behind)

@@ -113,13 +113,13 @@ class Extractor:
         return (self._base or b"") + path
 
     def _apply(self, entry: Entry, path: bytes) -> None:
-        parent, _, name = path.rpartition(b"/")
-        if name.startswith(WHITEOUT_PREFIX):
-            for _ in self._stream.pieces(entry.size):
-                pass
-            self._whiteout(parent, name)
-        else:
-            self._place(entry, path)
+        if WHITEOUT_PREFIX in path:
+            parent, _, name = path.rpartition(b"/")
+            if name.startswith(WHITEOUT_PREFIX):
+                self._stream.skip(entry.size)
+                self._whiteout(parent, name)
+                return
+        self._place(entry, path)
 
     def _place(self, entry: Entry, path: bytes) -> None:
         if entry.kind == REGULAR:
@@ -159,7 +159,11 @@ class Extractor:
                 os.fchmod(fd, entry.mode)
             if entry.xattrs:
                 set_xattrs(fd, entry)
-            set_time(fd, entry)
+            time = entry.mtime_ns
+            if _EARLIEST_NS <= time <= _LATEST_NS:
+                os.utime(fd, ns=(time, time))
+            else:
+                set_time(fd, entry)
         finally:
             os.close(fd)
 

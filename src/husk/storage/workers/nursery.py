@@ -13,6 +13,7 @@ and begins as soon as it hears of its work.
 """
 
 import asyncio
+import contextlib
 import os
 import signal
 import socket
@@ -87,6 +88,12 @@ class Nursery:
         if reserve or idle is not None:
             self._fill_reserve_after(child)
         return child
+
+    def wake(self) -> None:
+        """Workers will be wanted soon: let the process start meanwhile. Should that fail, who wants one hears of it."""
+        if self._channel is None and not self._closed:
+            with contextlib.suppress(OSError):
+                self._channel = _start()
 
     def close(self) -> None:
         """Let the process go for good; its workers stay. May be called at any time, any number of times."""

@@ -16,6 +16,7 @@ from husk.storage.workers.handle import Producer
 from husk.storage.workers.messages import LARGEST_JOB, FileStatus, PackJob, UnpackJob
 from husk.storage.workers.nursery import Nursery
 from husk.tasks import Tasks
+from tests.support.waiting import until
 from tests.support.workers import forkers_of, reserve_of, workers_of
 
 
@@ -196,3 +197,15 @@ async def eventually(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(10):
         while not condition():
             await asyncio.sleep(0.005)
+
+
+async def test_the_process_can_be_started_before_a_worker_is_wanted(root: Path):
+    async with nursery() as one:
+        before = forkers()
+        one.wake()
+        one.wake()
+        await asyncio.to_thread(until, lambda: len(forkers() - before) == 1, "the process is there")
+        assert await look(one, root) == "there"
+        assert len(forkers() - before) == 1
+    one.wake()
+    assert not forkers() - before

@@ -94,3 +94,25 @@ async def test_a_disk_that_fails_at_the_end_does_not_keep_anybody(disk: Disk) ->
     later.add("a")
     await later.close()
     assert owner.heard == []
+
+
+async def test_it_waits_for_layers_that_still_come_but_not_without_end(
+    disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writeback, "LATER", 0.01)
+    owner = Owner()
+    later = Writeback(Path("/"), owner.done)
+    with later.coming():
+        later.add("a")
+        await asyncio.sleep(0.1)
+        assert disk.syncs == 0
+    async with asyncio.timeout(20):
+        await owner.told.wait()
+    owner.told.clear()
+    monkeypatch.setattr(writeback, "AT_MOST", 0.05)
+    with later.coming():
+        later.add("b")
+        async with asyncio.timeout(20):
+            await owner.told.wait()
+    await later.close()
+    assert owner.heard == [frozenset("a"), frozenset("b")] and disk.syncs == 2
