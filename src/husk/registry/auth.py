@@ -13,6 +13,7 @@ import json
 import time
 import urllib.parse
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 import msgspec
 
@@ -47,6 +48,35 @@ class Credentials(msgspec.Struct, frozen=True):
 
 
 NOBODY = Credentials()
+
+
+class Token(msgspec.Struct, frozen=True):
+    """A registry's token, and the seconds that it is good for."""
+
+    token: str
+    life: float
+
+    def __repr__(self) -> str:
+        return f"Token(life={self.life})"
+
+
+class Keeper(Protocol):
+    """Somebody else who knows who the client is at one registry, and may get tokens in its place. Hashable."""
+
+    async def token(self, realm: str, service: str, scopes: Sequence[str], /) -> Token | None:
+        """None if that is left to us."""
+        ...
+
+    async def credentials(self) -> Credentials: ...
+
+
+class KeptCredentials(Credentials, frozen=True):
+    """Those that are with their keeper until they are needed: a token is better, for it says no password."""
+
+    keeper: Keeper | None = None
+
+    def __bool__(self) -> bool:
+        return True
 
 
 def parse_auth_header(value: str) -> Credentials | None:
@@ -140,7 +170,12 @@ class Authorizer:
     ) -> tuple[str, float, str]:
         """A fresh header, the seconds that it is good for, and an identity token if `offline` asks for one."""
         by_scheme = {challenge.scheme: challenge for challenge in reversed(challenges)}
-        if bearer := by_scheme.get("bearer"):
+        bearer = by_scheme.get("bearer")
+        if isinstance(credentials, KeptCredentials) and credentials.keeper:
+            if bearer and (kept := await self._kept_token(base, bearer.parameters, scope, credentials.keeper, url)):
+                return f"Bearer {kept.token}", _life(kept.life), ""
+            credentials = await credentials.keeper.credentials()
+        if bearer:
             if credentials.registry_token:
                 return f"Bearer {credentials.registry_token}", _LONGEST_LIFE, ""
             return await self._token(base, bearer.parameters, scope, credentials, url, offline)
@@ -150,13 +185,17 @@ class Authorizer:
             return credentials.basic(), _LONGEST_LIFE, ""
         return "", 0, ""
 
+    async def _kept_token(
+        self, base: str, challenge: Mapping[str, str], scope: str, keeper: Keeper, url: str
+    ) -> Token | None:
+        realm = await self._check_realm(base, challenge.get("realm", ""), url)
+        return await keeper.token(realm, challenge.get("service", ""), _asked(scope, challenge).split())
+
     async def _token(
         self, base: str, challenge: Mapping[str, str], scope: str, credentials: Credentials, url: str, offline: bool
     ) -> tuple[str, float, str]:
         realm = await self._check_realm(base, challenge.get("realm", ""), url)
-        # A challenge asks for what its one request needs; a token for pushing serves all requests of a push.
-        asked = scope if ",push" in scope else challenge.get("scope") or scope
-        query = {"service": challenge.get("service", ""), "scope": asked}
+        query = {"service": challenge.get("service", ""), "scope": _asked(scope, challenge)}
         if credentials.identity_token:
             form = {"grant_type": "refresh_token", "refresh_token": credentials.identity_token}
             answer = await self._ask(realm, url, form=_filled(query | form | {"client_id": _CLIENT_ID}))
@@ -174,8 +213,7 @@ class Authorizer:
         token = answer.token or answer.access_token
         if not token:
             raise SystemFault(f'Get "{url}": authorization server did not include a token in the response')
-        life = min(max(answer.expires_in, _SHORTEST_LIFE), _LONGEST_LIFE) * 0.9
-        return f"Bearer {token}", life, answer.refresh_token
+        return f"Bearer {token}", _life(answer.expires_in), answer.refresh_token
 
     async def _ask(
         self, where: str, url: str, headers: Mapping[str, str] | None = None, form: Mapping[str, str] | None = None
@@ -206,6 +244,15 @@ class Authorizer:
         now = time.monotonic()
         for key in [key for key, entry in self._entries.items() if entry.expires < now and not entry.lock.locked()]:
             del self._entries[key]
+
+
+def _asked(scope: str, challenge: Mapping[str, str]) -> str:
+    """A challenge asks for what its one request needs; a token for pushing serves all requests of a push."""
+    return scope if ",push" in scope else challenge.get("scope") or scope
+
+
+def _life(seconds: float) -> float:
+    return min(max(seconds, _SHORTEST_LIFE), _LONGEST_LIFE) * 0.9
 
 
 class TokenRefused(Unauthorized):

@@ -25,6 +25,7 @@ PLAIN, GZIP, ZSTD = "uncompressed", "gzip", "zstd"
 _ZSTD_LEVEL = 3
 # Each takes a processor: more at once would only take them from others.
 _AT_ONCE = 2
+_MOST_KNOWN = 10_000
 
 
 class Compression(msgspec.Struct, frozen=True):
@@ -96,6 +97,8 @@ class LayerPacker:
         finally:
             file.unlink(missing_ok=True)
         self._known[key] = packed
+        while len(self._known) > _MOST_KNOWN:
+            del self._known[next(iter(self._known))]
         return packed
 
 

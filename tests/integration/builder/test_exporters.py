@@ -1,5 +1,7 @@
 """What becomes of results, with the stock buildx, a real registry, and skopeo to read what was written."""
 
+import asyncio
+import base64
 import json
 import subprocess
 import tarfile
@@ -11,8 +13,9 @@ import pytest
 from tests.support.build_client import PLUGIN
 from tests.support.building import Builds, Context
 from tests.support.daemon import Daemon
+from tests.support.fake_registry import FakeRegistry, Tokens
 from tests.support.images import forget_images, stored
-from tests.support.registry import PASSWORD, USERNAME, Registry
+from tests.support.registry import PASSWORD, USERNAME, Registry, make_image, tar_of
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.skipif(not PLUGIN.exists(), reason="docker buildx is not here: scripts/setup --test")
@@ -167,6 +170,18 @@ def test_credentials_are_the_client_s(builds, tmp_path):
         builds.docker("rmi", name)
         builds.run(f"FROM {name}\nENV based=on\n")
         assert builds.config()["Env"][-1] == "based=on"
+
+
+async def test_tokens_are_fetched_by_the_client(builds):
+    async with FakeRegistry(tokens=Tokens("u", "secret")) as fake:
+        fake.add("base", "1", make_image([tar_of({"a": b"b"})]))
+        auth = base64.b64encode(b"u:secret").decode()
+        config = {"auths": {fake.host: {"auth": auth}}}
+        (builds.config_directory / "config.json").write_text(json.dumps(config))
+        await asyncio.to_thread(builds.run, f"FROM {fake.host}/base:1\nENV based=on\n")
+        asked = fake.asked("/token")
+    assert builds.config()["Env"][-1] == "based=on"
+    assert asked and not any("husk" in headers.get("User-Agent", "").lower() for headers in asked)
 
 
 def test_the_same_image_whenever_it_is_built(builds):

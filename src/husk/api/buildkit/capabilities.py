@@ -74,6 +74,7 @@ LLB = (
     "diffop",
     "exporter.sourcedateepoch",
     "exporter.multiple",
+    "exporter.image.annotations",
 )
 
 

@@ -9,6 +9,7 @@ from husk.engine.builder import stacks
 from husk.engine.builder.dockerfile.options import BaseImage
 from husk.engine.builder.operations import Source
 from husk.engine.builder.progress import Status
+from husk.engine.builder.registry_login import login_at
 from husk.engine.builder.solver import Watcher
 from husk.engine.images.make import read_config
 from husk.engine.images.service import Images
@@ -18,7 +19,6 @@ from husk.errors import NotFound
 from husk.registry import reference as references
 from husk.registry.auth import Credentials
 from husk.registry.manifest import Platform
-from husk.registry.reference import Reference
 
 SCHEME = "docker-image"
 
@@ -68,8 +68,7 @@ class ImageSource:
 
     async def describe(self, name: str, platform: Platform, pull: bool, watcher: Watcher) -> "DescribedImage":
         reference = references.parse(name).tagged()
-        session = watcher.session
-        auth = await session.credentials(host_of(reference)) or None if session else None
+        auth = login_at(reference, watcher.session)
         return await self._describe(name, platform, pull, lambda domain: auth, _Told(watcher).report)
 
     async def _describe(
@@ -86,8 +85,7 @@ class ImageSource:
     async def _have(self, name: str, platform: Platform | None, watcher: Watcher) -> Image:
         if (image := self._find(name, platform)) is None:
             reference = references.parse(name)
-            session = watcher.session
-            auth = await session.credentials(host_of(reference)) or None if session else None
+            auth = login_at(reference, watcher.session)
             told = _Told(watcher)
             await self._images.pull(name, "", str(platform) if platform else "", auth, told.report)
             image = self._images.select(name, platform).image
@@ -114,11 +112,6 @@ class _Told:
 
 def _name_of(source: Source) -> str:
     return source.identifier.removeprefix(f"{SCHEME}://")
-
-
-def host_of(reference: Reference) -> str:
-    """The name by which a client's session knows a registry."""
-    return "registry-1.docker.io" if reference.domain == "docker.io" else reference.domain
 
 
 def credentials_in(known: dict[str, Credentials]) -> CredentialsFor:

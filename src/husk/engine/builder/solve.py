@@ -24,6 +24,10 @@ class SolveRequest(Struct, frozen=True, kw_only=True):
 
 
 class Exporter(Protocol):
+    def check(self, attributes: Mapping[str, str]) -> None:
+        """InvalidParameter if what the client says makes no sense: known before anything is built."""
+        ...
+
     async def export(self, job: Job, result: Result, attributes: Mapping[str, str], number: int) -> dict[str, str]:
         """Give a result to whom the client says; `number` is that of this exporter among those of the build."""
         ...
@@ -41,6 +45,7 @@ class Solves:
         for export in request.exports:
             if export.kind not in self._exporters:
                 raise NotImplementedYet(f"the exporter {export.kind} is not implemented by Husk yet")
+            self._exporters[export.kind].check(export.attributes)
         session = await self._sessions.get(request.session) if request.session else None
         job = await self._jobs.begin(request.id, session)
         try:

@@ -117,6 +117,12 @@ async def test_one_id_is_one_build_at_a_time(bench):
     await bench.solve(DOCKERFILE)
 
 
+async def test_what_makes_no_sense_is_told_before_anything_is_built(bench):
+    with pytest.raises(InvalidParameter, match="non-bool value"):
+        await bench.solve(DOCKERFILE, IMAGE, Export("image", {"store": "perhaps"}))
+    assert bench.worker.ran == bench.exporter.exported == []
+
+
 async def test_an_exporter_that_there_is_not(bench):
     with pytest.raises(NotImplementedYet):
         await bench.solve(DOCKERFILE, Export("containerd"))

@@ -45,6 +45,9 @@ class ArchiveExport:
         self._blobs = blobs
         self._kind = kind
 
+    def check(self, attributes: Mapping[str, str]) -> None:
+        exporter_options.read(attributes, {})
+
     async def export(self, job: Job, result: Result, attributes: Mapping[str, str], number: int) -> dict[str, str]:
         """What a client is told of the image."""
         if job.session is None:

@@ -17,9 +17,9 @@ from husk.engine.builder.exporters.options import ExportOptions
 from husk.engine.builder.exporters.parts import is_several, parts_of
 from husk.engine.builder.exporters.storing import name_stored, store_bundle
 from husk.engine.builder.frontend import Asker, Shown
-from husk.engine.builder.image_source import host_of
 from husk.engine.builder.jobs import Job, Result
 from husk.engine.builder.progress import Status
+from husk.engine.builder.registry_login import login_at
 from husk.engine.images.push import Upload
 from husk.engine.images.service import Images
 from husk.engine.images.store import ImageStore
@@ -35,11 +35,14 @@ class ImageExport:
         self._store = store
         self._images = images
 
+    def check(self, attributes: Mapping[str, str]) -> None:
+        options = exporter_options.read(attributes, {})
+        if options.push and not attributes.get("name"):
+            raise InvalidParameter("tag is needed when pushing to registry")
+
     async def export(self, job: Job, result: Result, attributes: Mapping[str, str], number: int) -> dict[str, str]:
         """What a client is told of the image."""
         options = exporter_options.read(attributes, result.metadata)
-        if options.push and not options.names:
-            raise InvalidParameter("tag is needed when pushing to registry")
         if not options.push:
             result = without_inline_only(result)
         with Shown(Asker(job.log, job.session), "exporting to image") as shown:
@@ -75,7 +78,7 @@ class ImageExport:
     async def _push(self, bundle: Bundle, options: ExportOptions, shown: Shown) -> None:
         pushed = _Pushed(shown)
         for name in options.names:
-            auth = await shown.session.credentials(host_of(name)) or None if shown.session else None
+            auth = login_at(name, shown.session)
             try:
                 await self._images.upload(upload_of(bundle, name, options.by_digest), auth, pushed.report)
             except HuskError as error:

@@ -29,11 +29,14 @@ class LocalExport:
     def __init__(self, sender: Sender) -> None:
         self._sender = sender
 
+    def check(self, attributes: Mapping[str, str]) -> None:
+        check_files(attributes)
+
     async def export(self, job: Job, result: Result, attributes: Mapping[str, str], number: int) -> dict[str, str]:
         """Nothing is told of it but the progress."""
         if job.session is None:
             raise InvalidParameter("could not access local files without session")
-        parts = directories_of(result, attributes)
+        parts = directories_of(result)
         with Shown(Asker(job.log, job.session), "exporting to client directory") as shown:
             stacks = {name: await part.stack() for name, part in parts.items()}
             told = _Sent(shown)
@@ -43,13 +46,18 @@ class LocalExport:
         return {}
 
 
-def directories_of(result: Result, attributes: Mapping[str, str]) -> dict[str, Part]:
+def check_files(attributes: Mapping[str, str]) -> None:
+    """What clients may say about files."""
+    epoch_of(attributes, {})
+    if attributes.get("platform-split", "true") not in ("", "true", "1"):
+        raise NotImplementedYet("files of several platforms in one directory (platform-split=false): not by Husk yet")
+
+
+def directories_of(result: Result) -> dict[str, Part]:
     """Where the files of each platform go: into a directory of its own, if there may be several."""
     parts = parts_of(result)
     if not is_several(result):
         return {"": parts[0]}
-    if attributes.get("platform-split", "true") not in ("", "true", "1"):
-        raise NotImplementedYet("files of several platforms in one directory (platform-split=false): not by Husk yet")
     found = {part.id.replace("/", "_"): part for part in parts}
     for name in found:
         if not _DIRECTORY.fullmatch(name):

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
 from typing import Protocol
 
-from husk.engine.builder.exporters.local import directories_of
+from husk.engine.builder.exporters.local import check_files, directories_of
 from husk.engine.builder.exporters.options import epoch_of
 from husk.engine.builder.frontend import Asker, Shown
 from husk.engine.builder.jobs import Job, Result
@@ -26,11 +26,14 @@ class TarExport:
     def __init__(self, archives: Archives) -> None:
         self._archives = archives
 
+    def check(self, attributes: Mapping[str, str]) -> None:
+        check_files(attributes)
+
     async def export(self, job: Job, result: Result, attributes: Mapping[str, str], number: int) -> dict[str, str]:
         """Nothing is told of it but the progress."""
         if job.session is None:
             raise InvalidParameter("could not send an archive without session")
-        parts = directories_of(result, attributes)
+        parts = directories_of(result)
         latest = epoch_of(attributes, result.metadata)
         with Shown(Asker(job.log, job.session), "exporting to client tarball") as shown:
             stacks = {name: await part.stack() for name, part in parts.items()}

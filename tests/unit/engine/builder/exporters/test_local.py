@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from husk.engine.builder.exporters.local import LocalExport, directories_of
+from husk.engine.builder.exporters.local import LocalExport, check_files, directories_of
 from husk.engine.builder.jobs import Result
 from husk.engine.builder.status import StatusLog
 from husk.errors import InvalidParameter, NotImplementedYet
@@ -73,12 +73,13 @@ async def test_nothing_is_nothing(bench):
 
 
 async def test_what_cannot_be(bench):
-    result = Result(refs={"linux/a": REF}, metadata={"refs.platforms": platforms("a")})
     with pytest.raises(NotImplementedYet, match="platform-split"):
-        directories_of(result, {"platform-split": "false"})
+        check_files({"platform-split": "false"})
+    with pytest.raises(InvalidParameter, match="SOURCE_DATE_EPOCH"):
+        check_files({"source-date-epoch": "x"})
     metadata = {"refs.platforms": platforms("..").replace(b"linux/", b"")}
     with pytest.raises(InvalidParameter, match="no directory"):
-        directories_of(Result(refs={"..": REF}, metadata=metadata), {})
+        directories_of(Result(refs={"..": REF}, metadata=metadata))
     bench.job.session = None
     with pytest.raises(InvalidParameter):
         await bench.export(Result(ref=REF))
