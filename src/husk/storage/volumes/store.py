@@ -91,13 +91,16 @@ class VolumeStore:
 
     def empty_trash(self) -> None:
         """Delete what was discarded. What is still mounted there is unmounted first, never deleted."""
-        for name in os.listdir(self._trash):
+        for thing in self._trash.iterdir():
             try:
-                for target in mounts_below(str(self._trash / name)):
+                if thing.is_symlink() or not thing.is_dir():  # it was never a volume
+                    thing.unlink()
+                    continue
+                for target in mounts_below(str(thing)):
                     unmount(target, detach=True)
-                remove_tree(self._trash / name, self._stop)
+                remove_tree(thing, self._stop)
             except OSError as error:
-                log.error("cannot delete %s: %s", self._trash / name, error)
+                log.error("cannot delete %s: %s", thing, error)
 
     def size(self, name: str) -> int:
         return tree_size(self.data(name))

@@ -1,0 +1,85 @@
+"""What a table holds, out of what the kernel dumps: only its own chains and rules, in order."""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import pytest
+
+from husk.kernel import nflisting
+from husk.kernel.netlink import Message, attribute, nested, text
+from husk.kernel.nflisting import Rule, elements, shape
+
+HEAD = bytes(4)
+
+
+class FakeSocket:
+    """Answers each request by its words."""
+
+    dumps: ClassVar[dict[str, Sequence[bytes]]] = {}
+    asked: ClassVar[list[Message]] = []
+
+    def __init__(self, protocol: int) -> None:
+        assert protocol == 12
+
+    def __enter__(self) -> "FakeSocket":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+    def dump(self, message: Message) -> list[bytes]:
+        self.asked.append(message)
+        found: Any = next((dumped for words, dumped in self.dumps.items() if words in message[3]), None)
+        if found is None:
+            raise OSError(2, "No such file or directory")
+        return [HEAD + body for body in found]
+
+
+@pytest.fixture(autouse=True)
+def kernel(monkeypatch: pytest.MonkeyPatch) -> type[FakeSocket]:
+    FakeSocket.dumps, FakeSocket.asked = {}, []
+    monkeypatch.setattr(nflisting, "NetlinkSocket", FakeSocket)
+    return FakeSocket
+
+
+def chain(table: str, name: str, hook: bytes = b"") -> bytes:
+    return text(1, table) + text(3, name) + (attribute(4, hook) if hook else b"")
+
+
+def rule(table: str, name: str, expressions: bytes) -> bytes:
+    return text(1, table) + text(2, name) + attribute(4, expressions)
+
+
+def test_a_table_is_its_chains_with_their_hooks_and_its_rules_in_order(kernel: type[FakeSocket]) -> None:
+    kernel.dumps = {
+        "chains": [chain("husk", "in", b"hook"), chain("husk", "plain"), chain("other", "in")],
+        "rules": [rule("husk", "in", b"bbbb"), rule("other", "in", b"xxxx"), rule("husk", "in", b"aaaa")],
+    }
+    found = shape("ip", "husk")
+    assert found.chains == {("in", b"hook", b"", b""), ("plain", b"", b"", b"")}
+    assert found.rules == (Rule("in", b"bbbb"), Rule("in", b"aaaa"))
+    assert found != shape("ip", "other") and shape("ip", "nothing").rules == ()
+
+
+def test_families_are_asked_for_apart(kernel: type[FakeSocket]) -> None:
+    kernel.dumps = {"chains": [], "rules": []}
+    for family in ("ip", "ip6", "bridge"):
+        shape(family, "husk")
+    assert [message[2][0] for message in kernel.asked[::2]] == [2, 10, 7]
+
+
+def element(key: bytes, data: bytes = b"", flags: int | None = None) -> bytes:
+    parts = [nested(1, attribute(1, key))] + ([nested(2, attribute(1, data))] if data else [])
+    return nested(1, *parts, *([attribute(3, flags.to_bytes(4))] if flags is not None else []))
+
+
+def test_elements_are_keys_with_their_data_and_of_intervals_the_beginnings(kernel: type[FakeSocket]) -> None:
+    kernel.dumps = {
+        "elements of husk ports": [
+            nested(3, element(b"key1", b"data"), element(b"key2")),
+            nested(3, element(b"from", flags=0), element(b"end.", flags=1)),
+        ]
+    }
+    assert elements("ip", "husk", "ports") == {(b"key1", b"data"), (b"key2", b""), (b"from", b"")}
+    with pytest.raises(FileNotFoundError):
+        elements("ip", "husk", "nothing")
