@@ -172,15 +172,24 @@ class Digester:
 
     def _opened(self, directory: int, name: str, path: bytes, regular: bool) -> tuple[bytes, list[tuple[str, bytes]]]:
         """The SHA-256 of a file, and the attributes of a file or directory."""
+        if regular and (known := self._contents.get(path)):
+            return known, self._xattrs_of_name(directory, name)
         fd = os.open(name, _READ, dir_fd=directory)
         try:
-            keys = sorted(key for key in os.listxattr(fd) if not is_overlay_xattr(key))
-            xattrs = [(key, os.getxattr(fd, key)) for key in keys]
-            if not regular:
-                return b"", xattrs
-            return self._contents.get(path) or _content(fd), xattrs
+            return _content(fd) if regular else b"", _xattrs(fd)
         finally:
             os.close(fd)
+
+    def _xattrs_of_name(self, directory: int, name: str) -> list[tuple[str, bytes]]:
+        """Without opening the file; the current directory of this process is nobody else's."""
+        os.fchdir(directory)
+        return _xattrs(name)
+
+
+def _xattrs(file: int | str) -> list[tuple[str, bytes]]:
+    links = isinstance(file, int)
+    keys = sorted(key for key in os.listxattr(file, follow_symlinks=links) if not is_overlay_xattr(key))
+    return [(key, os.getxattr(file, key, follow_symlinks=links)) for key in keys]
 
 
 def _content(fd: int) -> bytes:

@@ -82,10 +82,8 @@ class Trees:
         return "sha256:" + hashlib.sha256("\0".join(digests).encode()).hexdigest()
 
     async def _digests_of(self, stack: str, selections: list[bytes]) -> list[str]:
-        # What a sync has told is true of its diff alone.
-        table = self._table_of(stack) if stack and " " not in stack else None
         async with self._diffs.held(stack):
-            job = DigestJob(*self._places(), Stack(self._diffs.lower(stack)), str(table or ""))
+            job = DigestJob(*self._places(), self._readable(stack), str(self._table(stack) or ""))
             data = msgspec.msgpack.encode([msgspec.Raw(selection) for selection in selections])
             answer = await self._work(job, data)
         _check(answer)
@@ -99,6 +97,14 @@ class Trees:
             _check(await self._work(DifferenceJob(*self._places(), stacks)))
             return await space.keep()
 
+    def _table(self, stack: str) -> Path | None:
+        """What a sync has told is true of its diff alone."""
+        return self._table_of(stack) if stack and " " not in stack else None
+
+    def _readable(self, stack: str) -> Stack:
+        # A sync makes nothing that means anything to overlayfs.
+        return Stack(self._diffs.lower(stack), plain=self._table(stack) is not None)
+
     def _places(self) -> tuple[str, str]:
         return str(self._diffs.directories.view), str(self._diffs.directories.empty)
 
@@ -109,8 +115,9 @@ class Trees:
         numbering = _Numbering(results, range(count + run.start, count + run.start + len(run.actions)))
         actions = [numbering.apply(action) for action in run.actions]
         async with self._diffs.held(*numbering.stacks), self._diffs.workspace(below) as space:
-            stacks = [_writable(space), *(Stack(self._diffs.lower(stack)) for stack in numbering.stacks)]
-            _check(await self._work(FilesJob(*self._places(), stacks), msgspec.msgpack.encode(actions)))
+            stacks = [_writable(space), *map(self._readable, numbering.stacks)]
+            common = str(self._diffs.directories.path)
+            _check(await self._work(FilesJob(*self._places(), stacks, common), msgspec.msgpack.encode(actions)))
             diff = await space.keep()
         return " ".join(filter(None, [below, diff])), diff
 

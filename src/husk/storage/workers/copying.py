@@ -9,9 +9,11 @@ import contextlib
 import errno
 import os
 import stat
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from husk.kernel.rooted import open_beneath
-from husk.kernel.tree_cursor import TreeCursor
+from husk.kernel.tree_cursor import DIRECTORY, TreeCursor
 from husk.storage.globs import Patterns
 from husk.storage.tar.whiteouts import is_overlay_xattr
 from husk.storage.workers import symbolic_modes
@@ -23,6 +25,8 @@ _CHUNK = 1 << 30
 # A path relative to an open directory must stay below PATH_MAX with any name (at most 255 bytes) added to it.
 _LONGEST_RELATIVE = 3000
 _BLOCK = 512
+_SMALL = 16 << 10
+_DEFAULT_ACL = "system.posix_acl_default"
 
 
 class Look:
@@ -50,6 +54,15 @@ class Look:
 
     def times_of(self, status: os.stat_result) -> tuple[int, int]:
         return (status.st_atime_ns, status.st_mtime_ns) if self.time is None else (self.time, self.time)
+
+
+class _Place(NamedTuple):
+    """Where in both file systems we are. On the disk everything is new: nothing can be in the way."""
+
+    here: TreeCursor
+    there: TreeCursor
+    top: str
+    on_disk: bool
 
 
 class _Level:
@@ -86,15 +99,19 @@ class Copier:
         self._replace = replace
         self._first_names: dict[tuple[int, int], str] = {}
         self._top = ""
+        self._me = (os.geteuid(), os.getegid())
+        # Whether the new directory that is being filled hands its group or access on to what is made in it.
+        self._hands_on = False
 
-    def copy(self, source: str, target: str) -> None:
-        """Both are resolved paths; what is above `target` is there."""
+    def copy(self, source: str, target: str, new: bool = False) -> None:
+        """Both are resolved paths; what is above `target` is there. `new`: so is that, without anything in it."""
         self._top = target
         status = os.stat(source or ".", dir_fd=self._source.fd, follow_symlinks=False)
         with self._source.above(source) as (here, name), self._target.above(target) as (there, new_name):
             if stat.S_ISDIR(status.st_mode):
                 created = self._make_directory(there, new_name, status, target)
-                self._copy_content(source, target, status)
+                with self._source.directory(source) as one, self._inside(target, created or new) as (other, on_disk):
+                    self._copy_content(one, other, status, target, on_disk)
                 if created:
                     with self._source.directory(source) as one, self._target.directory(target) as other:
                         self._adopt_open(other, status, _xattrs(one))
@@ -102,7 +119,7 @@ class Copier:
                     with self._target.directory(target) as other:
                         os.utime(other, ns=self._look.times_of(status))
             else:
-                self._copy_file(here, name, there, new_name, status, target)
+                self._copy_file(here, name, there, new_name, status, target, on_disk=False)
 
     def adopt_directory(self, path: str, status: os.stat_result) -> None:
         """Give a directory that both have the look of the source's."""
@@ -111,21 +128,35 @@ class Copier:
 
     # --- directories
 
-    def _copy_content(self, source: str, target: str, status: os.stat_result) -> None:
-        with (
-            self._source.directory(source) as one,
-            self._target.directory(target) as other,
-            TreeCursor(one) as here,
-            TreeCursor(other) as there,
-        ):
+    @contextlib.contextmanager
+    def _inside(self, target: str, new: bool) -> Iterator[tuple[int, bool]]:
+        """A directory to fill: a new one where it is on the disk, which is faster, if we know where. Is it that?"""
+        found = None
+        if new and self._target.on_disk is not None:
+            with contextlib.suppress(OSError):  # its path may be too long
+                found = open_beneath(self._target.on_disk, target or ".", DIRECTORY)
+        if found is None:
+            with self._target.directory(target) as fd:
+                yield fd, False
+            return
+        try:
+            self._hands_on = bool(os.fstat(found).st_mode & stat.S_ISGID) or _DEFAULT_ACL in os.listxattr(found)
+            yield found, True
+        finally:
+            os.close(found)
+
+    def _copy_content(self, one: int, other: int, status: os.stat_result, shown: str, on_disk: bool) -> None:
+        with TreeCursor(one) as here, TreeCursor(other) as there:
             levels = [_Level("", status, here.fd, True)]
+            place = _Place(here, there, shown, on_disk)
             while levels:
                 if levels[-1].names:
-                    self._copy_entry(levels, levels[-1].names.pop(), here, there)
+                    self._copy_entry(levels, levels[-1].names.pop(), place)
                 else:
                     self._leave(levels, here, there)
 
-    def _copy_entry(self, levels: list[_Level], name: str, here: TreeCursor, there: TreeCursor) -> None:
+    def _copy_entry(self, levels: list[_Level], name: str, place: "_Place") -> None:
+        here, there = place.here, place.there
         wanted, left_out = self._judge(here, name)
         brings_back = self._exclude is not None and self._exclude.brings_back
         if not wanted and self._include is None and not brings_back:
@@ -136,15 +167,35 @@ class Copier:
             return
         if wanted:
             self._make_parents(levels, there)
-            shown = "/".join([self._top, *there.names, name])
-            if directory:
-                self._make_directory(there.fd, name, status, shown)
-            else:
-                self._copy_file(here.fd, name, there.fd, name, status, shown)
+            shown = "/".join([place.top, *there.names, name])
+            if not directory:
+                self._copy_file(here.fd, name, there.fd, name, status, shown, place.on_disk)
+                return
+            created = self._make_directory(there.fd, name, status, shown)
+            if created and not place.on_disk and self._copy_new(place, name, status, shown):
                 return
             there.down(name)
         here.down(name)
         levels.append(_Level(name, status, here.fd, wanted))
+
+    def _copy_new(self, place: "_Place", name: str, status: os.stat_result, shown: str) -> bool:
+        """Fill a new directory on the disk, if that can be; patterns need the whole way to it."""
+        if self._target.on_disk is None or self._include is not None or self._exclude is not None:
+            return False
+        with self._inside(shown.lstrip("/"), True) as (other, on_disk):
+            if not on_disk:
+                return False
+            one = os.open(name, DIRECTORY, dir_fd=place.here.fd)
+            try:
+                self._copy_content(one, other, status, shown, True)
+                there = os.open(name, DIRECTORY, dir_fd=place.there.fd)
+                try:
+                    self._adopt_open(there, status, _xattrs(one))
+                finally:
+                    os.close(there)
+            finally:
+                os.close(one)
+        return True
 
     def _judge(self, here: TreeCursor, name: str) -> tuple[bool, bool]:
         """Do patterns want this, and do they leave it out?"""
@@ -195,12 +246,15 @@ class Copier:
 
     # --- all else
 
-    def _copy_file(self, here: int, name: str, there: int, new_name: str, status: os.stat_result, shown: str) -> None:
-        self._make_room(there, new_name, shown)
+    def _copy_file(
+        self, here: int, name: str, there: int, new_name: str, status: os.stat_result, shown: str, on_disk: bool
+    ) -> None:
+        if not on_disk:
+            self._make_room(there, new_name, shown)
         kind = stat.S_IFMT(status.st_mode)
         if kind == stat.S_IFREG:
-            if not self._link(there, new_name, status):
-                self._copy_regular(here, name, there, new_name, status)
+            if not self._link(there, new_name, status, on_disk):
+                self._copy_regular(here, name, there, new_name, status, on_disk and not self._hands_on)
                 self._remember(status, shown)
             return
         if kind == stat.S_IFLNK:
@@ -224,13 +278,15 @@ class Copier:
             raise ActionFailed(f"cannot replace to directory /{shown.lstrip('/')} with file")
         remove_all(there, name)
 
-    def _link(self, there: int, name: str, status: os.stat_result) -> bool:
+    def _link(self, there: int, name: str, status: os.stat_result, on_disk: bool) -> bool:
         """A file with several names is copied once."""
         first = self._first_names.get((status.st_dev, status.st_ino)) if status.st_nlink > 1 else None
         if first is None:
             return False
         parent, _, base = first.rpartition("/")
-        above = open_beneath(self._target.fd, parent or ".", os.O_PATH | os.O_DIRECTORY)
+        # What was copied is at the same place in both.
+        top = self._target.on_disk if on_disk and self._target.on_disk is not None else self._target.fd
+        above = open_beneath(top, parent or ".", os.O_PATH | os.O_DIRECTORY)
         try:
             os.link(base, name, src_dir_fd=above, dst_dir_fd=there, follow_symlinks=False)
         finally:
@@ -242,13 +298,22 @@ class Copier:
         if status.st_nlink > 1 and len(os.fsencode(path)) <= _LONGEST_RELATIVE:
             self._first_names[status.st_dev, status.st_ino] = path
 
-    def _copy_regular(self, here: int, name: str, there: int, new_name: str, status: os.stat_result) -> None:
+    def _copy_regular(
+        self, here: int, name: str, there: int, new_name: str, status: os.stat_result, plain: bool
+    ) -> None:
+        """A `plain` directory hands nothing on to what is made in it."""
         source = os.open(name, _READ, dir_fd=here)
         try:
-            target = os.open(new_name, _CREATE, 0o600, dir_fd=there)
+            mode = self._look.mode_of(status)
+            target = os.open(new_name, _CREATE, mode & 0o777, dir_fd=there)
             try:
                 copy_data(source, target, status)
-                self._adopt_open(target, status, _xattrs(source))
+                # Mostly it looks right already.
+                if mode & ~0o777 or not plain or self._look.owner_of(status) != self._me:
+                    os.fchown(target, *self._look.owner_of(status))
+                    os.fchmod(target, mode)
+                _set_xattrs(target, _xattrs(source))
+                os.utime(target, ns=self._look.times_of(status))
             finally:
                 os.close(target)
         finally:
@@ -257,16 +322,18 @@ class Copier:
     def _adopt_open(self, target: int, status: os.stat_result, xattrs: dict[str, bytes]) -> None:
         os.fchown(target, *self._look.owner_of(status))
         os.fchmod(target, self._look.mode_of(status))
-        for key, value in xattrs.items():
-            # The file system may not have them; the files are worth more than their attributes.
-            with contextlib.suppress(OSError):
-                os.setxattr(target, key, value)
+        _set_xattrs(target, xattrs)
         os.utime(target, ns=self._look.times_of(status))
 
 
 def copy_data(source: int, target: int, status: os.stat_result) -> None:
     """Share the blocks where the file system can, else let the kernel copy them; holes stay holes."""
     size = status.st_size
+    if size <= _SMALL and len(data := os.read(source, _SMALL + 1)) == size:
+        # Faster than to have the kernel do it.
+        if data:
+            os.write(target, data)
+        return
     if status.st_blocks * _BLOCK >= size:
         _copy_range(source, target, 0, size)
         return
@@ -310,6 +377,13 @@ def _xattrs(fd: int) -> dict[str, bytes]:
         return {key: os.getxattr(fd, key) for key in os.listxattr(fd) if not is_overlay_xattr(key)}
     except OSError:
         return {}
+
+
+def _set_xattrs(fd: int, xattrs: dict[str, bytes]) -> None:
+    for key, value in xattrs.items():
+        # The file system may not have them; the files are worth more than their attributes.
+        with contextlib.suppress(OSError):
+            os.setxattr(fd, key, value)
 
 
 def _copy_xattrs_of_name(here: int, name: str, there: int, new_name: str) -> None:

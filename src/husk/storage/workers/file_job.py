@@ -14,9 +14,9 @@ from husk.storage.globs import BadPattern, Patterns
 from husk.storage.workers import archive_files, rooted_tree
 from husk.storage.workers.caller import Caller
 from husk.storage.workers.copying import Copier, Look
-from husk.storage.workers.messages import Answer, Done, Failed, FilesJob, Invalid, Missing
+from husk.storage.workers.messages import Answer, Done, Failed, FilesJob, Invalid, Missing, Stack
 from husk.storage.workers.rooted_tree import ActionFailed, RootedTree, remove_all
-from husk.storage.workers.stack_views import show_stacks
+from husk.storage.workers.stack_views import DISK, show_stacks
 
 _DIRECTORY_MODE = 0o755
 _MOST_OF_A_USER_FILE = 10 << 20
@@ -37,8 +37,8 @@ def carry_out(job: FilesJob, actions: list[FileAction]) -> Answer:
     try:
         if any(isinstance(action.action, Copy) and action.action.unpack for action in actions):
             archive_files.import_decompressors()
-        show_stacks(job.root, job.empty, job.stacks)
-        trees = [RootedTree(f"/{number}") for number in range(len(job.stacks))]
+        show_stacks(job.root, job.empty, job.stacks, common=job.common)
+        trees = [_tree(number, stack, job) for number, stack in enumerate(job.stacks)]
         for action in actions:
             Actions(trees).carry_out(action)
     except NotThere as error:
@@ -48,6 +48,14 @@ def carry_out(job: FilesJob, actions: list[FileAction]) -> Answer:
     except OSError as error:
         return describe_fault(error)
     return Done()
+
+
+def _tree(number: int, stack: Stack, job: FilesJob) -> RootedTree:
+    """What is worked on is seen through overlayfs, unless there is nothing below it."""
+    if not job.common or not stack.upper:
+        return RootedTree(f"/{number}")
+    upper = f"/{DISK}/{os.path.basename(stack.upper)}"
+    return RootedTree(upper if stack.lower == [job.empty] else f"/{number}", upper)
 
 
 class Actions:
@@ -169,7 +177,7 @@ class Actions:
             there = target.status(place)
         parents = place if directory and action.contents_only and there is None else place.rpartition("/")[0]
         made += target.make_directories(parents, mode, look.owner, look.time)
-        copier.copy(found, place)
+        copier.copy(found, place, new=place in made)
         target.set_times(made, look.time)
 
     def _unpacked(self, source: RootedTree, path: str, action: Copy, owner: rooted_tree.Owner | None) -> bool:

@@ -29,11 +29,15 @@ class Bind(_Message, frozen=True):
 
 
 class Stack(_Message, frozen=True):
-    """A file system of a build: the directories of an overlay, topmost first. Without `upper` it is read alone."""
+    """A file system of a build: the directories of an overlay, topmost first. Without `upper` it is read alone.
+
+    A `plain` one is a single directory that looks the same without overlayfs: no whiteouts, no attributes of it.
+    """
 
     lower: list[str]
     upper: str = ""
     work: str = ""
+    plain: bool = False
 
 
 # --- jobs
@@ -110,11 +114,13 @@ class FilesJob(_Message, frozen=True, tag="files"):
     """Carry out file actions, which standard input has (msgpack), on the first of some file systems. Answer: `Done`.
 
     Inputs of actions are numbers of file systems. `root` is a directory to mount them on, `empty` one without files.
+    `common` is the directory that all directories of stacks are in: what is new is put there, past overlayfs.
     """
 
     root: str
     empty: str
     stacks: list[Stack]
+    common: str = ""
 
 
 class DigestJob(_Message, frozen=True, tag="digest"):

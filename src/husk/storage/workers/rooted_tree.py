@@ -23,8 +23,11 @@ class ActionFailed(Exception):
 
 
 class RootedTree:
-    def __init__(self, path: str) -> None:
+    """`on_disk` is where what is new in this file system is, past overlayfs; None if that is not known."""
+
+    def __init__(self, path: str, on_disk: str = "") -> None:
         self.fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self.on_disk = os.open(on_disk, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC) if on_disk else None
 
     def resolve(self, path: str, follow_last: bool = True) -> str:
         """Where a path leads; parts that are missing stay as they are."""
