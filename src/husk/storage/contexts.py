@@ -8,7 +8,7 @@ import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from husk.errors import InvalidParameter, SystemFault
+from husk.errors import InvalidParameter, NotFound, SystemFault
 from husk.kernel.rooted import read_file
 from husk.storage.diffs import DiffStore
 from husk.storage.workers.handle import Worker, WorkerDied
@@ -16,9 +16,12 @@ from husk.storage.workers.messages import (
     Answer,
     ContextJob,
     Done,
+    Entry,
     Failed,
     FileContent,
     Invalid,
+    Looked,
+    LookJob,
     Missing,
     ReadJob,
     Refused,
@@ -80,6 +83,29 @@ class Contexts:
                 raise SystemFault(message)
             case _:
                 raise SystemFault("the worker that reads a file of a build died: see the daemon's log")
+
+    async def look(self, stack: str, path: str, *, inside: bool = False) -> list[Entry]:
+        """What a path names, or all that is in a directory. NotFound, or InvalidParameter if it is no directory."""
+        async with self._diffs.held(stack):
+            directories = self._diffs.directories
+            lower = Stack(self._diffs.lower(stack))
+            job = LookJob(str(directories.view), str(directories.empty), lower, path, inside)
+            worker = await Worker.start(self._nursery, job)
+            try:
+                answer = await worker.outcome()
+            finally:
+                worker.stop()
+        match answer:
+            case Looked(entries):
+                return entries
+            case Missing():
+                raise NotFound(f"{path}: no such file or directory")
+            case Invalid(message):
+                raise InvalidParameter(message)
+            case Failed(message):
+                raise SystemFault(message)
+            case _:
+                raise SystemFault("the worker that looks at files of a build died: see the daemon's log")
 
 
 def _finish(path: Path, mode: int, owner: tuple[int, int]) -> None:

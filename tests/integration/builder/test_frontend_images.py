@@ -8,16 +8,18 @@ from pathlib import Path
 import pytest
 
 from husk.api.buildkit.llb_write import definition
-from husk.api.buildkit.messages import gateway
+from husk.api.buildkit.messages import gateway, ops
 from husk.api.buildkit.messages.common import Status
 from husk.api.grpc.status import GrpcError
 from husk.engine.builder.graph import Graph
-from husk.engine.builder.operations import NONE, FileAction, Files, MakeFile, Operation
+from husk.engine.builder.operations import NONE, FileAction, Files, MakeFile, Operation, Source
+from husk.registry.manifest import host_platform
 from tests.support.build_client import PLUGIN
 from tests.support.building import Builds, Context
 from tests.support.daemon import Daemon
-from tests.support.frontend_image import Calls, FrontendImage
+from tests.support.frontend_image import SERVICE, Calls, FrontendImage
 from tests.support.images import forget_images
+from tests.support.terminal import Terminal
 
 pytestmark = pytest.mark.skipif(not PLUGIN.exists(), reason="docker buildx is not here: scripts/setup --test")
 
@@ -69,6 +71,71 @@ async def test_a_frontend_makes_an_image_of_what_it_is_told(builds: Builds, daem
         assert (said["build-arg:A"], said["source"], said["cmdline"]) == ("b", "frontend", "frontend")
         await image.build("FROM nothing-of-this\n", "--build-arg", "BUILDKIT_SYNTAX=frontend with words")
         daemon.docker("rm", container)
+
+
+async def look_around(calls: Calls) -> None:
+    """Looks into an image, and runs processes in it."""
+    base = await calls.call(
+        "ResolveImageConfig", gateway.ResolveImageConfigRequest("busybox"), gateway.ResolveImageConfigResponse
+    )
+    assert base.digest
+    graph = Graph()
+    edge = graph.add(Operation(Source("docker-image://docker.io/library/busybox:latest"), [], host_platform()))
+    request = gateway.SolveRequest(definition=definition(graph, edge), allow_result_return=True, evaluate=True)
+    solved = await calls.call("Solve", request, gateway.SolveResponse)
+    ref = solved.result.ref.id  # type: ignore[union-attr]
+    found = await calls.call("StatFile", gateway.StatFileRequest(ref, "/bin/sh"), gateway.StatFileResponse)
+    assert found.stat is not None
+    assert (found.stat.path, found.stat.mode & 0o777) == ("sh", 0o755)
+    listed = await calls.call("ReadDir", gateway.ReadDirRequest(ref, "/bin", "s[hu]"), gateway.ReadDirResponse)
+    assert {one.path for one in listed.entries} == {"sh", "su"}
+    with pytest.raises(GrpcError, match="/nosuch: no such file"):
+        await calls.call("ReadDir", gateway.ReadDirRequest(ref, "/nosuch"), gateway.ReadDirResponse)
+    with pytest.raises(GrpcError, match="is not a directory"):
+        await calls.call("ReadDir", gateway.ReadDirRequest(ref, "/bin/sh"), gateway.ReadDirResponse)
+    root = ops.Mount(dest="/", input=NONE, result_id=ref)
+    await calls.call("NewContainer", gateway.NewContainerRequest("c", [root], network=2), gateway.Empty)
+    async with await calls.connection.call(f"{SERVICE}/ExecProcess") as stream:
+        meta = ops.Meta(args=["sh", "-c", "cat; echo $PWD >&2; exit 5"], cwd="/tmp")
+        await stream.send(gateway.ExecMessage("p", init=gateway.InitMessage("c", meta, [0, 1, 2])).encode())
+        await stream.send(gateway.ExecMessage("p", file=gateway.FdMessage(0, True, b"hello")).encode())
+        said: dict[int, bytes] = {}
+        while True:
+            data = await stream.recv()
+            assert data is not None
+            message = gateway.ExecMessage.decode(data)
+            if message.file is not None:
+                said[message.file.fd] = said.get(message.file.fd, b"") + message.file.data
+            if message.exit is not None:
+                assert message.exit.code == 5
+            if message.done is not None:
+                break
+        assert said == {1: b"hello", 2: b"/tmp\n"}
+        with pytest.raises(GrpcError, match="already exists"):
+            await calls.call("NewContainer", gateway.NewContainerRequest("c", [root]), gateway.Empty)
+    returned = gateway.ReturnRequest(gateway.Result(ref=gateway.Ref(ref)))
+    await calls.call("Return", returned, gateway.Empty)
+
+
+async def test_a_frontend_looks_into_results_and_runs_processes(builds: Builds, daemon: Daemon) -> None:
+    async with FrontendImage(builds, daemon, look_around) as image:
+        await image.build("# syntax=frontend\n")
+
+
+def test_a_client_looks_around_in_a_result(builds: Builds) -> None:
+    builds.context.write({"Dockerfile": "FROM busybox\nENV A=b\nRUN echo made > /made\n"})
+    environment = {**builds.environment, "BUILDX_EXPERIMENTAL": "1"}
+    command = ["docker", "buildx", "debug", "--invoke", "/bin/sh", "--on", "always", "build", str(builds.context.path)]
+    with Terminal(command, environment) as terminal:
+        terminal.expect(b"Press Ctrl-a-c")
+        terminal.expect(b"# ")
+        terminal.type(b"cat /made; echo A is $A; busybox tty\r")
+        assert b"\nmade" in terminal.expect(b"A is b")
+        terminal.expect(b"/dev/pts/0")
+        terminal.type(b"exit\r")
+        terminal.expect(b"(buildx)")
+        terminal.type(b"exit\r")
+        assert terminal.wait() == 0
 
 
 async def test_a_frontend_that_fails_says_so_with_the_line(builds: Builds, daemon: Daemon) -> None:

@@ -21,6 +21,10 @@ GATEWAY = (
     "gateway.evaluate",
     "gateway.warnings",
     "source.metaresolver",
+    "gateway.exec",
+    "gateway.exec.extrahosts",
+    "gateway.exec.secretenv",
+    "gateway.exec.signals",
 )
 
 LLB = (

@@ -7,7 +7,7 @@ from husk.engine.builder.gateway_frontend import Bridge
 from husk.engine.builder.jobs import Job
 from husk.engine.builder.prune import Item
 from husk.engine.builder.refs import Ref
-from husk.engine.builder.service import Builder
+from husk.engine.builder.service import Builder, Entry
 from husk.engine.builder.sessions import Sessions
 from husk.engine.builder.solve import Export, SolveRequest
 from husk.engine.model.filters import Filters
@@ -53,10 +53,10 @@ class EngineBackend:
         return await self._builder.read_file(ref, path, offset, length)
 
     async def read_directory(self, ref: Ref, path: str, pattern: str, /) -> Sequence[FileStat]:
-        raise NotImplementedYet("reading a directory of a build's result is not implemented by Husk yet")
+        return [_stat(entry) for entry in await self._builder.entries(ref, path, pattern)]
 
     async def stat(self, ref: Ref, path: str, /) -> FileStat:
-        raise NotImplementedYet("the status of a file of a build's result is not implemented by Husk yet")
+        return _stat(await self._builder.stat(ref, path))
 
     def workers(self) -> Sequence[Worker]:
         return [
@@ -76,3 +76,17 @@ class EngineBackend:
 
     async def prune(self, filters: Filters, /, *, all: bool, keep: int) -> Sequence[Item]:
         return (await self._builder.prune(filters, all=all, keep=keep)).items
+
+
+def _stat(entry: Entry) -> FileStat:
+    return FileStat(
+        path=entry.name.encode("utf-8", "surrogateescape").decode("utf-8", "replace"),
+        mode=entry.mode,
+        uid=entry.uid,
+        gid=entry.gid,
+        size=entry.size,
+        modified=entry.mtime_ns,
+        link=entry.link.encode("utf-8", "surrogateescape").decode("utf-8", "replace"),
+        major=entry.major,
+        minor=entry.minor,
+    )

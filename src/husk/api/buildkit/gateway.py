@@ -5,7 +5,7 @@ Which build a call belongs to is in a header of it.
 
 import stat
 
-from husk.api.buildkit import capabilities, llb_read, llb_write
+from husk.api.buildkit import capabilities, llb_read, llb_write, processes
 from husk.api.buildkit.backend import Backend, FileStat
 from husk.api.buildkit.control import Control, worker_record
 from husk.api.buildkit.errors import failed_build, from_status
@@ -14,6 +14,7 @@ from husk.api.buildkit.messages.files import Stat
 from husk.api.buildkit.serve import Metadata, answer
 from husk.api.grpc.connection import Handler
 from husk.api.grpc.framing import LARGEST
+from husk.api.grpc.stream import ServerStream
 from husk.engine.builder.graph import SourceFile
 from husk.engine.builder.jobs import Job, Question, Result
 from husk.engine.builder.refs import Ref
@@ -61,6 +62,9 @@ class Gateway:
             "Evaluate": answer(gateway.EvaluateRequest, self.evaluate),
             "Warn": answer(gateway.WarnRequest, self.warn),
         }
+        served["NewContainer"] = answer(gateway.NewContainerRequest, self.new_container)
+        served["ReleaseContainer"] = answer(gateway.ReleaseContainerRequest, self.release_container)
+        served["ExecProcess"] = self.exec_process
         return {f"{_SERVICE}/{name}": handler for name, handler in served.items()}
 
     async def _job(self, metadata: Metadata) -> Job:
@@ -138,6 +142,19 @@ class Gateway:
             )
         )
         return gateway.Empty()
+
+    # --- processes ---------------------------------------------------------------------------------------------------
+
+    async def new_container(self, request: gateway.NewContainerRequest, metadata: Metadata) -> gateway.Empty:
+        await processes.new_container(await self._job(metadata), request)
+        return gateway.Empty()
+
+    async def release_container(self, request: gateway.ReleaseContainerRequest, metadata: Metadata) -> gateway.Empty:
+        await (await self._job(metadata)).containers.release(request.container_id)
+        return gateway.Empty()
+
+    async def exec_process(self, stream: ServerStream) -> None:
+        await processes.exec_process(stream, await self._job(stream.metadata))
 
     # --- sources -----------------------------------------------------------------------------------------------------
 

@@ -108,7 +108,7 @@ async def _open(around: Surroundings, stack: AsyncExitStack) -> Builder:
     bundler = Bundler(store, finisher, packer)
     pruner = CachePruner(cache, caches, diffs.shared)
     gateway = GatewayFrontend(images, steps)
-    jobs = Jobs(solver, DockerfileFrontend(solver, contexts, images), gateway)
+    jobs = Jobs(solver, DockerfileFrontend(solver, contexts, images), gateway, steps.held)
     exporters: dict[str, Exporter] = {
         "moby": ImageExport(exporter, bundler, store, around.images),
         "image": ImageExport(exporter, bundler, store, around.images),

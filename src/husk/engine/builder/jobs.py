@@ -20,6 +20,7 @@ from husk.engine.builder.dockerfile.checks import Warning
 from husk.engine.builder.failure import BuildFailed, of_vertex
 from husk.engine.builder.frontend import Asker, DockerfileFrontend, FrontendResult
 from husk.engine.builder.graph import Graph, Location, SourceFile
+from husk.engine.builder.job_containers import Hold, JobContainers
 from husk.engine.builder.operations import Edge
 from husk.engine.builder.refs import Ref
 from husk.engine.builder.sessions import Session
@@ -103,7 +104,9 @@ class Job:
         frontend: DockerfileFrontend,
         images: ImageFrontends | None = None,
         log: StatusLog | None = None,
+        hold: Hold | None = None,
     ) -> None:
+        """`hold` is what runs processes that somebody talks with."""
         self.id = id
         self.session = session
         self.log = log or StatusLog()
@@ -113,6 +116,8 @@ class Job:
         self._solver = solver
         self._frontend = frontend
         self._images = images
+        self._hold = hold
+        self.containers = JobContainers(hold, session)
         self._refs: dict[str, Ref] = {}
         self._given: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
 
@@ -203,7 +208,7 @@ class Job:
 
     def child(self, inputs: Mapping[str, Definition]) -> "Job":
         """The same build as a frontend sees it that works for it: its refs and its result are its own."""
-        child = Job(self.id, self.session, self._solver, self._frontend, self._images, self.log)
+        child = Job(self.id, self.session, self._solver, self._frontend, self._images, self.log, self._hold)
         child.inputs = inputs
         child.depth = self.depth + 1
         return child
@@ -240,6 +245,7 @@ class Job:
     async def close(self, keep: Collection[object] = ()) -> None:
         """Let go of all refs but those that somebody else keeps."""
         self._given.cancel()
+        await self.containers.close()
         refs, self._refs = self._refs, {}
         await asyncio.gather(*(ref.close() for ref in refs.values() if not any(ref is one for one in keep)))
         if self._owns_log:
@@ -249,10 +255,17 @@ class Job:
 class Jobs:
     """All that are under way."""
 
-    def __init__(self, solver: Solver, frontend: DockerfileFrontend, images: ImageFrontends | None = None) -> None:
+    def __init__(
+        self,
+        solver: Solver,
+        frontend: DockerfileFrontend,
+        images: ImageFrontends | None = None,
+        hold: Hold | None = None,
+    ) -> None:
         self._solver = solver
         self._frontend = frontend
         self._images = images
+        self._hold = hold
         self._jobs: dict[str, Job] = {}
         self._changed = asyncio.Condition()
 
@@ -262,7 +275,7 @@ class Jobs:
         async with self._changed:
             if id in self._jobs:
                 raise Conflict(f"job ID {id} exists")
-            job = self._jobs[id] = Job(id, session, self._solver, self._frontend, self._images)
+            job = self._jobs[id] = Job(id, session, self._solver, self._frontend, self._images, hold=self._hold)
             self._changed.notify_all()
         return job
 

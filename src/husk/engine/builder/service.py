@@ -1,5 +1,6 @@
 """What the edge can do with builds: one method for each operation of the API."""
 
+import fnmatch
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
@@ -21,6 +22,7 @@ from husk.engine.model.image import Image, Progress
 from husk.errors import InvalidParameter, NotFound, NotImplementedYet
 from husk.registry.client import RegistryClient
 from husk.registry.manifest import Platform, host_platform
+from husk.storage.workers.messages import Entry as Entry
 from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
@@ -34,6 +36,8 @@ class Contexts(Protocol):
     async def unpack(self, chunks: AsyncIterator[bytes]) -> str: ...
 
     async def read(self, stack: str, path: str, most: int) -> bytes | None: ...
+
+    async def look(self, stack: str, path: str, *, inside: bool = False) -> Sequence[Entry]: ...
 
 
 class Builder:
@@ -136,6 +140,16 @@ class Builder:
         if data is None:
             raise NotFound(f"{path}: no such file or directory")
         return data[offset:]
+
+    async def stat(self, ref: Ref, path: str) -> Entry:
+        """What a path of a result leads to."""
+        (entry,) = await self._contexts.look(await ref.stack(), path)
+        return entry
+
+    async def entries(self, ref: Ref, path: str, pattern: str = "") -> Sequence[Entry]:
+        """What is in a directory of a result, of names that match."""
+        entries = await self._contexts.look(await ref.stack(), path, inside=True)
+        return [entry for entry in entries if not pattern or fnmatch.fnmatchcase(entry.name, pattern)]
 
     # --- the cache ---------------------------------------------------------------------------------------------------
 

@@ -145,6 +145,16 @@ class ReadJob(_Message, frozen=True, tag="read"):
     most: int
 
 
+class LookJob(_Message, frozen=True, tag="look"):
+    """Look at what a path names, or at all that a directory has in it. Answer: `Looked`."""
+
+    root: str
+    empty: str
+    stack: Stack
+    path: str
+    inside: bool = False
+
+
 class DifferenceJob(_Message, frozen=True, tag="difference"):
     """Make the third file system, which begins as the first, the same as the second. Answer: `Done`."""
 
@@ -198,7 +208,7 @@ class StackTarJob(_Message, frozen=True, tag="stack-tar"):
     latest: int | None = None
 
 
-TreeJob: TypeAlias = FilesJob | DigestJob | ReadJob | DifferenceJob | ContextJob
+TreeJob: TypeAlias = FilesJob | DigestJob | ReadJob | LookJob | DifferenceJob | ContextJob
 """What is done to the files of builds."""
 Job: TypeAlias = UnpackJob | DiffJob | DiffBlobsJob | TreeJob | PackJob | PutJob | ReceiveJob | SendJob | StackTarJob
 
@@ -253,6 +263,24 @@ class FileContent(_Message, frozen=True, tag="content"):
     data: bytes
 
 
+class Entry(_Message, frozen=True):
+    """A file of a build's file system; names that are not UTF-8 have surrogates."""
+
+    name: str
+    mode: int
+    uid: int
+    gid: int
+    size: int
+    mtime_ns: int
+    link: str = ""
+    major: int = 0
+    minor: int = 0
+
+
+class Looked(_Message, frozen=True, tag="looked"):
+    entries: list[Entry]
+
+
 class FileStatus(_Message, frozen=True, tag="status"):
     """What a path of a container names; `link` is where a symbolic link leads in the end."""
 
@@ -288,7 +316,7 @@ class Failed(_Message, frozen=True, tag="failed"):
 
 
 Answer: TypeAlias = (
-    Done | UnpackedLayer | Blobs | Digests | FileContent | Received | Sent | FileStatus
+    Done | UnpackedLayer | Blobs | Digests | FileContent | Looked | Received | Sent | FileStatus
     | Missing | Invalid | Refused | Failed
 )  # fmt: skip
 

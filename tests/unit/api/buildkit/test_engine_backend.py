@@ -11,6 +11,7 @@ from husk.engine.builder.image_source import DescribedImage
 from husk.engine.builder.prune import Pruned
 from husk.engine.model.filters import Filters
 from husk.errors import NotImplementedYet
+from husk.storage.workers.messages import Entry
 
 REF: Any = "a ref"
 JOB: Any = "a job"
@@ -38,6 +39,12 @@ class Builder:
 
     async def read_file(self, ref: Any, path: str, offset: int, length: int) -> bytes:
         return f"{path} {offset} {length}".encode()
+
+    async def stat(self, ref: Any, path: str) -> Entry:
+        return Entry(name="b\udcff", mode=0o100644, uid=1, gid=2, size=3, mtime_ns=4, link="", major=5, minor=6)
+
+    async def entries(self, ref: Any, path: str, pattern: str) -> list[Entry]:
+        return [await self.stat(ref, path)]
 
     async def items(self, filters: Any) -> list[str]:
         return ["an item"]
@@ -68,11 +75,13 @@ async def test_a_build(backend: EngineBackend, builder: Builder) -> None:
 async def test_what_is_not_built_yet_says_so(backend: EngineBackend, builder: Builder) -> None:
     with pytest.raises(NotImplementedYet, match="registry"):
         await backend.build(BuildRequest(id="one", cache_exports=[Choice("registry")]))
-    with pytest.raises(NotImplementedYet):
-        await backend.read_directory(REF, "/", "")
-    with pytest.raises(NotImplementedYet):
-        await backend.stat(REF, "/")
     assert builder.solved is None
+
+
+async def test_files_of_a_result(backend: EngineBackend) -> None:
+    (entry,) = await backend.read_directory(REF, "/a", "*")
+    assert entry == await backend.stat(REF, "/a/b")
+    assert (entry.path, entry.mode, entry.modified, entry.major) == ("b\ufffd", 0o100644, 4, 5)
 
 
 async def test_questions_in_the_middle_of_a_build(backend: EngineBackend, builder: Builder) -> None:

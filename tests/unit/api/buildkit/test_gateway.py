@@ -132,7 +132,7 @@ async def test_inputs_and_warnings() -> None:
         ("ReadFile", gateway.ReadFileRequest("none", "/x"), "b", NOT_FOUND),
         ("ResolveImageConfig", gateway.ResolveImageConfigRequest("x", resolver_type=1), "b", UNIMPLEMENTED),
         ("ResolveSourceMeta", gateway.ResolveSourceMetaRequest(ops.SourceOp("git://x")), "b", UNIMPLEMENTED),
-        ("NewContainer", gateway.NewContainerRequest("c"), "b", UNIMPLEMENTED),
+        ("NewContainer", gateway.NewContainerRequest("c"), "b", INVALID_ARGUMENT),
         ("Solve", gateway.SolveRequest(definition=ops.Definition([b"\xff"])), "b", INVALID_ARGUMENT),
     ],
 )

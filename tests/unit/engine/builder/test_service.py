@@ -50,6 +50,10 @@ class Contexts:
     async def unpack(self, chunks):
         return "diff:" + b"".join([chunk async for chunk in chunks]).decode()
 
+    async def look(self, stack, path, *, inside=False):
+        names = ["a.c", "b.h"] if inside else [path]
+        return [SimpleNamespace(name=f"{name}") for name in names]
+
 
 class Registry:
     async def download(self, url):
@@ -115,3 +119,14 @@ async def test_other_addresses(bench, url, error):
 async def test_the_cache_is_shown_and_pruned(bench):
     assert await bench.builder.items() == ["an item"]
     assert (await bench.builder.prune(NOBODYS, all=True, keep=7)).freed == 7
+
+
+async def test_files_of_a_result_are_looked_at(bench):
+    class Made:
+        async def stack(self):
+            return "diff:x"
+
+    ref: Any = Made()
+    assert (await bench.builder.stat(ref, "/a")).name == "/a"
+    assert [one.name for one in await bench.builder.entries(ref, "/")] == ["a.c", "b.h"]
+    assert [one.name for one in await bench.builder.entries(ref, "/", "*.[h]")] == ["b.h"]

@@ -24,7 +24,10 @@ from husk.engine.model.container import Container
 from husk.errors import Conflict, InvalidParameter
 from husk.runtime import process
 from husk.runtime.foreground import Ended, pid_in
-from husk.runtime.stdio import Streams
+from husk.runtime.stdio import Descriptor as Descriptor
+from husk.runtime.stdio import Pipes as Pipes
+from husk.runtime.stdio import Streams as Streams
+from husk.runtime.stdio import Terminal as Terminal
 from husk.tasks import Tasks
 
 # How long a second process waits for the first to be there, and how often it looks.
