@@ -8,8 +8,9 @@ All that it consists of stays while the block goes on, and then goes unless a re
 
 import asyncio
 import base64
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from contextlib import asynccontextmanager
+from typing import TypeVar
 
 import msgspec
 from msgspec import Struct, structs
@@ -31,6 +32,7 @@ from husk.storage.layers.store import Layer
 # Where an image's configuration has the cache that goes with it.
 INLINE_CACHE = "moby.buildkit.cache.v0"
 
+T = TypeVar("T")
 Tell = Callable[[str], None]
 """Says what is done."""
 
@@ -100,7 +102,7 @@ class Bundler:
         _check_annotations(options, parts, several)
         held = _Held(self._store)
         try:
-            made = [await self._image(result, part, options, oci, held) for part in parts]
+            made = await _all(self._image(result, part, options, oci, held) for part in parts)
             bundle = _bundle(made, options, several, oci)
             await self._write(bundle, held)
             tell("exporting layers")
@@ -117,7 +119,7 @@ class Bundler:
         stack = await part.stack()
         held.add_chain(await self._finisher.packer.chain_ids(stack, options.clamp))
         layers = await self._finisher.packer.layers(stack, options.clamp)
-        described = await asyncio.gather(*(self._described(layer, options, oci, held) for layer in layers))
+        described = await _all(self._described(layer, options, oci, held) for layer in layers)
         document = self._finisher.finished(stack, part.document, layers, options.epoch)
         body = msgspec.json.encode(document)
         if result.inline_cache and (cache := await result.inline_cache(part.id, described)) is not None:
@@ -157,6 +159,16 @@ class Bundler:
         held.add(one.descriptor.digest for one in documents)
         for one in documents:
             await self._store.blobs.put(one.body)
+
+
+async def _all(works: Iterable[Coroutine[object, object, T]]) -> list[T]:
+    """The results of works side by side. When one fails no other goes on: what they would hold is let go of."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(work, name="bundle") for work in works]
+    except BaseExceptionGroup as failures:
+        raise failures.exceptions[0] from None
+    return [task.result() for task in tasks]
 
 
 def _bundle(images: list[BundledImage], options: ExportOptions, several: bool, oci: bool) -> Bundle:

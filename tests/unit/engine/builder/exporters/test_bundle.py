@@ -1,5 +1,6 @@
 """Images as they go out, with doubles of what has their layers."""
 
+import asyncio
 import json
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +13,7 @@ from husk.engine.builder.exporters.options import ExportOptions, read
 from husk.engine.builder.jobs import Predicate, Result
 from husk.engine.images.store import Pins
 from husk.engine.model.image import RootFS
-from husk.errors import InvalidParameter
+from husk.errors import InvalidParameter, SystemFault
 from husk.registry.manifest import DOCKER_LAYER
 from husk.registry.reference import digest_of
 from husk.storage.layer_packing import Compression, PackedLayer
@@ -158,6 +159,28 @@ async def test_a_cache_in_the_configuration():
 async def test_what_makes_no_sense(attributes, result, complaint):
     with pytest.raises(InvalidParameter, match=complaint):
         await bundled(result, read(attributes, {}))
+
+
+async def test_a_layer_that_cannot_be_packed_leaves_nothing_held():
+    store: Any = Store()
+    parts: Any = Layers(layer("a", PLAIN), layer("b", PLAIN))
+    going = asyncio.Event()
+
+    async def pack(blob, compressed, wanted, hold):
+        if blob == layer("a", PLAIN).blob:
+            await going.wait()
+            raise SystemFault("no space left")
+        going.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            hold("sha256:late")
+
+    parts.pack = pack
+    with pytest.raises(SystemFault, match="no space left"):
+        async with Bundler(store, parts, parts).bundle(one(), ExportOptions(), lambda told: None):
+            pass
+    assert not store.pins._pins
 
 
 def test_compressions_by_media_type():
