@@ -30,10 +30,12 @@ _PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:{_PEERS}"
 class Dockerd(Server, Client):
     """A running dockerd; it starts and ends its containerd itself."""
 
-    def __init__(self) -> None:
+    def __init__(self, programs: Path | None = None) -> None:
+        """`programs` is a directory with a dockerd of one's own choice, and what it starts."""
         super().__init__(Path(tempfile.mkdtemp(prefix="dk-", dir="/tmp")))
         self.subnet = unused_subnet()
         self._bridge = f"dk-{secrets.token_hex(4)}"
+        self._path = f"{programs}:{_PATH}" if programs else _PATH
         self._process: subprocess.Popen[bytes] | None = None
 
     @staticmethod
@@ -52,7 +54,13 @@ class Dockerd(Server, Client):
         _ip("link", "add", self._bridge, "type", "bridge")
         _ip("address", "add", self.subnet, "dev", self._bridge)
         _ip("link", "set", self._bridge, "up")
-        command = ["dockerd", "-H", self.host, "--data-root", f"{self.directory}/data"]
+        command = [
+            shutil.which("dockerd", path=self._path) or "dockerd",
+            "-H",
+            self.host,
+            "--data-root",
+            f"{self.directory}/data",
+        ]
         command += ["--exec-root", f"{self.directory}/run", "--pidfile", f"{self.directory}/pid"]
         command += ["--bridge", self._bridge, "--iptables=false", "--ip6tables=false", "--ip-forward=false"]
         (self.directory / "daemon.json").write_text("{}")
@@ -64,7 +72,7 @@ class Dockerd(Server, Client):
                 stdout=log,
                 stderr=log,
                 cwd="/",
-                env={**os.environ, "PATH": _PATH, "LD_LIBRARY_PATH": str(_PEERS / "lib")},
+                env={**os.environ, "PATH": self._path, "LD_LIBRARY_PATH": str(_PEERS / "lib")},
             )
         deadline = time.monotonic() + _DEADLINE
         while not self.answers():

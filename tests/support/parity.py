@@ -163,21 +163,8 @@ class Pair:
         """Run the script against both at once and compare what it returns."""
         with ThreadPoolExecutor(2) as threads:
             runs = [threads.submit(self._run, script, client) for client in (self.dockerd, self.husk)]
-            theirs, ours = (dict(flatten(run.result())) for run in runs)
-        used = []
-        problems = []
-        for path in sorted(theirs.keys() | ours.keys()):
-            one, other = theirs.get(path, ABSENT), ours.get(path, ABSENT)
-            if one == other:
-                continue
-            for difference in expected:
-                if _fits(difference, path, one, other):
-                    used.append(difference)
-                    break
-            else:
-                problems.append(f"{path}\n    dockerd: {one!r}\n    husk:    {other!r}")
-        problems += [f"{d.path}: no longer differs as said ({d.why})" for d in expected if d not in used]
-        assert not problems, "\n" + "\n".join(problems)
+            theirs, ours = (run.result() for run in runs)
+        compare(theirs, ours, *expected)
 
     def _run(self, script: Callable[[Engine], object], client: Client) -> object:
         engine = Engine(client, self._ids)
@@ -186,6 +173,24 @@ class Pair:
         finally:
             for container in engine.http("GET", "/containers/json?all=1").json():
                 engine.remove(container["Id"])
+
+
+def compare(dockerd: object, husk: object, *expected: Difference) -> None:
+    theirs, ours = dict(flatten(dockerd)), dict(flatten(husk))
+    used = []
+    problems = []
+    for path in sorted(theirs.keys() | ours.keys()):
+        one, other = theirs.get(path, ABSENT), ours.get(path, ABSENT)
+        if one == other:
+            continue
+        for difference in expected:
+            if _fits(difference, path, one, other):
+                used.append(difference)
+                break
+        else:
+            problems.append(f"{path}\n    dockerd: {one!r}\n    husk:    {other!r}")
+    problems += [f"{d.path}: no longer differs as said ({d.why})" for d in expected if d not in used]
+    assert not problems, "\n" + "\n".join(problems)
 
 
 def told(answer: Answer) -> dict[str, Any]:

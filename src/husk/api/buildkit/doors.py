@@ -19,12 +19,16 @@ from husk.api.buildkit.serve import answer, router
 from husk.api.grpc.connection import Bytes, Connection
 from husk.api.grpc.status import GrpcError
 from husk.api.grpc.stream import ServerStream
+from husk.api.http2.core import Limits
 from husk.engine.builder.sessions import Sessions
 
 Attach = Callable[[Bytes, Mapping[str, Sequence[str]], Sessions], Awaitable[None]]
 
 # What one message of a stream within a stream carries.
 _PIECE = 1 << 20
+
+# All builds of one `docker buildx bake` go over one connection, and each has several calls open at once.
+_LIMITS = Limits(streams=1024, window=1 << 18)
 
 
 class BuildkitServer:
@@ -44,7 +48,7 @@ class BuildkitServer:
 
     async def serve(self, below: Bytes) -> None:
         """Answer a client's calls until it goes; what it waits for ends with it."""
-        async with Connection(below, handler=self._handler) as connection:
+        async with Connection(below, handler=self._handler, limits=_LIMITS) as connection:
             await connection.wait_closed()
 
     async def session(self, below: Bytes, headers: Mapping[str, Sequence[str]]) -> None:

@@ -36,6 +36,7 @@ class EngineBackend:
                 id=request.id,
                 session=request.session,
                 question=request.question,
+                entitlements=request.entitlements,
                 exports=[Export(choice.type, choice.attributes) for choice in request.exporters],
             )
         )

@@ -16,6 +16,7 @@ from husk.engine.builder.dockerfile.convert import Result, convert
 from husk.engine.builder.dockerfile.errors import DockerfileError
 from husk.engine.builder.dockerfile.options import BaseImage, NamedContext, Options
 from husk.engine.builder.export import ImageExporter
+from husk.engine.builder.frontend_options import epoch_of
 from husk.engine.builder.image_source import CredentialsFor, ImageSource
 from husk.engine.builder.operations import NONE, FileAction, Remove, Source
 from husk.engine.builder.solver import Solver
@@ -68,7 +69,8 @@ class ClassicBuilder:
         text = await self._text(context, path)
         ignored, context = await self._without_ignored(context, path)
         sources = _Sources(self._images, request, context, credentials, report)
-        options = structs.replace(request.options, ignore=ignored)
+        epoch = epoch_of(request.options.build_args)
+        options = structs.replace(request.options, ignore=ignored, epoch=None if epoch is None else epoch * 10**9)
         try:
             result = await convert(text, options, sources, file_name=path)
         except DockerfileError as error:

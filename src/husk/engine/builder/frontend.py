@@ -166,12 +166,16 @@ class _Loader:
         )
         try:
             stack = await definition.stack()
-            text = await self._files.read(stack, path, LARGEST) or await self._files.read(stack, other, LARGEST)
+            text = await self._files.read(stack, path, LARGEST)
+            if text is None:
+                text = await self._files.read(stack, other, LARGEST)
             if text is None:
                 raise InvalidParameter(f"failed to read dockerfile: open {path}: no such file or directory")
             ignored = await self._files.read(stack, own_ignore, LARGEST)
         finally:
             await definition.close()
+        if not text:
+            raise InvalidParameter("the Dockerfile cannot be empty")
         if ignored is None:
             ignored = await self._ignore_file()
         try:

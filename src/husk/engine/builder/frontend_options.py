@@ -9,7 +9,6 @@ from msgspec import Struct
 
 from husk.engine.builder.dockerfile.options import Options
 from husk.engine.builder.operations import Limits, Ulimit
-from husk.engine.model.clock import shortest_rfc3339
 from husk.errors import InvalidParameter
 from husk.registry.manifest import Platform, parse_platform
 
@@ -43,7 +42,7 @@ def read(attributes: Mapping[str, str]) -> FrontendOptions:
     build_args = _below("build-arg:", attributes)
     no_cache = attributes.get("no-cache")
     platforms = [_platform(text) for text in _fields("platform", attributes)]
-    epoch = _epoch(build_args)
+    epoch = epoch_of(build_args)
     options = Options(
         target=attributes.get("target", ""),
         build_args=build_args,
@@ -59,7 +58,7 @@ def read(attributes: Mapping[str, str]) -> FrontendOptions:
         cache_namespace=build_args.get("BUILDKIT_CACHE_MOUNT_NS", ""),
         limits=_limits(attributes),
         check=build_args.get("BUILDKIT_DOCKERFILE_CHECK"),
-        created=shortest_rfc3339(epoch * 10**9) if epoch is not None else "",
+        epoch=epoch * 10**9 if epoch is not None else None,
     )
     return FrontendOptions(
         options=options,
@@ -179,7 +178,8 @@ def _limit(name: str, attributes: Mapping[str, str], least: int = 1) -> int:
     return value
 
 
-def _epoch(build_args: Mapping[str, str]) -> int | None:
+def epoch_of(build_args: Mapping[str, str]) -> int | None:
+    """SOURCE_DATE_EPOCH, in seconds."""
     text = build_args.get(EPOCH, "")
     if not text:
         return None

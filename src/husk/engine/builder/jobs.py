@@ -26,6 +26,7 @@ from husk.engine.builder.refs import Ref
 from husk.engine.builder.sessions import Session
 from husk.engine.builder.solver import Solver
 from husk.engine.builder.status import StatusLog, VertexTold, WarningTold
+from husk.engine.builder.steps.plan import check_granted
 from husk.engine.builder.syntax import Syntax
 from husk.engine.model.image import ImageConfig
 from husk.errors import Conflict, HuskError, InvalidParameter, NotFound, NotImplementedYet
@@ -105,6 +106,7 @@ class Job:
         images: ImageFrontends | None = None,
         log: StatusLog | None = None,
         hold: Hold | None = None,
+        entitlements: Collection[str] = (),
     ) -> None:
         """`hold` is what runs processes that somebody talks with."""
         self.id = id
@@ -118,6 +120,7 @@ class Job:
         self._images = images
         self._hold = hold
         self.containers = JobContainers(hold, session)
+        self._entitlements = entitlements
         self._refs: dict[str, Ref] = {}
         self._given: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
 
@@ -143,6 +146,7 @@ class Job:
         if made.syntax is not None:
             return await self._forward(question, made.syntax, made.source)
         for built in made.built:
+            check_granted(built.ref.graph, self._entitlements)
             self.keep(built.ref)
         if made.notice:
             self.warn(WarningTold(vertex=self._first, level=1, short=made.notice.encode()))
@@ -182,6 +186,7 @@ class Job:
         )
 
     def definition(self, definition: Definition) -> Ref:
+        check_granted(definition.graph, self._entitlements)
         ref = Ref(self._solver, definition.graph, definition.edge, self.log, self.session)
         self.keep(ref)
         return ref
@@ -208,7 +213,8 @@ class Job:
 
     def child(self, inputs: Mapping[str, Definition]) -> "Job":
         """The same build as a frontend sees it that works for it: its refs and its result are its own."""
-        child = Job(self.id, self.session, self._solver, self._frontend, self._images, self.log, self._hold)
+        parts = (self._solver, self._frontend, self._images, self.log, self._hold)
+        child = Job(self.id, self.session, *parts, entitlements=self._entitlements)
         child.inputs = inputs
         child.depth = self.depth + 1
         return child
@@ -269,13 +275,16 @@ class Jobs:
         self._jobs: dict[str, Job] = {}
         self._changed = asyncio.Condition()
 
-    async def begin(self, id: str, session: Session | None) -> Job:
+    async def begin(self, id: str, session: Session | None, entitlements: Collection[str] = ()) -> Job:
+        """`entitlements` is what the client's user allows the build's steps, by BuildKit's names."""
         if not id:
             raise InvalidParameter("a build needs an id")
         async with self._changed:
             if id in self._jobs:
                 raise Conflict(f"job ID {id} exists")
-            job = self._jobs[id] = Job(id, session, self._solver, self._frontend, self._images, hold=self._hold)
+            job = self._jobs[id] = Job(
+                id, session, self._solver, self._frontend, self._images, hold=self._hold, entitlements=entitlements
+            )
             self._changed.notify_all()
         return job
 

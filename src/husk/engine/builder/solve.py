@@ -21,6 +21,7 @@ class SolveRequest(Struct, frozen=True, kw_only=True):
     session: str = ""
     question: Question | None = None  # None: the client works itself, and gives the result
     exports: Sequence[Export] = ()
+    entitlements: Sequence[str] = ()
 
 
 class Exporter(Protocol):
@@ -47,7 +48,7 @@ class Solves:
                 raise NotImplementedYet(f"the exporter {export.kind} is not implemented by Husk yet")
             self._exporters[export.kind].check(export.attributes)
         session = await self._sessions.get(request.session) if request.session else None
-        job = await self._jobs.begin(request.id, session)
+        job = await self._jobs.begin(request.id, session, request.entitlements)
         try:
             result = await (job.solve(request.question) if request.question else job.given())
             return await self._finish(job, result, request.exports)

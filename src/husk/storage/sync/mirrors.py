@@ -32,6 +32,7 @@ class Mirrors:
         self._diffs = diffs
         self._nursery = nursery
         self._sequence = 0
+        self._taken: set[Path] = set()  # tables of mirrors whose files become others just now
 
     @classmethod
     def open(cls, root: Path, diffs: DiffStore, nursery: Nursery) -> Self:
@@ -68,8 +69,12 @@ class Mirrors:
         for table in self._root.glob(f"{_name(key)}.*"):
             element = _element(table)
             if self._diffs.alone(element) and await take(element) and self._diffs.alone(element):
-                async with self._diffs.reopened(element) as space:
-                    yield space, str(table)
+                self._taken.add(table)
+                try:
+                    async with self._diffs.reopened(element) as space:
+                        yield space, str(table)
+                finally:
+                    self._taken.discard(table)
                 return
         async with self._diffs.workspace("") as space:
             yield space, ""
@@ -77,7 +82,7 @@ class Mirrors:
     def _forget_removed(self) -> None:
         """Diffs go when the cache says so, and does not tell us."""
         for path in self._root.iterdir():
-            if path.suffix != ".new" and not self._diffs.has(_element(path)):
+            if path.suffix != ".new" and path not in self._taken and not self._diffs.has(_element(path)):
                 path.unlink(missing_ok=True)
 
 

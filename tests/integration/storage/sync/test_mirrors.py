@@ -127,3 +127,12 @@ async def test_tables_of_mirrors_that_are_gone_go(builds):
     await builds.store.diffs.remove([element])
     Mirrors.open(builds.root, builds.store.diffs, builds.nursery)
     assert list(builds.root.iterdir()) == []
+
+
+async def test_a_mirror_that_is_taken_over_keeps_its_table_while_others_begin(builds):
+    (builds.context / "same").write_bytes(b"same")
+    first = await builds.sync()
+    others = await asyncio.gather(*(builds.sync() for _ in range(8)))
+    assert len(set(others)) == len(others)
+    assert all(list(builds.files(element)) == ["same"] for element in others)
+    assert not builds.store.diffs.has(first)

@@ -159,3 +159,9 @@ async def test_what_is_ignored_and_was_sent_for_us_is_left_out(bench):
 async def test_what_is_wrong_is_told(bench, files, complaint):
     with pytest.raises(InvalidParameter, match=complaint.replace("(", r"\(")):
         await bench.build(Tree(**files))
+
+
+async def test_times_are_those_of_source_date_epoch(bench):
+    arguments = {"build_args": {"SOURCE_DATE_EPOCH": "0"}}
+    image = await bench.build(Tree(Dockerfile="FROM scratch\nLABEL a=b"), options=arguments)
+    assert image.document.history[-1].created == "1970-01-01T00:00:00Z"

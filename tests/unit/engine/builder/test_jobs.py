@@ -9,7 +9,7 @@ from husk.engine.builder.frontend import DockerfileFrontend
 from husk.engine.builder.jobs import Definition, Jobs, Question, Result
 from husk.engine.builder.solver import Solver
 from husk.engine.builder.status import WarningTold
-from husk.errors import Conflict, InvalidParameter, NotFound
+from husk.errors import Conflict, Forbidden, InvalidParameter, NotFound
 from husk.tasks import Tasks
 from tests.unit.engine.builder.test_frontend import Client, Images
 from tests.unit.engine.builder.test_solver import Memory, Worker, chain
@@ -20,6 +20,7 @@ class Bench:
         self.worker: Any = Worker()
         self.memory: Any = Memory()
         files: Any = Client(Dockerfile="FROM busybox\nCMD x")
+        self.files = files
         images: Any = Images()
         solver = Solver(self.worker, self.memory)
         self.jobs = Jobs(solver, DockerfileFrontend(solver, files, images))
@@ -119,3 +120,17 @@ async def test_ids(bench, job):
         await bench.jobs.get("other", patience=0.01)
     with pytest.raises(NotFound):
         job.ref("x")
+
+
+@pytest.mark.parametrize(
+    ("flag", "name"), [("--network=host", "network.host"), ("--security=insecure", "security.insecure")]
+)
+async def test_a_build_gets_nothing_that_its_user_did_not_allow(bench, flag, name):
+    bench.files.files["Dockerfile"] = f"FROM busybox\nRUN {flag} x".encode()
+    job = await bench.jobs.begin("one", None)
+    with pytest.raises(Forbidden, match=f"^{name} is not allowed$"):
+        await job.solve(Question(frontend="dockerfile.v0"))
+    await bench.jobs.end(job)
+    job = await bench.jobs.begin("one", None, [name])
+    assert (await job.solve(Question(frontend="dockerfile.v0"))).ref is not None
+    await bench.jobs.end(job)

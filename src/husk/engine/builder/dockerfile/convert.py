@@ -315,8 +315,10 @@ class _Conversion:
             message = f'The directory "{path}" depends on the base image'
             self._checks.warn("WorkdirRelativePath", instruction.origin, message)
         state.directory_was_set = True
-        directory = "/" + posixpath.normpath(posixpath.join("/", state.directory, path)).lstrip("/")
-        state.config.working_dir = directory
+        # A path that is absolute is written down as it is, as BuildKit does.
+        written = path if path.startswith("/") else posixpath.normpath(posixpath.join(state.directory, path))
+        state.config.working_dir = written
+        directory = state.directory
         made = directory != "/"
         if made:
             user = state.config.user
@@ -328,6 +330,7 @@ class _Conversion:
                 make_parents=True,
                 user=owner_of(owner, base),
                 group=owner_of(group, base),
+                timestamp=self._options.epoch,
             )
             state.root = self._graph.add(
                 Operation(
@@ -340,7 +343,7 @@ class _Conversion:
                 ),
                 locations=locations(instruction.origin.span),
             )
-        state.remember(f"WORKDIR {directory}", layer=made)
+        state.remember(f"WORKDIR {written}", layer=made)
 
     def _arg(self, state: StageState, instruction: types.ArgInstruction) -> None:
         told: list[str] = []

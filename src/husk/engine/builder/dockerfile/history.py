@@ -1,7 +1,7 @@
 """The texts that an image's history has for instructions, in the form that Docker's builders give them."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from husk.engine.model.container_config import HealthConfig
 
@@ -20,14 +20,19 @@ def plain(words: Iterable[str]) -> str:
 
 
 def health_check(check: HealthConfig) -> str:
-    times = {
-        "Interval": check.interval,
-        "Timeout": check.timeout,
-        "StartPeriod": check.start_period,
-        "StartInterval": check.start_interval,
-    }
-    told = " ".join(f"{name}:{duration(value)}" for name, value in times.items())
-    return f"HEALTHCHECK {{Test:{plain(check.test)} {told} Retries:{check.retries}}}"
+    """`HEALTHCHECK &{["CMD" "true"] "5m0s" "0s" "0s" "0s" '\\x03'}`: BuildKit's text has the number as a letter."""
+    times = (check.interval, check.timeout, check.start_period, check.start_interval)
+    told = " ".join(f'"{duration(value)}"' for value in times)
+    return f"HEALTHCHECK &{{{quoted(check.test)} {told} {_letter(check.retries)}}}"
+
+
+def _letter(number: int) -> str:
+    """A number as Go quotes the letter that it stands for: `'\\x03'`, `'A'`."""
+    if number < 128 and not chr(number).isprintable():
+        named = {7: "a", 8: "b", 9: "t", 10: "n", 11: "v", 12: "f", 13: "r"}
+        return f"'\\{named.get(number) or f'x{number:02x}'}'"
+    letter = chr(number) if number < 0xD800 else "\ufffd"
+    return "'" + {"'": "\\'", "\\": "\\\\"}.get(letter, letter) + "'"
 
 
 def duration(nanoseconds: int) -> str:
@@ -49,8 +54,11 @@ def _decimal(value: int, unit: int) -> str:
     return f"{whole}.{digits}" if digits else str(whole)
 
 
-def run(words: list[str], args: list[tuple[str, str]]) -> str:
-    """`RUN |1 V=1 /bin/sh -c make # buildkit`: build arguments, their number first, then the command."""
-    named = dict(args)
+def run(words: list[str], args: list[tuple[str, str]], env: Mapping[str, str]) -> str:
+    """`RUN |1 V=1 /bin/sh -c make # buildkit`: build arguments, their number first, then the command.
+
+    Arguments have the values that the command sees.
+    """
+    named = {name: env.get(name, value) for name, value in args}
     told = [f"|{len(named)}", *(f"{name}={value}" for name, value in named.items())] if named else []
     return "RUN " + " ".join([*told, *words]) + " # buildkit"

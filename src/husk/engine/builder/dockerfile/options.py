@@ -6,6 +6,7 @@ from msgspec import Struct, field
 
 from husk.engine.builder.dockerfile.ignore import Ignore
 from husk.engine.builder.operations import Limits, Source, Ulimit
+from husk.engine.model.clock import shortest_rfc3339
 from husk.engine.model.image import ImageConfig
 from husk.registry.manifest import Platform, host_platform
 
@@ -30,7 +31,12 @@ class Options(Struct, frozen=True, kw_only=True):
     ignore: Ignore | None = None  # .dockerignore, for a warning
     check: str | None = None  # which checks count, whatever the file says
     all_stages: bool = False  # look at those, too, that the target does not need
-    created: str = ""  # by SOURCE_DATE_EPOCH, in RFC 3339
+    epoch: int | None = None  # SOURCE_DATE_EPOCH, in nanoseconds
+
+    @property
+    def created(self) -> str:
+        """When the image is said to be made, in RFC 3339; empty where nobody said anything."""
+        return shortest_rfc3339(self.epoch) if self.epoch is not None else ""
 
 
 class BaseImage(Struct, frozen=True):

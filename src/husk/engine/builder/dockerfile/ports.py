@@ -19,7 +19,7 @@ def parse(text: str) -> list[str]:
         raise DockerfileError(f"invalid containerPort: {text}")
     protocol = (found["protocol"] or "tcp").lower()
     if protocol not in PROTOCOLS:
-        raise DockerfileError(f"invalid proto: {found['protocol']}")
+        raise DockerfileError(f'invalid port: "{text}": invalid proto: {found["protocol"]}')
     first = int(found["first"])
     last = int(found["last"] or first)
     if not first <= last <= HIGHEST:

@@ -74,7 +74,7 @@ class Runner:
             locations=locations(self._instruction.origin.span),
             description={"com.docker.dockerfile.v1.command": self._instruction.origin.code},
         )
-        state.remember(history.run(words, state.args), layer=True)
+        state.remember(history.run(words, state.args, state.env), layer=True)
 
     def _input(self, edge: Edge | None) -> int:
         if edge is None:
@@ -113,25 +113,23 @@ class Runner:
         command = self._instruction.command
         words = command.words
         if command.heredocs:
-            words, is_script = self._with_heredocs()
-            if is_script:
-                return words
+            words = self._with_heredocs()
         return [*self._state.shell, " ".join(words)] if command.for_shell else words
 
-    def _with_heredocs(self) -> tuple[list[str], bool]:
+    def _with_heredocs(self) -> list[str]:
         command = self._instruction.command
         (line,) = command.words
         first = command.heredocs[0]
         if heredocs.parse(line) is None:
             # The shell knows what to do with them.
             texts = "".join(f"\n{heredoc.content}{heredoc.name}" for heredoc in command.heredocs)
-            return [line + texts], False
+            return [line + texts]
         self._code += f" ({_summary(first.content)})"
         if not first.text.startswith("#!"):
-            return [first.text], False
+            return [first.text]
         edge = inline_file(self._graph, self._state, self._instruction, first.name, first.text, mode=0o755)
         self._mounts.append(Mount(target=SCRIPTS, input=self._input(edge), read_only=True))
-        return [f"{SCRIPTS}/{first.name}"], True
+        return [f"{SCRIPTS}/{first.name}"]
 
     # --- mounts ------------------------------------------------------------------------------------------------------
 

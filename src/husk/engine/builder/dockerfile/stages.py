@@ -42,6 +42,11 @@ class StagePlan:
         for step in self.steps:
             yield from (source for source in step.sources if source)
 
+    def need_of(self, other: "StagePlan") -> Span:
+        """Where it is said that another one is needed."""
+        spans = (step.instruction.origin.span for step in self.steps if other in step.sources)
+        return next(spans, self.span)
+
 
 class StagePlans:
     """All stages in the order of the file, and after them what they copy from besides."""
@@ -152,6 +157,8 @@ def _refuse_cycles(stages: list[StagePlan]) -> None:
                 done.add(plan)
                 del way[plan]
             elif following in way:
-                raise DockerfileError(f"circular dependency detected on stage: {following.name}", following.span)
+                raise DockerfileError(
+                    f"circular dependency detected on stage: {following.name}", plan.need_of(following)
+                )
             else:
                 way[following] = following.needs

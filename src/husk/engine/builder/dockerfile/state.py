@@ -1,6 +1,7 @@
 """A stage while it is carried out: the file system so far, the variables, and the image that it will be."""
 
 import contextlib
+import posixpath
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -49,7 +50,7 @@ class StageState:
 
     @property
     def directory(self) -> str:
-        return self.config.working_dir or "/"
+        return "/" + posixpath.normpath("/" + self.config.working_dir).lstrip("/")
 
     @property
     def shell(self) -> list[str]:

@@ -7,6 +7,7 @@ Which modifiers there are: `${x}`, `${x:-y}`, `${x-y}`, `${x:+y}`, `${x+y}`, `${
 `${x%p}`, `${x%%p}`, `${x/p/y}`, `${x//p/y}`.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -44,7 +45,9 @@ def expand(source: str, variables: Mapping[str, str], rules: Rules = DEFAULT) ->
     try:
         text, words = reader.read_until("", keep_escapes=rules.keep_escapes)
     except DockerfileError as error:
-        raise DockerfileError(f'failed to process "{source}": {error.message}', error.span) from None
+        raise DockerfileError(
+            f"failed to process {json.dumps(source, ensure_ascii=False)}: {error.message}", error.span
+        ) from None
     return Expanded(text, words, frozenset(reader.used), frozenset(reader.missing))
 
 

@@ -1,12 +1,13 @@
 """What the runtime is told about a step. Pure: an operation and facts about the host in, a record and a spec out."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import msgspec
 from msgspec.structs import replace
 
 from husk.config import ContainerDefaults
-from husk.engine.builder.operations import Exec, Process
+from husk.engine.builder.graph import Graph
+from husk.engine.builder.operations import Body, Exec, Process
 from husk.engine.containers.config import spec as containers
 from husk.engine.containers.config.merge import complete_host_config
 from husk.engine.containers.config.network_files import hosts, resolv_conf_of
@@ -35,9 +36,25 @@ class StepFailed(HuskError):
 
 def check_entitled(body: Exec, entitlements: Collection[str]) -> None:
     """Forbidden where a step asks for more than this daemon gives to any."""
-    for asked, name in ((body.insecure, "security.insecure"), (body.network == "host", "network.host")):
-        if asked and name not in entitlements:
+    for name in _asked(body):
+        if name not in entitlements:
             raise Forbidden(f"granting entitlement {name} is not allowed by build daemon configuration")
+
+
+def check_granted(graph: Graph, granted: Collection[str]) -> None:
+    """Forbidden where a step asks for what the user of the client did not allow."""
+    for vertex in graph:
+        for name in _asked(vertex.operation.body):
+            if name not in granted:
+                raise Forbidden(f"{name} is not allowed")
+
+
+def _asked(body: Body) -> Iterator[str]:
+    if isinstance(body, Exec):
+        if body.insecure:
+            yield "security.insecure"
+        if body.network == "host":
+            yield "network.host"
 
 
 def check(body: Exec, exit_code: int) -> None:

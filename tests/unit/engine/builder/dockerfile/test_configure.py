@@ -30,7 +30,7 @@ def test_configuration():
         "EXPOSE [80/tcp 81/udp 82/udp]",
         "VOLUME [/a /b]",
         "STOPSIGNAL SIGINT",
-        "HEALTHCHECK {Test:[CMD-SHELL up] Interval:1m30s Timeout:0s StartPeriod:0s StartInterval:0s Retries:2}",
+        'HEALTHCHECK &{["CMD-SHELL" "up"] "1m30s" "0s" "0s" "0s" \'\\x02\'}',
         "MAINTAINER me",
         "LABEL a=b",
     ]

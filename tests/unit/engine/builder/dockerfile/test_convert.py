@@ -178,7 +178,7 @@ def test_named_contexts_stand_for_stages_and_images():
 
 
 def test_the_moment_of_creation_can_be_fixed():
-    result = build("FROM busybox\nRUN x", created="1970-01-01T00:00:00Z")
+    result = build("FROM busybox\nRUN x", epoch=0)
     assert result.image.history[0].created == "1970-01-01T00:00:00Z"
 
 

@@ -48,7 +48,7 @@ def test_a_cache_with_an_owner():
 
 def test_scripts():
     script = build("FROM busybox\nRUN <<EOF\n#!/bin/awk\nx\nEOF")
-    assert bodies(script)[-1].process.args == ["/dev/pipes/EOF"]
+    assert bodies(script)[-1].process.args == ["/bin/sh", "-c", "/dev/pipes/EOF"]
     assert bodies(script)[-1].mounts[1] == Mount(target="/dev/pipes", input=1, read_only=True)
     plain = build("FROM busybox\nRUN <<-EOF\n\ta\n\tb\nEOF")
     assert bodies(plain)[-1].process.args == ["/bin/sh", "-c", "a\nb\n"]

@@ -1,0 +1,4 @@
+﻿FROM base
+RUN echo one \
+  two > /1
+ENV A=b

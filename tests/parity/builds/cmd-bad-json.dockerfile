@@ -1,0 +1,3 @@
+FROM base
+CMD ["echo", 'x']
+ENTRYPOINT [ "a" "b" ]

@@ -1,0 +1,3 @@
+FROM rich
+CMD ["mine"]
+ENTRYPOINT ["/bin/true"]

@@ -1,0 +1,3 @@
+FROM base
+ENTRYPOINT ["echo", "a b"]
+CMD ["-n", "\"x\""]

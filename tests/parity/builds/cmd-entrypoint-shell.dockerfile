@@ -1,0 +1,3 @@
+FROM base
+CMD echo hi "$HOME"
+ENTRYPOINT exec top -b

@@ -1,0 +1,4 @@
+FROM base AS one
+CMD ["one"]
+FROM one
+ENTRYPOINT ["two"]

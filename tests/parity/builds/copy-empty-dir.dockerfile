@@ -1,0 +1,4 @@
+FROM scratch
+COPY empty /
+COPY empty /e
+COPY empty /f/

@@ -1,0 +1,3 @@
+FROM base
+COPY hard1 hard2 /h/
+COPY . /c/

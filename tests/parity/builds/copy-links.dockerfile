@@ -1,0 +1,4 @@
+FROM base
+COPY link /one
+COPY dirlink /two
+COPY dirlink/one.txt /four

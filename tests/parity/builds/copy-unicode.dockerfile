@@ -1,0 +1,3 @@
+FROM base
+COPY uni-ü.txt /ü/
+COPY uni-* /x/

@@ -1,0 +1,5 @@
+# just a comment
+# escape=`
+FROM base
+RUN echo a \
+ b > /ab

@@ -1,0 +1,4 @@
+# check=skip=all
+FROM base as lower
+MAINTAINER somebody
+CMD echo x

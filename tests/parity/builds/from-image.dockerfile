@@ -1,0 +1,3 @@
+FROM scratch
+COPY --from=base /etc/passwd /users
+COPY --from=rich /etc/group /groups

@@ -1,0 +1,3 @@
+FROM rich
+HEALTHCHECK CMD true
+HEALTHCHECK --retries=0 CMD false

@@ -1,0 +1,2 @@
+FROM triggers
+RUN cat /copied > /cat

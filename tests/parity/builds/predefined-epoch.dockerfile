@@ -1,0 +1,3 @@
+FROM base
+ARG SOURCE_DATE_EPOCH
+RUN echo $SOURCE_DATE_EPOCH > /epoch

@@ -1,0 +1,5 @@
+FROM rich AS one
+RUN echo ran > /tmp/ran
+FROM one
+USER root
+RUN echo root > /root-file

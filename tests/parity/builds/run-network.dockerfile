@@ -1,0 +1,2 @@
+FROM base
+RUN --network=none ip -o link | wc -l > /none

@@ -1,0 +1,2 @@
+FROM base
+STOPSIGNAL 9

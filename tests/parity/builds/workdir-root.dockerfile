@@ -1,0 +1,3 @@
+FROM scratch
+WORKDIR /
+WORKDIR /x

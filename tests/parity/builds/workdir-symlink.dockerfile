@@ -1,0 +1,4 @@
+FROM base
+RUN mkdir /real && ln -s /real /sym
+WORKDIR /sym/below
+RUN pwd > here
