@@ -45,11 +45,11 @@ def bind(source: str, target: int) -> None:
     mount(source, f"/proc/self/fd/{target}", "none", MS_BIND | MS_REC)
 
 
-def restrict(target: int, readonly: bool = False) -> None:
-    """No devices, no programs, no set-user-id, and perhaps no writing, in the mount at `target` and those below it."""
-    attributes = _MountAttributes(
-        _ATTR_NOSUID | _ATTR_NODEV | _ATTR_NOEXEC | (_ATTR_RDONLY if readonly else 0), 0, _PRIVATE, 0
-    )
+def restrict(target: int, readonly: bool = False, programs: bool = False) -> None:
+    """No devices, no set-user-id, no programs unless it says so, and perhaps no writing, in the mount at `target` and
+    those below it."""
+    wanted = _ATTR_NOSUID | _ATTR_NODEV | (0 if programs else _ATTR_NOEXEC) | (_ATTR_RDONLY if readonly else 0)
+    attributes = _MountAttributes(wanted, 0, _PRIVATE, 0)
     flags = _AT_EMPTY_PATH | _AT_RECURSIVE
     done = _libc.syscall(
         _SYS_MOUNT_SETATTR, target, b"", flags, ctypes.byref(attributes), ctypes.c_size_t(ctypes.sizeof(attributes))
@@ -58,7 +58,7 @@ def restrict(target: int, readonly: bool = False) -> None:
         if ctypes.get_errno() != errno.ENOSYS:
             _fail("mount attributes")
         # Before Linux 5.12: only the topmost mount can be changed.
-        options = MS_NOSUID | MS_NODEV | MS_NOEXEC | (MS_RDONLY if readonly else 0)
+        options = MS_NOSUID | MS_NODEV | (0 if programs else MS_NOEXEC) | (MS_RDONLY if readonly else 0)
         mount("none", f"/proc/self/fd/{target}", "none", MS_REMOUNT | MS_BIND | options)
 
 

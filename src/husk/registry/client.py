@@ -12,8 +12,8 @@ import asyncio
 import hashlib
 import logging
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 from urllib.parse import urlsplit
@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from husk.config import NO_PROXIES, Proxies
-from husk.errors import Forbidden, HuskError, InvalidParameter, NotFound, SystemFault, Unauthorized
+from husk.errors import HuskError, InvalidParameter, NotFound, SystemFault, Unauthorized
 from husk.registry.auth import NOBODY, Authorizer, Credentials
 from husk.registry.failures import blob_error, manifest_error, phrase
 from husk.registry.manifest import INDEX_TYPES, MANIFEST_TYPES, SCHEMA1_TYPES, Descriptor
@@ -34,22 +34,15 @@ from husk.registry.transport import (
     Unreachable,
     broken_connection,
     describe,
-    is_unknown_name,
     read_limited,
 )
 from husk.registry.upload import Target
+from husk.registry.web import WebFile, open_file
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse
 
 T = TypeVar("T")
-# What dockerd passes on of a server's refusal of a file; all else is a fault of its own.
-_KINDS_OF_REFUSAL: dict[int, type[HuskError]] = {
-    400: InvalidParameter,
-    401: Unauthorized,
-    403: Forbidden,
-    404: NotFound,
-}
 OnRetry = Callable[[int, float, str], None]
 """Called before each pause: how many tries failed, the seconds until the next, and why."""
 
@@ -252,20 +245,13 @@ class RegistryClient:
 
     async def download(self, url: str) -> AsyncGenerator[tuple[bytes, int], None]:
         """Any file of the web in chunks, each with the whole size (0 if unknown); iterate inside `aclosing`."""
-        try:
-            async with self._transport.send("GET", url) as response:
-                if response.status >= 400:
-                    kind = _KINDS_OF_REFUSAL.get(response.status, SystemFault)
-                    raise kind(f"failed to GET {url} with status {response.status} {phrase(response.status)}")
-                try:
-                    while chunk := await response.content.read(_CHUNK):
-                        yield chunk, response.content_length or 0
-                except broken_connection() as error:
-                    raise Interrupted(f'Get "{url}": {describe(error, url)}') from error
-        except Unreachable as error:
-            unknown = is_unknown_name(error.__cause__)
-            why = describe(error.__cause__, url) if error.__cause__ else error.message
-            raise (NotFound if unknown else SystemFault)(f'Get "{url}": {why}') from error
+        async with open_file(self._transport, url) as file:
+            async for chunk in file.chunks():
+                yield chunk, file.size
+
+    def file(self, url: str, headers: Mapping[str, str]) -> AbstractAsyncContextManager[WebFile]:
+        """Any file of the web, and what is said of it."""
+        return open_file(self._transport, url, headers)
 
     async def login(self, credentials: Credentials) -> str:
         """Check credentials at the registry they are for; the identity token it gave for later use, or ""."""

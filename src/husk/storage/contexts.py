@@ -11,6 +11,7 @@ from pathlib import Path
 from husk.errors import InvalidParameter, NotFound, SystemFault
 from husk.kernel.rooted import read_file
 from husk.storage.diffs import DiffStore
+from husk.storage.space import room_left
 from husk.storage.workers.handle import Worker, WorkerDied
 from husk.storage.workers.messages import (
     Answer,
@@ -38,7 +39,8 @@ class Contexts:
     async def unpack(self, chunks: AsyncIterator[bytes]) -> str:
         """Make a stack of an archive, plain or compressed, as it comes. All files in it belong to root."""
         async with self._diffs.workspace("") as space:
-            worker = await Worker.start(self._nursery, ContextJob(str(space.upper)))
+            room = await asyncio.to_thread(room_left, space.upper)
+            worker = await Worker.start(self._nursery, ContextJob(str(space.upper), room))
             try:
                 with contextlib.suppress(WorkerDied):  # its line says why
                     async for chunk in chunks:
@@ -49,16 +51,23 @@ class Contexts:
             return await space.keep()
 
     async def keep_file(
-        self, name: str, chunks: AsyncIterator[bytes], *, mode: int, owner: tuple[int, int]
+        self, name: str, chunks: AsyncIterator[bytes], *, mode: int, owner: tuple[int, int], time: int = 0
     ) -> tuple[str, str]:
-        """Make a stack with one file in it; its digest is told, too. Its time is the beginning of 1970."""
+        """Make a stack with one file in it, of a time in seconds; its digest is told, too.
+
+        It takes no more than the disk can spare.
+        """
         digest = hashlib.sha256()
         async with self._diffs.workspace("") as space:
             path = space.upper / name
+            room = await asyncio.to_thread(room_left, space.upper)
             with await asyncio.to_thread(path.open, "xb", buffering=0) as file:
                 async for chunk in chunks:
+                    room -= len(chunk)
+                    if room < 0:
+                        raise InvalidParameter(f"{name} is larger than what the disk has room for")
                     await asyncio.to_thread(_append, file, digest, chunk)
-            await asyncio.to_thread(_finish, path, mode, owner)
+            await asyncio.to_thread(_finish, path, mode, owner, time)
             return await space.keep(), f"sha256:{digest.hexdigest()}"
 
     async def read(self, stack: str, path: str, most: int) -> bytes | None:
@@ -108,11 +117,11 @@ class Contexts:
                 raise SystemFault("the worker that looks at files of a build died: see the daemon's log")
 
 
-def _finish(path: Path, mode: int, owner: tuple[int, int]) -> None:
+def _finish(path: Path, mode: int, owner: tuple[int, int], time: int) -> None:
     os.chown(path, *owner)
     os.chmod(path, mode)
     for each in (path, path.parent):
-        os.utime(each, ns=(0, 0))
+        os.utime(each, (time, time))
 
 
 def _append(file: io.FileIO, digest: "hashlib._Hash", chunk: bytes) -> None:

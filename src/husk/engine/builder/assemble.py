@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 from msgspec import Struct
 
 from husk.config import CacheRule, Config
-from husk.engine.builder import given, http_source, image_source, local_source
+from husk.engine.builder import git_source, given, http_source, image_source, local_source
 from husk.engine.builder.cache import BuildCache
 from husk.engine.builder.classic import ClassicBuilder
 from husk.engine.builder.execution import Execution, SourceKind
@@ -20,6 +20,7 @@ from husk.engine.builder.exporters.local import LocalExport
 from husk.engine.builder.exporters.tar import TarExport
 from husk.engine.builder.frontend import DockerfileFrontend
 from husk.engine.builder.gateway_frontend import GatewayFrontend
+from husk.engine.builder.git_source import GitSource
 from husk.engine.builder.http_source import HttpSource
 from husk.engine.builder.image_source import ImageSource
 from husk.engine.builder.jobs import Jobs
@@ -50,6 +51,7 @@ from husk.runtime.oci import Runtimes
 from husk.storage.contexts import Contexts
 from husk.storage.diffs import DiffStore
 from husk.storage.layer_packing import LayerPacker
+from husk.storage.repositories import Repositories
 from husk.storage.stack_archives import StackArchives
 from husk.storage.state.store import StateStore
 from husk.storage.sync.exports import StackSender
@@ -92,11 +94,13 @@ async def _open(around: Surroundings, stack: AsyncExitStack) -> Builder:
     sessions = Sessions()
     mirrors = await asyncio.to_thread(Mirrors.open, config.data_root / "mirrors", diffs, around.nursery)
     trees = Trees(diffs, around.nursery, mirrors.table)
+    git = GitSource(Repositories(diffs, around.nursery, config.proxies), cache)
     sources: dict[str, SourceKind] = {
         image_source.SCHEME: images,
         local_source.SCHEME: LocalSource(mirrors, sessions, cache.give_up),
         given.SCHEME: given.GivenStacks(),
-        **dict.fromkeys(http_source.SCHEMES, HttpSource(around.registry.download, contexts, cache)),
+        git_source.SCHEME: git,
+        **dict.fromkeys(http_source.SCHEMES, HttpSource(around.registry.file, contexts, cache)),
     }
     caches = await _open_cache_mounts(around, stack)
     steps = _steps(around, Mounts(diffs, caches))
@@ -127,6 +131,7 @@ async def _open(around: Surroundings, stack: AsyncExitStack) -> Builder:
         pruner=pruner,
         contexts=contexts,
         images=images,
+        git=git,
         registry=around.registry,
         rules=_rules(config, await asyncio.to_thread(diffs.disk_size)),
         platforms=await _platforms(around.host.machine),

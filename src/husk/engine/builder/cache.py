@@ -20,6 +20,8 @@ from husk.engine.model.clock import now_ns
 from husk.storage.state.store import Change, StateStore
 
 KIND = "build-record"
+# What clients upload has another address each time, though it be the same: the first keys of a record, and the latest.
+_FIRST_KEYS, _MOST_KEYS = 8, 100
 
 
 class Diffs(Protocol):
@@ -87,6 +89,10 @@ class BuildCache:
         if kept is None:
             kept = Kept(record=record, keys=[], created=now_ns(), last_used=now_ns())
         kept.keys = list(dict.fromkeys([*kept.keys, *keys]))
+        for key in kept.keys[_FIRST_KEYS:-_MOST_KEYS]:
+            if self._by_key.get(key) == kept.id:
+                del self._by_key[key]
+        del kept.keys[_FIRST_KEYS:-_MOST_KEYS]
         self._add(kept)
         await self._state.commit(_change(kept), lazy=True)
 

@@ -15,12 +15,12 @@ from typing import Protocol
 
 from msgspec import Struct, structs
 
-from husk.engine.builder import failure, given, syntax
-from husk.engine.builder.dockerfile import ignore, questions
+from husk.engine.builder import failure, given, remote_context, syntax
+from husk.engine.builder.dockerfile import contexts, ignore, questions
 from husk.engine.builder.dockerfile.checks import Checks, Warning
 from husk.engine.builder.dockerfile.convert import convert
 from husk.engine.builder.dockerfile.errors import DockerfileError
-from husk.engine.builder.dockerfile.options import BaseImage, NamedContext, Options
+from husk.engine.builder.dockerfile.options import BaseImage, NamedContext, Options, RemoteContext
 from husk.engine.builder.dockerfile.parse import parse
 from husk.engine.builder.frontend_options import FrontendOptions, read
 from husk.engine.builder.graph import Graph, SourceFile, Vertex
@@ -28,6 +28,7 @@ from husk.engine.builder.image_source import ImageSource
 from husk.engine.builder.operations import Operation, Source
 from husk.engine.builder.progress import Progress, Status
 from husk.engine.builder.refs import Ref
+from husk.engine.builder.remote_context import Remote
 from husk.engine.builder.sessions import Session
 from husk.engine.builder.solver import Solver
 from husk.engine.builder.syntax import Syntax
@@ -81,10 +82,12 @@ class DockerfileFrontend:
 
     async def solve(self, attributes: Mapping[str, str], asker: Asker) -> FrontendResult:
         wanted = read(attributes)
-        _refuse_what_is_missing(wanted)
-        loader = _Loader(self._solver, self._files, wanted, asker)
+        remote = await remote_context.find(wanted, self._solver, self._files, asker.progress, asker.session)
+        if remote and remote.dockerfile and not wanted.dockerfile_is_local:
+            wanted = structs.replace(wanted, file_name=remote.dockerfile)
+        loader = _Loader(self._solver, self._files, wanted, asker, remote)
         text, patterns = await loader.load()
-        sources = _Sources(self._images, wanted, asker, patterns)
+        sources = _Sources(self._images, wanted, asker, patterns, remote)
         source = SourceFile(wanted.file_name, text.encode("utf-8", "surrogateescape"))
         # Whoever has a command line is such a frontend itself, and asks us to be the one behind it.
         asked = syntax.asked_for(text, wanted.options.build_args) if "cmdline" not in attributes else None
@@ -111,11 +114,6 @@ class DockerfileFrontend:
             warnings = result.warnings
         notice = syntax.notice(asked.image) if asked else ""
         return FrontendResult(built, wanted.several_platforms, source, warnings, wanted.epoch, notice=notice)
-
-
-def _refuse_what_is_missing(wanted: FrontendOptions) -> None:
-    if wanted.context:
-        raise NotImplementedYet(f"a context at {wanted.context} is not implemented by Husk yet")
 
 
 async def _answer(
@@ -146,11 +144,14 @@ async def _answer(
 class _Loader:
     """Reads what must be known before anything can be planned."""
 
-    def __init__(self, solver: Solver, files: Files, wanted: FrontendOptions, asker: Asker) -> None:
+    def __init__(
+        self, solver: Solver, files: Files, wanted: FrontendOptions, asker: Asker, remote: Remote | None
+    ) -> None:
         self._solver = solver
         self._files = files
         self._wanted = wanted
         self._asker = asker
+        self._remote = remote
 
     async def load(self) -> tuple[str, list[str]]:
         """The Dockerfile, and the patterns of what is ignored."""
@@ -176,7 +177,9 @@ class _Loader:
             await definition.close()
         if not text:
             raise InvalidParameter("the Dockerfile cannot be empty")
-        if ignored is None:
+        if self._remote:
+            ignored = b""  # what is ignored is what a client does not send
+        elif ignored is None:
             ignored = await self._ignore_file()
         try:
             return text.decode("utf-8", "surrogateescape"), ignore.read(ignored.decode("utf-8", "replace"))
@@ -192,16 +195,19 @@ class _Loader:
             await ref.close()
 
     async def _take(self, name: str, paths: Sequence[str], hint: str, shown: str) -> Ref:
-        """Files of one of the client's directories."""
+        """Files of one of the client's directories, or those of a context that is elsewhere."""
         if name in self._asker.inputs:
             return self._asker.inputs[name]
+        graph = Graph()
+        if self._remote and not self._wanted.dockerfile_is_local:
+            edge = contexts.add(graph, self._remote.context)
+            return Ref(self._solver, graph, edge, self._asker.progress, self._asker.session)
         attributes = {
             "local.followpaths": json.dumps(list(paths)),
             "local.sharedkeyhint": hint,
             "local.differ": "none",
             **_session_of(name, self._wanted, self._asker),
         }
-        graph = Graph()
         edge = graph.add(Operation(Source(f"local://{name}", attributes)), name=shown)
         return Ref(self._solver, graph, edge, self._asker.progress, self._asker.session)
 
@@ -209,11 +215,19 @@ class _Loader:
 class _Sources:
     """What a Dockerfile asks for while it is converted."""
 
-    def __init__(self, images: ImageSource, wanted: FrontendOptions, asker: Asker, patterns: Sequence[str]) -> None:
+    def __init__(
+        self,
+        images: ImageSource,
+        wanted: FrontendOptions,
+        asker: Asker,
+        patterns: Sequence[str],
+        remote: Remote | None,
+    ) -> None:
         self._images = images
         self._wanted = wanted
         self._asker = asker
         self._patterns = list(patterns)
+        self._remote = remote
         self._known: dict[tuple[str, str], BaseImage] = {}
 
     async def image(self, name: str, platform: Platform) -> BaseImage:
@@ -244,10 +258,16 @@ class _Sources:
                 if ref is None:
                     raise InvalidParameter(f"invalid input {rest} for {key}")
                 return NamedContext(given.source_of(await ref.stack()))
-            case _:
+            case _ if source := remote_context.named(text):
+                return NamedContext(source)
+            case "oci-layout":
                 raise NotImplementedYet(f"the context {key} ({kind}) is not implemented by Husk yet")
+            case _:
+                raise InvalidParameter(f"unsupported context source {kind} for {key}")
 
-    def main_context(self, paths: list[str]) -> Source:
+    def main_context(self, paths: list[str]) -> Source | RemoteContext:
+        if self._remote:
+            return self._remote.context
         return self._local(self._wanted.context_name, self._patterns, paths)
 
     def _local(self, name: str, excluded: Sequence[str], paths: Sequence[str]) -> Source:

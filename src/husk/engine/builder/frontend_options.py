@@ -29,6 +29,7 @@ class FrontendOptions(Struct, frozen=True, kw_only=True):
     context: str = ""  # an address, if the context is no directory of the client's
     context_name: str = "context"
     dockerfile_name: str = "dockerfile"
+    dockerfile_is_local: bool = False  # though the context be elsewhere
     subdirectory: str = ""
     named_contexts: dict[str, str] = {}
     input_metadata: dict[str, str] = {}
@@ -66,9 +67,10 @@ def read(attributes: Mapping[str, str]) -> FrontendOptions:
         platforms=platforms,
         several_platforms=_several(attributes, build_args, platforms),
         pull=_one_of("image-resolve-mode", attributes, _MODES) == "pull",
-        context=attributes.get("context", ""),
+        context=attributes.get(attributes.get("contextkey") or "context", ""),
         context_name=attributes.get("contextkey") or "context",
         dockerfile_name=attributes.get("dockerfilekey") or "dockerfile",
+        dockerfile_is_local="dockerfilekey" in attributes,
         subdirectory=attributes.get("contextsubdir", ""),
         named_contexts=_below("context:", attributes),
         input_metadata=_below("input-metadata:", attributes),

@@ -1,38 +1,70 @@
-"""Files of the web as sources of builds: `ADD https://…`. What an address has is asked with every build.
+"""Files of the web as sources of builds: `ADD https://…`, and contexts that lie there or come from a client's input.
 
-A file that was fetched is a record of the cache, known by the digest of its content. So a build that wants it by its
-checksum fetches nothing, and one that finds the same content again makes nothing anew.
+What an address has is asked with every build. A file that was fetched is a record of the cache, known by the digest of
+its content. So a build that wants it by its checksum fetches nothing, one whose server says that the file is still the
+same fetches nothing either, and one that finds the same content again makes nothing anew.
 """
 
 import posixpath
 import secrets
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 from urllib.parse import urlsplit
 
 from msgspec import Struct
 
 from husk.engine.builder import cache_keys
+from husk.engine.builder.once import Once
 from husk.engine.builder.operations import Operation, Source
 from husk.engine.builder.progress import Status
+from husk.engine.builder.sessions import Session
 from husk.engine.builder.solver import Record, Watcher
-from husk.errors import InvalidParameter
+from husk.errors import InvalidParameter, NotFound, NotImplementedYet
 from husk.registry.manifest import Platform
+from husk.registry.web import seconds_of
 
 SCHEMES = ("http", "https")
+# What a client has under a URL of this host, it gives us over its session.
+OF_CLIENT = "buildkit-session"
 _NAMELESS = "download"
 _MODE = 0o600
 _LONGEST_NAME = 200
+_LARGEST_HEADER = 16 << 10
+_MOST_SEEN = 1000
+_OWN_HEADERS = ("accept", "user-agent")
+_SIGNATURES = ("http.sig.pubkey", "http.sig.signature")
 
-Download = Callable[[str], AsyncGenerator[tuple[bytes, int], None]]
+
+class WebFile(Protocol):
+    """`husk.registry.web`."""
+
+    @property
+    def unchanged(self) -> bool: ...
+
+    @property
+    def size(self) -> int: ...
+
+    @property
+    def etag(self) -> str: ...
+
+    @property
+    def modified(self) -> str: ...
+
+    @property
+    def name(self) -> str: ...
+
+    def chunks(self) -> AsyncIterator[bytes]: ...
+
+
+Open = Callable[[str, Mapping[str, str]], AbstractAsyncContextManager[WebFile]]
 
 
 class Files(Protocol):
     """Makes stacks of single files: `husk.storage.contexts`."""
 
     async def keep_file(
-        self, name: str, chunks: AsyncIterator[bytes], *, mode: int, owner: tuple[int, int]
+        self, name: str, chunks: AsyncIterator[bytes], *, mode: int, owner: tuple[int, int], time: int
     ) -> tuple[str, str]: ...
 
 
@@ -53,74 +85,200 @@ class Kept(Protocol):
     async def forget(self, stack: str, /) -> None: ...
 
 
+class Found(Struct, frozen=True):
+    """What an address has now."""
+
+    digest: str
+    name: str
+    modified: str = ""
+    etag: str = ""
+
+
 class HttpSource:
-    def __init__(self, download: Download, files: Files, cache: Kept) -> None:
-        self._download = download
+    def __init__(self, open: Open, files: Files, cache: Kept) -> None:
+        self._open = open
         self._files = files
         self._cache = cache
+        # What servers have said of files, to ask them whether it is still so. A new daemon fetches once more.
+        self._seen: dict[str, Found] = {}
+        self._once: Once[Found] = Once()
 
     async def key(self, source: Source, platform: Platform | None, watcher: Watcher) -> str:
-        """The file is fetched for it, unless its checksum is known: from then on the solver finds it in the cache."""
-        checksum = source.attributes.get("http.checksum", "")
-        known = await self._cache.find(_known_as(source, checksum)) if checksum else None
-        if known is None:
-            digest, known = await self._keep(source, watcher)
-        else:
-            digest = checksum
-        key = _known_as(source, digest)
-        await self._cache.remember([cache_keys.by_definition(Operation(source, [], platform), [key])], known)
+        """The file is fetched for it, unless it is known: from then on the solver finds it in the cache."""
+        found, record = await self.have(source, watcher)
+        key = _known_as(source, found)
+        await self._cache.remember([cache_keys.by_definition(Operation(source, [], platform), [key])], record)
         return key
 
     async def fetch(self, source: Source, platform: Platform | None, watcher: Watcher) -> FetchedFile:
         """For a build that wants nothing from the cache."""
-        _, record = await self._keep(source, watcher)
+        _, record = await self.have(source, watcher)
         return FetchedFile(record.outputs[0], record.description)
 
-    async def _keep(self, source: Source, watcher: Watcher) -> tuple[str, Record]:
-        """Fetch a file and keep it, unless the same is kept already; its digest."""
-        mode, owner = _mode(source), (_number(source, "http.uid"), _number(source, "http.gid"))
-        chunks = self._chunks(source.identifier, watcher)
-        element, digest = await self._files.keep_file(name_of(source), chunks, mode=mode, owner=owner)
+    async def have(self, source: Source, watcher: Watcher) -> tuple[Found, Record]:
+        """What the source is right now, and the file itself."""
+        if any(source.attributes.get(name) for name in _SIGNATURES):
+            raise NotImplementedYet("signatures of files of the web are not checked by Husk yet")
         checksum = source.attributes.get("http.checksum", "")
-        known = await self._cache.find(_known_as(source, digest))
-        if known is not None or checksum not in ("", digest):
+        if checksum:
+            wanted = Found(checksum, name_of(source))
+            if record := await self._cache.find(_known_as(source, wanted)):
+                return wanted, record
+        found, record = await self._had(source, watcher) or await self._ask(source, watcher)
+        self._once.keep(watcher.session, _asked(source), found)
+        if checksum not in ("", found.digest):
+            raise InvalidParameter(f"digest mismatch for {source.identifier}: {found.digest} (expected: {checksum})")
+        return (Found(checksum, found.name) if checksum else found), record
+
+    async def _had(self, source: Source, watcher: Watcher) -> tuple[Found, Record] | None:
+        """What this build has asked for before."""
+        found = self._once.get(watcher.session, _asked(source))
+        record = await self._cache.find(_known_as(source, found)) if found else None
+        return (found, record) if found and record else None
+
+    async def _ask(self, source: Source, watcher: Watcher) -> tuple[Found, Record]:
+        if _is_of_client(source):
+            return await self._keep(source, Upload(source, watcher.session), watcher)
+        seen = self._seen.get(_asked(source))
+        record = await self._cache.find(_known_as(source, seen)) if seen else None
+        headers = await _headers(source, watcher.session) | (_conditions(seen) if seen and record else {})
+        async with self._open(source.identifier, headers) as file:
+            if seen and record and (file.unchanged or (seen.etag and file.etag == seen.etag)):
+                return seen, record
+            if file.unchanged:
+                raise InvalidParameter(f"{source.identifier} is said to be unchanged, and was never here")
+            return await self._keep(source, file, watcher)
+
+    async def _keep(self, source: Source, file: WebFile, watcher: Watcher) -> tuple[Found, Record]:
+        """Keep a file, unless the same is kept already."""
+        name, modified = name_of(source, file.name), file.modified
+        element, digest = await self._files.keep_file(
+            name,
+            _told(file, watcher),
+            mode=_mode(source),
+            owner=(_number(source, "http.uid"), _number(source, "http.gid")),
+            time=seconds_of(modified),
+        )
+        found = Found(digest, name, modified, file.etag)
+        record = await self._cache.find(_known_as(source, found))
+        wrong = source.attributes.get("http.checksum", "") not in ("", digest)
+        if record is not None or wrong:
             await self._cache.forget(element)
-        if checksum not in ("", digest):
-            raise InvalidParameter(f"digest mismatch {digest}: {checksum}")
-        if known is None:
+        if record is None:
             description = f"http url {source.identifier}"
-            known = Record(secrets.token_hex(13)[:25], [element], [element], description)
-            await self._cache.remember([_known_as(source, digest)], known)
-        return digest, known
+            record = Record(secrets.token_hex(13)[:25], [element], [element], description)
+            if wrong:
+                return found, record
+            # By its checksum it is found whatever its time is.
+            await self._cache.remember([_known_as(source, found), _known_as(source, Found(digest, name))], record)
+        self._see(source, found)
+        return found, record
 
-    async def _chunks(self, url: str, watcher: Watcher) -> AsyncIterator[bytes]:
-        received = 0
-        async with aclosing(self._download(url)) as download:
-            async for chunk, total in download:
-                received += len(chunk)
-                watcher.status(Status(id="downloading", current=received, total=total))
+    def _see(self, source: Source, found: Found) -> None:
+        if found.etag or found.modified:
+            self._seen[_asked(source)] = found
+            while len(self._seen) > _MOST_SEEN:
+                del self._seen[next(iter(self._seen))]
+
+
+async def _told(file: WebFile, watcher: Watcher) -> AsyncIterator[bytes]:
+    received = 0
+    async for chunk in file.chunks():
+        received += len(chunk)
+        watcher.status(Status(id="downloading", current=received, total=file.size))
+        yield chunk
+    watcher.status(Status(id="downloading", current=received, total=received, done=True))
+
+
+class Upload:
+    """What a client offers over its session, as a file of the web."""
+
+    unchanged = False
+    size = 0
+    etag = modified = name = ""
+
+    def __init__(self, source: Source, session: Session | None) -> None:
+        if session is None:
+            raise InvalidParameter(f"{source.identifier} belongs to a client, and there is none")
+        self._url = source.identifier
+        self._session = session
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        async with self._session.upload(self._url) as chunks:
+            async for chunk in chunks:
                 yield chunk
-        watcher.status(Status(id="downloading", current=received, total=received, done=True))
 
 
-def name_of(source: Source) -> str:
-    """What the file is called: as the client says, else as the address does."""
-    name = source.attributes.get("http.filename", "") or posixpath.basename(urlsplit(source.identifier).path)
-    if "/" in name or "\0" in name or name in (".", "..") or len(name) > _LONGEST_NAME:
+def _is_of_client(source: Source) -> bool:
+    return urlsplit(source.identifier).netloc == OF_CLIENT
+
+
+# --- what servers are told -------------------------------------------------------------------------------------------
+
+
+async def _headers(source: Source, session: Session | None) -> dict[str, str]:
+    said = {name: source.attributes.get(f"http.header.{name}", "") for name in _OWN_HEADERS}
+    headers = {name: value for name, value in said.items() if value and value.isprintable()}
+    if authorization := await _authorization(source, session):
+        headers["authorization"] = authorization
+    return headers
+
+
+async def _authorization(source: Source, session: Session | None) -> str:
+    """The secret that the source names; else one that the client has for this host."""
+    if name := source.attributes.get("http.authheadersecret", ""):
+        if session is None:
+            raise InvalidParameter(f"failed to retrieve HTTP auth secret {name}: there is no client")
+        return _header(name, await session.secret(name))
+    host = urlsplit(source.identifier).hostname or ""
+    for name, prefix in ((f"HTTP_AUTH_TOKEN_{host}", "Bearer "), (f"HTTP_AUTH_HEADER_{host}", "")):
+        try:
+            if session:
+                return prefix + _header(name, await session.secret(name))
+        except NotFound:
+            continue
+    return ""
+
+
+def _header(name: str, secret: bytes) -> str:
+    value = secret.decode("latin-1").strip()
+    if len(value) > _LARGEST_HEADER or not value.isprintable():
+        raise InvalidParameter(f"the secret {name} cannot be a header of HTTP")
+    return value
+
+
+def _conditions(seen: Found) -> dict[str, str]:
+    if seen.etag:
+        return {"if-none-match": seen.etag}
+    return {"if-modified-since": seen.modified} if seen.modified else {}
+
+
+# --- what makes one file different from another ----------------------------------------------------------------------
+
+
+def name_of(source: Source, said: str = "") -> str:
+    """What the file is called: as the client says, else as the server does, else as the address does."""
+    url = posixpath.basename(urlsplit(source.identifier).path)
+    name = source.attributes.get("http.filename", "") or said or url
+    if "/" in name or "\0" in name or name in (".", "..") or len(name.encode()) > _LONGEST_NAME:
         raise InvalidParameter(f"invalid name of a file: {name!r}")
     return name or _NAMELESS
 
 
-def _known_as(source: Source, digest: str) -> str:
-    """All that makes one file different from another."""
+def _asked(source: Source) -> str:
+    said = sorted((name, value) for name, value in source.attributes.items() if name != "http.checksum")
+    return f"{source.identifier} {said}"
+
+
+def _known_as(source: Source, found: Found) -> str:
     owner = f"{source.attributes.get('http.uid', '')}:{source.attributes.get('http.gid', '')}"
-    return f"http {digest} {name_of(source)} {source.attributes.get('http.perm', '')} {owner}"
+    return f"http {found.digest} {found.name} {source.attributes.get('http.perm', '')} {owner} {found.modified}".strip()
 
 
 def _mode(source: Source) -> int:
     text = source.attributes.get("http.perm", "")
     try:
-        return int(text, 8) & 0o7777 if text else _MODE
+        return int(text, 8 if text.startswith("0") else 10) & 0o7777 if text else _MODE
     except ValueError:
         raise InvalidParameter(f"invalid mode of a file: {text!r}") from None
 

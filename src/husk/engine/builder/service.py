@@ -2,24 +2,30 @@
 
 import fnmatch
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from typing import Protocol
 
+from msgspec import structs
+
 from husk.config import CacheRule
+from husk.engine.builder import remote_context
 from husk.engine.builder.cache import BuildCache
-from husk.engine.builder.classic import ClassicBuilder, ClassicRequest, Report
+from husk.engine.builder.classic import DOCKERFILE, ClassicBuilder, ClassicRequest, Report
 from husk.engine.builder.frontend import Asker, Shown
 from husk.engine.builder.gateway_frontend import GatewayFrontend
+from husk.engine.builder.git_source import GitSource
 from husk.engine.builder.image_source import CredentialsFor, DescribedImage, ImageSource
 from husk.engine.builder.jobs import Job, Jobs
+from husk.engine.builder.operations import Source
+from husk.engine.builder.progress import Status
 from husk.engine.builder.prune import CachePruner, Item, Pruned
 from husk.engine.builder.refs import Ref
 from husk.engine.builder.sessions import Sessions
 from husk.engine.builder.solve import SolveRequest, Solves
 from husk.engine.model.filters import NO_FILTERS, Filters
 from husk.engine.model.image import Image, Progress
-from husk.errors import InvalidParameter, NotFound, NotImplementedYet
+from husk.errors import InvalidParameter, NotFound
 from husk.registry.client import RegistryClient
 from husk.registry.manifest import Platform, host_platform
 from husk.storage.workers.messages import Entry as Entry
@@ -35,9 +41,28 @@ class Contexts(Protocol):
 
     async def unpack(self, chunks: AsyncIterator[bytes]) -> str: ...
 
+    async def keep_file(
+        self, name: str, chunks: AsyncIterator[bytes], *, mode: int, owner: tuple[int, int]
+    ) -> tuple[str, str]: ...
+
     async def read(self, stack: str, path: str, most: int) -> bytes | None: ...
 
     async def look(self, stack: str, path: str, *, inside: bool = False) -> Sequence[Entry]: ...
+
+
+class _Teller:
+    """Tells a client without a session what a source says."""
+
+    session = None
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+
+    def log(self, data: bytes, *, stderr: bool = False) -> None:
+        self._report(Progress(stream=data.decode("utf-8", "replace")))
+
+    def status(self, status: Status) -> None:
+        pass
 
 
 class Builder:
@@ -53,6 +78,7 @@ class Builder:
         pruner: CachePruner,
         contexts: Contexts,
         images: ImageSource,
+        git: GitSource,
         registry: RegistryClient,
         rules: Sequence[CacheRule],
         platforms: Callable[[], list[Platform]],
@@ -67,6 +93,7 @@ class Builder:
         self._pruner = pruner
         self._contexts = contexts
         self._images = images
+        self._git = git
         self._registry = registry
         self.rules = rules
         self.platforms = platforms
@@ -98,26 +125,48 @@ class Builder:
     async def build_remote(
         self, request: ClassicRequest, url: str, credentials: CredentialsFor, report: Report
     ) -> Image:
-        """Build from a context that is an archive on the web."""
+        """Build from a context that is a repository of git, or on the web: an archive, or a Dockerfile alone."""
+        if source := remote_context.git_context(url):
+            async with self._repository(source, report) as context:
+                return await self._classic.build(request, context, credentials, report)
         if not url.startswith(("http://", "https://")):
             raise InvalidParameter(f"unable to prepare context: {url!r} is neither a git repository nor an address")
-        if url.partition("#")[0].endswith(".git"):
-            raise NotImplementedYet("contexts from git repositories are not implemented by Husk yet")
+        async with aclosing(self._download(url, report)) as chunks:
+            head = await _head(chunks)
+            if remote_context.is_archive(head):
+                return await self.build_upload(request, _chained(head, chunks), credentials, report)
+            context, _ = await self._contexts.keep_file(DOCKERFILE, _chained(head, chunks), mode=0o600, owner=(0, 0))
+            async with self._given(context):
+                request = structs.replace(request, dockerfile=DOCKERFILE)
+                return await self._classic.build(request, context, credentials, report)
 
-        async def chunks() -> AsyncIterator[bytes]:
-            received = 0
-            async with aclosing(self._registry.download(url)) as download:
-                async for chunk, total in download:
-                    received += len(chunk)
-                    report(Progress(status="Downloading build context", current=received, total=total))
-                    yield chunk
+    async def _download(self, url: str, report: Report) -> AsyncGenerator[bytes, None]:
+        received = 0
+        async with aclosing(self._registry.download(url)) as download:
+            async for chunk, total in download:
+                received += len(chunk)
+                report(Progress(status="Downloading build context", current=received, total=total))
+                yield chunk
 
-        return await self.build_upload(request, chunks(), credentials, report)
+    @asynccontextmanager
+    async def _repository(self, source: Source, report: Report) -> AsyncIterator[str]:
+        """The files of a repository, which the cache keeps meanwhile."""
+        record = await self._git.have(source, _Teller(report))
+        self._cache.hold(record)
+        try:
+            yield record.outputs[0]
+        finally:
+            self._cache.release(record)
+            self.collect_soon()
 
     @asynccontextmanager
     async def _context(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[str]:
         """A context lives as long as its build; what was made of it has keys by content."""
-        context = await self._contexts.unpack(chunks)
+        async with self._given(await self._contexts.unpack(chunks)) as context:
+            yield context
+
+    @asynccontextmanager
+    async def _given(self, context: str) -> AsyncIterator[str]:
         try:
             yield context
         finally:
@@ -168,3 +217,19 @@ class Builder:
         pruned = await self._pruner.collect(self.rules)
         if pruned.items:
             log.info("the cache of builds was too large: %d records went, %d bytes", len(pruned.items), pruned.freed)
+
+
+async def _head(chunks: AsyncIterator[bytes], size: int = 1024) -> bytes:
+    """As much as tells what it is, and what came with it."""
+    head = b""
+    async for chunk in chunks:
+        head += chunk
+        if len(head) >= size:
+            break
+    return head
+
+
+async def _chained(head: bytes, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    yield head
+    async for chunk in chunks:
+        yield chunk

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import select
 
 import msgspec
 
@@ -29,3 +30,10 @@ class Caller:
         if self._begun is None:
             return b""
         return os.pread(self._begun, os.fstat(self._begun).st_size, 0)
+
+    def wait(self, process: int) -> None:
+        """Until a process, by its descriptor, has ended, or nobody wants an answer any more."""
+        poll = select.poll()
+        poll.register(process, select.POLLIN)
+        poll.register(self._report, 0)  # a pipe that nobody reads any more is an error, which is always told
+        poll.poll()

@@ -19,10 +19,18 @@ _ROOT = (0, 0)
 
 
 class ContextPlacer(Placer):
+    """`limit` is how many bytes its files may have, 0 for any number."""
+
+    def __init__(self, stream: TarStream, limit: int) -> None:
+        super().__init__(stream, "/", False, _ROOT)
+        self._limit = limit
+
     def _apply(self, entry: Entry, path: bytes) -> None:
         if entry.kind in (CHARACTER, BLOCK_DEVICE):
             shown = path.decode("utf-8", "backslashreplace")
             raise TarError(f"{shown} is a device, which the context of a build cannot have")
+        if self._limit and self.size + entry.size > self._limit:
+            raise TarError("the context is larger than what the disk has room for")
         super()._apply(entry, path)
 
 
@@ -37,7 +45,7 @@ def unpack(job: ContextJob, fd: int) -> Answer:
         enter(job.directory)
         buffer = memoryview(mmap.mmap(-1, _BUFFER_SIZE))
         stream = TarStream(lambda: buffer[: reader.readinto(buffer)])
-        ContextPlacer(stream, "/", False, _ROOT).run(needs_end)
+        ContextPlacer(stream, job.limit).run(needs_end)
         stream.drain()
     except Exception as error:
         return Failed(str(error)) if is_fault_of_host(error) else describe(error)

@@ -164,9 +164,50 @@ class DifferenceJob(_Message, frozen=True, tag="difference"):
 
 
 class ContextJob(_Message, frozen=True, tag="context"):
-    """Unpack the context of a build, an archive on standard input, into a directory. Answer: `Done`."""
+    """Unpack the context of a build, an archive on standard input, into a directory. Answer: `Done`.
+
+    `limit` is how many bytes its files may have, 0 for any number.
+    """
 
     directory: str
+    limit: int = 0
+
+
+class Access(_Message, frozen=True):
+    """How a repository of git is reached: its address, and who we are there.
+
+    `header` is for addresses that begin with `scope`. `agent` is the name of a socket in the job's `work` directory,
+    with an SSH agent behind it. `environment` has the host's proxies.
+    """
+
+    remote: str
+    header: str = ""
+    scope: str = ""
+    agent: str = ""
+    known_hosts: str = ""
+    environment: dict[str, str] = {}
+
+
+class GitJob(_Message, frozen=True, tag="git"):
+    """Ask a repository of git for its `names`; or, with a `commit`, have its files in `tree`.
+
+    Answer: `FileContent` with lines of `git ls-remote`; `Done` when the files are there. `view` is a directory to mount
+    on, `work` one that goes afterwards. `reference` is what the commit was found by, if it is known. `limit` is how
+    many bytes a file may have.
+    """
+
+    view: str
+    work: str
+    access: Access
+    names: list[str] = []
+    tree: str = ""
+    commit: str = ""
+    reference: str = ""
+    directory: str = ""  # only that of the repository
+    keep: bool = False  # .git
+    submodules: bool = True
+    time_of_commit: bool = False
+    limit: int = 0
 
 
 class ReceiveJob(_Message, frozen=True, tag="receive"):
@@ -210,7 +251,8 @@ class StackTarJob(_Message, frozen=True, tag="stack-tar"):
 
 TreeJob: TypeAlias = FilesJob | DigestJob | ReadJob | LookJob | DifferenceJob | ContextJob
 """What is done to the files of builds."""
-Job: TypeAlias = UnpackJob | DiffJob | DiffBlobsJob | TreeJob | PackJob | PutJob | ReceiveJob | SendJob | StackTarJob
+StreamJob: TypeAlias = ReceiveJob | SendJob | StackTarJob
+Job: TypeAlias = UnpackJob | DiffJob | DiffBlobsJob | TreeJob | PackJob | PutJob | GitJob | StreamJob
 
 
 # --- answers

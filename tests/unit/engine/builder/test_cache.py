@@ -63,6 +63,14 @@ async def test_a_record_is_found_by_each_of_its_keys(cache):
     assert [await cache.find(key) for key in ("k1", "k2", "k3", "k4")] == [BELOW, BELOW, BELOW, None]
 
 
+async def test_a_record_has_so_many_keys_and_no_more(cache):
+    for number in range(200):
+        await cache.remember([f"k{number}"], BELOW)
+    assert [bool(await cache.find(f"k{number}")) for number in (0, 7, 8, 99, 100, 199)] == [
+        True, True, False, False, True, True,
+    ]  # fmt: skip
+
+
 async def test_a_record_is_not_found_while_a_layer_of_its_image_is_away(cache, diffs):
     await cache.remember(["k"], BELOW)
     diffs.layers.clear()

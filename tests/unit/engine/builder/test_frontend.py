@@ -121,10 +121,12 @@ async def test_an_image_that_cannot_be_had_is_told_with_its_line(bench):
     ("attributes", "error"),
     [
         ({"filename": "other"}, InvalidParameter),
-        ({"context": "https://example.com/x.git"}, NotImplementedYet),
+        ({"context": "ftp://example.com/x"}, InvalidParameter),
+        ({"context": "https://example.com/x.git?tag=1&branch=2"}, InvalidParameter),
         ({"requestid": "frontend.other"}, NotImplementedYet),
         ({"context__busybox": "oci-layout://x"}, BuildFailed),
         ({"context__busybox": "input:x"}, BuildFailed),
+        ({"context__busybox": "ftp://x"}, BuildFailed),
     ],
 )
 async def test_what_cannot_be_is_refused(bench, attributes, error):

@@ -70,7 +70,7 @@ def test_what_steps_get():
 def test_contexts():
     found = read(
         {
-            "context": "https://example.com/x.git",
+            "ctx": "https://example.com/x.git",
             "contextsubdir": "sub",
             "contextkey": "ctx",
             "context:base": "docker-image://alpine",

@@ -1,5 +1,6 @@
 """Files of the web, with doubles of the web, the disk and the cache."""
 
+import contextlib
 import hashlib
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 from husk.engine.builder import cache_keys
 from husk.engine.builder.http_source import HttpSource, name_of
 from husk.engine.builder.operations import Operation, Source
-from husk.errors import InvalidParameter, NotFound
+from husk.errors import InvalidParameter, NotFound, NotImplementedYet
 
 URL = "https://example.com/a/file.txt"
 
@@ -17,26 +18,72 @@ def digest(data):
     return "sha256:" + hashlib.sha256(data).hexdigest()
 
 
+class WebFile:
+    def __init__(self, web, unchanged):
+        self._data = web.data
+        self.unchanged = unchanged
+        self.size = 0 if unchanged else len(web.data)
+        self.etag, self.modified, self.name = web.etag, web.modified, web.name
+
+    async def chunks(self):
+        for start in range(0, len(self._data), 4):
+            yield self._data[start : start + 4]
+
+
 class Web:
     def __init__(self):
         self.data = b"one two"
-        self.asked = 0
+        self.etag = self.modified = self.name = ""
+        self.compares = True
+        self.headers = []
 
-    async def download(self, url):
-        self.asked += 1
+    @property
+    def asked(self):
+        return len(self.headers)
+
+    @contextlib.asynccontextmanager
+    async def file(self, url, headers):
+        self.headers.append(dict(headers))
         if self.data is None:
             raise NotFound("404")
-        for start in range(0, len(self.data), 4):
-            yield self.data[start : start + 4], len(self.data)
+        known = headers.get("if-none-match") or headers.get("if-modified-since")
+        yield WebFile(self, self.compares and bool(known) and known in (self.etag, self.modified))
+
+
+class Client:
+    """One that has a file on its standard input, which can be read once."""
+
+    id = "client"
+
+    def __init__(self, **secrets):
+        self._secrets = secrets
+        self.uploads = 0
+
+    async def secret(self, id):
+        if id.replace(".", "_") not in self._secrets:
+            raise NotFound(id)
+        return self._secrets[id.replace(".", "_")]
+
+    @contextlib.asynccontextmanager
+    async def upload(self, url):
+        self.uploads += 1
+        assert self.uploads == 1, "there is nothing more"
+
+        async def chunks():
+            yield b"tar"
+
+        yield chunks()
 
 
 class Files:
     def __init__(self):
         self.kept = []
+        self.times = []
 
-    async def keep_file(self, name, chunks, *, mode, owner):
+    async def keep_file(self, name, chunks, *, mode, owner, time):
         data = b"".join([chunk async for chunk in chunks])
         self.kept.append((name, data, mode, owner))
+        self.times.append(time)
         return f"diff:{len(self.kept)}", digest(data)
 
 
@@ -68,7 +115,7 @@ class Watcher:
 class Bench:
     def __init__(self) -> None:
         self.web, self.files, self.cache = Web(), Files(), Cache()
-        parts: Any = (self.web.download, self.files, self.cache)
+        parts: Any = (self.web.file, self.files, self.cache)
         self.source = HttpSource(*parts)
         self.watcher: Any = Watcher()
 
@@ -137,6 +184,95 @@ async def test_an_address_with_nothing_behind_it(bench):
     with pytest.raises(NotFound):
         await bench.key()
     assert bench.cache.records == {}
+
+
+async def test_a_file_that_is_still_the_same_is_not_fetched(bench):
+    bench.web.etag = '"1"'
+    key = await bench.key()
+    assert await bench.key() == key
+    assert bench.web.headers[1] == {"if-none-match": '"1"'}
+    bench.web.compares = False
+    assert await bench.key() == key, "the server told its tag again"
+    assert len(bench.files.kept) == 1
+    bench.web.data, bench.web.etag = b"other", '"2"'
+    assert await bench.key() != key
+    bench.cache.records.clear()
+    await bench.key()
+    assert "if-none-match" not in bench.web.headers[-1], "it is not here any more"
+
+
+async def test_times_that_servers_tell(bench):
+    bench.web.modified = "Sat, 03 Feb 2001 04:05:06 GMT"
+    key = await bench.key()
+    assert bench.files.times == [981173106]
+    assert await bench.key() == key
+    assert bench.web.headers[1] == {"if-modified-since": bench.web.modified}
+    bench.web.modified = "Sat, 03 Feb 2001 04:05:07 GMT"
+    assert await bench.key() != key
+    assert (await bench.key(checksum=digest(b"one two"))) == (await bench.key(checksum=digest(b"one two")))
+
+
+async def test_names_that_servers_tell(bench):
+    bench.web.name = "told.txt"
+    await bench.key()
+    await bench.key(filename="wanted.txt")
+    assert [kept[0] for kept in bench.files.kept] == ["told.txt", "wanted.txt"]
+
+
+async def test_one_build_sees_one_state_of_a_file(bench):
+    bench.watcher.session = Client()
+    key = await bench.key()
+    bench.web.data = b"other"
+    assert await bench.key() == key
+    bench.watcher.session = None
+    assert await bench.key() != key
+
+
+async def test_what_a_client_uploads_is_asked_for_once(bench):
+    source = Source("http://buildkit-session/x", {"http.filename": "context"})
+    with pytest.raises(InvalidParameter, match="belongs to a client"):
+        await bench.source.key(source, None, bench.watcher)
+    bench.watcher.session = Client()
+    assert await bench.source.key(source, None, bench.watcher) == await bench.source.key(source, None, bench.watcher)
+    assert bench.files.kept == [("context", b"tar", 0o600, (0, 0))]
+    assert bench.web.asked == 0
+
+
+@pytest.mark.parametrize(
+    ("secrets", "attributes", "header"),
+    [
+        ({}, {}, None),
+        ({"HTTP_AUTH_TOKEN_example_com": b"abc\n"}, {}, "Bearer abc"),
+        ({"HTTP_AUTH_HEADER_example_com": b"basic abc"}, {}, "basic abc"),
+        ({"mine": b"basic abc", "HTTP_AUTH_HEADER_example_com": b"other"}, {"authheadersecret": "mine"}, "basic abc"),
+    ],
+)
+async def test_files_that_need_a_secret(bench, secrets, attributes, header):
+    bench.watcher.session = Client(**secrets)
+    await bench.key(**attributes)
+    assert bench.web.headers[0].get("authorization") == header
+
+
+async def test_secrets_that_are_missing_or_no_header(bench):
+    bench.watcher.session = Client(bad=b"a\r\nb")
+    with pytest.raises(InvalidParameter, match="cannot be a header"):
+        await bench.key(authheadersecret="bad")
+    with pytest.raises(NotFound):
+        await bench.key(authheadersecret="missing")
+    bench.watcher.session = None
+    with pytest.raises(InvalidParameter, match="there is no client"):
+        await bench.key(authheadersecret="missing")
+
+
+async def test_headers_of_the_build(bench):
+    source = Source(URL, {"http.header.accept": "text/plain", "http.header.host": "evil"})
+    await bench.source.key(source, None, bench.watcher)
+    assert bench.web.headers == [{"accept": "text/plain"}]
+
+
+async def test_signatures_are_not_checked_yet(bench):
+    with pytest.raises(NotImplementedYet):
+        await bench.source.key(Source(URL, {"http.sig.pubkey": "x"}), None, bench.watcher)
 
 
 @pytest.mark.parametrize(

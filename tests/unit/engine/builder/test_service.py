@@ -6,18 +6,26 @@ from typing import Any
 import pytest
 
 from husk.config import CacheRule
+from husk.engine.builder.classic import ClassicRequest
+from husk.engine.builder.dockerfile.options import Options
 from husk.engine.builder.prune import Pruned
 from husk.engine.builder.service import Builder
-from husk.errors import InvalidParameter, NotImplementedYet
+from husk.engine.builder.solver import Record
+from husk.errors import InvalidParameter
 
 
 class Classic:
-    def __init__(self):
+    def __init__(self, cache):
         self.contexts = []
+        self.requests = []
+        self.held = []
+        self._cache = cache
         self.fails = False
 
     async def build(self, request, context, credentials, report):
         self.contexts.append(context)
+        self.requests.append(request)
+        self.held.append(list(self._cache.held))
         if self.fails:
             raise InvalidParameter("unknown instruction: RUM")
         return SimpleNamespace(id="sha256:image")
@@ -26,9 +34,16 @@ class Classic:
 class Cache:
     def __init__(self):
         self.forgotten = []
+        self.held = []
 
     async def forget(self, stack):
         self.forgotten.append(stack)
+
+    def hold(self, record):
+        self.held.append(record.id)
+
+    def release(self, record):
+        self.held.remove(record.id)
 
 
 class Pruner:
@@ -47,6 +62,9 @@ class Pruner:
 
 
 class Contexts:
+    async def keep_file(self, name, chunks, *, mode, owner):
+        return f"diff:{name} " + b"".join([chunk async for chunk in chunks]).decode(), "sha256:1"
+
     async def unpack(self, chunks):
         return "diff:" + b"".join([chunk async for chunk in chunks]).decode()
 
@@ -56,18 +74,27 @@ class Contexts:
 
 
 class Registry:
+    archive = True
+
     async def download(self, url):
-        yield b"from ", 8
+        yield b"BZhfrom " if self.archive else b"FROM", 8
         yield b"web", 8
+
+
+class Git:
+    async def have(self, source, watcher):
+        watcher.log(b"fetching")
+        return Record("id", ["diff:git"])
 
 
 class Bench:
     def __init__(self) -> None:
-        self.classic: Any = Classic()
         self.cache: Any = Cache()
+        self.classic: Any = Classic(self.cache)
+        self.registry: Any = Registry()
         self.pruner: Any = Pruner()
         doubles: dict[str, Any] = {"jobs": None, "gateway": None, "sessions": None, "solves": None}
-        doubles |= {"contexts": Contexts(), "images": None, "registry": Registry()}
+        doubles |= {"contexts": Contexts(), "images": None, "git": Git(), "registry": self.registry}
         doubles |= {"classic": self.classic, "cache": self.cache, "pruner": self.pruner}
         self.builder = Builder(rules=[CacheRule(keep=1)], platforms=list, **doubles)
         self.told: list[Any] = []
@@ -104,16 +131,28 @@ async def test_it_goes_when_the_build_fails_too(bench):
 
 async def test_a_context_from_the_web(bench):
     await bench.builder.build_remote(REQUEST, "https://example.com/x.tar", NOBODYS, bench.told.append)
-    assert bench.classic.contexts == ["diff:from web"]
-    assert [progress.current for progress in bench.told] == [5, 8]
+    assert bench.classic.contexts == bench.cache.forgotten == ["diff:BZhfrom web"]
+    assert [progress.current for progress in bench.told] == [8, 11]
 
 
-@pytest.mark.parametrize(
-    ("url", "error"), [("rubbish", InvalidParameter), ("https://example.com/x.git#main", NotImplementedYet)]
-)
-async def test_other_addresses(bench, url, error):
-    with pytest.raises(error):
-        await bench.builder.build_remote(REQUEST, url, NOBODYS, bench.told.append)
+async def test_what_is_no_archive_is_a_dockerfile(bench):
+    bench.registry.archive = False
+    request: Any = ClassicRequest(options=Options(), dockerfile="other")
+    await bench.builder.build_remote(request, "https://example.com/x", NOBODYS, bench.told.append)
+    assert bench.classic.contexts == bench.cache.forgotten == ["diff:Dockerfile FROMweb"]
+    assert bench.classic.requests[-1].dockerfile == "Dockerfile"
+
+
+async def test_a_repository_is_held_while_it_is_built(bench):
+    await bench.builder.build_remote(REQUEST, "https://example.com/x.git#main", NOBODYS, bench.told.append)
+    assert bench.classic.contexts == ["diff:git"]
+    assert (bench.classic.held, bench.cache.held, bench.cache.forgotten) == ([["id"]], [], [])
+    assert bench.told[0].stream == "fetching"
+
+
+async def test_other_addresses(bench):
+    with pytest.raises(InvalidParameter):
+        await bench.builder.build_remote(REQUEST, "rubbish", NOBODYS, bench.told.append)
 
 
 async def test_the_cache_is_shown_and_pruned(bench):

@@ -14,12 +14,13 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
+from husk.engine.builder.dockerfile import contexts
 from husk.engine.builder.dockerfile import instructions as types
 from husk.engine.builder.dockerfile.checks import Checks, Warning, check_bases, check_text, options_of
 from husk.engine.builder.dockerfile.configure import configure
 from husk.engine.builder.dockerfile.copy import Copier, owner_of
 from husk.engine.builder.dockerfile.errors import DockerfileError
-from husk.engine.builder.dockerfile.options import BaseImage, NamedContext, Options, Sources
+from husk.engine.builder.dockerfile.options import BaseImage, NamedContext, Options, RemoteContext, Sources
 from husk.engine.builder.dockerfile.outline import UsedArg, used_args
 from husk.engine.builder.dockerfile.parse import parse, parse_trigger
 from husk.engine.builder.dockerfile.run import Runner
@@ -33,7 +34,6 @@ from husk.engine.model.image import ImageConfig
 from husk.errors import HuskError
 from husk.registry.manifest import Platform
 
-CONTEXT_NAME = "[internal] load build context"
 COUNTED = (types.Copy, types.Add, types.Run, types.Workdir)
 
 
@@ -160,7 +160,7 @@ class _Conversion:
     def __init__(
         self,
         graph: Graph,
-        context: Source,
+        context: Source | RemoteContext,
         bases: dict[StagePlan, BaseImage | NamedContext | None],
         variables: dict[str, str],
         options: Options,
@@ -267,7 +267,7 @@ class _Conversion:
                 configure(state, instruction)
 
     def _main_context(self) -> Edge:
-        return self._graph.add(Operation(self._context), name=CONTEXT_NAME)
+        return contexts.add(self._graph, self._context)
 
     def _stage_root(self, plan: StagePlan, name: str, state: StageState) -> Edge | None:
         if plan not in self.states:

@@ -113,7 +113,7 @@ class Copier:
 
     def _copy(self, path: str, source: Edge | None, name: str) -> "_Copy":
         repository = git_refs.parse(path)
-        if repository:
+        if repository and not repository.like_a_path:
             return self._copy_of_repository(repository, name)
         if _is_remote(path):
             return self._copy_of_address(path, name)
@@ -164,15 +164,10 @@ class Copier:
         checksum = self._state.text(self._instruction.checksum)
         if checksum and repository.checksum and checksum != repository.checksum:
             raise DockerfileError(f'checksum mismatch "{checksum}" != "{repository.checksum}"')
-        attributes = {
-            "git.ref": repository.ref,
-            "git.directory": repository.directory,
-            "git.checksum": checksum or repository.checksum,
-            "git.keep": "true" if keep or also else "",
-            "git.submodules": "" if repository.submodules else "false",
-        }
-        said = {key: value for key, value in attributes.items() if value}
-        edge = self._source(Source(f"git://{repository.remote}", said), name)
+        source = git_refs.source_of(
+            replace(repository, checksum=checksum or repository.checksum, keep_git_dir=bool(keep or also))
+        )
+        edge = self._source(source, name)
         return edge, lambda user, group: self._whole("/", user, group)
 
     def _copy_of_text(self, heredoc: Heredoc) -> "_Copy":

@@ -53,11 +53,23 @@ class NamedContext(Struct, frozen=True):
     document: ImageConfig | None = None
 
 
+class RemoteContext(Struct, frozen=True):
+    """A build context that is no directory of the client's.
+
+    An archive in the source is unpacked if one is named; of all that, one directory may be the context.
+    """
+
+    source: Source
+    name: str = ""  # as it is shown
+    archive: str = ""
+    directory: str = ""
+
+
 class Sources(Protocol):
     async def image(self, name: str, platform: Platform) -> BaseImage: ...
 
     async def named_context(self, name: str, platform: Platform) -> NamedContext | None: ...
 
-    def main_context(self, paths: list[str]) -> Source:
+    def main_context(self, paths: list[str]) -> Source | RemoteContext:
         """The build context; only these paths of it are needed, or all of it if there are none."""
         ...

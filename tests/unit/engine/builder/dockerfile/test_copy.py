@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from husk.engine.builder.dockerfile.git_refs import GitRef, source_of
 from husk.engine.builder.operations import NONE, Files, MakeFile, Merge, Owner, Source
 from tests.unit.engine.builder.dockerfile.building import bodies, build, first_actions, histories, names, refusal
 
@@ -43,7 +44,7 @@ def test_add_of_addresses_and_repositories():
     sources = [body for body in bodies(result) if isinstance(body, Source)][1:]
     assert sources == [
         Source("https://x/y.tgz", {"http.filename": "y.tgz", "http.checksum": "sha256:1"}),
-        Source("git://https://x/r.git", {"git.ref": "v1", "git.directory": "d", "git.keep": "true"}),
+        source_of(GitRef(remote="https://x/r.git", ref="v1", directory="d", keep_git_dir=True)),
     ]
     copies = first_actions(result)
     assert [(copy.source, copy.unpack) for copy in copies] == [("/y.tgz", True), ("/", False)]

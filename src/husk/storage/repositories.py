@@ -1,0 +1,146 @@
+"""Repositories of git as sources of builds: what their names stand for now, and the files of a commit.
+
+git is run by a worker (`workers.git`), which sees nothing of the host but what it needs.
+"""
+
+import asyncio
+import contextlib
+import os
+import socket
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct, structs
+
+from husk.config import NO_PROXIES, Proxies
+from husk.errors import InvalidParameter, SystemFault
+from husk.storage.diffs import DiffStore
+from husk.storage.space import room_left
+from husk.storage.workers.handle import Worker
+from husk.storage.workers.messages import Access, Answer, Done, Failed, FileContent, GitJob, Invalid
+from husk.storage.workers.nursery import Nursery
+from husk.tasks import Tasks
+
+_AGENT = "agent"
+
+Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[object, object, None]]
+"""Answers whoever connects to an SSH agent."""
+
+
+class Repository(Struct, frozen=True, kw_only=True):
+    """How one is reached. `header` (Authorization) is for addresses that begin with `scope`."""
+
+    remote: str
+    header: str = ""
+    scope: str = ""
+    known_hosts: str = ""
+    agent: Serve | None = None
+
+
+class Wanted(Struct, frozen=True, kw_only=True):
+    """What is wanted of a repository; `reference` is what the commit was found by, if it was."""
+
+    commit: str
+    reference: str = ""
+    directory: str = ""
+    keep: bool = False
+    submodules: bool = True
+    time_of_commit: bool = False
+
+
+class Repositories:
+    def __init__(self, diffs: DiffStore, nursery: Nursery, proxies: Proxies = NO_PROXIES) -> None:
+        self._diffs = diffs
+        self._nursery = nursery
+        self._environment = proxy_environment(proxies, os.environ)
+
+    async def names(self, repository: Repository, names: Sequence[str]) -> str:
+        """The lines of `git ls-remote` for these names; for HEAD alone with the branch that it is."""
+        async with self._diffs.workspace("") as space, self._reached(repository, space.work) as access:
+            job = GitJob(str(self._diffs.directories.view), str(space.work), access, list(names))
+            answer = await self._work(job)
+        if not isinstance(answer, FileContent):
+            raise _failure(answer)
+        return answer.data.decode("utf-8", "replace")
+
+    async def check_out(self, repository: Repository, wanted: Wanted) -> str:
+        """Make a stack of the files of a commit. They are root's."""
+        async with self._diffs.workspace("") as space:
+            async with self._reached(repository, space.work) as access:
+                job = GitJob(
+                    view=str(self._diffs.directories.view),
+                    work=str(space.work),
+                    access=access,
+                    tree=str(space.upper),
+                    limit=await asyncio.to_thread(room_left, space.upper),
+                    **structs.asdict(wanted),
+                )
+                answer = await self._work(job)
+            if not isinstance(answer, Done):
+                raise _failure(answer)
+            return await space.keep()
+
+    async def _work(self, job: GitJob) -> Answer | None:
+        worker = await Worker.start(self._nursery, job)
+        try:
+            return await worker.outcome()
+        finally:
+            worker.stop()
+
+    @contextlib.asynccontextmanager
+    async def _reached(self, repository: Repository, work: Path) -> AsyncIterator[Access]:
+        """How a worker reaches it while the block lasts; an agent is a socket in its directory."""
+        access = Access(
+            remote=repository.remote,
+            header=repository.header,
+            scope=repository.scope,
+            known_hosts=repository.known_hosts,
+            agent=_AGENT if repository.agent else "",
+            environment=self._environment,
+        )
+        if repository.agent is None:
+            yield access
+            return
+        tasks = Tasks()
+        serve = repository.agent
+        listener = await asyncio.to_thread(_listen, work)
+        server = await asyncio.start_unix_server(
+            lambda reader, writer: tasks.spawn(serve(reader, writer), "serve an SSH agent"), sock=listener
+        )
+        try:
+            yield access
+        finally:
+            server.close()
+            await tasks.cancel_all()
+            await asyncio.to_thread((work / _AGENT).unlink, missing_ok=True)
+
+
+def _listen(directory: Path) -> socket.socket:
+    """By the directory's descriptor: its path may be longer than an address of a socket."""
+    place = os.open(directory, os.O_PATH | os.O_DIRECTORY)
+    listener = socket.socket(socket.AF_UNIX)
+    try:
+        listener.bind(f"/proc/self/fd/{place}/{_AGENT}")
+    except BaseException:
+        listener.close()
+        raise
+    finally:
+        os.close(place)
+    return listener
+
+
+def proxy_environment(proxies: Proxies, around: Mapping[str, str]) -> dict[str, str]:
+    """What programs are told about proxies: what the daemon's settings say, else what the daemon was told."""
+    told = {"http_proxy": proxies.http_proxy, "https_proxy": proxies.https_proxy, "no_proxy": proxies.no_proxy}
+    found = {name: value or around.get(name) or around.get(name.upper(), "") for name, value in told.items()}
+    return {name: value for name, value in found.items() if value}
+
+
+def _failure(answer: Answer | None) -> InvalidParameter | SystemFault:
+    match answer:
+        case Invalid(message):
+            return InvalidParameter(message)
+        case Failed(message):
+            return SystemFault(message)
+        case _:
+            return SystemFault("the worker that runs git died: see the daemon's log")

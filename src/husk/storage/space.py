@@ -1,0 +1,14 @@
+"""How much may a stranger send? As much as fits on the disk, less what others need there to go on."""
+
+import os
+from pathlib import Path
+
+# Of what a disk has, a twentieth stays free, but not more than this.
+_MOST_KEPT_FREE = 2 << 30
+
+
+def room_left(path: Path) -> int:
+    """The bytes that may still be written where `path` is; at least one. It blocks."""
+    found = os.statvfs(path)
+    kept_free = min(_MOST_KEPT_FREE, found.f_blocks * found.f_frsize // 20)
+    return max(1, found.f_bavail * found.f_frsize - kept_free)

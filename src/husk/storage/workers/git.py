@@ -1,0 +1,182 @@
+"""How do files of a repository come into a build? The worker process: git, run where it sees nothing of the host.
+
+It is run as root, so that the files are root's, and has none of root's powers. All processes that it starts end with
+it, and it ends with the daemon.
+"""
+
+import os
+import resource
+import shutil
+from urllib.parse import urlsplit
+
+from husk.kernel import jail
+from husk.storage.workers import git_view
+from husk.storage.workers.caller import Caller
+from husk.storage.workers.git_program import Git, GitFailed, environment, without_password, write_known_hosts
+from husk.storage.workers.git_view import PATH, TREE, WORK
+from husk.storage.workers.messages import Answer, Done, Failed, FileContent, GitJob, Invalid
+
+_REPOSITORY = f"{WORK}/repository"
+_WHOLE = f"{TREE}/.husk-whole-tree"
+_FOUND = "refs/husk/found"
+_PACKAGES = {"git": "git", "ssh": "openssh-client"}
+
+
+def main(job: GitJob, caller: Caller) -> None:
+    if missing := missing_program(job.access.remote):
+        caller.answer(Failed(missing))
+        return
+    git_view.show(job.view, job.work, job.tree)
+    jail.own_processes()
+    ours = os.pidfd_open(os.getpid())
+    child = os.fork()
+    if child == 0:
+        try:
+            jail.end_with(ours)
+            jail.give_up_powers()
+            _limit(job.limit)
+            caller.answer(answer_to(job))
+        finally:
+            os._exit(0)
+    caller.wait(os.pidfd_open(child))
+
+
+def missing_program(remote: str, path: str = PATH) -> str:
+    """What to install, if a program is not there."""
+    over_ssh = "://" not in remote or urlsplit(remote).scheme == "ssh"
+    for program in ("git", "ssh") if over_ssh else ("git",):
+        if shutil.which(program, path=path) is None:
+            package = _PACKAGES[program]
+            return f"the program {program} is not on this host, and {remote} needs it: install the package {package}"
+    return ""
+
+
+def _limit(largest_file: int) -> None:
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if largest_file:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, largest_file))
+
+
+def answer_to(job: GitJob) -> Answer:
+    access = job.access
+    git = Git(environment(access))
+    shown = without_password(access.remote, access.remote)
+    try:
+        write_known_hosts(access)
+        if not job.commit:
+            symbolic = [] if job.names != ["HEAD"] else ["--symref"]
+            return FileContent(git.run("ls-remote", *symbolic, "--", access.remote, *job.names))
+        _Checkout(job, git).run()
+    except GitFailed as error:
+        told = without_password(str(error), access.remote)
+        return Invalid(f"failed to fetch remote {shown}: git stderr: {told}")
+    except OSError as error:
+        return Failed(f"{shown}: {error}")
+    return Done()
+
+
+class _Checkout:
+    def __init__(self, job: GitJob, git: Git) -> None:
+        self._job = job
+        # What is kept is kept of all of a repository, not of one directory.
+        self._keeps = job.keep and not job.directory
+        repository = f"{TREE}/.git" if self._keeps else _REPOSITORY
+        self._tree = _WHOLE if job.directory else TREE
+        os.makedirs(self._tree, exist_ok=True)
+        self._git = git.at(repository, self._tree)
+
+    def run(self) -> None:
+        git, commit = self._git, self._job.commit
+        git.run("init", "--quiet", f"--object-format={'sha256' if len(commit) == 64 else 'sha1'}")
+        git.run("remote", "add", "origin", self._job.access.remote)
+        self._fetch()
+        git.run("checkout", "--progress", "--force", "--detach", f"{commit}^{{commit}}")
+        if self._job.submodules and os.path.isfile(f"{self._tree}/.gitmodules"):
+            self._update_submodules()
+        time = int(git.run("log", "-1", "--format=%ct", f"{commit}^{{commit}}")) if self._job.time_of_commit else None
+        if self._job.directory:
+            self._take_out(self._job.directory)
+        if self._keeps:
+            self._tidy()
+        else:
+            _remove_pointers(TREE)
+        if time is not None:
+            _set_times(TREE, time)
+
+    # --- the commit --------------------------------------------------------------------------------------------------
+
+    def _fetch(self) -> None:
+        """What is needed of the commit alone; all there is of a server that cannot do that."""
+        reference, commit = self._job.reference, self._job.commit
+        if reference:
+            here = reference if self._keeps else _FOUND
+            self._shallow(f"+{reference}:{here}")
+            if self._has_commit():
+                return
+        try:
+            self._shallow(commit)
+        except GitFailed:
+            self._git.run(
+                "fetch", "--progress", "--update-head-ok", "--tags", "origin", "+refs/heads/*:refs/remotes/origin/*"
+            )
+        if not self._has_commit():
+            raise GitFailed(f"the repository does not contain the commit {commit}")
+
+    def _shallow(self, what: str) -> None:
+        arguments = ["fetch", "--progress", "--update-head-ok", "--no-tags", "--no-recurse-submodules"]
+        try:
+            self._git.run(*arguments, "--depth=1", "origin", what)
+        except GitFailed as error:
+            if "shallow" not in str(error) and "--depth" not in str(error):
+                raise
+            self._git.run(*arguments, "origin", what)  # plain files on a web server
+
+    def _has_commit(self) -> bool:
+        try:
+            self._git.run("cat-file", "-e", f"{self._job.commit}^{{commit}}")
+        except GitFailed:
+            return False
+        return True
+
+    def _update_submodules(self) -> None:
+        arguments = ["submodule", "update", "--init", "--recursive", "--progress"]
+        try:
+            self._git.run(*arguments, "--depth=1")
+        except GitFailed as error:
+            if "shallow" not in str(error) and "--depth" not in str(error):
+                raise GitFailed(f"failed to update submodules: {error}") from None
+            self._git.run(*arguments)
+
+    # --- its files ---------------------------------------------------------------------------------------------------
+
+    def _take_out(self, directory: str) -> None:
+        """One directory of the whole tree becomes all of it."""
+        place = self._tree
+        for name in [part for part in directory.split("/") if part not in ("", ".")]:
+            place = f"{place}/{name}"
+            if name == ".." or os.path.islink(place) or not os.path.isdir(place):
+                raise GitFailed(f"{directory} is not a directory of the repository")
+        for name in os.listdir(place):
+            os.rename(f"{place}/{name}", f"{TREE}/{name}")
+        shutil.rmtree(self._tree)
+
+    def _tidy(self) -> None:
+        remote = without_password(self._job.access.remote, self._job.access.remote)
+        self._git.run("remote", "set-url", "origin", remote)
+        for name in ("FETCH_HEAD", "ORIG_HEAD"):
+            if os.path.lexists(f"{TREE}/.git/{name}"):
+                os.unlink(f"{TREE}/.git/{name}")
+
+
+def _remove_pointers(tree: str) -> None:
+    """Submodules have a file that says where the rest of them is; that is gone. No commit can have such a file."""
+    for directory, _, files in os.walk(tree):
+        if ".git" in files:
+            os.unlink(f"{directory}/.git")
+
+
+def _set_times(tree: str, seconds: int) -> None:
+    for directory, names, files in os.walk(tree, topdown=False):
+        for name in (*names, *files):
+            os.utime(f"{directory}/{name}", (seconds, seconds), follow_symlinks=False)
+    os.utime(tree, (seconds, seconds))
