@@ -96,6 +96,14 @@ def test_a_manifest_can_be_composed_again():
     assert (verdict.recompose, verdict.broken_images) == ([case.image.id], {})
 
 
+def test_and_so_can_one_whose_packed_layers_are_lost():
+    case = Case()
+    case.image.packed = [digest("packed")]
+    assert case.judge().recompose == [case.image.id]
+    case.blobs.whole[digest("packed")] = 1
+    assert case.judge().problems == []
+
+
 def test_names_without_an_image_are_loose():
     case = Case()
     case.names |= {"docker.io/library/ghost:1": digest("nobody"), "No Such:Form": case.image.id}

@@ -28,6 +28,18 @@ async def test_a_layer_that_came_earlier_in_another_compression_gets_a_manifest_
     assert content.own and [one.digest for one in descriptors_of(content)] == AMD.layer_digests
 
 
+async def test_layers_that_were_packed_for_a_manifest_are_its_own(shelf: Shelf) -> None:
+    image = await shelf.add(AMD, "app:1")
+    await shelf.put_layer(BASE, "application/vnd.oci.image.layer.v1.tar")
+    assert (await content_of(image, shelf.store)).own
+    image.packed = [await shelf.blobs.put(compress(BASE, "gzip"))]
+    content = await content_of(image, shelf.store)
+    assert (content.manifest, content.own) == (AMD.manifest, False)
+    assert [(layer.blob, layer.media_type) for layer in content.layers] == [(AMD.layer_digests[0], GZIP)]
+    await shelf.blobs.remove(image.packed[0])
+    assert (await content_of(image, shelf.store)).own
+
+
 @pytest.mark.parametrize("left", [b"", b'{"schemaVersion": 1}'])
 async def test_a_manifest_that_is_lost_or_damaged_is_composed_anew(shelf: Shelf, left: bytes) -> None:
     image = await shelf.add(AMD, "app:1")

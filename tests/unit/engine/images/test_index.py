@@ -63,6 +63,13 @@ def test_what_was_known_stays_known() -> None:
     assert without(merged(first, second), [HERE.id]).images == [ARM64.id]
 
 
+def test_what_was_packed_for_an_image_goes_with_it() -> None:
+    known = index(HERE, ARM64)
+    for entry in known.manifests:
+        entry.blobs = [f"packed for {entry.image}"]
+    assert [entry.blobs for entry in without(known, [HERE.id]).manifests] == [[], [f"packed for {ARM64.id}"]]
+
+
 @pytest.mark.parametrize(
     ("actual", "wanted", "answer"),
     [

@@ -10,13 +10,13 @@ import pytest
 
 from husk.engine.images.limiter import Limiter
 from husk.engine.images.make import make_image as make_own
-from husk.engine.images.push import Pusher
+from husk.engine.images.push import Pusher, Upload
 from husk.engine.images.remove import Remover
 from husk.engine.images.store import PACKED
 from husk.engine.model.image import ImageConfig, Pushed, PushedInsteadOfIndex, RootFS
 from husk.errors import Conflict, HuskError, InvalidParameter, NotFound, SystemFault
 from husk.registry.client import RegistryClient
-from husk.registry.manifest import Platform
+from husk.registry.manifest import Descriptor, Platform
 from husk.registry.reference import Reference, parse
 from husk.registry.upload import OnProgress, OnRetry, Source
 from tests.support.registry import digest_of, make_image, tar_of
@@ -241,3 +241,21 @@ async def test_an_image_removed_while_it_is_pushed_still_arrives_whole(push: Pus
     assert push.server.manifests["1"] == (AMD.manifest, AMD.media_type)
     assert shelf.catalog.get(image.id) is None and shelf.layers.records == {}
     assert image.id not in shelf.blobs.all()
+
+
+async def test_a_result_of_a_build_goes_out_as_it_is(push: Push, shelf: Shelf) -> None:
+    layer = await shelf.put_layer(BASE, PLAIN)
+    for body in AMD.blobs.values():
+        await shelf.blobs.put(body)
+    packed = Descriptor(media_type="m", digest=AMD.layer_digests[0], size=len(AMD.blobs[AMD.layer_digests[0]]))
+    config = Descriptor(digest=AMD.config_digest, size=len(AMD.blobs[AMD.config_digest]))
+    upload = Upload(parse("team/app:1"), [(packed, layer)], [config], [("1", AMD.manifest, AMD.media_type)])
+    await push.pusher.upload(upload, None, shelf.told.append)
+    assert push.server.manifests == {"1": (AMD.manifest, AMD.media_type)} and push.server.blobs == AMD.blobs
+    assert [(event.action, event.actor_id) for event in shelf.happened] == [("push", "team/app:1")]
+    push.server.blobs.clear()
+    push.server.manifests.clear()
+    push.server.refuses = {packed.digest}
+    with pytest.raises(SystemFault, match="failed"):
+        await push.pusher.upload(upload, None, shelf.told.append)
+    assert push.server.manifests == {}
