@@ -12,6 +12,7 @@ import hashlib
 import itertools
 import os
 from collections.abc import Collection
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Self
 
@@ -21,7 +22,6 @@ from husk.kernel.trees import discard_tree
 from husk.patterns import pattern
 from husk.storage.durable import Flusher
 from husk.storage.lost import put_aside
-from husk.tasks import Tasks
 
 _DIGEST = pattern(r"sha256:[0-9a-f]{64}")
 
@@ -42,7 +42,9 @@ class BlobStore:
         self._sequence = itertools.count()
         self._unsynced: set[str] = set()
         self._flusher = Flusher(self._sync, "sync the blobs")
-        self._tasks = Tasks()
+        # Apart from all others: it may last as long as the disk is slow.
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="sync the names of blobs")
+        self._ahead: Future[None] | None = None
 
     @classmethod
     def open(cls, root: Path) -> Self:
@@ -134,11 +136,12 @@ class BlobStore:
         Only the directory is synced: a fault of a blob's data must be told to nobody but those who `settle`, for the
         kernel tells it once.
         """
-        if not self._tasks.count:
-            self._tasks.spawn(asyncio.to_thread(self._sync_names), "sync the names of blobs")
+        if self._ahead is None or self._ahead.done():
+            self._ahead = self._thread.submit(self._sync_names)
 
     def close(self) -> None:
         self._flusher.close()
+        self._thread.shutdown()
 
     def _sync(self) -> None:
         """Each by itself and not the whole file system: what else was written there may wait (`LayerStore`)."""
