@@ -1,0 +1,73 @@
+"""A worker that has confined itself sees a container's files and nothing else. Each view is a process of its own."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import husk
+
+BEGIN = """
+import os, sys
+from husk.storage.workers.confine import confine, enter
+from husk.storage.workers.messages import Bind
+"""
+
+
+def inside(*lines: str) -> subprocess.CompletedProcess[str]:
+    code = BEGIN + "\n".join(lines)
+    environment = {**os.environ, "PYTHONPATH": str(Path(husk.__file__).parent.parent)}
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=60)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "root/etc").mkdir(parents=True)
+    (tmp_path / "root/etc/file").write_text("of the container")
+    (tmp_path / "volume").mkdir()
+    (tmp_path / "volume/data").write_text("of the volume")
+    (tmp_path / "root/up").symlink_to("/../../..")
+    return tmp_path / "root"
+
+
+def test_the_root_is_all_there_is(root: Path) -> None:
+    done = inside(
+        f"confine({str(root)!r}, [])",
+        "print(sorted(os.listdir('/')), open('/etc/file').read(), sorted(os.listdir('/up')))",
+        "try:\n    import http.client\nexcept ImportError:\n    print('no imports')",
+    )
+    assert done.stdout.splitlines() == ["['etc', 'up'] of the container ['etc', 'up']", "no imports"], done.stderr
+
+
+def test_mounts_are_where_the_container_has_them(root: Path, tmp_path: Path) -> None:
+    volume = tmp_path / "volume"
+    done = inside(
+        f"binds = [Bind({str(volume / 'data')!r}, '/deep/er/file', False), Bind({str(volume)!r}, '/data', True),",
+        "         Bind('/nowhere-at-all', '/missing', False)]",
+        f"confine({str(root)!r}, binds)",
+        "print(open('/deep/er/file').read(), os.listdir('/data'), os.path.exists('/missing'))",
+        "open('/deep/er/file', 'a').write('!')",
+        "try:\n    open('/data/new', 'w')\nexcept OSError as error:\n    print(error.strerror)",
+    )
+    assert done.stdout.splitlines() == ["of the volume ['data'] False", "Read-only file system"], done.stderr
+    assert (volume / "data").read_text() == "of the volume!"
+    assert os.path.ismount(root / "data") is False, "nothing of it is seen outside"
+
+
+def test_programs_and_devices_are_of_no_use(root: Path) -> None:
+    (root / "true").write_bytes(Path("/bin/true").read_bytes())
+    (root / "true").chmod(0o755)
+    os.mknod(root / "null", 0o20666, os.makedev(1, 3))
+    done = inside(
+        f"confine({str(root)!r}, [])",
+        "for work in (lambda: os.execv('/true', ['true']), lambda: os.open('/null', os.O_RDWR)):",
+        "    try:\n        work()\n    except PermissionError:\n        print('refused')",
+    )
+    assert done.stdout.splitlines() == ["refused", "refused"], done.stderr
+
+
+def test_entering_a_layer_leaves_the_rest_behind(root: Path) -> None:
+    done = inside(f"enter({str(root)!r})", "print(os.getcwd(), sorted(os.listdir('/')), oct(os.umask(0)))")
+    assert done.stdout.split("\n")[0] == "/ ['etc', 'up'] 0o0", done.stderr

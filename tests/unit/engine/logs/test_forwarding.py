@@ -1,0 +1,203 @@
+"""A container's log on its way to a receiver: no line is left out, whatever the receiver or the daemon does."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from husk.engine.logs import drivers, forwarding
+from husk.engine.logs.forwarding import Forwarder
+from husk.engine.logs.receivers import Receiver
+from husk.engine.model.container import Container
+from husk.errors import SystemFault
+from husk.runtime.log_transport import Address
+from husk.tasks import Tasks
+from tests.unit.engine.logs.samples import STAMP, container
+
+WHERE = Address("tcp", "192.0.2.1", 514)
+
+
+class Box:
+    """A container with a log; its record says whether it runs."""
+
+    def __init__(self, directory: Path, record: Container) -> None:
+        self.record, self.id = record, record.id
+        self.path = directory / "container.log"
+        self._exit: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def next_exit(self) -> "asyncio.Future[None]":
+        return self._exit
+
+    def write(self, *lines: str) -> None:
+        with self.path.open("ab") as log:
+            log.write(b"".join(STAMP + b" stdout F " + line.encode() + b"\n" for line in lines))
+
+    def end(self) -> None:
+        self.record.state.status = "exited"
+        if not self._exit.done():
+            self._exit.set_result(None)
+
+
+class FakeReceiver:
+    """What has arrived; `broken` is how many of the next packets do not."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.got: list[str] = []
+        self.broken = 0
+        self.away = False
+        self.connections = 0
+        self.acknowledged: list[bytes] = []
+        self.receiver: Receiver | None = Receiver(WHERE, lambda messages: [message.text for message in messages])
+        monkeypatch.setattr(forwarding, "connect", self.connect)
+        monkeypatch.setattr(forwarding, "_FIRST_PAUSE", 0.001)
+        monkeypatch.setattr(forwarding, "_LONGEST_PAUSE", 0.004)
+        monkeypatch.setattr(drivers, "receiver", lambda record: self.receiver)
+
+    async def connect(self, address: Address) -> "FakeReceiver":
+        if self.away:
+            raise ConnectionRefusedError(111, "Connection refused")
+        self.connections += 1
+        return self
+
+    async def send(self, packet: bytes) -> None:
+        if self.broken:
+            self.broken -= 1
+            raise BrokenPipeError(32, "Broken pipe")
+        self.got.append(packet.decode())
+
+    async def expect(self, answer: bytes) -> None:
+        self.acknowledged.append(answer)
+
+    async def close(self) -> None:
+        self.connections -= 1
+
+
+class House:
+    def __init__(self, directory: Path) -> None:
+        self.box = Box(directory, container("syslog"))
+        self.tasks = Tasks()
+        self.there = True
+        self.again()
+
+    def again(self) -> None:
+        """Another daemon."""
+        self.forwarder = Forwarder(lambda id: self.box.path, lambda id: self.there, self.tasks)
+
+    async def sent(self) -> None:
+        async with asyncio.timeout(10):
+            await self.tasks.join()
+
+
+@pytest.fixture
+async def house(tmp_path: Path) -> AsyncIterator[House]:
+    made = House(tmp_path)
+    yield made
+    await made.tasks.cancel_all()
+
+
+@pytest.fixture
+def receiver(monkeypatch: pytest.MonkeyPatch) -> FakeReceiver:
+    return FakeReceiver(monkeypatch)
+
+
+async def until(condition: Any) -> None:
+    async with asyncio.timeout(10):
+        while not condition():
+            await asyncio.sleep(0.002)
+
+
+async def test_lines_arrive_as_they_are_written_and_to_the_last(house: House, receiver: FakeReceiver) -> None:
+    house.box.record.state.status = "running"
+    house.box.write("one")
+    house.forwarder.running(house.box)
+    house.forwarder.running(house.box)
+    await until(lambda: receiver.got == ["one"])
+    house.box.write("two", "three")
+    house.box.end()
+    await house.sent()
+    assert receiver.got == ["one", "two", "three"] and receiver.connections == 0
+
+
+async def test_the_next_daemon_goes_on_where_this_one_was(house: House, receiver: FakeReceiver) -> None:
+    house.box.write("one", "two")
+    house.forwarder.resume([house.box])
+    await house.sent()
+    house.box.write("three")
+    house.again()
+    house.forwarder.ended(house.box)
+    await house.sent()
+    assert receiver.got == ["one", "two", "three"]
+
+
+async def test_what_cannot_be_read_of_the_place_means_all_again(house: House, receiver: FakeReceiver) -> None:
+    house.box.write("one")
+    house.box.path.with_name("forwarded").write_text("nonsense")
+    house.forwarder.resume([house.box])
+    await house.sent()
+    assert receiver.got == ["one"] and house.box.path.with_name("forwarded").read_text() != "nonsense"
+
+
+async def test_a_receiver_that_breaks_off_gets_every_line_once(
+    house: House, receiver: FakeReceiver, caplog: pytest.LogCaptureFixture
+) -> None:
+    receiver.broken = 4
+    house.box.write("one", "two")
+    house.forwarder.resume([house.box])
+    await house.sent()
+    assert receiver.got == ["one", "two"] and receiver.connections == 0
+    assert caplog.text.count("waits: dial tcp 192.0.2.1:514: connect: broken pipe") == 1
+
+
+async def test_a_container_that_is_removed_takes_the_rest_with_it(
+    house: House, receiver: FakeReceiver, caplog: pytest.LogCaptureFixture
+) -> None:
+    receiver.away, house.there = True, False
+    house.box.write("one")
+    house.forwarder.resume([house.box])
+    await house.sent()
+    assert receiver.got == [] and "so are lines its receiver never got" in caplog.text
+
+
+async def test_a_word_that_was_asked_for_is_waited_for(house: House, receiver: FakeReceiver) -> None:
+    receiver.receiver = Receiver(WHERE, lambda messages: [m.text for m in messages], acknowledges=lambda p: b"ok " + p)
+    house.box.write("one")
+    house.forwarder.resume([house.box])
+    await house.sent()
+    assert receiver.acknowledged == [b"ok one"]
+
+
+async def test_a_container_does_not_start_without_its_receiver(house: House, receiver: FakeReceiver) -> None:
+    await house.forwarder.starting(house.box)
+    assert receiver.connections == 0
+    receiver.away = True
+    with pytest.raises(SystemFault, match=r"failed to initialize logging driver: dial tcp .* connection refused"):
+        await house.forwarder.starting(house.box)
+    receiver.receiver = Receiver(WHERE, lambda messages: [], waits=False)
+    await house.forwarder.starting(house.box)
+
+
+async def test_a_log_that_stays_here_and_one_that_never_began_are_not_sent(
+    house: House, receiver: FakeReceiver
+) -> None:
+    house.forwarder.resume([house.box])
+    receiver.receiver = None
+    house.box.write("one")
+    house.forwarder.resume([house.box])
+    await house.forwarder.starting(house.box)
+    assert house.tasks.count == 0
+
+
+async def test_a_container_that_is_started_again_is_followed_on(house: House, receiver: FakeReceiver) -> None:
+    house.box.write("one")
+    receiver.away = True
+    house.forwarder.resume([house.box])
+    await asyncio.sleep(0)
+    house.box.record.state.status = "running"
+    receiver.away = False
+    await until(lambda: receiver.got == ["one"])
+    house.box.write("two")
+    house.box.end()
+    await house.sent()
+    assert receiver.got == ["one", "two"]
