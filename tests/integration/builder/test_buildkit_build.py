@@ -185,10 +185,20 @@ def test_a_push_to_a_registry(builds):
         assert builds.sh("cat /pushed", name) == "pushed\n"
 
 
-def test_builds_that_were_are_told_of(builds):
+def test_builds_that_were_are_told_of_by_the_next_daemon_too(builds, daemon):
     builds.run("FROM busybox\nRUN echo remembered\n", "--no-cache")
     assert "Completed" in builds.docker("buildx", "history", "ls").stdout
-    assert "remembered" in builds.docker("buildx", "history", "logs").stderr
+    builds.run("FROM busybox\nRUN exit 9\n", check=False)
+    daemon.restart()
+    assert re.findall("Completed|Error", builds.docker("buildx", "history", "ls").stdout)[:2] == ["Error", "Completed"]
+    assert "remembered" in builds.docker("buildx", "history", "logs", "^1").stderr
+    shown = builds.docker("buildx", "history", "inspect").stdout
+    assert "exit code: 9" in shown
+    assert ">>> RUN exit 9" in shown
+    assert "Build Steps:" in shown
+    builds.docker("buildx", "history", "rm", "--all")
+    daemon.restart()
+    assert "Completed" not in builds.docker("buildx", "history", "ls").stdout
 
 
 def test_a_builder_by_its_socket_alone(builds, daemon):

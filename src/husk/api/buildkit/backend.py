@@ -8,6 +8,7 @@ from msgspec import Struct
 from husk.config import CacheRule
 from husk.engine.builder.gateway_frontend import Bridge
 from husk.engine.builder.jobs import Job, Question
+from husk.engine.builder.kept_builds import KeptBuilds
 from husk.engine.builder.prune import Item
 from husk.engine.builder.refs import Ref
 from husk.engine.builder.sessions import Sessions
@@ -71,6 +72,11 @@ class Worker(Struct, frozen=True, kw_only=True):
 class Backend(Protocol):
     @property
     def sessions(self) -> Sessions: ...
+
+    @property
+    def kept_builds(self) -> KeptBuilds:
+        """Builds that have ended, beyond the daemon."""
+        ...
 
     async def build(self, request: BuildRequest, /) -> Mapping[str, str]:
         """Begin a job of that id, carry it to its end, and say what the exporters tell."""

@@ -34,7 +34,7 @@ class Control:
         self._backend = backend
         # What the frontend of a build may ask for, as it came.
         self.inputs: dict[str, dict[str, Definition]] = {}
-        self._history = History()
+        self.history = History(backend.kept_builds)
         self._tasks = Tasks()
 
     @property
@@ -56,9 +56,10 @@ class Control:
         if request.source_policy or request.source_policy_session:
             raise NotImplementedYet("policies about sources are not implemented by Husk yet")
         wanted = build_request(request)
+        await self.history.load()
         self.inputs[request.ref] = request.frontend_inputs
         try:
-            if request.internal or not request.ref or not self._history.begin(request):
+            if request.internal or not request.ref or not self.history.begin(request):
                 return control.SolveResponse(dict(await self._backend.build(wanted)))
             return await self._remembered(request, wanted)
         except HuskError as error:
@@ -75,19 +76,23 @@ class Control:
             response = dict(await self._backend.build(wanted))
             error = None
         except HuskError as failure:
-            error = Status(UNKNOWN, failure.message)
+            described = failed_build(failure).details
+            error = Status.decode(described) if described else Status(UNKNOWN, failure.message)
             raise
         finally:
             known = begun.done() and not begun.cancelled() and begun.exception() is None
             begun.cancel()
-            self._history.complete(request.ref, begun.result().log.told if known else [], response, error)
+            job = begun.result() if known else None
+            told = job.log.told if job else []
+            self.history.complete(request.ref, told, response, error, job.predicates if job else {})
         return control.SolveResponse(response)
 
     async def status(
         self, request: control.StatusRequest, metadata: Metadata
     ) -> AsyncGenerator[control.StatusResponse, None]:
-        if (past := self._history.told(request.ref)) is not None:
-            for response in progress.responses(past):
+        await self.history.load()
+        if (past := await self.history.statuses(request.ref)) is not None:
+            for response in past:
                 yield response
             return
         job = await self._backend.job(request.ref)
@@ -100,14 +105,16 @@ class Control:
     async def listen_history(
         self, request: control.BuildHistoryRequest, metadata: Metadata
     ) -> AsyncGenerator[control.BuildHistoryEvent, None]:
-        async with aclosing(self._history.listen(request)) as events:
+        await self.history.load()
+        async with aclosing(self.history.listen(request)) as events:
             async for event in events:
                 yield event
 
     async def update_history(
         self, request: control.UpdateBuildHistoryRequest, metadata: Metadata
     ) -> control.UpdateBuildHistoryResponse:
-        self._history.update(request)
+        await self.history.load()
+        self.history.update(request)
         return control.UpdateBuildHistoryResponse()
 
     # --- workers -----------------------------------------------------------------------------------------------------

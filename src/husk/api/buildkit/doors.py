@@ -13,6 +13,7 @@ from husk.api.buildkit.backend import Backend
 from husk.api.buildkit.control import Control
 from husk.api.buildkit.frontends import FrontendBridge, health
 from husk.api.buildkit.gateway import Gateway
+from husk.api.buildkit.history_content import HistoryContent
 from husk.api.buildkit.messages.common import HealthCheckRequest
 from husk.api.buildkit.messages.session import BytesMessage
 from husk.api.buildkit.serve import answer, router
@@ -41,6 +42,7 @@ class BuildkitServer:
             {
                 **control.methods,
                 **Gateway(backend, control).methods,
+                **HistoryContent(control.history).methods,
                 "/moby.buildkit.v1.Control/Session": self._session_within,
                 "/grpc.health.v1.Health/Check": answer(HealthCheckRequest, health),
             }

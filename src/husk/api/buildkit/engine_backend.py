@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from husk.api.buildkit.backend import BuildRequest, FileStat, ResolvedImage, Worker
 from husk.engine.builder.gateway_frontend import Bridge
 from husk.engine.builder.jobs import Job
+from husk.engine.builder.kept_builds import KeptBuilds
 from husk.engine.builder.prune import Item
 from husk.engine.builder.refs import Ref
 from husk.engine.builder.service import Builder, Entry
@@ -26,6 +27,10 @@ class EngineBackend:
     @property
     def sessions(self) -> Sessions:
         return self._builder.sessions
+
+    @property
+    def kept_builds(self) -> KeptBuilds:
+        return self._builder.kept
 
     async def build(self, request: BuildRequest, /) -> Mapping[str, str]:
         if request.cache_exports:

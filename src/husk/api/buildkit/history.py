@@ -1,37 +1,80 @@
-"""Builds that were done, for `docker buildx history`: the last ones, in memory, while the daemon lives.
+"""Builds that were done, for `docker buildx history`: the last ones, kept beyond the daemon.
 
 A client may follow: it hears of all that are known, then of each that begins, ends or is removed. What a build told is
-kept with it if it is not too much, and can be had again by asking for its status.
+kept with it as far as it is not too much, and can be had again by asking for its status. That, and what was stated
+about its result, are blobs: a record names them by their digests, and `blob` has them.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+import hashlib
+import struct
+from collections.abc import AsyncGenerator, Coroutine, Iterator, Mapping, Sequence
+from typing import Protocol
 
 from msgspec import Struct
 
+from husk.api.buildkit import progress
 from husk.api.buildkit.messages import control
 from husk.api.buildkit.messages.common import Status, timestamp
-from husk.engine.builder.status import LogTold, Told, VertexTold
+from husk.engine.builder.jobs import Predicate
+from husk.engine.builder.kept_builds import RECORD
+from husk.engine.builder.status import LogTold, StatusTold, Told, VertexTold, WarningTold
 from husk.engine.model.clock import now_ns
-from husk.errors import NotFound
+from husk.errors import InvalidParameter, NotFound
+from husk.tasks import Tasks
 
 MOST = 50
 MOST_PINNED = 50
-# What is kept of what a build told: things, and bytes of logs.
+# What is kept of what a build told: numbers of things, and bytes of logs.
 _MOST_TOLD = 5000
 _MOST_BYTES = 1 << 20
+
+STATUS_TYPE = "application/vnd.buildkit.status.v0"
+ERROR_TYPE = "application/vnd.googeapis.google.rpc.status+proto"  # spelled so by the protocol
+STATEMENT_TYPE = "application/vnd.in-toto+json"
+PREDICATE_TYPE = "in-toto.io/predicate-type"
+_LENGTH = struct.Struct("<I")
+
+
+class Kept(Protocol):
+    """Where builds are kept: `husk.engine.builder.kept_builds`."""
+
+    async def load(self) -> list[bytes]: ...
+
+    async def save(self, ref: str, files: Mapping[str, bytes], /) -> None: ...
+
+    async def read(self, ref: str, file: str, /) -> bytes | None: ...
+
+    async def remove(self, ref: str, /) -> None: ...
 
 
 class _Build(Struct):
     record: control.BuildHistoryRecord
     done: bool = False
-    told: Sequence[Told] = ()
 
 
 class History:
-    def __init__(self) -> None:
+    def __init__(self, kept: Kept) -> None:
+        self._kept = kept
         self._builds: dict[str, _Build] = {}
         self._listeners: set[asyncio.Queue[control.BuildHistoryEvent]] = set()
+        self._tasks = Tasks()
+        self._changing = asyncio.Lock()
+        self._is_loaded = False
+
+    async def load(self) -> None:
+        """Know what other daemons have kept. To be called before anything else; a second time it does nothing."""
+        async with self._changing:
+            if self._is_loaded:
+                return
+            for data in await self._kept.load():
+                try:
+                    record = control.BuildHistoryRecord.decode(data)
+                except InvalidParameter:
+                    continue
+                self._builds[record.ref] = _Build(record, done=True)
+            self._is_loaded = True
+        self._forget_old()
 
     # --- builds ------------------------------------------------------------------------------------------------------
 
@@ -52,7 +95,12 @@ class History:
         return True
 
     def complete(
-        self, ref: str, told: Sequence[Told], response: dict[str, str] | None = None, error: Status | None = None
+        self,
+        ref: str,
+        told: Sequence[Told],
+        response: dict[str, str] | None = None,
+        error: Status | None = None,
+        predicates: Mapping[str, Sequence[Predicate]] | None = None,
     ) -> None:
         build = self._builds.get(ref)
         if build is None:
@@ -60,15 +108,16 @@ class History:
         record = build.record
         record.completed_at = timestamp(now_ns())
         record.exporter_response = response or {}
-        record.error = error
+        record.error = Status(error.code, error.message) if error else None
         ends = {one.vertex.digest: one for one in told if isinstance(one, VertexTold)}
         record.total_steps = len(ends)
         record.completed_steps = sum(bool(one.completed) for one in ends.values())
         record.cached_steps = sum(one.cached for one in ends.values())
+        record.warnings = sum(isinstance(one, WarningTold) for one in told)
         record.generation += 1
         build.done = True
-        if len(told) <= _MOST_TOLD and sum(len(one.data) for one in told if isinstance(one, LogTold)) <= _MOST_BYTES:
-            build.told = list(told)
+        files = _attach(record, told, error, predicates or {})
+        self._do(self._kept.save(ref, {**files, RECORD: record.encode()}), "keep a build's record")
         self._tell(control.BUILD_COMPLETE, record)
         self._forget_old()
 
@@ -77,13 +126,35 @@ class History:
             done = [ref for ref, build in self._builds.items() if build.done and build.record.pinned == pinned]
             for ref in done[: max(0, len(done) - most)]:
                 del self._builds[ref]
+                self._do(self._kept.remove(ref), "forget a build's record")
+
+    def _do(self, work: Coroutine[object, object, None], name: str) -> None:
+        """Change what is kept, one change after the other."""
+
+        async def in_turn() -> None:
+            async with self._changing:
+                await work
+
+        self._tasks.spawn(in_turn(), name)
 
     # --- what clients ask --------------------------------------------------------------------------------------------
 
-    def told(self, ref: str) -> Sequence[Told] | None:
+    async def statuses(self, ref: str) -> list[control.StatusResponse] | None:
         """What a build told that has ended; None if it is not known."""
         build = self._builds.get(ref)
-        return build.told if build is not None and build.done else None
+        if build is None or not build.done:
+            return None
+        logs = build.record.logs
+        data = await self.blob(logs.digest) if logs else None
+        return list(_read_statuses(data or b""))
+
+    async def blob(self, digest: str) -> bytes | None:
+        """What a record names by its digest."""
+        for ref, build in self._builds.items():
+            if build.done and digest in _blobs_of(build.record):
+                await self._tasks.join()  # it may be about to be kept
+                return await self._kept.read(ref, digest.partition(":")[2])
+        return None
 
     def update(self, request: control.UpdateBuildHistoryRequest) -> None:
         build = self._builds.get(request.ref)
@@ -91,10 +162,13 @@ class History:
             raise NotFound(f"no such build: {request.ref}")
         if request.delete and build.done:
             del self._builds[request.ref]
+            self._do(self._kept.remove(request.ref), "remove a build's record")
             self._tell(control.BUILD_DELETED, build.record)
         elif not request.finalize and not request.delete:
             build.record.pinned = request.pinned
             build.record.generation += 1
+            if build.done:
+                self._do(self._kept.save(request.ref, {RECORD: build.record.encode()}), "keep a build's record")
             self._tell(control.BUILD_COMPLETE if build.done else control.BUILD_STARTED, build.record)
 
     async def listen(self, request: control.BuildHistoryRequest) -> AsyncGenerator[control.BuildHistoryEvent, None]:
@@ -121,6 +195,71 @@ class History:
     def _tell(self, kind: int, record: control.BuildHistoryRecord) -> None:
         for listener in self._listeners:
             listener.put_nowait(control.BuildHistoryEvent(kind, record))
+
+
+# --- blobs of a record -----------------------------------------------------------------------------------------------
+
+
+def _attach(
+    record: control.BuildHistoryRecord,
+    told: Sequence[Told],
+    error: Status | None,
+    predicates: Mapping[str, Sequence[Predicate]],
+) -> dict[str, bytes]:
+    """Name blobs in a record: what was told, where an error comes from, and what was stated about the results. They are
+    files by their digests."""
+    files: dict[str, bytes] = {}
+
+    def add(data: bytes, media_type: str, annotations: dict[str, str] | None = None) -> control.Descriptor:
+        digest = hashlib.sha256(data).hexdigest()
+        files[digest] = data
+        return control.Descriptor(media_type, f"sha256:{digest}", len(data), annotations or {})
+
+    record.logs = add(_write_statuses(told), STATUS_TYPE)
+    if error is not None and error.details:
+        record.external_error = add(error.encode(), ERROR_TYPE)
+    for platform, stated in predicates.items():
+        named = [add(one.body, STATEMENT_TYPE, {PREDICATE_TYPE: one.type}) for one in stated]
+        record.results[platform] = control.BuildResultInfo(attestations=named)
+        record.result = record.result or record.results[platform]
+    return files
+
+
+def _blobs_of(record: control.BuildHistoryRecord) -> set[str]:
+    results = [*([record.result] if record.result else []), *record.results.values()]
+    named = {one.digest for result in results for one in result.attestations}
+    return named | {one.digest for one in (record.logs, record.external_error) if one}
+
+
+def _write_statuses(told: Sequence[Told]) -> bytes:
+    """As much of it as is kept, in messages with their lengths before them."""
+    encoded = (response.encode() for response in progress.responses(_kept_of(told)))
+    return b"".join(_LENGTH.pack(len(one)) + one for one in encoded)
+
+
+def _kept_of(told: Sequence[Told]) -> Iterator[Told]:
+    """All vertices and warnings, and of the rest what came first."""
+    count = size = 0
+    for one in told:
+        if isinstance(one, LogTold):
+            size += len(one.data)
+        if isinstance(one, LogTold | StatusTold):
+            count += 1
+            if count > _MOST_TOLD or size > _MOST_BYTES:
+                continue
+        yield one
+
+
+def _read_statuses(data: bytes) -> Iterator[control.StatusResponse]:
+    position = 0
+    while position + _LENGTH.size <= len(data):
+        (length,) = _LENGTH.unpack_from(data, position)
+        position += _LENGTH.size
+        try:
+            yield control.StatusResponse.decode(data[position : position + length])
+        except InvalidParameter:
+            return
+        position += length
 
 
 def _is_wanted(event: control.BuildHistoryEvent, request: control.BuildHistoryRequest) -> bool:

@@ -24,6 +24,7 @@ from husk.engine.builder.git_source import GitSource
 from husk.engine.builder.http_source import HttpSource
 from husk.engine.builder.image_source import ImageSource
 from husk.engine.builder.jobs import Jobs
+from husk.engine.builder.kept_builds import KeptBuilds
 from husk.engine.builder.local_source import LocalSource
 from husk.engine.builder.prune import CachePruner, default_rules
 from husk.engine.builder.service import Builder
@@ -48,6 +49,7 @@ from husk.runtime.assembly.step import StepFiles
 from husk.runtime.emulators import registered
 from husk.runtime.foreground import Foreground
 from husk.runtime.oci import Runtimes
+from husk.storage.build_records import BuildRecords
 from husk.storage.contexts import Contexts
 from husk.storage.diffs import DiffStore
 from husk.storage.layer_packing import LayerPacker
@@ -125,6 +127,7 @@ async def _open(around: Surroundings, stack: AsyncExitStack) -> Builder:
         classic=ClassicBuilder(solver, contexts, images, exporter, trees),
         jobs=jobs,
         gateway=gateway,
+        kept=KeptBuilds(BuildRecords(config.data_root / "build-records")),
         sessions=sessions,
         solves=Solves(jobs, sessions, exporters),
         cache=cache,

@@ -113,6 +113,7 @@ class Job:
         self.session = session
         self.log = log or StatusLog()
         self.inputs: Mapping[str, Definition] = {}
+        self.predicates: Mapping[str, Sequence[Predicate]] = {}  # what was stated about the result
         self.depth = 0  # how many frontends that are images have led here
         self._owns_log = log is None
         self._solver = solver

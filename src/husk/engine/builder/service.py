@@ -17,6 +17,7 @@ from husk.engine.builder.gateway_frontend import GatewayFrontend
 from husk.engine.builder.git_source import GitSource
 from husk.engine.builder.image_source import CredentialsFor, DescribedImage, ImageSource
 from husk.engine.builder.jobs import Job, Jobs
+from husk.engine.builder.kept_builds import KeptBuilds
 from husk.engine.builder.operations import Source
 from husk.engine.builder.progress import Status
 from husk.engine.builder.prune import CachePruner, Item, Pruned
@@ -72,6 +73,7 @@ class Builder:
         classic: ClassicBuilder,
         jobs: Jobs,
         gateway: GatewayFrontend,
+        kept: KeptBuilds,
         sessions: Sessions,
         solves: Solves,
         cache: BuildCache,
@@ -86,6 +88,7 @@ class Builder:
         """`rules` say what of the cache goes after a build, `platforms` what steps can be run for."""
         self.jobs = jobs
         self.gateway = gateway
+        self.kept = kept
         self.sessions = sessions
         self._solves = solves
         self._classic = classic

@@ -59,6 +59,7 @@ class Solves:
 
     async def _finish(self, job: Job, result: Result, exports: Sequence[Export]) -> dict[str, str]:
         await asyncio.gather(*(ref.stack() for ref in result.all))
+        job.predicates = result.predicates
         told: dict[str, str] = {}
         for number, export in enumerate(exports):
             told |= await self._exporters[export.kind].export(job, result, export.attributes, number)

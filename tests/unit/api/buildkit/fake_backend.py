@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from husk.api.buildkit.backend import BuildRequest, FileStat, ResolvedImage, Worker
 from husk.api.buildkit.doors import BuildkitServer
@@ -12,6 +12,7 @@ from husk.api.grpc.connection import Bytes, Connection
 from husk.config import CacheRule
 from husk.engine.builder.gateway_frontend import Bridge
 from husk.engine.builder.jobs import Job
+from husk.engine.builder.kept_builds import KeptBuilds
 from husk.engine.builder.prune import Item
 from husk.engine.builder.refs import Ref
 from husk.engine.builder.sessions import Sessions
@@ -37,17 +38,42 @@ ITEM = Item(
 )
 
 
+class KeptInMemory:
+    """What is kept of builds that have ended."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, dict[str, bytes]] = {}
+
+    async def load(self) -> list[bytes]:
+        return [files["record"] for files in self.files.values()]
+
+    async def save(self, ref: str, files: Mapping[str, bytes], /) -> None:
+        self.files.setdefault(ref, {}).update(files)
+
+    async def read(self, ref: str, file: str, /) -> bytes | None:
+        return self.files.get(ref, {}).get(file)
+
+    async def remove(self, ref: str, /) -> None:
+        self.files.pop(ref, None)
+
+
 class FakeBackend:
     def __init__(self) -> None:
         self._sessions = Sessions()
         self.bench = Bench()
         self.builds: list[BuildRequest] = []
         self.questions: list[object] = []
+        self.kept: Any = KeptInMemory()
         self.files = {"/etc/os-release": b"NAME=x\n"}
 
     @property
     def sessions(self) -> Sessions:
         return self._sessions
+
+    @property
+    def kept_builds(self) -> KeptBuilds:
+        kept: KeptBuilds = self.kept
+        return kept
 
     async def build(self, request: BuildRequest, /) -> Mapping[str, str]:
         self.builds.append(request)

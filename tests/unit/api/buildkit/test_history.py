@@ -6,10 +6,13 @@ import pytest
 
 from husk.api.buildkit.history import MOST, History
 from husk.api.buildkit.messages import control
+from husk.api.buildkit.messages.common import Any, Status
 from husk.engine.builder.graph import Vertex
+from husk.engine.builder.jobs import Predicate
 from husk.engine.builder.operations import Operation, Source
-from husk.engine.builder.status import LogTold, VertexTold
+from husk.engine.builder.status import LogTold, VertexTold, WarningTold
 from husk.errors import NotFound
+from tests.unit.api.buildkit.fake_backend import KeptInMemory
 
 VERTEX = Vertex(digest="d", operation=Operation(Source("local://x")))
 
@@ -19,6 +22,10 @@ def ask(**wanted: object) -> control.BuildHistoryRequest:
     for name, value in wanted.items():
         setattr(request, name, value)
     return request
+
+
+def new() -> History:
+    return History(KeptInMemory())
 
 
 async def refs(history: History, **wanted: object) -> list[str]:
@@ -32,7 +39,7 @@ def built(history: History, *names: str) -> None:
 
 
 async def test_steps_are_counted() -> None:
-    history = History()
+    history = new()
     history.begin(control.SolveRequest(ref="a"))
     told = [VertexTold(vertex=VERTEX, started=1), VertexTold(vertex=VERTEX, started=1, completed=2, cached=True)]
     history.complete("a", told, {"k": "v"})
@@ -41,22 +48,23 @@ async def test_steps_are_counted() -> None:
     record = event.record
     assert (record.total_steps, record.completed_steps, record.cached_steps) == (1, 1, 1)
     assert record.exporter_response == {"k": "v"}
-    assert list(history.told("a") or []) == told
+    (status,) = await history.statuses("a") or []
+    assert [(one.digest, one.cached) for one in status.vertexes] == [("d", False), ("d", True)]
 
 
 async def test_some_can_be_asked_for() -> None:
-    history = History()
+    history = new()
     built(history, "a", "b", "c")
     history.begin(control.SolveRequest(ref="d"))
     assert await refs(history) == ["a", "b", "c", "d"]
     assert await refs(history, ref="b") == ["b"]
     assert await refs(history, active_only=True) == ["d"]
     assert await refs(history, limit=2) == ["c", "d"]
-    assert history.told("d") is None
+    assert await history.statuses("d") is None
 
 
 async def test_a_build_of_the_same_name_as_one_under_way_is_none() -> None:
-    history = History()
+    history = new()
     assert history.begin(control.SolveRequest(ref="a"))
     assert not history.begin(control.SolveRequest(ref="a"))
     history.complete("a", [])
@@ -64,7 +72,7 @@ async def test_a_build_of_the_same_name_as_one_under_way_is_none() -> None:
 
 
 async def test_old_ones_are_forgotten_unless_they_are_pinned() -> None:
-    history = History()
+    history = new()
     built(history, "first", "second")
     history.update(control.UpdateBuildHistoryRequest("first", pinned=True))
     built(history, *(str(number) for number in range(MOST)))
@@ -72,15 +80,51 @@ async def test_old_ones_are_forgotten_unless_they_are_pinned() -> None:
     assert "first" in known and "second" not in known and len(known) == MOST + 1
 
 
-async def test_logs_that_are_too_large_are_not_kept() -> None:
-    history = History()
+async def test_logs_that_are_too_large_are_cut_off() -> None:
+    history = new()
     history.begin(control.SolveRequest(ref="a"))
-    history.complete("a", [LogTold(vertex="d", stream=1, data=bytes(2 << 20), timestamp=1)])
-    assert list(history.told("a") or []) == []
+    logs = [LogTold(vertex="d", stream=1, data=bytes([number]) * (1 << 19), timestamp=1) for number in range(4)]
+    history.complete("a", [*logs, VertexTold(vertex=VERTEX, completed=2)])
+    statuses = await history.statuses("a") or []
+    assert [log.msg[0] for status in statuses for log in status.logs] == [0, 1]
+    assert [vertex.digest for status in statuses for vertex in status.vertexes] == ["d"]
+
+
+async def test_the_next_daemon_knows_them() -> None:
+    kept = KeptInMemory()
+    history = History(kept)
+    await history.load()
+    history.begin(control.SolveRequest(ref="a"))
+    stated = {"linux/amd64": [Predicate(type="https://slsa.dev/provenance/v1", body=b"{}")]}
+    warning = WarningTold(vertex="d", level=1, short=b"x")
+    history.complete("a", [VertexTold(vertex=VERTEX), warning], {}, Status(2, "bad", [Any("t", b"v")]), stated)
+    built(history, "b")
+    history.update(control.UpdateBuildHistoryRequest("a", pinned=True))
+    history.update(control.UpdateBuildHistoryRequest("b", delete=True))
+    history.begin(control.SolveRequest(ref="never ended"))
+    await history._tasks.join()
+    kept.files["rubbish"] = {"record": b"\xff"}
+    later = History(kept)
+    await later.load()
+    await later.load()
+    assert await refs(later) == ["a"]
+    (event,) = [event async for event in later.listen(ask())]
+    record = event.record
+    assert record is not None and record.error is not None and record.result is not None
+    assert (record.pinned, record.warnings, record.error.message) == (True, 1, "bad")
+    assert record.external_error is not None
+    error = Status.decode(await later.blob(record.external_error.digest) or b"")
+    assert (error.message, error.details, record.error.details) == ("bad", [Any("t", b"v")], [])
+    (attached,) = record.result.attestations
+    assert attached.annotations == {"in-toto.io/predicate-type": "https://slsa.dev/provenance/v1"}
+    assert await later.blob(attached.digest) == b"{}"
+    assert await later.blob("sha256:" + "0" * 64) is None
+    (status,) = await later.statuses("a") or []
+    assert len(status.vertexes) == len(status.warnings) == 1
 
 
 async def test_who_follows_hears_of_changes() -> None:
-    history = History()
+    history = new()
     built(history, "a")
     events = history.listen(ask(early_exit=False))
     assert (await anext(events)).type == control.BUILD_COMPLETE
