@@ -193,6 +193,11 @@ def test_the_same_image_whenever_it_is_built(builds):
         builds.context.write({"Dockerfile": dockerfile, "a": content})
         build(builds, "--no-cache", "-t", "same", env=epoch)
         ids.add(builds.inspect("same")["Id"])
+    classic = {"DOCKER_BUILDKIT": "0", **epoch}
+    argument = f"SOURCE_DATE_EPOCH={epoch['SOURCE_DATE_EPOCH']}"
+    build_classic = ("build", "--no-cache", "--build-arg", argument, "-t", "classic", str(builds.context.path))
+    builds.docker(*build_classic, env=classic)
+    ids.add(builds.inspect("classic")["Id"])
     assert len(ids) == 1
     assert builds.inspect("same")["Created"] == "2023-11-14T22:13:20Z"
     assert set(builds.sh("stat -c %Y /new /new/x /copied /copied/a", "same").split()) == {"1700000000"}

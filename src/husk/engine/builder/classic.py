@@ -75,9 +75,9 @@ class ClassicBuilder:
             result = await convert(text, options, sources, file_name=path)
         except DockerfileError as error:
             raise InvalidParameter(str(error)) from error
-        return await self._make(result, request, report)
+        return await self._make(result, request, epoch, report)
 
-    async def _make(self, result: Result, request: ClassicRequest, report: Report) -> Image:
+    async def _make(self, result: Result, request: ClassicRequest, epoch: int | None, report: Report) -> Image:
         def write(text: str) -> None:
             if not request.quiet:
                 report(Progress(stream=text))
@@ -86,7 +86,7 @@ class ClassicBuilder:
         progress = ClassicProgress(result.steps, needed, write)
         progress.begin()
         if result.root is None:
-            return await self._exporter.export("", result.image, request.names)
+            return await self._exporter.export("", result.image, request.names, epoch=epoch)
         try:
             build = await self._solver.solve(result.graph, result.root, progress)
         except StepFailed as failed:
@@ -95,7 +95,7 @@ class ClassicBuilder:
         try:
             assert build.record
             stack = build.record.outputs[result.root.output]
-            return await self._exporter.export(stack, result.image, request.names)
+            return await self._exporter.export(stack, result.image, request.names, epoch=epoch, clamp=epoch)
         finally:
             await build.close()
 

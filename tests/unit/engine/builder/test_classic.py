@@ -81,8 +81,8 @@ class Memory:
 
 
 class Exporter:
-    async def export(self, stack, document, names, parent=""):
-        return SimpleNamespace(id="sha256:image", stack=stack, document=document, names=names)
+    async def export(self, stack, document, names, *, epoch=None, clamp=None):
+        return SimpleNamespace(id="sha256:image", stack=stack, document=document, names=names, clamp=clamp)
 
 
 class Bench:
@@ -165,3 +165,5 @@ async def test_times_are_those_of_source_date_epoch(bench):
     arguments = {"build_args": {"SOURCE_DATE_EPOCH": "0"}}
     image = await bench.build(Tree(Dockerfile="FROM scratch\nLABEL a=b"), options=arguments)
     assert image.document.history[-1].created == "1970-01-01T00:00:00Z"
+    image = await bench.build(Tree(Dockerfile="FROM busybox\nRUN x"), options=arguments)
+    assert image.clamp == 0
