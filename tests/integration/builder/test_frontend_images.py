@@ -12,7 +12,7 @@ from husk.api.buildkit.messages import gateway, ops
 from husk.api.buildkit.messages.common import Status
 from husk.api.grpc.status import GrpcError
 from husk.engine.builder.graph import Graph
-from husk.engine.builder.operations import NONE, FileAction, Files, MakeFile, Operation, Source
+from husk.engine.builder.operations import NONE, Build, FileAction, Files, MakeFile, Operation, Source
 from husk.registry.manifest import host_platform
 from tests.support.build_client import PLUGIN
 from tests.support.building import Builds, Context
@@ -93,6 +93,17 @@ async def look_around(calls: Calls) -> None:
         await calls.call("ReadDir", gateway.ReadDirRequest(ref, "/nosuch"), gateway.ReadDirResponse)
     with pytest.raises(GrpcError, match="is not a directory"):
         await calls.call("ReadDir", gateway.ReadDirRequest(ref, "/bin/sh"), gateway.ReadDirResponse)
+    inner = one_file(b"from within").definition
+    assert inner is not None
+    graph = Graph()
+    make = MakeFile(path="/buildkit.llb.definition", mode=0o644, data=inner.encode())
+    given = graph.add(Operation(Files([FileAction(action=make, input=NONE, output=0)])))
+    within = graph.add(Operation(Build(NONE, {"buildkit.llb.definition": 0}), [given]), name="a build within")
+    request = gateway.SolveRequest(definition=definition(graph, within), allow_result_return=True)
+    solved = await calls.call("Solve", request, gateway.SolveResponse)
+    made = solved.result.ref.id  # type: ignore[union-attr]
+    read = await calls.call("ReadFile", gateway.ReadFileRequest(made, "/said"), gateway.ReadFileResponse)
+    assert read.data == b"from within"
     root = ops.Mount(dest="/", input=NONE, result_id=ref)
     await calls.call("NewContainer", gateway.NewContainerRequest("c", [root], network=2), gateway.Empty)
     async with await calls.connection.call(f"{SERVICE}/ExecProcess") as stream:

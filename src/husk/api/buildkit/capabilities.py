@@ -30,6 +30,7 @@ GATEWAY = (
 LLB = (
     "source.image",
     "source.image.resolvemode",
+    "source.buildop.llbfilename",
     "source.local",
     "source.local.unique",
     "source.local.sessionid",

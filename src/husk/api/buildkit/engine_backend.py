@@ -2,10 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 
+from husk.api.buildkit import llb_read
 from husk.api.buildkit.backend import BuildRequest, FileStat, ResolvedImage, Worker
+from husk.api.buildkit.messages import ops
 from husk.engine.builder.gateway_frontend import Bridge
+from husk.engine.builder.graph import Graph
 from husk.engine.builder.jobs import Job
 from husk.engine.builder.kept_builds import KeptBuilds
+from husk.engine.builder.operations import Edge
 from husk.engine.builder.prune import Item
 from husk.engine.builder.refs import Ref
 from husk.engine.builder.service import Builder, Entry
@@ -75,13 +79,18 @@ class EngineBackend:
         ]
 
     def serve_frontends(self, bridge: Bridge, /) -> None:
-        self._builder.gateway.bridge = bridge
+        self._builder.understand(bridge, _definition)
 
     async def cached(self, filters: Filters, /) -> Sequence[Item]:
         return await self._builder.items(filters)
 
     async def prune(self, filters: Filters, /, *, all: bool, keep: int) -> Sequence[Item]:
         return (await self._builder.prune(filters, all=all, keep=keep)).items
+
+
+def _definition(data: bytes) -> tuple[Graph, Edge | None]:
+    read = llb_read.definition(ops.Definition.decode(data))
+    return read.graph, read.edge
 
 
 def _stat(entry: Entry) -> FileStat:

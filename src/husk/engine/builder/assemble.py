@@ -106,7 +106,8 @@ async def _open(around: Surroundings, stack: AsyncExitStack) -> Builder:
     }
     caches = await _open_cache_mounts(around, stack)
     steps = _steps(around, Mounts(diffs, caches))
-    solver = Solver(Execution(sources, trees, steps), cache)
+    execution = Execution(sources, trees, steps, contexts)
+    solver = Solver(execution, cache)
     finisher = Finisher(diffs, cache)
     exporter = ImageExporter(store, finisher)
     packer = LayerPacker(store.blobs)
@@ -127,6 +128,7 @@ async def _open(around: Surroundings, stack: AsyncExitStack) -> Builder:
         classic=ClassicBuilder(solver, contexts, images, exporter, trees),
         jobs=jobs,
         gateway=gateway,
+        execution=execution,
         kept=KeptBuilds(BuildRecords(config.data_root / "build-records")),
         sessions=sessions,
         solves=Solves(jobs, sessions, exporters),

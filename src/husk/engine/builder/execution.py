@@ -5,16 +5,17 @@ the parts are put together.
 """
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from husk.engine.builder import stacks
 from husk.engine.builder.cache_keys import Selection
-from husk.engine.builder.graph import Vertex
+from husk.engine.builder.graph import Graph, Vertex
 from husk.engine.builder.operations import (
     NONE,
     Build,
     Diff,
+    Edge,
     Exec,
     FileAction,
     Files,
@@ -23,7 +24,7 @@ from husk.engine.builder.operations import (
     Source,
 )
 from husk.engine.builder.solver import Record, Watcher
-from husk.errors import NotImplementedYet
+from husk.errors import InvalidParameter, NotImplementedYet
 from husk.registry.manifest import Platform
 
 
@@ -69,9 +70,26 @@ class Steps(Protocol):
     ) -> list[str]: ...
 
 
+class FilesOfStacks(Protocol):
+    async def read(self, stack: str, path: str, most: int) -> bytes | None: ...
+
+
+ReadDefinition = Callable[[bytes], tuple[Graph, Edge | None]]
+
+# What a build within a build has among its inputs and attributes, by BuildKit's names.
+DEFINITION = "buildkit.llb.definition"
+DEFINITION_NAME = "llbbuild.filename"
+LARGEST_DEFINITION = 16 << 20
+
+
 class Execution:
-    def __init__(self, sources: Mapping[str, SourceKind], trees: Trees, steps: Steps) -> None:
+    def __init__(
+        self, sources: Mapping[str, SourceKind], trees: Trees, steps: Steps, files: FilesOfStacks | None = None
+    ) -> None:
         self._sources = sources
+        self._files = files
+        # How definitions look is the edge's business: it says so when it is there.
+        self.read_definition: ReadDefinition | None = None
         self._trees = trees
         self._steps = steps
 
@@ -94,8 +112,27 @@ class Execution:
             case Diff():
                 outputs = [await self._difference(operation.body, inputs)]
             case Build():
-                raise NotImplementedYet("a build within a build is not implemented by Husk yet")
+                raise InvalidParameter("a build within a build is solved, not run")
         return Record(new_id(), outputs, _made(inputs, outputs), described(vertex))
+
+    async def definition(self, body: Build, inputs: Sequence[str]) -> tuple[Graph, Edge]:
+        """What a build within a build is to make: a file of one of its inputs says it."""
+        if self._files is None or self.read_definition is None:
+            raise NotImplementedYet("a build within a build is not available to the classic API")
+        if body.builder != NONE:
+            raise InvalidParameter("a build within a build is given by a definition, and by no other builder")
+        number = body.inputs.get(DEFINITION, NONE)
+        if not 0 <= number < len(inputs):
+            raise InvalidParameter(f"no llb definition input {DEFINITION} found")
+        path = body.attributes.get(DEFINITION_NAME) or DEFINITION
+        data = await self._files.read(inputs[number], path, LARGEST_DEFINITION + 1)
+        if data is None or len(data) > LARGEST_DEFINITION:
+            reason = "is too large" if data else "is not there"
+            raise InvalidParameter(f"the definition of a build within a build, {path}, {reason}")
+        graph, edge = self.read_definition(data)
+        if edge is None:
+            raise InvalidParameter(f"the definition of a build within a build, {path}, makes nothing")
+        return graph, edge
 
     async def content_digest(self, output: str, selections: Sequence[Selection]) -> str:
         return await self._trees.digest(output, selections)

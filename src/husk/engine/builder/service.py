@@ -12,8 +12,9 @@ from husk.config import CacheRule
 from husk.engine.builder import remote_context
 from husk.engine.builder.cache import BuildCache
 from husk.engine.builder.classic import DOCKERFILE, ClassicBuilder, ClassicRequest, Report
+from husk.engine.builder.execution import Execution, ReadDefinition
 from husk.engine.builder.frontend import Asker, Shown
-from husk.engine.builder.gateway_frontend import GatewayFrontend
+from husk.engine.builder.gateway_frontend import Bridge, GatewayFrontend
 from husk.engine.builder.git_source import GitSource
 from husk.engine.builder.image_source import CredentialsFor, DescribedImage, ImageSource
 from husk.engine.builder.jobs import Job, Jobs
@@ -73,6 +74,7 @@ class Builder:
         classic: ClassicBuilder,
         jobs: Jobs,
         gateway: GatewayFrontend,
+        execution: Execution,
         kept: KeptBuilds,
         sessions: Sessions,
         solves: Solves,
@@ -88,6 +90,7 @@ class Builder:
         """`rules` say what of the cache goes after a build, `platforms` what steps can be run for."""
         self.jobs = jobs
         self.gateway = gateway
+        self._execution = execution
         self.kept = kept
         self.sessions = sessions
         self._solves = solves
@@ -102,6 +105,11 @@ class Builder:
         self.platforms = platforms
         self._tasks = Tasks()
         self._parts = AsyncExitStack()
+
+    def understand(self, bridge: Bridge, read: ReadDefinition) -> None:
+        """Who speaks BuildKit's protocol is here: it answers frontends, and reads definitions in it."""
+        self.gateway.bridge = bridge
+        self._execution.read_definition = read
 
     def owns(self, parts: AsyncExitStack) -> None:
         """What is closed with it."""

@@ -13,6 +13,7 @@ that was found by the content of its inputs leads to the same later results as t
 
 import asyncio
 import itertools
+import secrets
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -21,10 +22,14 @@ from msgspec import Struct
 from husk.engine.builder import cache_keys
 from husk.engine.builder.cache_keys import Selection
 from husk.engine.builder.graph import Graph, Vertex
+from husk.engine.builder.operations import Build as Within
 from husk.engine.builder.operations import Edge, Operation, Source
 from husk.engine.builder.progress import Progress, Status
 from husk.engine.builder.sessions import Session
+from husk.errors import InvalidParameter
 from husk.tasks import Tasks
+
+_DEEPEST = 8
 
 
 class Record(Struct, frozen=True):
@@ -79,6 +84,10 @@ class Executor(Protocol):
         """The digest of files in an output."""
         ...
 
+    async def definition(self, body: Within, inputs: Sequence[str]) -> tuple[Graph, Edge]:
+        """What a build within a build is to make."""
+        ...
+
 
 class Client(Struct, frozen=True, eq=False):
     """Who wants a build: whoever watches it, and whom to ask."""
@@ -125,9 +134,12 @@ class Solver:
         self._flights: dict[str, _Flight] = {}
         self._numbers = itertools.count()
 
-    async def solve(self, graph: Graph, wanted: Edge, progress: Progress, session: Session | None = None) -> "Build":
-        """Make an edge. What was made or found for it is held until the build is closed."""
-        build = Build(self, graph, Client(progress, session), next(self._numbers))
+    async def solve(
+        self, graph: Graph, wanted: Edge, progress: Progress, session: Session | None = None, depth: int = 0
+    ) -> "Build":
+        """Make an edge. What was made or found for it is held until the build is closed. `depth` counts the builds that
+        it is within."""
+        build = Build(self, graph, Client(progress, session), next(self._numbers), depth)
         try:
             await build.solve(wanted)
         except BaseException:
@@ -167,7 +179,9 @@ class Solver:
 class Build:
     """One build: what is known of its vertices so far."""
 
-    def __init__(self, solver: Solver, graph: Graph, client: Client, number: int) -> None:
+    def __init__(self, solver: Solver, graph: Graph, client: Client, number: int, depth: int = 0) -> None:
+        self._depth = depth
+        self._within: list[Build] = []
         self._solver = solver
         self._graph = graph
         self._client = client
@@ -190,6 +204,9 @@ class Build:
     async def close(self) -> None:
         """End what still runs, and let go of all results."""
         await self._tasks.cancel_all()
+        within, self._within = self._within, []
+        for build in within:
+            await build.close()
         held, self._held = self._held, []
         for record in held:
             self._solver.cache.release(record)
@@ -231,7 +248,10 @@ class Build:
         inputs = [record.outputs[edge.output] for record, edge in zip(records, vertex.operation.inputs, strict=True)]
         self.started(vertex)
         flight = f"{key} {self._number}" if vertex.ignore_cache else key
-        record = await self._solver.run_once(flight, vertex, inputs, self._client)
+        if isinstance(vertex.operation.body, Within):
+            record = await self._solve_within(vertex.operation.body, vertex, inputs)
+        else:
+            record = await self._solver.run_once(flight, vertex, inputs, self._client)
         self._hold(record)
         keys = [key]
         if content := await self._content_key(vertex, records):
@@ -239,6 +259,17 @@ class Build:
         await self._solver.cache.remember(keys, record)
         self.ended(vertex)
         return record
+
+    async def _solve_within(self, body: Within, vertex: Vertex, inputs: Sequence[str]) -> Record:
+        """A build within this one: its results are held as long as those of this."""
+        if self._depth >= _DEEPEST:
+            raise InvalidParameter(f"builds within builds: more than {_DEEPEST} of them")
+        graph, edge = await self._solver.executor.definition(body, inputs)
+        solving = self._solver.solve(graph, edge, self._progress, self.session, self._depth + 1)
+        build = await solving
+        self._within.append(build)
+        assert build.record
+        return Record(secrets.token_hex(13)[:25], [build.record.outputs[edge.output]], [], vertex.name)
 
     async def _find(self, vertex: Vertex, records: Sequence[Record]) -> Record | None:
         cache = self._solver.cache

@@ -19,7 +19,7 @@ from husk.engine.builder.operations import (
     Process,
     Source,
 )
-from husk.errors import NotImplementedYet
+from husk.errors import InvalidParameter, NotImplementedYet
 
 
 class Trees:
@@ -85,7 +85,32 @@ async def test_what_is_not_built_yet_says_so(execution):
     with pytest.raises(NotImplementedYet, match="kind gopher"):
         await execution.source_key(Operation(Source("gopher://x")), None)
     with pytest.raises(NotImplementedYet, match="within a build"):
+        await execution.definition(Build(NONE), ["diff:a"])
+    with pytest.raises(InvalidParameter, match="solved, not run"):
         await execution.run(vertex(Build(0)), ["diff:a"], None)
+
+
+class FilesOfStacks:
+    async def read(self, stack, path, most):
+        return {"buildkit.llb.definition": b"definition", "nothing": b"nothing"}.get(path)
+
+
+async def test_a_build_within_a_build_is_given_by_a_file():
+    execution = Execution({}, Trees(), Steps(), FilesOfStacks())
+    graph = Graph()
+    edge = graph.add(Operation(Source("x://y")))
+    execution.read_definition = lambda data: (graph, edge if data == b"definition" else None)
+    inputs = {"buildkit.llb.definition": 0}
+    assert await execution.definition(Build(NONE, inputs), ["diff:a"]) == (graph, edge)
+    for wrong, message in (
+        (Build(0, inputs), "no other builder"),
+        (Build(NONE), "no llb definition input"),
+        (Build(NONE, {"buildkit.llb.definition": 1}), "no llb definition input"),
+        (Build(NONE, inputs, {"llbbuild.filename": "other"}), "is not there"),
+        (Build(NONE, inputs, {"llbbuild.filename": "nothing"}), "makes nothing"),
+    ):
+        with pytest.raises(InvalidParameter, match=message):
+            await execution.definition(wrong, ["diff:a"])
 
 
 async def test_contents_are_asked_of_the_files(execution):

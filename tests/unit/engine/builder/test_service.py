@@ -93,7 +93,14 @@ class Bench:
         self.classic: Any = Classic(self.cache)
         self.registry: Any = Registry()
         self.pruner: Any = Pruner()
-        doubles: dict[str, Any] = {"jobs": None, "gateway": None, "kept": None, "sessions": None, "solves": None}
+        doubles: dict[str, Any] = {
+            "jobs": None,
+            "gateway": None,
+            "execution": None,
+            "kept": None,
+            "sessions": None,
+            "solves": None,
+        }
         doubles |= {"contexts": Contexts(), "images": None, "git": Git(), "registry": self.registry}
         doubles |= {"classic": self.classic, "cache": self.cache, "pruner": self.pruner}
         self.builder = Builder(rules=[CacheRule(keep=1)], platforms=list, **doubles)

@@ -6,9 +6,23 @@ import itertools
 import pytest
 
 from husk.engine.builder.graph import Graph
-from husk.engine.builder.operations import Copy, Edge, Exec, FileAction, Files, Merge, Mount, Operation, Process, Source
+from husk.engine.builder.operations import (
+    NONE,
+    Build,
+    Copy,
+    Edge,
+    Exec,
+    FileAction,
+    Files,
+    Merge,
+    Mount,
+    Operation,
+    Process,
+    Source,
+)
 from husk.engine.builder.progress import Status
 from husk.engine.builder.solver import Record, Solver
+from husk.errors import InvalidParameter
 from husk.tasks import Tasks
 
 
@@ -73,6 +87,14 @@ class Worker:
         finally:
             self.running.discard(vertex.name)
         return Record(f"record{next(self._ids)}", [f"{vertex.name}({','.join(inputs)})"])
+
+    async def definition(self, body, inputs):
+        """Another image, and a step on it; or the same again, without end."""
+        graph = Graph()
+        if body.attributes:
+            base = source(graph, "again")
+            return graph, graph.add(Operation(body, [base]), name="deeper")
+        return graph, step(graph, "inner", source(graph, "inner image"))
 
     async def content_digest(self, output, selections):
         return self.contents.get(output, output) + str(selections)
@@ -332,3 +354,29 @@ async def test_records_are_held_while_the_build_is_open(solver, memory):
 
 def test_an_edge_of_another_output():
     assert Edge("x", 1) != Edge("x")
+
+
+async def test_a_build_within_a_build():
+    worker, memory, watch = Worker(), Memory(), Watch()
+    graph = Graph()
+    outer = graph.add(Operation(Build(NONE, {"definition": 0}), [source(graph, "given")]), name="outer")
+    last = step(graph, "last", outer)
+    build = await Solver(worker, memory).solve(graph, last, watch)
+    assert build.record
+    assert build.record.outputs == ["last(inner(inner image()))"]
+    assert watch.ends()["inner"] == "done"
+    assert len(memory.held) == 5, "what was made within is held, too"
+    await build.close()
+    assert memory.held == []
+    again = await Solver(worker, memory).solve(graph, last, watch)
+    assert worker.ran.count("inner") == 1
+    await again.close()
+
+
+async def test_builds_within_builds_have_an_end():
+    memory = Memory()
+    graph = Graph()
+    outer = graph.add(Operation(Build(NONE, {}, {"again": "x"}), [source(graph, "given")]), name="outer")
+    with pytest.raises(InvalidParameter, match="more than 8"):
+        await Solver(Worker(), memory).solve(graph, outer, Watch())
+    assert memory.held == []
