@@ -6,6 +6,7 @@ that is not one of these is an internal fault: the client gets a 500, the log ge
 
 import errno
 import os
+from typing import Self
 
 
 class HuskError(Exception):
@@ -14,6 +15,13 @@ class HuskError(Exception):
     @property
     def message(self) -> str:
         return str(self.args[0]) if self.args else type(self).__name__
+
+    def within(self, what: str) -> Self:
+        """The same error, with what failed because of it said before."""
+        told = type(self).__new__(type(self))
+        told.__dict__.update(self.__dict__)
+        told.args = (f"{what}: {self.message}", *self.args[1:])
+        return told
 
 
 class InvalidParameter(HuskError):

@@ -15,17 +15,31 @@ class Once(Generic[T]):
         self._name = name
         self._tasks = Tasks()
         self._made: asyncio.Task[T] | None = None
+        self._change: Callable[[T], None] | None = None
 
     async def get(self) -> T:
         """Who comes while it is made waits for the same. What could not be made is tried again by the next."""
         if self._made is None:
-            self._made = self._tasks.spawn(self._make(), self._name, awaited=True)
+            self._made = self._tasks.spawn(self._make_changed(), self._name, awaited=True)
         try:
             return await asyncio.shield(self._made)
         except BaseException:
             if self._made is not None and self._made.done() and (self._made.cancelled() or self._made.exception()):
                 self._made = None
             raise
+
+    def change(self, change: Callable[[T], None]) -> None:
+        """Change what was made, or what will be made; only the last change counts."""
+        self._change = change
+        made = self._made
+        if made and made.done() and not made.cancelled() and not made.exception():
+            change(made.result())
+
+    async def _make_changed(self) -> T:
+        made = await self._make()
+        if self._change:
+            self._change(made)
+        return made
 
     async def close(self) -> T | None:
         """Nobody asks any more: what was made, for whoever closes that."""

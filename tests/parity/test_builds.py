@@ -34,12 +34,14 @@ REFUSALS = (
     Difference(
         "$.from-bad-image", "failed to parse stage name *", "Base_:x:y: invalid *", "found when it is looked up"
     ),
-    Difference("$.healthcheck-retries-text", "strconv.ParseInt: *", "--retries needs a number, *", BETTER),
-    Difference("$.run-network", "invalid network mode *", "unsupported network mode * (did you mean host?)", BETTER),
+    Difference("$.healthcheck-retries-text", "* strconv.ParseInt: *", "* --retries needs a number, *", BETTER),
+    Difference(
+        "$.run-network", "* invalid network mode *", "* unsupported network mode * (did you mean host?)", BETTER
+    ),
     Difference("$.run-network-host", "failed to load LLB: *", "network.host is not allowed", "nothing is loaded here"),
     Difference("$.run-not-found", "*exit code: 1", "*exit code: 127", "as a shell and `docker run` say it"),
     Difference("$.run-ssh-missing", "unset ssh *", "no SSH key 'default' forwarded from the client: unset *", BETTER),
-    Difference("$.shell-string", "SHELL requires *", "SHELL requires *, not: SHELL /bin/sh", BETTER),
+    Difference("$.shell-string", "*: SHELL requires *", "*: SHELL requires *, not: SHELL /bin/sh", BETTER),
     Difference("$.user-unknown", "process * unable to find *", "unable to find *", "no process came to be"),
     Difference("$.workdir-file", "lstat /f/x: *", "f/x: not a directory", "another system call"),
 )
@@ -87,7 +89,6 @@ def message(text: str) -> str:
     """The last line, without what stands before every such message, and without names that are new each time."""
     last = (text.splitlines() or [""])[-1]
     last = re.sub(r"^ERROR: failed to build: failed to (solve|run Build function): ", "", last)
-    last = re.sub(r"^dockerfile parse error on line \d+: ", "", last)
     return re.sub(r"^failed to compute cache key: failed to calculate checksum of ref \S+ ", "", last)
 
 

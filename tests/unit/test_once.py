@@ -60,3 +60,14 @@ async def test_closing_after_a_failure_gives_nothing():
     with pytest.raises(OSError, match="no"):
         await once.get()
     assert await once.close() is None
+
+
+async def test_changes_reach_what_was_made_and_what_will_be():
+    changed = []
+    maker: Any = Maker()
+    once = Once(maker.make, "it")
+    once.change(lambda made: changed.append("before"))
+    once.change(lambda made: changed.append("last before"))
+    await once.get()
+    once.change(lambda made: changed.append("after"))
+    assert changed == ["last before", "after"]

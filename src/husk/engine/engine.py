@@ -163,6 +163,7 @@ class Engine(LateParts):
         self.system.reload(config, _named(self._runtimes), self._runtimes.default.name)
         self.networks.reload()
         self.containers.reload(config.containers, self._runtimes.default.name)
+        self.builder.change(lambda builder: builder.reload(config.containers))
         self._registry.configure(config.insecure_registries, config.registry_mirrors, config.max_download_attempts)
         self._downloads.resize(config.max_concurrent_downloads)
         self._uploads.resize(config.max_concurrent_uploads)

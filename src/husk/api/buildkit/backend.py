@@ -7,8 +7,11 @@ from msgspec import Struct
 
 from husk.config import CacheRule
 from husk.engine.builder.gateway_frontend import Bridge
+from husk.engine.builder.git_source import Resolved
+from husk.engine.builder.http_source import Found
 from husk.engine.builder.jobs import Job, Question
 from husk.engine.builder.kept_builds import KeptBuilds
+from husk.engine.builder.operations import Source
 from husk.engine.builder.prune import Item
 from husk.engine.builder.refs import Ref
 from husk.engine.builder.sessions import Sessions
@@ -90,6 +93,14 @@ class Backend(Protocol):
         self, job: Job, reference: str, platform: Platform | None, mode: str, shown_as: str, /
     ) -> ResolvedImage:
         """What an image is; `mode` is `default`, `pull` or `local`."""
+        ...
+
+    async def resolve_git(self, job: Job, source: Source, shown_as: str, /) -> Resolved:
+        """What a repository's name stands for now."""
+        ...
+
+    async def resolve_file(self, job: Job, source: Source, shown_as: str, /) -> Found:
+        """What an address of the web has now."""
         ...
 
     async def read_file(self, ref: Ref, path: str, offset: int, length: int, /) -> bytes:

@@ -6,10 +6,12 @@ from husk.api.buildkit import llb_read
 from husk.api.buildkit.backend import BuildRequest, FileStat, ResolvedImage, Worker
 from husk.api.buildkit.messages import ops
 from husk.engine.builder.gateway_frontend import Bridge
+from husk.engine.builder.git_source import Resolved
 from husk.engine.builder.graph import Graph
+from husk.engine.builder.http_source import Found
 from husk.engine.builder.jobs import Job
 from husk.engine.builder.kept_builds import KeptBuilds
-from husk.engine.builder.operations import Edge
+from husk.engine.builder.operations import Edge, Source
 from husk.engine.builder.prune import Item
 from husk.engine.builder.refs import Ref
 from husk.engine.builder.service import Builder, Entry
@@ -58,6 +60,12 @@ class EngineBackend:
     ) -> ResolvedImage:
         found = await self._builder.resolve_image(job, reference, platform, pull=mode == "pull", shown_as=shown_as)
         return ResolvedImage(found.reference, found.id, found.config)
+
+    async def resolve_git(self, job: Job, source: Source, shown_as: str, /) -> Resolved:
+        return await self._builder.resolve_git(job, source, shown_as)
+
+    async def resolve_file(self, job: Job, source: Source, shown_as: str, /) -> Found:
+        return await self._builder.resolve_file(job, source, shown_as)
 
     async def read_file(self, ref: Ref, path: str, offset: int, length: int, /) -> bytes:
         return await self._builder.read_file(ref, path, offset, length)

@@ -10,16 +10,21 @@ from husk.api.buildkit.backend import Backend, FileStat
 from husk.api.buildkit.control import Control, worker_record
 from husk.api.buildkit.errors import failed_build, from_status
 from husk.api.buildkit.messages import gateway, ops
+from husk.api.buildkit.messages.common import Timestamp
 from husk.api.buildkit.messages.files import Stat
 from husk.api.buildkit.serve import Metadata, answer
 from husk.api.grpc.connection import Handler
 from husk.api.grpc.framing import LARGEST
 from husk.api.grpc.stream import ServerStream
+from husk.engine.builder.git_source import Resolved
 from husk.engine.builder.graph import SourceFile
+from husk.engine.builder.http_source import Found
 from husk.engine.builder.jobs import Job, Question, Result
+from husk.engine.builder.operations import Source
 from husk.engine.builder.refs import Ref
 from husk.engine.builder.status import WarningTold
 from husk.errors import HuskError, InvalidParameter, NotImplementedYet
+from husk.registry.web import seconds_of
 
 _SERVICE = "/moby.buildkit.v1.frontend.LLBBridge"
 BUILD_ID = "buildkit-controlapi-buildid"
@@ -174,10 +179,21 @@ class Gateway:
         self, request: gateway.ResolveSourceMetaRequest, metadata: Metadata
     ) -> gateway.ResolveSourceMetaResponse:
         source = request.source
-        if source is None or not source.identifier.startswith(_IMAGE):
-            identifier = source.identifier if source else "nothing"
-            raise NotImplementedYet(f"what {identifier} is cannot be asked for without building it yet")
+        if source is None or "://" not in source.identifier:
+            raise InvalidParameter("a source needs an identifier with a scheme")
         job = await self._job(metadata)
+        scheme = source.identifier.partition("://")[0]
+        ours = Source(source.identifier, dict(source.attrs))
+        if scheme == "git":
+            git = await self._backend.resolve_git(job, ours, request.log_name)
+            return gateway.ResolveSourceMetaResponse(source=source, git=_git(git))
+        if scheme in ("http", "https"):
+            file = await self._backend.resolve_file(job, ours, request.log_name)
+            return gateway.ResolveSourceMetaResponse(source=source, http=_http(file))
+        if scheme == "local":
+            return gateway.ResolveSourceMetaResponse(source=source)  # it is what it is when it is sent
+        if not source.identifier.startswith(_IMAGE):
+            raise NotImplementedYet(f"what {source.identifier} is cannot be asked for without building it yet")
         name = source.identifier.removeprefix(_IMAGE)
         mode = source.attrs.get("image.resolvemode") or request.resolve_mode or "default"
         platform = llb_read.platform(request.platform)
@@ -211,6 +227,16 @@ class Gateway:
     async def stat_file(self, request: gateway.StatFileRequest, metadata: Metadata) -> gateway.StatFileResponse:
         ref = await self._ref(request.ref, metadata)
         return gateway.StatFileResponse(stat_message(await self._backend.stat(ref, request.path)))
+
+
+def _git(found: Resolved) -> gateway.ResolveSourceGitResponse:
+    of_tag = found.commit if found.commit != found.id else ""
+    return gateway.ResolveSourceGitResponse(found.id, found.reference or found.id, of_tag)
+
+
+def _http(found: Found) -> gateway.ResolveSourceHTTPResponse:
+    modified = Timestamp(seconds_of(found.modified)) if found.modified else None
+    return gateway.ResolveSourceHTTPResponse(found.digest, found.name, modified)
 
 
 def _result(job: Job, result: Result) -> gateway.Result:

@@ -97,12 +97,13 @@ async def _open(around: Surroundings, stack: AsyncExitStack) -> Builder:
     mirrors = await asyncio.to_thread(Mirrors.open, config.data_root / "mirrors", diffs, around.nursery)
     trees = Trees(diffs, around.nursery, mirrors.table)
     git = GitSource(Repositories(diffs, around.nursery, config.proxies), cache)
+    web = HttpSource(around.registry.file, contexts, cache)
     sources: dict[str, SourceKind] = {
         image_source.SCHEME: images,
         local_source.SCHEME: LocalSource(mirrors, sessions, cache.give_up),
         given.SCHEME: given.GivenStacks(),
         git_source.SCHEME: git,
-        **dict.fromkeys(http_source.SCHEMES, HttpSource(around.registry.file, contexts, cache)),
+        **dict.fromkeys(http_source.SCHEMES, web),
     }
     caches = await _open_cache_mounts(around, stack)
     steps = _steps(around, Mounts(diffs, caches))
@@ -137,6 +138,8 @@ async def _open(around: Surroundings, stack: AsyncExitStack) -> Builder:
         contexts=contexts,
         images=images,
         git=git,
+        web=web,
+        steps=steps,
         registry=around.registry,
         rules=_rules(config, await asyncio.to_thread(diffs.disk_size)),
         platforms=await _platforms(around.host.machine),

@@ -24,7 +24,7 @@ from husk.engine.builder.operations import (
     Source,
 )
 from husk.engine.builder.solver import Record, Watcher
-from husk.errors import InvalidParameter, NotImplementedYet
+from husk.errors import HuskError, InvalidParameter, NotImplementedYet
 from husk.registry.manifest import Platform
 
 
@@ -95,7 +95,10 @@ class Execution:
 
     async def source_key(self, operation: Operation, watcher: Watcher) -> str:
         assert isinstance(operation.body, Source)
-        return await self._kind(operation.body).key(operation.body, operation.platform, watcher)
+        try:
+            return await self._kind(operation.body).key(operation.body, operation.platform, watcher)
+        except HuskError as error:
+            raise error.within("failed to load cache key") from error.__cause__
 
     async def run(self, vertex: Vertex, inputs: Sequence[str], watcher: Watcher) -> Record:
         operation = vertex.operation
@@ -135,7 +138,12 @@ class Execution:
         return graph, edge
 
     async def content_digest(self, output: str, selections: Sequence[Selection]) -> str:
-        return await self._trees.digest(output, selections)
+        try:
+            return await self._trees.digest(output, selections)
+        except HuskError as error:
+            ref = output.rpartition(":")[2] or "scratch"
+            what = f"failed to compute cache key: failed to calculate checksum of ref {ref}"
+            raise error.within(what) from error.__cause__
 
     async def _difference(self, body: Diff, inputs: Sequence[str]) -> str:
         lower = inputs[body.lower] if body.lower != NONE else ""

@@ -232,11 +232,17 @@ class _Sources:
 
     async def image(self, name: str, platform: Platform) -> BaseImage:
         if (found := self._known.get((name, str(platform)))) is None:
-            reference = references.parse(name).tagged()
-            with Shown(self._asker, f"[internal] load metadata for {reference}") as watcher:
-                found = await self._images.look_up(name, platform, self._wanted.pull, watcher)
+            found = await self._look_up(name, platform)
             self._known[name, str(platform)] = found
         return found
+
+    async def _look_up(self, name: str, platform: Platform) -> BaseImage:
+        reference = references.parse(name).tagged()
+        try:
+            with Shown(self._asker, f"[internal] load metadata for {reference}") as watcher:
+                return await self._images.look_up(name, platform, self._wanted.pull, watcher)
+        except HuskError as error:
+            raise error.within(f"failed to resolve source metadata for {reference}") from error.__cause__
 
     async def named_context(self, name: str, platform: Platform) -> NamedContext | None:
         familiar = _familiar(name)

@@ -19,8 +19,8 @@ from husk.engine.builder import cache_keys
 from husk.engine.builder.dockerfile import git_refs
 from husk.engine.builder.dockerfile.errors import DockerfileError
 from husk.engine.builder.dockerfile.git_refs import GitRef
-from husk.engine.builder.once import Once
 from husk.engine.builder.operations import Operation, Source
+from husk.engine.builder.per_build import PerBuild
 from husk.engine.builder.sessions import Session
 from husk.engine.builder.solver import Record, Watcher
 from husk.errors import InvalidParameter, NotFound, NotImplementedYet
@@ -72,7 +72,7 @@ class GitSource:
     def __init__(self, repositories: Repositories, cache: Kept) -> None:
         self._repositories = repositories
         self._cache = cache
-        self._once: Once[Resolved] = Once()
+        self._once: PerBuild[Resolved] = PerBuild()
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def key(self, source: Source, platform: Platform | None, watcher: Watcher) -> str:

@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from husk.engine.builder import cache_keys
-from husk.engine.builder.once import Once
 from husk.engine.builder.operations import Operation, Source
+from husk.engine.builder.per_build import PerBuild
 from husk.engine.builder.progress import Status
 from husk.engine.builder.sessions import Session
 from husk.engine.builder.solver import Record, Watcher
@@ -101,7 +101,7 @@ class HttpSource:
         self._cache = cache
         # What servers have said of files, to ask them whether it is still so. A new daemon fetches once more.
         self._seen: dict[str, Found] = {}
-        self._once: Once[Found] = Once()
+        self._once: PerBuild[Found] = PerBuild()
 
     async def key(self, source: Source, platform: Platform | None, watcher: Watcher) -> str:
         """The file is fetched for it, unless it is known: from then on the solver finds it in the cache."""

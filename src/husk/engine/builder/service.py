@@ -8,14 +8,15 @@ from typing import Protocol
 
 from msgspec import structs
 
-from husk.config import CacheRule
+from husk.config import CacheRule, ContainerDefaults
 from husk.engine.builder import remote_context
 from husk.engine.builder.cache import BuildCache
 from husk.engine.builder.classic import DOCKERFILE, ClassicBuilder, ClassicRequest, Report
 from husk.engine.builder.execution import Execution, ReadDefinition
 from husk.engine.builder.frontend import Asker, Shown
 from husk.engine.builder.gateway_frontend import Bridge, GatewayFrontend
-from husk.engine.builder.git_source import GitSource
+from husk.engine.builder.git_source import GitSource, Resolved
+from husk.engine.builder.http_source import Found, HttpSource
 from husk.engine.builder.image_source import CredentialsFor, DescribedImage, ImageSource
 from husk.engine.builder.jobs import Job, Jobs
 from husk.engine.builder.kept_builds import KeptBuilds
@@ -52,6 +53,12 @@ class Contexts(Protocol):
     async def look(self, stack: str, path: str, *, inside: bool = False) -> Sequence[Entry]: ...
 
 
+class Steps(Protocol):
+    """Runs processes: `husk.engine.builder.steps`."""
+
+    def reload(self, defaults: ContainerDefaults) -> None: ...
+
+
 class _Teller:
     """Tells a client without a session what a source says."""
 
@@ -83,6 +90,8 @@ class Builder:
         contexts: Contexts,
         images: ImageSource,
         git: GitSource,
+        web: HttpSource,
+        steps: Steps,
         registry: RegistryClient,
         rules: Sequence[CacheRule],
         platforms: Callable[[], list[Platform]],
@@ -100,6 +109,8 @@ class Builder:
         self._contexts = contexts
         self._images = images
         self._git = git
+        self._web = web
+        self._steps = steps
         self._registry = registry
         self.rules = rules
         self.platforms = platforms
@@ -114,6 +125,10 @@ class Builder:
     def owns(self, parts: AsyncExitStack) -> None:
         """What is closed with it."""
         self._parts = parts
+
+    def reload(self, defaults: ContainerDefaults) -> None:
+        """Steps from now on get these."""
+        self._steps.reload(defaults)
 
     async def close(self) -> None:
         await self._tasks.cancel_all()
@@ -192,6 +207,14 @@ class Builder:
         asker = Asker(job.log, job.session)
         with Shown(asker, shown_as or f"[internal] load metadata for {name}") as watcher:
             return await self._images.describe(name, platform or host_platform(), pull, watcher)
+
+    async def resolve_git(self, job: Job, source: Source, shown_as: str) -> Resolved:
+        with Shown(Asker(job.log, job.session), shown_as or f"[internal] resolve {source.identifier}") as watcher:
+            return await self._git.resolve(source, watcher)
+
+    async def resolve_file(self, job: Job, source: Source, shown_as: str) -> Found:
+        with Shown(Asker(job.log, job.session), shown_as or f"[internal] resolve {source.identifier}") as watcher:
+            return (await self._web.have(source, watcher))[0]
 
     async def read_file(self, ref: Ref, path: str, offset: int = 0, length: int = 0) -> bytes:
         """Some of a file, all of it without a length."""

@@ -11,8 +11,11 @@ from husk.api.buildkit.messages.codec import Message
 from husk.api.grpc.connection import Bytes, Connection
 from husk.config import CacheRule
 from husk.engine.builder.gateway_frontend import Bridge
+from husk.engine.builder.git_source import Resolved
+from husk.engine.builder.http_source import Found
 from husk.engine.builder.jobs import Job
 from husk.engine.builder.kept_builds import KeptBuilds
+from husk.engine.builder.operations import Source
 from husk.engine.builder.prune import Item
 from husk.engine.builder.refs import Ref
 from husk.engine.builder.sessions import Sessions
@@ -93,6 +96,12 @@ class FakeBackend:
     ) -> ResolvedImage:
         self.questions.append((reference, str(platform), mode))
         return ResolvedImage(f"{reference}@sha256:1", "sha256:1", b"{}")
+
+    async def resolve_git(self, job: Job, source: Source, shown_as: str, /) -> Resolved:
+        return Resolved("refs/tags/v1", "a" * 40, "b" * 40)
+
+    async def resolve_file(self, job: Job, source: Source, shown_as: str, /) -> Found:
+        return Found("sha256:1", "file", "Sat, 03 Feb 2001 04:05:06 GMT")
 
     async def read_file(self, ref: Ref, path: str, offset: int, length: int, /) -> bytes:
         if path not in self.files:

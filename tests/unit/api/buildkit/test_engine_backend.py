@@ -7,7 +7,10 @@ import pytest
 
 from husk.api.buildkit.backend import BuildRequest, Choice
 from husk.api.buildkit.engine_backend import EngineBackend
+from husk.engine.builder.git_source import Resolved
+from husk.engine.builder.http_source import Found
 from husk.engine.builder.image_source import DescribedImage
+from husk.engine.builder.operations import Source
 from husk.engine.builder.prune import Pruned
 from husk.engine.model.filters import Filters
 from husk.errors import NotImplementedYet
@@ -36,6 +39,12 @@ class Builder:
     async def resolve_image(self, *asked: Any, **more: Any) -> DescribedImage:
         self.asked = (*asked, more)
         return DescribedImage("docker.io/library/x:latest", "sha256:1", b"{}")
+
+    async def resolve_git(self, *asked: Any) -> Resolved:
+        return Resolved("refs/heads/main", "1", "1")
+
+    async def resolve_file(self, *asked: Any) -> Found:
+        return Found("sha256:1", "x")
 
     async def read_file(self, ref: Any, path: str, offset: int, length: int) -> bytes:
         return f"{path} {offset} {length}".encode()
@@ -91,6 +100,8 @@ async def test_questions_in_the_middle_of_a_build(backend: EngineBackend, builde
     assert (image.digest, image.config) == ("sha256:1", b"{}")
     assert builder.asked == (JOB, "x", None, {"pull": True, "shown_as": "shown"})
     assert await backend.read_file(REF, "/a", 1, 2) == b"/a 1 2"
+    assert (await backend.resolve_git(JOB, Source("git://x"), "")).id == "1"
+    assert (await backend.resolve_file(JOB, Source("http://x"), "")).name == "x"
 
 
 async def test_the_worker_and_its_cache(backend: EngineBackend, builder: Builder) -> None:

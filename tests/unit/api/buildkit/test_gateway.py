@@ -11,7 +11,7 @@ from husk.api.buildkit.gateway import stat_message
 from husk.api.buildkit.llb_write import definition
 from husk.api.buildkit.messages import control, gateway, ops
 from husk.api.buildkit.messages.codec import Message
-from husk.api.buildkit.messages.common import Status
+from husk.api.buildkit.messages.common import Status, Timestamp
 from husk.api.grpc.status import INVALID_ARGUMENT, NOT_FOUND, UNIMPLEMENTED, UNKNOWN, GrpcError
 from tests.unit.api.buildkit.fake_backend import Caller, FakeBackend, calling
 from tests.unit.engine.builder.test_solver import chain
@@ -112,6 +112,17 @@ async def test_images_are_looked_up() -> None:
     assert backend.questions == [("x", "linux/amd64", "pull"), ("x", "linux/amd64", "local")]
 
 
+async def test_other_sources_are_looked_up() -> None:
+    async with building(FakeBackend()) as (client, _):
+        answers = {}
+        for identifier in ("git://x/y#v1", "https://x/file", "local://context"):
+            asked = gateway.ResolveSourceMetaRequest(ops.SourceOp(identifier))
+            answers[identifier] = await client.gateway("ResolveSourceMeta", asked, gateway.ResolveSourceMetaResponse)
+            assert answers[identifier].source == ops.SourceOp(identifier)
+    assert answers["git://x/y#v1"].git == gateway.ResolveSourceGitResponse("a" * 40, "refs/tags/v1", "b" * 40)
+    assert answers["https://x/file"].http == gateway.ResolveSourceHTTPResponse("sha256:1", "file", Timestamp(981173106))
+
+
 async def test_inputs_and_warnings() -> None:
     backend = FakeBackend()
     async with building(backend) as (client, _):
@@ -131,7 +142,9 @@ async def test_inputs_and_warnings() -> None:
         ("Ping", gateway.Empty(), "other", NOT_FOUND),
         ("ReadFile", gateway.ReadFileRequest("none", "/x"), "b", NOT_FOUND),
         ("ResolveImageConfig", gateway.ResolveImageConfigRequest("x", resolver_type=1), "b", UNIMPLEMENTED),
-        ("ResolveSourceMeta", gateway.ResolveSourceMetaRequest(ops.SourceOp("git://x")), "b", UNIMPLEMENTED),
+        ("ResolveSourceMeta", gateway.ResolveSourceMetaRequest(ops.SourceOp("oci-layout://x")), "b", UNIMPLEMENTED),
+        ("ResolveSourceMeta", gateway.ResolveSourceMetaRequest(ops.SourceOp("x")), "b", INVALID_ARGUMENT),
+        ("ResolveSourceMeta", gateway.ResolveSourceMetaRequest(), "b", INVALID_ARGUMENT),
         ("NewContainer", gateway.NewContainerRequest("c"), "b", INVALID_ARGUMENT),
         ("Solve", gateway.SolveRequest(definition=ops.Definition([b"\xff"])), "b", INVALID_ARGUMENT),
     ],

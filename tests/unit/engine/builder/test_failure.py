@@ -11,7 +11,7 @@ FILE = SourceFile("Dockerfile", b"FROM x\nRUN false\n")
 
 
 def test_an_error_of_a_dockerfile_has_its_lines() -> None:
-    failed = of_dockerfile(DockerfileError("unknown instruction: FORM", Span(1, 1)), FILE)
+    failed = of_dockerfile(DockerfileError("unknown instruction: FORM", Span(1, 1), unreadable=True), FILE)
     assert failed.message == "dockerfile parse error on line 1: unknown instruction: FORM"
     assert (failed.source, failed.locations) == (FILE, [Location(0, 1, 1)])
     assert of_dockerfile(DockerfileError("no stages"), FILE).locations == []

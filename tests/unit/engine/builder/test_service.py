@@ -8,6 +8,9 @@ import pytest
 from husk.config import CacheRule
 from husk.engine.builder.classic import ClassicRequest
 from husk.engine.builder.dockerfile.options import Options
+from husk.engine.builder.git_source import Resolved
+from husk.engine.builder.http_source import Found
+from husk.engine.builder.operations import Source
 from husk.engine.builder.prune import Pruned
 from husk.engine.builder.service import Builder
 from husk.engine.builder.solver import Record
@@ -81,7 +84,20 @@ class Registry:
         yield b"web", 8
 
 
+class Web:
+    async def have(self, source, watcher):
+        return Found("sha256:1", "x"), Record("id", ["diff:1"])
+
+
+class Steps:
+    def reload(self, defaults):
+        self.defaults = defaults
+
+
 class Git:
+    async def resolve(self, source, watcher):
+        return Resolved("refs/heads/main", "1", "1")
+
     async def have(self, source, watcher):
         watcher.log(b"fetching")
         return Record("id", ["diff:git"])
@@ -92,16 +108,12 @@ class Bench:
         self.cache: Any = Cache()
         self.classic: Any = Classic(self.cache)
         self.registry: Any = Registry()
+        self.steps: Any = Steps()
         self.pruner: Any = Pruner()
-        doubles: dict[str, Any] = {
-            "jobs": None,
-            "gateway": None,
-            "execution": None,
-            "kept": None,
-            "sessions": None,
-            "solves": None,
-        }
-        doubles |= {"contexts": Contexts(), "images": None, "git": Git(), "registry": self.registry}
+        doubles: dict[str, Any] = dict.fromkeys(
+            ("jobs", "gateway", "execution", "kept", "sessions", "solves", "images")
+        )
+        doubles |= {"contexts": Contexts(), "git": Git(), "steps": self.steps, "web": Web(), "registry": self.registry}
         doubles |= {"classic": self.classic, "cache": self.cache, "pruner": self.pruner}
         self.builder = Builder(rules=[CacheRule(keep=1)], platforms=list, **doubles)
         self.told: list[Any] = []
@@ -176,3 +188,17 @@ async def test_files_of_a_result_are_looked_at(bench):
     assert (await bench.builder.stat(ref, "/a")).name == "/a"
     assert [one.name for one in await bench.builder.entries(ref, "/")] == ["a.c", "b.h"]
     assert [one.name for one in await bench.builder.entries(ref, "/", "*.[h]")] == ["b.h"]
+
+
+async def test_what_sources_are_is_told_as_part_of_the_build(bench):
+    log: Any = SimpleNamespace(started=lambda vertex: bench.told.append(vertex.name), ended=lambda vertex: None)
+    job: Any = SimpleNamespace(log=log, session=None)
+    assert (await bench.builder.resolve_git(job, Source("git://x/y"), "")).id == "1"
+    assert (await bench.builder.resolve_file(job, Source("http://x/y"), "shown")).name == "x"
+    assert bench.told == ["[internal] resolve git://x/y", "shown"]
+
+
+def test_new_settings_go_to_the_steps():
+    bench = Bench()
+    bench.builder.reload(NOBODYS)
+    assert bench.steps.defaults is NOBODYS

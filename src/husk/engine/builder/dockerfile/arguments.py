@@ -77,7 +77,7 @@ def pairs(text: str, escape: str, keyword: str) -> list[Pair]:
     if "=" not in found[0]:
         name, *value = BLANKS.split(text, maxsplit=1)
         if not value:
-            raise DockerfileError(f"{keyword} must have two arguments")
+            raise DockerfileError(f"{keyword} must have two arguments", plain=True)
         return [Pair(name, value[0], legacy=True)]
     return [_pair(word, keyword) for word in found]
 
@@ -85,7 +85,8 @@ def pairs(text: str, escape: str, keyword: str) -> list[Pair]:
 def _pair(word: str, keyword: str) -> Pair:
     name, equals, value = word.partition("=")
     if not equals:
-        raise DockerfileError(f'Syntax error - can\'t find = in "{word}". Must be of the form: name=value')
+        message = f'Syntax error - can\'t find = in "{word}". Must be of the form: name=value'
+        raise DockerfileError(message, plain=True)
     if not name:
         raise DockerfileError(f"{keyword} names can not be blank")
     return Pair(name, value)

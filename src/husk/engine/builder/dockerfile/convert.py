@@ -19,7 +19,7 @@ from husk.engine.builder.dockerfile import instructions as types
 from husk.engine.builder.dockerfile.checks import Checks, Warning, check_bases, check_text, options_of
 from husk.engine.builder.dockerfile.configure import configure
 from husk.engine.builder.dockerfile.copy import Copier, owner_of
-from husk.engine.builder.dockerfile.errors import DockerfileError
+from husk.engine.builder.dockerfile.errors import DockerfileError, suggestion
 from husk.engine.builder.dockerfile.options import BaseImage, NamedContext, Options, RemoteContext, Sources
 from husk.engine.builder.dockerfile.outline import UsedArg, used_args
 from husk.engine.builder.dockerfile.parse import parse, parse_trigger
@@ -34,6 +34,8 @@ from husk.engine.model.image import ImageConfig
 from husk.errors import HuskError
 from husk.registry.manifest import Platform
 
+# What a name that is not there may have been meant to be.
+COMMON_IMAGES = ("alpine", "busybox", "centos", "debian", "fedora", "golang", "ubuntu")
 COUNTED = (types.Copy, types.Add, types.Run, types.Workdir)
 
 
@@ -135,7 +137,8 @@ class _Bases:
                 return None
             return await self._sources.image(plan.base, platform)
         except HuskError as error:
-            raise DockerfileError(f"{plan.base}: {error}", plan.span) from error
+            meant = suggestion(plan.base, [*self._plans.names, *COMMON_IMAGES])
+            raise DockerfileError(f"{plan.base}: {error}{meant}", plan.span) from error
 
     def _add_triggers(self, plan: StagePlan) -> None:
         if plan in self._triggered:

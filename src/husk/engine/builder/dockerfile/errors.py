@@ -15,19 +15,27 @@ class Span(Struct, frozen=True):
 
 
 class DockerfileError(ValueError):
-    """Something in a Dockerfile that cannot be built; `span` is known once the line is."""
+    """Something in a Dockerfile that cannot be built; `span` is known once the line is.
 
-    def __init__(self, message: str, span: Span | None = None) -> None:
+    A line that cannot be read says so, as BuildKit does. All else is told by what it is (`plain`, if it is found while
+    a line is read): clients show the lines.
+    """
+
+    def __init__(
+        self, message: str, span: Span | None = None, *, unreadable: bool = False, plain: bool = False
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.span = span
+        self._unreadable = unreadable and not plain
+        self._plain = plain
 
-    def at(self, span: Span) -> "DockerfileError":
+    def at(self, span: Span, *, unreadable: bool = False) -> "DockerfileError":
         """The same error, with its place unless it has one already."""
-        return self if self.span else DockerfileError(self.message, span)
+        return self if self.span else DockerfileError(self.message, span, unreadable=unreadable, plain=self._plain)
 
     def __str__(self) -> str:
-        if self.span is None:
+        if self.span is None or not self._unreadable:
             return self.message
         return f"dockerfile parse error on line {self.span.start}: {self.message}"
 

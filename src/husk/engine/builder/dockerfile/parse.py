@@ -65,7 +65,7 @@ def parse_line(line: Line, escape: str) -> Instruction:
             raise DockerfileError(f"unknown instruction: {line.keyword}{suggestion(line.keyword, _READERS)}")
         return reader(line, escape)
     except DockerfileError as error:
-        raise error.at(line.span) from None
+        raise error.at(line.span, unreadable=True) from None
 
 
 # --- pieces ----------------------------------------------------------------------------------------------------------

@@ -117,8 +117,12 @@ class StagePlans:
             return found
         if name.isascii() and name.isdigit() and int(name) < len(self.stages):
             return self.stages[int(name)]
-        names = [plan.given_name for plan in self.stages if plan.given_name]
-        raise DockerfileError(f'target stage "{name}" could not be found{suggestion(name, names)}')
+        raise DockerfileError(f'target stage "{name}" could not be found{suggestion(name, self.names)}')
+
+    @property
+    def names(self) -> list[str]:
+        """Those that stages were given."""
+        return [plan.given_name for plan in self.stages if plan.given_name]
 
     def needed_for(self, *targets: StagePlan) -> list[StagePlan]:
         """What has to be there for targets, and the targets: what is copied from first, then stages in order."""

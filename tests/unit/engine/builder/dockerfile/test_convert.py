@@ -88,7 +88,9 @@ def test_triggers_of_a_stage():
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("FROM nothing", "on line 1: nothing: no such image: nothing"),
+        ("FROM nothing", "nothing: no such image: nothing"),
+        ("FROM busybox AS stage\nFROM stag", "stag: no such image: stag (did you mean stage?)"),
+        ("FROM debain", "(did you mean debian?)"),
         ("FROM $UNSET", "base name ($UNSET) should not be blank"),
         (
             "FROM busybox AS a\nCOPY --from=b /x /\nFROM busybox AS b\nCOPY --from=a /x /",
@@ -103,7 +105,7 @@ def test_triggers_of_a_stage():
         ("FROM busybox\nCOPY --from=$x /x /", "variable expansion is not supported for --from"),
         ("FROM --platform=$NONE busybox", "empty platform value from expression $NONE"),
         ("FROM --platform=linux/a/b/c busybox", "failed to parse platform"),
-        ("FROM busybox\nCOPY https://x/y /", "on line 2: source can't be a URL for COPY"),
+        ("FROM busybox\nCOPY https://x/y /", "source can't be a URL for COPY"),
         ("FROM busybox\nCOPY https://x/y.git /", "source can't be a git ref for COPY"),
         ("FROM busybox\nCOPY --chmod=99 a /", "invalid chmod parameter: '99'"),
         ("FROM busybox\nADD --checksum=sha256:1 a /", "checksum requires HTTP(S) or Git sources"),

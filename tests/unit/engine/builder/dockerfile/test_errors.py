@@ -18,6 +18,12 @@ def test_suggestions(word, hint):
 
 
 def test_an_error_keeps_its_first_place():
-    error = DockerfileError("no").at(Span(2, 3)).at(Span(1, 9))
+    error = DockerfileError("no").at(Span(2, 3), unreadable=True).at(Span(1, 9))
     assert str(error) == "dockerfile parse error on line 2: no"
     assert str(DockerfileError("no")) == "no"
+
+
+def test_only_what_cannot_be_read_is_an_error_of_parsing():
+    assert str(DockerfileError("no", plain=True).at(Span(2, 3), unreadable=True)) == "no"
+    error = DockerfileError("no").at(Span(2, 3))
+    assert (str(error), error.span) == ("no", Span(2, 3))

@@ -197,9 +197,11 @@ def test_triggers():
     ],
 )
 def test_refusals_say_what_and_where(line, says):
-    message = refusal(f"FROM a\n\n{line}")
-    assert says in message
-    assert "on line 3" in message
+    with pytest.raises(DockerfileError) as caught:
+        parse(f"FROM a\n\n{line}")
+    assert says in str(caught.value)
+    assert caught.value.span
+    assert caught.value.span.start == 3
 
 
 def test_nothing_but_arguments_stands_before_the_first_stage():

@@ -10,7 +10,7 @@ _MOST = 1000
 T = TypeVar("T")
 
 
-class Once(Generic[T]):
+class PerBuild(Generic[T]):
     """Answers by session and question; the oldest ones are forgotten."""
 
     def __init__(self) -> None:
