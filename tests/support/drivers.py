@@ -14,7 +14,7 @@ import msgspec
 
 from husk.config import Config
 from husk.engine.containers.drivers import Drivers
-from husk.engine.containers.index import Companion, Instance
+from husk.engine.containers.index import Instance
 from husk.engine.host import Host
 from husk.engine.model.container import Container
 from husk.engine.networks.connector import Connected
@@ -348,25 +348,6 @@ class FakeLeftovers:
 
     def discard(self, container_id: str) -> None:
         self.there["directory"].discard(container_id)
-
-
-class Told(Companion):
-    """A companion that remembers what it was told."""
-
-    def __init__(self) -> None:
-        self.heard: list[str] = []
-
-    async def starting(self, instance: Instance) -> None:
-        self.heard.append("starting")
-
-    def running(self, instance: Instance) -> None:
-        self.heard.append("running")
-
-    def paused(self, instance: Instance) -> None:
-        self.heard.append("paused")
-
-    def ended(self, instance: Instance) -> None:
-        self.heard.append("ended")
 
 
 class FakeHost:

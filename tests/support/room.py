@@ -3,13 +3,32 @@
 from functools import partial
 from pathlib import Path
 
-from husk.engine.containers.index import Index, Instance, publish_container
+from husk.engine.containers.index import Companion, Index, Instance, publish_container
 from husk.engine.containers.parts import Parts
 from husk.engine.model.container import KIND, Container
 from husk.engine.model.events import Event, Events
 from husk.storage.state.store import StateStore
 from husk.tasks import Tasks
-from tests.support.drivers import HOST, FakeHost, Told
+from tests.support.drivers import HOST, FakeHost
+
+
+class Told(Companion):
+    """A companion that remembers what it was told."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    async def starting(self, instance: Instance) -> None:
+        self.heard.append("starting")
+
+    def running(self, instance: Instance) -> None:
+        self.heard.append("running")
+
+    def paused(self, instance: Instance) -> None:
+        self.heard.append("paused")
+
+    def ended(self, instance: Instance) -> None:
+        self.heard.append("ended")
 
 
 class Room(Parts):

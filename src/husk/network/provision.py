@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from husk.errors import HuskError, SystemFault
 from husk.kernel import rtnetlink
 from husk.kernel.netlink import NetlinkSocket
-from husk.network import hardening, host, parent, sandbox
+from husk.network import hardening, host, parent, recovery, sandbox
 from husk.network.firewall import Firewall
 from husk.network.rules import BridgedNetwork, validate_interface
 from husk.network.sandbox import Lease
@@ -93,10 +93,10 @@ def _prepare(opening: Opening, around: host.Host, firewall: Firewall) -> host.Br
         state = state._replace(taken=tuple(address for address in known if address not in owned))
     # A bridge that has just been made has no ports, and its number says nothing about those of another.
     elif not new:
-        sandbox.sweep_ports(around.netlink, around.links.values(), master, leases)
-        sandbox.forget_others(around.netlink, master, leases)
+        recovery.sweep_ports(around.netlink, around.links.values(), master, leases)
+        recovery.forget_others(around.netlink, master, leases)
     versions = host_versions(settings, state)
-    sandbox.reattach(around.netlink, around.by_name, master, leases, not settings.icc, versions)
+    recovery.reattach(around.netlink, around.by_name, master, leases, not settings.icc, versions)
     network = BridgedNetwork(
         settings.interface,
         state.gateway.network if state.gateway else None,

@@ -8,7 +8,7 @@ one of the host's. All functions block (a few milliseconds of system calls): cal
 import errno
 import secrets
 import socket
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface, ip_address
 from pathlib import Path
@@ -150,7 +150,7 @@ def attach(sandbox_path: str, wiring: Wiring) -> Lease:
                 _settle(host, lease, wiring)
             except OSError:
                 with NetlinkSocket() as own:
-                    _delete_links(own, [lease.interface])
+                    delete_links(own, [lease.interface])
                 raise
             return lease
 
@@ -229,8 +229,8 @@ def _plug_in(host: NetlinkSocket, namespace: int, lease: Lease, wiring: Wiring, 
 def _open_port(host: NetlinkSocket, lease: Lease, wiring: Wiring, master: int) -> None:
     """Outside: from now on packets go in and out."""
     if wiring.parent_link is None:
-        known = _host_knows(lease, wiring.host_versions)
-        host.execute(*_port(lease, master, wiring.isolated, known))
+        known = host_knows(lease, wiring.host_versions)
+        host.execute(*port_of(lease, master, wiring.isolated, known))
 
 
 def _settle(host: NetlinkSocket, lease: Lease, wiring: Wiring) -> None:
@@ -240,13 +240,13 @@ def _settle(host: NetlinkSocket, lease: Lease, wiring: Wiring) -> None:
         host.execute(rtnetlink.settle_link(lease.host_interface), rtnetlink.settle_link(wiring.bridge))
 
 
-def _host_knows(lease: Lease, versions: Collection[int]) -> list[IPv4Address | IPv6Address]:
+def host_knows(lease: Lease, versions: Collection[int]) -> list[IPv4Address | IPv6Address]:
     """The addresses of an endpoint at which the host speaks to it."""
     found = [ip_address(text) for text in (lease.ip_address, lease.ip6_address) if text]
     return [address for address in found if address.version in versions]
 
 
-def _port(lease: Lease, master: int, isolated: bool, known: Iterable[IPv4Address | IPv6Address]) -> list[Message]:
+def port_of(lease: Lease, master: int, isolated: bool, known: Iterable[IPv4Address | IPv6Address]) -> list[Message]:
     name = lease.host_interface
     hardening.port(name)
     return [
@@ -326,10 +326,10 @@ def cut_off(bridge: str, known: Iterable[Lease], connected: Iterable[Lease]) -> 
     Nothing happens for those that are gone.
     """
     with NetlinkSocket() as host:
-        _delete_links(host, [lease.host_interface for lease in connected])
+        delete_links(host, [lease.host_interface for lease in connected])
         with suppress(OSError):  # the bridge may be gone, and what it knew with it
             master = socket.if_nametoindex(bridge)
-            hardening.forget(host, master, [address for lease in known for address in _host_knows(lease, (4, 6))])
+            hardening.forget(host, master, [address for lease in known for address in host_knows(lease, (4, 6))])
 
 
 def unplug(lease: Lease) -> None:
@@ -337,7 +337,7 @@ def unplug(lease: Lease) -> None:
 
     def remove() -> None:
         with NetlinkSocket() as inside:
-            _delete_links(inside, [lease.interface])
+            delete_links(inside, [lease.interface])
 
     with suppress(FileNotFoundError):
         namespaces.run_inside(Path(lease.sandbox_path), remove)
@@ -356,46 +356,7 @@ def sweep(directory: Path, keep: Collection[str]) -> None:
             namespaces.remove(path)
 
 
-def sweep_ports(host: NetlinkSocket, links: Iterable[rtnetlink.Link], master: int, keep: Collection[Lease]) -> None:
-    """Remove every veth on the bridge that no lease owns."""
-    kept = {lease.host_interface for lease in keep}
-    # The bridge may be the administrator's own, with ports that are not ours.
-    stale = [
-        link.name
-        for link in links
-        if link.master == master and link.kind == "veth" and link.name.startswith(PORT_PREFIX) and link.name not in kept
-    ]
-    _delete_links(host, stale)
-
-
-def reattach(
-    host: NetlinkSocket,
-    links: Mapping[str, rtnetlink.Link],
-    master: int,
-    leases: Iterable[Lease],
-    isolated: bool,
-    versions: Collection[int],
-) -> None:
-    """Make the leases' interfaces ports of the bridge again, in case it was deleted and made anew."""
-    for lease in leases:
-        if (link := links.get(lease.host_interface)) is None:
-            continue
-        try:
-            if link.master != master:
-                host.execute(rtnetlink.set_master(link.name, master))
-            host.execute(*_port(lease, master, isolated, _host_knows(lease, versions)))
-        except OSError:
-            # An interface goes with its sandbox, at any moment.
-            if link.name in (name for _, name in socket.if_nameindex()):
-                raise
-
-
-def forget_others(host: NetlinkSocket, master: int, leases: Iterable[Lease]) -> None:
-    """After a crash: only these endpoints are still somebody's."""
-    hardening.forget_others(host, master, [address for lease in leases for address in _host_knows(lease, (4, 6))])
-
-
-def _delete_links(host: NetlinkSocket, names: list[str]) -> None:
+def delete_links(host: NetlinkSocket, names: list[str]) -> None:
     for name in names:
         # One by one: a batch of many could overflow the socket's buffer of answers.
         (error,) = host.attempt([rtnetlink.delete_link(name)])

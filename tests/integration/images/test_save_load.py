@@ -396,13 +396,3 @@ def test_a_compressed_layer_in_the_wrong_place_is_refused(daemon: Daemon) -> Non
     answer = daemon.http("POST", "/images/load?quiet=1", archive, {"Content-Type": "application/x-tar"})
     assert "has the digest" in answer.json()["error"]
     until(lambda: stored(daemon) == before, "what was unpacked is gone")
-
-
-def test_archives_from_before_docker_1_10_are_refused(daemon: Daemon) -> None:
-    layer, top = busybox_layer(), "ab" * 32
-    archive = tar_of({
-        "repositories": json.dumps({"old": {"1": top}}).encode(), f"{top}/VERSION": b"1.0",
-        f"{top}/json": json.dumps({"id": top, "config": {}}).encode(), f"{top}/layer.tar": layer,
-    })  # fmt: skip
-    answer = daemon.http("POST", "/images/load?quiet=1", archive, {"Content-Type": "application/x-tar"})
-    assert "made before Docker 1.10" in answer.json()["error"]

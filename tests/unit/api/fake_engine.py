@@ -7,7 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
-from husk.config import Config, RuntimeConfig
+from husk.config import Config
 from husk.engine.containers.exec import ExecRecord
 from husk.engine.containers.index import Exit
 from husk.engine.images.catalog import Found
@@ -20,9 +20,9 @@ from husk.engine.model.filters import Filters
 from husk.engine.model.image import CommitOptions, Image, Progress, Removal
 from husk.engine.model.network import Network
 from husk.engine.model.paths import HostPaths
-from husk.engine.system import Component, DaemonInfo
 from husk.errors import NotFound
 from husk.registry.manifest import Descriptor, Platform
+from tests.unit.api.fake_system import FakeSystem
 
 T = TypeVar("T")
 
@@ -313,42 +313,6 @@ class FakeNetworks:
 
     def addresses(self, network: Network) -> tuple[int, int] | None:
         return None
-
-
-class FakeSystem:
-    version = "1.2.3"
-    trouble: tuple[str, ...] = ()
-
-    def warnings(self) -> list[str]:
-        return list(self.trouble)
-
-    def info(self) -> DaemonInfo:
-        return DaemonInfo(
-            engine_id="an-id",
-            version=self.version,
-            python_version="3.11.0",
-            hostname="host",
-            kernel="6.1.0",
-            operating_system="Debian GNU/Linux 12 (bookworm)",
-            os_version="12",
-            machine="x86_64",
-            architecture="amd64",
-            cpus=2,
-            memory=1 << 33,
-            cgroup_version="2",
-            controllers=frozenset({"cpu", "cpuset", "memory", "pids"}),
-            swap_limit=True,
-            ip_forwarding=True,
-            backing_filesystem="extfs",
-            default_runtime="crun",
-            runtimes={"crun": RuntimeConfig(path="/usr/bin/crun"), "kata": RuntimeConfig("/k", ("-v",))},
-            init_binary="tini",
-            security_options=("name=seccomp,profile=builtin",),
-            warnings=(),
-        )
-
-    async def components(self) -> tuple[Component, ...]:
-        return (Component("conmon", "2.1.6", "unknown"),)
 
 
 class FakeExecs:

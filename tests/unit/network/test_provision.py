@@ -11,7 +11,7 @@ import pytest
 
 from husk.errors import SystemFault
 from husk.kernel import rtnetlink
-from husk.network import hardening, host, parent, provision, sandbox
+from husk.network import hardening, host, parent, provision, recovery, sandbox
 from husk.network.firewall import Firewall
 from husk.network.host import BridgePlan, BridgeState
 from husk.network.rules import BridgedNetwork
@@ -38,8 +38,9 @@ class FakeHost:
         monkeypatch.setattr(host, "remove", lambda interface, owner: self.done.append(f"remove {interface}"))
         monkeypatch.setattr(hardening, "known", lambda netlink, index: ["10.9.0.2", "10.9.0.77"])
         monkeypatch.setattr(parent, "prepare", lambda *given: STATE)
-        for verb in ("make_place", "sweep_ports", "forget_others", "reattach"):
-            monkeypatch.setattr(sandbox, verb, lambda *given, verb=verb: self.done.append(verb))
+        monkeypatch.setattr(sandbox, "make_place", lambda directory: self.done.append("make_place"))
+        for verb in ("sweep_ports", "forget_others", "reattach"):
+            monkeypatch.setattr(recovery, verb, lambda *given, verb=verb: self.done.append(verb))
 
     @contextmanager
     def looking(self) -> Iterator["FakeHost"]:

@@ -16,7 +16,8 @@ from husk.engine.model.events import Event
 from husk.engine.services.cluster import Swarm
 from husk.engine.services.settings import NodeSpec, SwarmSpec
 from husk.engine.system import Component
-from tests.unit.api.fake_engine import FakeSystem, container
+from tests.unit.api.fake_engine import container
+from tests.unit.api.fake_system import FakeSystem
 
 SWARM = Swarm(
     id="s", version=1, created_at="", updated_at="", spec=SwarmSpec(), node_id="n", node_version=1, node_updated_at="",

@@ -150,6 +150,11 @@ def test_what_is_wrong_is_refused(documents: dict[str, bytes], error: type[Excep
         read_archive(documents, lambda path: True)
 
 
+def test_archives_from_before_docker_1_10_say_what_to_do() -> None:
+    with pytest.raises(InvalidParameter, match=r"made before Docker 1\.10: .* Load it with an old Docker"):
+        read_archive({"repositories": b'{"app": {"1": "x"}}', "x/json": b"{}"}, lambda path: True)
+
+
 def test_places_and_links() -> None:
     assert digest_at("blobs/sha256/" + "a" * 64) == "sha256:" + "a" * 64
     assert digest_at("a" * 64 + "/layer.tar") is None

@@ -73,7 +73,7 @@ def test_a_blob_that_is_another_is_refused_whatever_is_in_it(place: Place) -> No
 
 @pytest.mark.parametrize(
     "blob",
-    [b"no archive" * 1000, FILES[:2000], compress(FILES, "gzip")[:-30], compress(FILES, "zstd")[:-5],
+    [b"no archive" * 1000, FILES[:2000], FILES[: 2 << 20], compress(FILES, "gzip")[:-30], compress(FILES, "zstd")[:-5],
      tar(file("../x", b"1", uid=ME))],
 )  # fmt: skip
 def test_a_damaged_layer_is_not_the_hosts_fault(place: Place, blob: bytes) -> None:
