@@ -149,6 +149,24 @@ def test_a_client_looks_around_in_a_result(builds: Builds) -> None:
         assert terminal.wait() == 0
 
 
+def test_a_client_looks_around_where_a_step_has_failed(builds: Builds) -> None:
+    dockerfile = "FROM busybox\nENV A=b\nRUN echo made > /made\nRUN --mount=type=cache,target=/c false\n"
+    builds.context.write({"Dockerfile": dockerfile})
+    environment = {**builds.environment, "BUILDX_EXPERIMENTAL": "1"}
+    command = ["docker", "buildx", "debug", "--invoke", "/bin/sh", "build", str(builds.context.path)]
+    with Terminal(command, environment) as terminal:
+        terminal.expect(b"Press Ctrl-a-c")
+        terminal.expect(b"# ")
+        terminal.type(b"cat /made; ls -d /c; echo A is $A\r")
+        seen = terminal.expect(b"A is b")
+        assert b"\nmade" in seen
+        assert b"\n/c" in seen
+        terminal.type(b"exit\r")
+        terminal.expect(b"(buildx)")
+        terminal.type(b"exit\r")
+        assert terminal.wait() != 0
+
+
 async def test_a_frontend_that_fails_says_so_with_the_line(builds: Builds, daemon: Daemon) -> None:
     async def refuse(calls: Calls) -> None:
         error = Status(code=2, message="I do not like it")

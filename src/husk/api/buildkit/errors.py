@@ -7,7 +7,9 @@ import msgspec
 from husk.api.buildkit.messages.common import Any, Status
 from husk.api.grpc import status
 from husk.api.grpc.status import GrpcError
+from husk.engine.builder import operations
 from husk.engine.builder.failure import BuildFailed, MissingCapability, UnknownQuestion
+from husk.engine.builder.jobs import FailedStep
 from husk.errors import (
     Conflict,
     Forbidden,
@@ -50,9 +52,12 @@ def to_grpc(error: HuskError) -> GrpcError:
     return GrpcError(code, error.message)
 
 
-def failed_build(error: HuskError) -> GrpcError:
-    """Why a build failed. Clients show the message alone only if there is no code that means something."""
-    described = _described(error)
+def failed_build(error: HuskError, step: FailedStep | None = None) -> GrpcError:
+    """Why a build failed. Clients show the message alone only if there is no code that means something.
+
+    `step` is what a client needs to know to run processes where one has failed.
+    """
+    described = _described(error) + ([_any("Solve", _solve(step))] if step else [])
     details = Status(status.UNKNOWN, error.message, described).encode() if described else b""
     return GrpcError(status.UNKNOWN, error.message, details)
 
@@ -84,6 +89,28 @@ def _described(error: HuskError) -> list[Any]:
         ranges = [{"start": {"line": one.start}, "end": {"line": one.end}} for one in error.locations]
         described.append(_any("Source", {"info": info, "ranges": ranges}))
     return described
+
+
+def _solve(step: FailedStep) -> dict[str, object]:
+    """A step in the words of the protocol's JSON. What it has written is gone: mounts are as they were before it."""
+    process = step.body.process
+    mounts = []
+    for one in step.body.mounts:
+        mount: dict[str, object] = {"input": one.input, "dest": one.target, "selector": one.selector}
+        mount |= {"output": one.output, "readonly": one.read_only}
+        match one.kind:
+            case operations.CacheMount(id=id):
+                mount |= {"mountType": "CACHE", "cacheOpt": {"ID": id}}
+            case operations.TmpfsMount():
+                mount |= {"mountType": "TMPFS"}
+            case operations.SecretMount(id=id, mode=mode):
+                mount |= {"mountType": "SECRET", "secretOpt": {"ID": id, "mode": mode, "optional": True}}
+            case operations.SshMount(id=id, mode=mode):
+                mount |= {"mountType": "SSH", "SSHOpt": {"ID": id, "mode": mode, "optional": True}}
+        mounts.append(mount)
+    meta = {"args": process.args, "env": process.env, "cwd": process.cwd, "user": process.user}
+    ids = [step.inputs[one.input] if one.input != operations.NONE else "" for one in step.body.mounts]
+    return {"inputIDs": step.inputs, "mountIDs": ids, "op": {"exec": {"meta": meta, "mounts": mounts}}}
 
 
 def _any(name: str, content: dict[str, object]) -> Any:

@@ -103,7 +103,8 @@ class Gateway:
         try:
             result = await job.solve(question)
         except HuskError as error:
-            raise failed_build(job.explained(error)) from error
+            explained = job.explained(error)
+            raise failed_build(explained, job.failed_step(explained)) from error
         if request.allow_result_return:
             return gateway.SolveResponse(result=_result(job, result))
         return gateway.SolveResponse(ref=job.keep(result.ref) if result.ref else "")
@@ -129,7 +130,8 @@ class Gateway:
         try:
             await job.ref(request.ref).stack()
         except HuskError as error:
-            raise failed_build(job.explained(error)) from error
+            explained = job.explained(error)
+            raise failed_build(explained, job.failed_step(explained)) from error
         return gateway.Empty()
 
     async def warn(self, request: gateway.WarnRequest, metadata: Metadata) -> gateway.Empty:

@@ -21,7 +21,7 @@ from husk.engine.builder.failure import BuildFailed, of_vertex
 from husk.engine.builder.frontend import Asker, DockerfileFrontend, FrontendResult
 from husk.engine.builder.graph import Graph, Location, SourceFile
 from husk.engine.builder.job_containers import Hold, JobContainers
-from husk.engine.builder.operations import Edge
+from husk.engine.builder.operations import Edge, Exec
 from husk.engine.builder.refs import Ref
 from husk.engine.builder.sessions import Session
 from husk.engine.builder.solver import Solver
@@ -88,6 +88,11 @@ class Result(Struct, kw_only=True):
     @property
     def all(self) -> list[Ref]:
         return [*([self.ref] if self.ref else []), *self.refs.values()]
+
+
+class FailedStep(Struct, frozen=True):
+    body: Exec
+    inputs: list[str]  # ids of refs
 
 
 class ImageFrontends(Protocol):
@@ -211,6 +216,15 @@ class Job:
     def explained(self, error: HuskError) -> HuskError:
         """The same error with the vertex and the lines that it comes from, as far as they are known."""
         return of_vertex(error, self.log.told, [ref.graph for ref in self._refs.values()])
+
+    def failed_step(self, error: HuskError) -> "FailedStep | None":
+        """The process that has failed, with refs of what it was given, for a client who wants to look around there."""
+        digest = error.vertex if isinstance(error, BuildFailed) else ""
+        graph = next((ref.graph for ref in self._refs.values() if digest in ref.graph), None)
+        if graph is None or not isinstance(body := graph[digest].operation.body, Exec):
+            return None
+        edges = graph[digest].operation.inputs
+        return FailedStep(body, [self.keep(self.definition(Definition(graph, edge))) for edge in edges])
 
     def child(self, inputs: Mapping[str, Definition]) -> "Job":
         """The same build as a frontend sees it that works for it: its refs and its result are its own."""

@@ -7,8 +7,10 @@ import pytest
 from husk.api.buildkit.errors import failed_build, from_status, to_grpc
 from husk.api.buildkit.messages.common import Status
 from husk.api.grpc import status
+from husk.engine.builder import operations
 from husk.engine.builder.failure import BuildFailed, UnknownQuestion
 from husk.engine.builder.graph import Location, SourceFile
+from husk.engine.builder.jobs import FailedStep
 from husk.errors import DiskFault, HuskError, InvalidParameter, NotFound, NotImplementedYet
 
 
@@ -63,3 +65,30 @@ def test_what_is_said_about_a_failure_elsewhere_is_handed_on() -> None:
     told = failed_build(BuildFailed("bad", source=source, locations=[Location(0, 1, 1)]))
     again = failed_build(from_status(Status.decode(told.details)))
     assert (again.message, again.details) == ("bad", told.details)
+
+
+def test_a_step_that_failed_is_described_for_whoever_wants_to_look_around_there() -> None:
+    mounts = [
+        operations.Mount(target="/", input=0, output=0),
+        operations.Mount(target="/c", kind=operations.CacheMount("cache")),
+        operations.Mount(target="/t", kind=operations.TmpfsMount()),
+        operations.Mount(target="/s", kind=operations.SecretMount("secret")),
+        operations.Mount(target="/a", kind=operations.SshMount("default")),
+        operations.Mount(target="/b", input=1, selector="/x", read_only=True),
+    ]
+    process = operations.Process(args=["make"], env=["A=b"], cwd="/w", user="u")
+    step = FailedStep(operations.Exec(process=process, mounts=mounts), ["one", "two"])
+    described = Status.decode(failed_build(BuildFailed("bad", vertex="v"), step).details).details[-1]
+    assert described.type_url == "github.com/moby/buildkit/errdefs.Solve+json"
+    told = json.loads(described.value)
+    assert (told["inputIDs"], told["mountIDs"]) == (["one", "two"], ["one", "", "", "", "", "two"])
+    run = told["op"]["exec"]
+    assert run["meta"] == {"args": ["make"], "env": ["A=b"], "cwd": "/w", "user": "u"}
+    assert [one.get("mountType", "BIND") for one in run["mounts"]] == [
+        "BIND",
+        "CACHE",
+        "TMPFS",
+        "SECRET",
+        "SSH",
+        "BIND",
+    ]

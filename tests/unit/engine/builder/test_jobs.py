@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from husk.engine.builder.failure import BuildFailed
 from husk.engine.builder.frontend import DockerfileFrontend
 from husk.engine.builder.jobs import Definition, Jobs, Question, Result
 from husk.engine.builder.solver import Solver
@@ -134,3 +135,15 @@ async def test_a_build_gets_nothing_that_its_user_did_not_allow(bench, flag, nam
     job = await bench.jobs.begin("one", None, [name])
     assert (await job.solve(Question(frontend="dockerfile.v0"))).ref is not None
     await bench.jobs.end(job)
+
+
+async def test_a_step_that_failed_can_be_looked_into(bench, job):
+    bench.worker.fail.add("make")
+    result = await job.solve(Question(definition=Definition(*chain("make"))))
+    (vertex,) = [one for one in result.ref.graph if one.name == "make"]
+    step = job.failed_step(BuildFailed("bad", vertex=vertex.digest))
+    assert step.body == vertex.operation.body
+    assert await job.ref(step.inputs[0]).stack() == "image()"
+    (image,) = [one for one in result.ref.graph if one.name == "image"]
+    assert job.failed_step(BuildFailed("bad", vertex=image.digest)) is None
+    assert job.failed_step(NotFound("other")) is None
