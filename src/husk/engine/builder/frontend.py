@@ -38,6 +38,10 @@ from husk.registry import reference as references
 from husk.registry.manifest import Platform, host_platform
 
 IGNORE_FILE = ".dockerignore"
+# What clients may count on, by BuildKit's names.
+CAPABILITIES = tuple(
+    f"moby.buildkit.frontend.{name}" for name in ("inputs", "subrequests", "contexts", "gitquerystring")
+)
 LARGEST = 16 << 20
 
 
@@ -93,6 +97,7 @@ class DockerfileFrontend:
         asked = syntax.asked_for(text, wanted.options.build_args) if "cmdline" not in attributes else None
         if asked is not None and not syntax.is_own(asked.image):
             return FrontendResult([], False, source, [], syntax=asked)
+        _check_capabilities(attributes)
         if wanted.request:
             options = structs.replace(wanted.options, ignore=ignore.Ignore(patterns))
             answer = await _answer(wanted.request, text, options, sources, source)
@@ -114,6 +119,13 @@ class DockerfileFrontend:
             warnings = result.warnings
         notice = syntax.notice(asked.image) if asked else ""
         return FrontendResult(built, wanted.several_platforms, source, warnings, wanted.epoch, notice=notice)
+
+
+def _check_capabilities(attributes: Mapping[str, str]) -> None:
+    """MissingCapability if the client needs something that this frontend does not know."""
+    for name in attributes.get("frontend.caps", "").split(","):
+        if (name := name.partition("+")[0].strip()) and name not in CAPABILITIES:
+            raise failure.MissingCapability(name)
 
 
 async def _answer(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from husk.engine.builder.dockerfile.options import BaseImage
-from husk.engine.builder.failure import BuildFailed
+from husk.engine.builder.failure import BuildFailed, MissingCapability
 from husk.engine.builder.frontend import Asker, DockerfileFrontend
 from husk.engine.builder.operations import Source
 from husk.engine.builder.solver import Solver
@@ -126,6 +126,7 @@ async def test_an_image_that_cannot_be_had_is_told_with_its_line(bench):
         ({"context": "ftp://example.com/x"}, InvalidParameter),
         ({"context": "https://example.com/x.git?tag=1&branch=2"}, InvalidParameter),
         ({"requestid": "frontend.other"}, NotImplementedYet),
+        ({"frontend.caps": "moby.buildkit.frontend.inputs,moby.other+forward"}, MissingCapability),
         ({"context__busybox": "oci-layout://x"}, BuildFailed),
         ({"context__busybox": "input:x"}, BuildFailed),
         ({"context__busybox": "ftp://x"}, BuildFailed),
