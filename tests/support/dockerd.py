@@ -7,6 +7,7 @@ It changes no firewall and leaves the host's `docker0` alone: its default networ
 """
 
 import contextlib
+import json
 import os
 import secrets
 import shutil
@@ -30,8 +31,12 @@ _PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:{_PEERS}"
 class Dockerd(Server, Client):
     """A running dockerd; it starts and ends its containerd itself."""
 
-    def __init__(self, programs: Path | None = None) -> None:
-        """`programs` is a directory with a dockerd of one's own choice, and what it starts."""
+    def __init__(self, programs: Path | None = None, *, containerd_store: bool = False) -> None:
+        """`programs` is a directory with a dockerd of one's own choice, and what it starts.
+
+        With `containerd_store` it keeps images in containerd, and its builder can do all that BuildKit can.
+        """
+        self._features = {"containerd-snapshotter": containerd_store}
         super().__init__(Path(tempfile.mkdtemp(prefix="dk-", dir="/tmp")))
         self.subnet = unused_subnet()
         self._bridge = f"dk-{secrets.token_hex(4)}"
@@ -63,7 +68,7 @@ class Dockerd(Server, Client):
         ]
         command += ["--exec-root", f"{self.directory}/run", "--pidfile", f"{self.directory}/pid"]
         command += ["--bridge", self._bridge, "--iptables=false", "--ip6tables=false", "--ip-forward=false"]
-        (self.directory / "daemon.json").write_text("{}")
+        (self.directory / "daemon.json").write_text(json.dumps({"features": self._features}))
         command += ["--config-file", str(self.directory / "daemon.json")]
         with self.log_path.open("wb") as log:
             self._process = subprocess.Popen(

@@ -9,6 +9,7 @@ from typing import cast
 import zstandard
 
 from husk.engine.images.catalog import ImageCatalog
+from husk.engine.images.held import HeldLayers
 from husk.engine.images.index import ImageIndex, index_record
 from husk.engine.images.make import chain_ids, image_over, read_config
 from husk.engine.images.store import ImageStore
@@ -132,6 +133,7 @@ class Shelf:
             cast(LayerStore, self.layers),
             containers=lambda: self.containers,
             events=events,
+            held=HeldLayers(state),
         )
 
     @property

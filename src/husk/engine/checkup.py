@@ -12,6 +12,7 @@ import msgspec
 
 from husk.engine.images.catalog import IMAGE, INDEX, NAME
 from husk.engine.images.check import BY_FIX, Records, Verdict, judge
+from husk.engine.images.held import KIND as HELD
 from husk.engine.images.index import ImageIndex
 from husk.engine.images.push import Packed
 from husk.engine.images.store import PACKED
@@ -93,6 +94,7 @@ async def examine(data_root: Path, deep: bool = False) -> Examination:
         raise SystemFault(f"{fault.message}. Put it back from a backup; no daemon should start here before") from None
     found = Examination()
     records = _read(documents, refused, found)
+    records.held_layers = frozenset(documents.get(HELD, {}))
     layers = read_layer_records(documents.get(LAYER, {}))
     diffs = read_diff_records(documents.get(DIFF, {}))
     blobs = await look_at_blobs(data_root / "blobs")

@@ -28,6 +28,7 @@ from husk.engine.containers.remove import ContainerPruner
 from husk.engine.containers.service import Containers
 from husk.engine.host import Host
 from husk.engine.images.catalog import ImageCatalog
+from husk.engine.images.held import HeldLayers
 from husk.engine.images.limiter import Limiter
 from husk.engine.images.service import Images
 from husk.engine.images.store import IMAGE_USERS, ImageStore
@@ -220,7 +221,13 @@ async def _open(config: Config, stack: AsyncExitStack, open_files: int) -> Engin
     stack.callback(lean.close)
     monitor = Monitor(host.conmon_path, moves, lean)
     image_store = ImageStore(
-        ImageCatalog(state, blobs.settle), blobs, layers, records, events, lambda: state.aside(*IMAGE_USERS)
+        ImageCatalog(state, blobs.settle),
+        blobs,
+        layers,
+        records,
+        events,
+        lambda: state.aside(*IMAGE_USERS),
+        held=HeldLayers(state),
     )
     downloads, uploads = Limiter(config.max_concurrent_downloads), Limiter(config.max_concurrent_uploads)
     images = Images(image_store, registry, state, downloads, uploads)

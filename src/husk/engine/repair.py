@@ -13,6 +13,7 @@ import msgspec
 from husk.engine.checkup import DISPOSABLE, Examination
 from husk.engine.images.catalog import NAME, ImageCatalog
 from husk.engine.images.check import pulled_names, users_of
+from husk.engine.images.held import HeldLayers
 from husk.engine.images.make import compose_manifest
 from husk.engine.images.store import ImageStore
 from husk.engine.migrations import STEPS
@@ -122,7 +123,8 @@ class _Mender:
             if (image := self._catalog.get(image_id)) is not None:
                 told.append(await self._remove(image, why))
         leftovers = [problem for problem in found.problems if not problem.damage and problem.fixable]
-        store = ImageStore(self._catalog, self._blobs, self._layers, lambda: self._containers, Events())
+        held = HeldLayers(self._state)
+        store = ImageStore(self._catalog, self._blobs, self._layers, lambda: self._containers, Events(), held=held)
         await store.collect()
         return told + ([f"removed {len(leftovers)} things that nothing uses"] if leftovers else [])
 

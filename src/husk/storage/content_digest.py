@@ -17,6 +17,7 @@ import msgspec
 from husk.kernel.trees import walk
 from husk.storage.file_actions import Selection
 from husk.storage.globs import BadPattern, Patterns, has_wildcards
+from husk.storage.portable_digest import PortableDigester
 from husk.storage.sync.table import read_table
 from husk.storage.tar.whiteouts import is_overlay_xattr
 from husk.storage.workers.caller import Caller
@@ -39,9 +40,12 @@ def main(job: DigestJob, caller: Caller) -> None:
 
 def digests(job: DigestJob, selections: list[Selection]) -> Answer:
     try:
-        contents = _known(job.table) if job.table else {}
+        contents = _known(job.table) if job.table and not job.form else {}
         show_stacks(job.root, job.empty, [job.stack])
-        digester = Digester(RootedTree("/0"), contents)
+        tree = RootedTree("/0")
+        digester: Digester | PortableDigester = Digester(tree, contents)
+        if job.form:
+            digester = PortableDigester(tree, bool(job.table), job.form == "older")
         return Digests([digester.digest(selection) for selection in selections])
     except NotThere as error:
         return Missing(str(error))

@@ -18,6 +18,7 @@ from husk.storage.workers.handle import Worker, WorkerDied
 from husk.storage.workers.messages import (
     Answer,
     DifferenceJob,
+    DigestForm,
     DigestJob,
     Digests,
     Failed,
@@ -42,7 +43,7 @@ class Trees:
         self._table_of = table_of
         self._nursery = nursery
         # What a stack holds never changes.
-        self._digests: dict[tuple[str, bytes], str] = {}
+        self._digests: dict[tuple[str, bytes, DigestForm], str] = {}
 
     async def apply(self, actions: Sequence[FileAction], inputs: Sequence[str]) -> list[str]:
         """Carry out all actions of a file operation; the stacks of its outputs.
@@ -66,24 +67,26 @@ class Trees:
         await self._diffs.remove(diff for diff in made if not any(diff in stack.split() for stack in outputs.values()))
         return [outputs.get(number, "") for number in range(max(outputs, default=-1) + 1)]
 
-    async def digest(self, stack: str, selections: Sequence[Selection]) -> str:
-        """One digest of all that the selections choose; NotFound where a path is missing.
+    async def digest(self, stack: str, selections: Sequence[Selection], form: DigestForm = "") -> str:
+        """One digest of all that the selections choose, in the form of our cache or in BuildKit's; NotFound where a
+        path is missing.
 
         What was asked for before is remembered.
         """
-        found = {key: self._digests.get((stack, key)) for key in map(msgspec.msgpack.encode, selections)}
+        keys = [msgspec.msgpack.encode(selection) for selection in selections]
+        found = {key: self._digests.get((stack, key, form)) for key in keys}
         asked = [key for key, digest in found.items() if digest is None]
         if asked:
-            for key, digest in zip(asked, await self._digests_of(stack, asked), strict=True):
-                found[key] = self._digests[stack, key] = digest
+            for key, digest in zip(asked, await self._digests_of(stack, asked, form), strict=True):
+                found[key] = self._digests[stack, key, form] = digest
             while len(self._digests) > _MOST_DIGESTS:
                 del self._digests[next(iter(self._digests))]
-        digests = [found[msgspec.msgpack.encode(selection)] or "" for selection in selections]
+        digests = [found[key] or "" for key in keys]
         return "sha256:" + hashlib.sha256("\0".join(digests).encode()).hexdigest()
 
-    async def _digests_of(self, stack: str, selections: list[bytes]) -> list[str]:
+    async def _digests_of(self, stack: str, selections: list[bytes], form: DigestForm) -> list[str]:
         async with self._diffs.held(stack):
-            job = DigestJob(*self._places(), self._readable(stack), str(self._table(stack) or ""))
+            job = DigestJob(*self._places(), self._readable(stack), str(self._table(stack) or ""), form)
             data = msgspec.msgpack.encode([msgspec.Raw(selection) for selection in selections])
             answer = await self._work(job, data)
         _check(answer)

@@ -14,11 +14,11 @@ from husk.engine.builder.kept_builds import KeptBuilds
 from husk.engine.builder.operations import Edge, Source
 from husk.engine.builder.prune import Item
 from husk.engine.builder.refs import Ref
+from husk.engine.builder.remote.imports import CacheSource
 from husk.engine.builder.service import Builder, Entry
 from husk.engine.builder.sessions import Sessions
 from husk.engine.builder.solve import Export, SolveRequest
 from husk.engine.model.filters import Filters
-from husk.errors import NotImplementedYet
 from husk.registry.manifest import Platform
 
 SNAPSHOTTER = "org.mobyproject.buildkit.worker.snapshotter"
@@ -39,9 +39,6 @@ class EngineBackend:
         return self._builder.kept
 
     async def build(self, request: BuildRequest, /) -> Mapping[str, str]:
-        if request.cache_exports:
-            kinds = ", ".join(choice.type for choice in request.cache_exports)
-            raise NotImplementedYet(f"the export of the cache ({kinds}) is not implemented by Husk yet")
         return await self._builder.solve(
             SolveRequest(
                 id=request.id,
@@ -49,6 +46,8 @@ class EngineBackend:
                 question=request.question,
                 entitlements=request.entitlements,
                 exports=[Export(choice.type, choice.attributes) for choice in request.exporters],
+                cache_imports=[CacheSource(choice.type, choice.attributes) for choice in request.cache_imports],
+                cache_exports=[CacheSource(choice.type, choice.attributes) for choice in request.cache_exports],
             )
         )
 
@@ -59,7 +58,7 @@ class EngineBackend:
         self, job: Job, reference: str, platform: Platform | None, mode: str, shown_as: str, /
     ) -> ResolvedImage:
         found = await self._builder.resolve_image(job, reference, platform, pull=mode == "pull", shown_as=shown_as)
-        return ResolvedImage(found.reference, found.id, found.config)
+        return ResolvedImage(found.reference, found.digest, found.config)
 
     async def resolve_git(self, job: Job, source: Source, shown_as: str, /) -> Resolved:
         return await self._builder.resolve_git(job, source, shown_as)

@@ -186,6 +186,7 @@ def process(meta: ops.Meta, resources: ops.LinuxResources | None = None) -> ours
         proxy={name: getattr(proxy, name) for name in names if getattr(proxy, name)} if proxy else {},
         limits=_limits(resources) if resources else ours.Limits(),
         valid_exit_codes=meta.valid_exit_codes,
+        remove_stubs=meta.remove_mount_stubs_recursive,
     )
 
 

@@ -96,6 +96,7 @@ def _exec(body: ours.Exec) -> ops.ExecOp:
         ulimit=[ops.Ulimit(one.name, one.soft, one.hard) for one in process.ulimits],
         cgroup_parent=process.cgroup_parent,
         valid_exit_codes=process.valid_exit_codes,
+        remove_mount_stubs_recursive=process.remove_stubs,
     )
     return ops.ExecOp(
         meta=meta,

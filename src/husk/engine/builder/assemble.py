@@ -27,6 +27,11 @@ from husk.engine.builder.jobs import Jobs
 from husk.engine.builder.kept_builds import KeptBuilds
 from husk.engine.builder.local_source import LocalSource
 from husk.engine.builder.prune import CachePruner, default_rules
+from husk.engine.builder.remote.imports import CacheImporter
+from husk.engine.builder.remote.layers import LayerLoader
+from husk.engine.builder.remote.service import CacheService
+from husk.engine.builder.remote.targets import Targets
+from husk.engine.builder.remote.write import CacheWriter
 from husk.engine.builder.service import Builder
 from husk.engine.builder.sessions import Sessions
 from husk.engine.builder.solve import Exporter, Solves
@@ -38,6 +43,7 @@ from husk.engine.builder.steps.cache_mounts import Kept as KeptCacheMount
 from husk.engine.builder.steps.mounts import Mounts
 from husk.engine.builder.steps.run import Steps
 from husk.engine.host import Host
+from husk.engine.images.held import LayerHolder
 from husk.engine.images.service import Images
 from husk.engine.images.store import ImageStore
 from husk.engine.networks.service import Networks
@@ -90,9 +96,10 @@ async def _open(around: Surroundings, stack: AsyncExitStack) -> Builder:
     store, state, config = around.store, around.state, around.config
     diffs = await DiffStore.open(store.layers, state, store.blobs, around.nursery, power_held=around.power_held)
     stack.push_async_callback(diffs.close)
-    cache = await BuildCache.open(state, diffs, store.pins)
+    assert store.held is not None
+    cache = await BuildCache.open(state, diffs, store.pins, LayerHolder(store.held, store.release))
     contexts = Contexts(diffs, around.nursery)
-    images = ImageSource(around.images, store)
+    images = ImageSource(around.images, store, around.registry)
     sessions = Sessions()
     mirrors = await asyncio.to_thread(Mirrors.open, config.data_root / "mirrors", diffs, around.nursery)
     trees = Trees(diffs, around.nursery, mirrors.table)
@@ -114,7 +121,15 @@ async def _open(around: Surroundings, stack: AsyncExitStack) -> Builder:
     packer = LayerPacker(store.blobs)
     stack.push_async_callback(packer.close)
     bundler = Bundler(store, finisher, packer)
-    pruner = CachePruner(cache, caches, diffs.shared)
+    targets = Targets(around.registry, store.blobs)
+    remote = CacheService(
+        CacheImporter(around.registry, store),
+        CacheWriter(store, diffs, bundler, targets, execution, cache),
+        execution,
+        cache,
+        LayerLoader(around.images, store),
+    )
+    pruner = CachePruner(cache, caches, lambda: diffs.shared() | store.layer_elements())
     gateway = GatewayFrontend(images, steps)
     jobs = Jobs(solver, DockerfileFrontend(solver, contexts, images), gateway, steps.held)
     exporters: dict[str, Exporter] = {
@@ -132,7 +147,7 @@ async def _open(around: Surroundings, stack: AsyncExitStack) -> Builder:
         execution=execution,
         kept=KeptBuilds(BuildRecords(config.data_root / "build-records")),
         sessions=sessions,
-        solves=Solves(jobs, sessions, exporters),
+        solves=Solves(jobs, sessions, exporters, remote),
         cache=cache,
         pruner=pruner,
         contexts=contexts,

@@ -1,7 +1,9 @@
 """What builds have made before: records by keys, kept in the store, and the diffs that they consist of.
 
 A record is found only while all of its stack is there. Layers of images may go with their image, and come back with it:
-the records that lie on them wait for that. Diffs belong to records: one that no record names any more is removed.
+the records that lie on them wait for that; until then they still tell what others were made from (`know`). What was
+made for a record belongs to records: a diff that none names any more is removed, and so is a layer that was fetched for
+a build, unless an image has it.
 
 A record that others lie on stays until they have gone. Who uses one says so (`hold`), and nobody removes it meanwhile.
 """
@@ -36,6 +38,17 @@ class Diffs(Protocol):
     async def remove(self, elements: Iterable[str]) -> None: ...
 
 
+class Layers(Protocol):
+    """Layers that stay though no image names them: `husk.engine.images`."""
+
+    @property
+    def all(self) -> Collection[str]: ...
+
+    async def add(self, chain_ids: Iterable[str], /) -> None: ...
+
+    async def release(self, chain_ids: Iterable[str], /) -> None: ...
+
+
 class Kept(Struct, kw_only=True):
     """A record as the store has it."""
 
@@ -51,19 +64,20 @@ class Kept(Struct, kw_only=True):
 
 
 class BuildCache:
-    def __init__(self, state: StateStore, diffs: Diffs, pins: Pins) -> None:
+    def __init__(self, state: StateStore, diffs: Diffs, pins: Pins, layers: Layers) -> None:
         self._state = state
         self._diffs = diffs
         self._pins = pins
+        self._layers = layers
         self._records: dict[str, Kept] = {}
         self._by_key: dict[str, str] = {}
-        self._makers: dict[str, str] = {}  # the records that made diffs
+        self._makers: dict[str, str] = {}  # the records that diffs and layers were made for
         self._held: Counter[str] = Counter()
 
     @classmethod
-    async def open(cls, state: StateStore, diffs: Diffs, pins: Pins) -> Self:
-        """Forget records whose diffs are gone, and remove diffs that no record names."""
-        cache = cls(state, diffs, pins)
+    async def open(cls, state: StateStore, diffs: Diffs, pins: Pins, layers: Layers) -> Self:
+        """Forget records whose diffs are gone, and remove diffs and layers that no record names."""
+        cache = cls(state, diffs, pins, layers)
         lost = []
         for kept in state.records(KIND, Kept).values():
             if all(diffs.has(diff) for output in kept.record.outputs for diff in stacks.diffs_in(output)):
@@ -72,7 +86,7 @@ class BuildCache:
                 lost.append(Change(KIND, kept.id, None))
         if lost:
             await state.settle(*lost, lazy=True)
-        await cache._remove_nobodys(diffs.all())
+        await cache._remove_nobodys([*diffs.all(), *stacks.elements(stacks.of_layers(layers.all))])
         return cache
 
     def __iter__(self) -> Iterator[Kept]:
@@ -81,19 +95,35 @@ class BuildCache:
     # --- for the solver ----------------------------------------------------------------------------------------------
 
     async def find(self, key: str) -> Record | None:
+        record = self.know(key)
+        return record if record and self.is_whole(record) else None
+
+    def know(self, key: str) -> Record | None:
+        """A record though not all of it may be here: enough to tell what was made from it."""
         kept = self._records.get(self._by_key.get(key, ""))
-        return kept.record if kept and self._is_whole(kept.record) else None
+        return kept.record if kept else None
+
+    def is_whole(self, record: Record) -> bool:
+        """Is all of it here?"""
+        return not record.absent and all(
+            self._diffs.has(element) for output in record.outputs for element in stacks.elements(output)
+        )
 
     async def remember(self, keys: Sequence[str], record: Record) -> None:
         kept = self._records.get(record.id)
         if kept is None:
             kept = Kept(record=record, keys=[], created=now_ns(), last_used=now_ns())
+        elif record.outputs != kept.record.outputs:
+            # It was not here, and was made again.
+            kept.record, kept.created = record, now_ns()
         kept.keys = list(dict.fromkeys([*kept.keys, *keys]))
         for key in kept.keys[_FIRST_KEYS:-_MOST_KEYS]:
             if self._by_key.get(key) == kept.id:
                 del self._by_key[key]
         del kept.keys[_FIRST_KEYS:-_MOST_KEYS]
         self._add(kept)
+        if self.is_whole(record):
+            await self._layers.add(stacks.layers_in(" ".join(record.made)))
         await self._state.commit(_change(kept), lazy=True)
 
     def hold(self, record: Record) -> None:
@@ -114,17 +144,24 @@ class BuildCache:
         return bool(self._held[kept.id])
 
     def size(self, kept: Kept) -> int:
-        return sum(self._diffs.size(diff) for diff in kept.record.made if self._diffs.has(diff))
+        own = [element for element in kept.record.made if self._makers.get(element) == kept.id]
+        return sum(self._diffs.size(element) for element in own if self._diffs.has(element))
 
     def parents(self, kept: Kept) -> list[str]:
-        """The records whose diffs it lies on."""
-        makers = [self._makers.get(diff, "") for diff in _diffs_of(kept.record)]
+        """The records whose diffs and layers it lies on."""
+        makers = [self._makers.get(element, "") for element in _elements_of(kept.record)]
         return [maker for maker in dict.fromkeys(makers) if maker and maker != kept.id]
 
     def made_at(self, diff: str) -> int | None:
         """When a diff was made, in nanoseconds."""
         kept = self._records.get(self._makers.get(diff, ""))
-        return kept.created if kept else None
+        return kept.record.times.get(diff, kept.created) if kept else None
+
+    def created(self, record: Record) -> int | None:
+        """When a record was made, in nanoseconds; that of its last layer, if it was made elsewhere."""
+        if kept := self._records.get(record.id):
+            return max(record.times.values(), default=kept.created)
+        return None
 
     def description_of(self, diff: str) -> str:
         kept = self._records.get(self._makers.get(diff, ""))
@@ -174,30 +211,32 @@ class BuildCache:
         for key in kept.keys:
             if self._by_key.get(key) == kept.id:
                 del self._by_key[key]
-        for diff in kept.record.made:
-            self._makers.pop(diff, None)
+        for element in kept.record.made:
+            if self._makers.get(element) == kept.id:
+                del self._makers[element]
         await self._state.settle(Change(KIND, kept.id, None), lazy=True)
 
-    async def _remove_nobodys(self, diffs: Collection[str]) -> None:
-        named = {diff for kept in self._records.values() for diff in _diffs_of(kept.record)}
-        if nobodys := [diff for diff in diffs if diff not in named]:
-            await self._diffs.remove(nobodys)
+    async def _remove_nobodys(self, elements: Collection[str]) -> None:
+        named = {element for kept in self._records.values() for element in _elements_of(kept.record)}
+        nobodys = " ".join(element for element in elements if element not in named)
+        if diffs := stacks.diffs_in(nobodys):
+            await self._diffs.remove(diffs)
+        if layers := stacks.layers_in(nobodys):
+            await self._layers.release(layers)
 
     def _add(self, kept: Kept) -> None:
         self._records[kept.id] = kept
         self._by_key.update(dict.fromkeys(kept.keys, kept.id))
-        self._makers.update(dict.fromkeys(kept.record.made, kept.id))
-
-    def _is_whole(self, record: Record) -> bool:
-        return all(self._diffs.has(element) for output in record.outputs for element in stacks.elements(output))
+        for element in kept.record.made:
+            self._makers.setdefault(element, kept.id)
 
 
 def _layers_of(record: Record) -> list[str]:
     return [chain_id for output in record.outputs for chain_id in stacks.layers_in(output)]
 
 
-def _diffs_of(record: Record) -> list[str]:
-    return [*record.made, *(diff for output in record.outputs for diff in stacks.diffs_in(output))]
+def _elements_of(record: Record) -> list[str]:
+    return [*record.made, *(element for output in record.outputs for element in stacks.elements(output))]
 
 
 def _change(kept: Kept) -> Change:

@@ -6,7 +6,7 @@ the parts are put together.
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from husk.engine.builder import stacks
 from husk.engine.builder.cache_keys import Selection
@@ -26,6 +26,7 @@ from husk.engine.builder.operations import (
 from husk.engine.builder.solver import Record, Watcher
 from husk.errors import HuskError, InvalidParameter, NotImplementedYet
 from husk.registry.manifest import Platform
+from husk.storage.workers.messages import DigestForm
 
 
 class SourceKind(Protocol):
@@ -34,6 +35,13 @@ class SourceKind(Protocol):
         ...
 
     async def fetch(self, source: Source, platform: Platform | None, watcher: Watcher) -> "Fetched": ...
+
+
+@runtime_checkable
+class PortableSource(Protocol):
+    """A kind of source that BuildKit, too, knows by a name."""
+
+    async def portable_keys(self, source: Source, platform: Platform | None, watcher: Watcher) -> list[str]: ...
 
 
 class Fetched(Protocol):
@@ -57,7 +65,7 @@ class Trees(Protocol):
 
     async def apply(self, actions: Sequence[FileAction], inputs: Sequence[str]) -> list[str]: ...
 
-    async def digest(self, stack: str, selections: Sequence[Selection]) -> str: ...
+    async def digest(self, stack: str, selections: Sequence[Selection], form: DigestForm = "") -> str: ...
 
     async def difference(self, lower: str, upper: str) -> str: ...
 
@@ -136,6 +144,19 @@ class Execution:
         if edge is None:
             raise InvalidParameter(f"the definition of a build within a build, {path}, makes nothing")
         return graph, edge
+
+    async def portable_source_keys(self, operation: Operation, watcher: Watcher) -> list[str]:
+        assert isinstance(operation.body, Source)
+        kind = self._kind(operation.body)
+        if not isinstance(kind, PortableSource):
+            return []
+        return await kind.portable_keys(operation.body, operation.platform, watcher)
+
+    async def portable_digests(self, output: str, selections: Sequence[Selection]) -> list[str]:
+        digests = [await self._trees.digest(output, selections, "portable")]
+        if any(one.wildcards or one.include or one.exclude for one in selections):
+            digests.append(await self._trees.digest(output, selections, "older"))
+        return digests
 
     async def content_digest(self, output: str, selections: Sequence[Selection]) -> str:
         try:

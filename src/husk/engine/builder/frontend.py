@@ -25,6 +25,7 @@ from husk.engine.builder.dockerfile.parse import parse
 from husk.engine.builder.frontend_options import FrontendOptions, read
 from husk.engine.builder.graph import Graph, SourceFile, Vertex
 from husk.engine.builder.image_source import ImageSource
+from husk.engine.builder.interfaces import Elsewhere
 from husk.engine.builder.operations import Operation, Source
 from husk.engine.builder.progress import Progress, Status
 from husk.engine.builder.refs import Ref
@@ -57,6 +58,7 @@ class Asker(Struct, frozen=True):
     progress: Progress
     session: Session | None = None
     inputs: Mapping[str, Ref] = {}
+    elsewhere: Elsewhere | None = None
 
 
 class Built(Struct, frozen=True):
@@ -114,7 +116,7 @@ class DockerfileFrontend:
                 result = await convert(text, options, sources, file_name=wanted.file_name)
             except DockerfileError as error:
                 raise failure.of_dockerfile(error, source) from None
-            ref = Ref(self._solver, result.graph, result.root, asker.progress, asker.session)
+            ref = Ref(self._solver, result.graph, result.root, asker.progress, asker.session, asker.elsewhere)
             built.append(Built(platform, ref, result.image))
             warnings = result.warnings
         notice = syntax.notice(asked.image) if asked else ""

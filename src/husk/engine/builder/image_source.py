@@ -1,4 +1,9 @@
-"""Images as sources of builds: one that is here by its name, else what a registry has under it."""
+"""Images as sources of builds: one that is here by its name, else what a registry has under it.
+
+What only a build needs of a registry is no image of ours, and no list shows it: its configuration is asked for when the
+build begins, its layers are fetched when a step needs them, and they stay as long as the cache has a record on them.
+The classic door pulls images instead, as dockerd's does.
+"""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -10,17 +15,24 @@ from husk.engine.builder.dockerfile.options import BaseImage
 from husk.engine.builder.operations import Source
 from husk.engine.builder.progress import Status
 from husk.engine.builder.registry_login import login_at
+from husk.engine.builder.remote.op_digests import source_digest
 from husk.engine.builder.solver import Watcher
-from husk.engine.images.make import read_config
+from husk.engine.images.fetch import LayerFetcher, WantedLayer
+from husk.engine.images.make import chain_ids, read_config
+from husk.engine.images.pull import resolve
 from husk.engine.images.service import Images
 from husk.engine.images.store import ImageStore
 from husk.engine.model.image import Image, Progress
-from husk.errors import NotFound
+from husk.errors import InvalidParameter, NotFound
 from husk.registry import reference as references
 from husk.registry.auth import Credentials
-from husk.registry.manifest import Platform
+from husk.registry.client import RegistryClient
+from husk.registry.manifest import ImageManifest, Platform, host_platform
+from husk.registry.reference import Reference
 
 SCHEME = "docker-image"
+# What is known of images in registries, by digests: a build asks several times for each.
+_MOST_KNOWN = 200
 
 CredentialsFor = Callable[[str], Credentials | None]
 """What a client has for a registry."""
@@ -34,62 +46,110 @@ class FetchedImage(Struct, frozen=True):
 
 
 class DescribedImage(Struct, frozen=True):
-    """What a name stands for: an image's id, and its configuration as it came."""
+    """What a name stands for: the digest of its manifest or index (its id, if it has none), and its configuration."""
 
     reference: str
-    id: str
+    digest: str
     config: bytes
 
 
+class RemoteImage(Struct, frozen=True):
+    """An image of a registry, of which no layer need be here."""
+
+    reference: Reference  # with the digest
+    id: str
+    config: bytes
+    manifest: ImageManifest
+
+    @property
+    def layers(self) -> list[WantedLayer]:
+        diff_ids = read_config(self.config).rootfs.diff_ids
+        return [WantedLayer(*pair) for pair in zip(self.manifest.layers, diff_ids, strict=True)]
+
+
 class ImageSource:
-    def __init__(self, images: Images, store: ImageStore) -> None:
+    def __init__(self, images: Images, store: ImageStore, registry: RegistryClient) -> None:
         self._images = images
         self._store = store
+        self._registry = registry
+        self._known: dict[tuple[str, str], RemoteImage] = {}
 
     async def key(self, source: Source, platform: Platform | None, watcher: Watcher) -> str:
-        return (await self._have(_name_of(source), platform, watcher)).id
+        found = await self._have(_name_of(source), platform, watcher)
+        return found.id
+
+    async def portable_keys(self, source: Source, platform: Platform | None, watcher: Watcher) -> list[str]:
+        """The digests by which BuildKit knows the file system of an image."""
+        found = await self._have(_name_of(source), platform, watcher)
+        chain = chain_ids([one.diff_id for one in found.layers]) if isinstance(found, RemoteImage) else found.chain_ids
+        return [source_digest(chain[-1])] if chain else []
 
     async def fetch(self, source: Source, platform: Platform | None, watcher: Watcher) -> FetchedImage:
         name = _name_of(source)
-        image = await self._have(name, platform, watcher)
-        return FetchedImage(stacks.of_layers(image.chain_ids), f"pulled from {name}")
+        found = await self._have(name, platform, watcher)
+        if not isinstance(found, RemoteImage):
+            return FetchedImage(stacks.of_layers(found.chain_ids), f"pulled from {name}")
+        chain = chain_ids([one.diff_id for one in found.layers])
+        auth = login_at(found.reference, watcher.session)
+        async with self._store.pins.hold(chain):
+            fetcher: LayerFetcher = self._images.fetcher
+            registry, reference = self._registry, found.reference
+            await fetcher.fetch(
+                found.layers, lambda one, again: registry.blob(reference, one, auth, again), Told(watcher).report
+            )
+            assert self._store.held is not None
+            await self._store.held.add(chain)
+        stack = stacks.of_layers(chain)
+        return FetchedImage(stack, f"pulled from {name}", stacks.elements(stack))
 
     async def resolve(
         self, name: str, platform: Platform, pull: bool, credentials: CredentialsFor, report: Callable[[Progress], None]
     ) -> BaseImage:
-        """What a stage begins with; an image that is not here is pulled, and so is any if the client says so."""
-        found = await self._describe(name, platform, pull, credentials, report)
-        return BaseImage(found.reference, read_config(found.config))
-
-    async def look_up(self, name: str, platform: Platform, pull: bool, watcher: Watcher) -> BaseImage:
-        """The same for a client with a session."""
-        found = await self.describe(name, platform, pull, watcher)
-        return BaseImage(found.reference, read_config(found.config))
-
-    async def describe(self, name: str, platform: Platform, pull: bool, watcher: Watcher) -> "DescribedImage":
-        reference = references.parse(name).tagged()
-        auth = login_at(reference, watcher.session)
-        return await self._describe(name, platform, pull, lambda domain: auth, _Told(watcher).report)
-
-    async def _describe(
-        self, name: str, platform: Platform, pull: bool, credentials: CredentialsFor, report: Callable[[Progress], None]
-    ) -> "DescribedImage":
+        """For the classic door: an image that is not here is pulled, and so is any if the client says so."""
         reference = references.parse(name).tagged()
         image = None if pull else self._find(str(reference), platform)
         if image is None:
             auth = credentials(reference.domain)
             await self._images.pull(str(reference), "", str(platform), auth, report)
             image = self._images.select(str(reference), platform).image
-        return DescribedImage(str(reference), image.id, await self._store.blobs.read(image.id))
+        return BaseImage(str(reference), read_config(await self._store.blobs.read(image.id)))
 
-    async def _have(self, name: str, platform: Platform | None, watcher: Watcher) -> Image:
-        if (image := self._find(name, platform)) is None:
-            reference = references.parse(name)
-            auth = login_at(reference, watcher.session)
-            told = _Told(watcher)
-            await self._images.pull(name, "", str(platform) if platform else "", auth, told.report)
-            image = self._images.select(name, platform).image
-        return image
+    async def look_up(self, name: str, platform: Platform, pull: bool, watcher: Watcher) -> BaseImage:
+        """What a stage begins with, for a client with a session."""
+        found = await self.describe(name, platform, pull, watcher)
+        return BaseImage(found.reference, read_config(found.config))
+
+    async def describe(self, name: str, platform: Platform, pull: bool, watcher: Watcher) -> DescribedImage:
+        reference = references.parse(name).tagged()
+        image = None if pull else self._find(str(reference), platform)
+        if image is not None:
+            config = await self._store.blobs.read(image.id)
+            return DescribedImage(str(reference), image.manifest or image.id, config)
+        found = await self._ask(reference, platform, watcher)
+        return DescribedImage(str(found.reference), found.reference.digest, found.config)
+
+    async def _have(self, name: str, platform: Platform | None, watcher: Watcher) -> Image | RemoteImage:
+        if (image := self._find(name, platform)) is not None:
+            return image
+        reference = references.parse(name).tagged()
+        wanted = platform or host_platform()
+        return self._known.get((reference.digest, str(wanted))) or await self._ask(reference, wanted, watcher)
+
+    async def _ask(self, reference: Reference, platform: Platform, watcher: Watcher) -> RemoteImage:
+        """What a registry has now; nothing of it is kept but its documents, in memory."""
+        auth = login_at(reference, watcher.session)
+        fetched = await self._registry.manifest(reference, auth)
+        pinned = Reference(reference.domain, reference.path, reference.tag, fetched.descriptor.digest)
+        key = pinned.digest, str(platform)
+        if key not in self._known:
+            _, manifest, _ = await resolve(self._registry, reference, fetched, str(platform), auth)
+            config = await self._registry.blob_bytes(reference, manifest.config, auth)
+            if len(read_config(config).rootfs.diff_ids) != len(manifest.layers):
+                raise InvalidParameter("invalid rootfs in image configuration: its layers do not match the manifest's")
+            self._known[key] = RemoteImage(pinned, manifest.config.digest, config, manifest)
+            while len(self._known) > _MOST_KNOWN:
+                del self._known[next(iter(self._known))]
+        return self._known[key]
 
     def _find(self, name: str, platform: Platform | None) -> Image | None:
         with contextlib.suppress(NotFound):
@@ -97,7 +157,7 @@ class ImageSource:
         return None
 
 
-class _Told:
+class Told:
     """The progress of a pull in a build's terms."""
 
     def __init__(self, watcher: Watcher) -> None:

@@ -20,6 +20,7 @@ from husk.engine.builder.dockerfile.checks import Warning
 from husk.engine.builder.failure import BuildFailed, of_vertex
 from husk.engine.builder.frontend import Asker, DockerfileFrontend, FrontendResult
 from husk.engine.builder.graph import Graph, Location, SourceFile
+from husk.engine.builder.interfaces import Elsewhere
 from husk.engine.builder.job_containers import Hold, JobContainers
 from husk.engine.builder.operations import Edge, Exec
 from husk.engine.builder.refs import Ref
@@ -112,11 +113,13 @@ class Job:
         log: StatusLog | None = None,
         hold: Hold | None = None,
         entitlements: Collection[str] = (),
+        elsewhere: Callable[[Asker], Elsewhere | None] = lambda asker: None,
     ) -> None:
-        """`hold` is what runs processes that somebody talks with."""
+        """`hold` is what runs processes that somebody talks with, `elsewhere` makes what knows the client's caches."""
         self.id = id
         self.session = session
         self.log = log or StatusLog()
+        self.elsewhere = elsewhere(Asker(self.log, session))
         self.inputs: Mapping[str, Definition] = {}
         self.predicates: Mapping[str, Sequence[Predicate]] = {}  # what was stated about the result
         self.depth = 0  # how many frontends that are images have led here
@@ -148,7 +151,7 @@ class Job:
 
     async def _dockerfile(self, question: Question) -> Result:
         inputs = {name: self.definition(definition) for name, definition in question.inputs.items()}
-        made = await self._frontend.solve(question.attributes, Asker(self.log, self.session, inputs))
+        made = await self._frontend.solve(question.attributes, Asker(self.log, self.session, inputs, self.elsewhere))
         if made.syntax is not None:
             return await self._forward(question, made.syntax, made.source)
         for built in made.built:
@@ -193,7 +196,7 @@ class Job:
 
     def definition(self, definition: Definition) -> Ref:
         check_granted(definition.graph, self._entitlements)
-        ref = Ref(self._solver, definition.graph, definition.edge, self.log, self.session)
+        ref = Ref(self._solver, definition.graph, definition.edge, self.log, self.session, self.elsewhere)
         self.keep(ref)
         return ref
 
@@ -229,7 +232,7 @@ class Job:
     def child(self, inputs: Mapping[str, Definition]) -> "Job":
         """The same build as a frontend sees it that works for it: its refs and its result are its own."""
         parts = (self._solver, self._frontend, self._images, self.log, self._hold)
-        child = Job(self.id, self.session, *parts, entitlements=self._entitlements)
+        child = Job(self.id, self.session, *parts, entitlements=self._entitlements, elsewhere=lambda _: self.elsewhere)
         child.inputs = inputs
         child.depth = self.depth + 1
         return child
@@ -270,6 +273,8 @@ class Job:
         refs, self._refs = self._refs, {}
         await asyncio.gather(*(ref.close() for ref in refs.values() if not any(ref is one for one in keep)))
         if self._owns_log:
+            if self.elsewhere is not None:
+                await self.elsewhere.close()
             self.log.close()
 
 
@@ -290,7 +295,13 @@ class Jobs:
         self._jobs: dict[str, Job] = {}
         self._changed = asyncio.Condition()
 
-    async def begin(self, id: str, session: Session | None, entitlements: Collection[str] = ()) -> Job:
+    async def begin(
+        self,
+        id: str,
+        session: Session | None,
+        entitlements: Collection[str] = (),
+        elsewhere: Callable[[Asker], Elsewhere | None] = lambda asker: None,
+    ) -> Job:
         """`entitlements` is what the client's user allows the build's steps, by BuildKit's names."""
         if not id:
             raise InvalidParameter("a build needs an id")
@@ -298,7 +309,14 @@ class Jobs:
             if id in self._jobs:
                 raise Conflict(f"job ID {id} exists")
             job = self._jobs[id] = Job(
-                id, session, self._solver, self._frontend, self._images, hold=self._hold, entitlements=entitlements
+                id,
+                session,
+                self._solver,
+                self._frontend,
+                self._images,
+                hold=self._hold,
+                entitlements=entitlements,
+                elsewhere=elsewhere,
             )
             self._changed.notify_all()
         return job

@@ -83,6 +83,7 @@ class Process(Struct, frozen=True, kw_only=True):
     proxy: dict[str, str] = {}  # not part of the cache key
     limits: Limits = Limits()  # not part of the cache key
     valid_exit_codes: list[int] = []
+    remove_stubs: bool = False  # of mounts: files and directories that were made to mount on; they are never left here
 
 
 class CacheMount(Struct, frozen=True, tag="cache"):

@@ -3,6 +3,7 @@
 import asyncio
 
 from husk.engine.builder.graph import Graph
+from husk.engine.builder.interfaces import Elsewhere
 from husk.engine.builder.operations import Edge
 from husk.engine.builder.progress import Progress
 from husk.engine.builder.sessions import Session
@@ -14,26 +15,39 @@ class Ref:
     """An edge of a graph, for one client. An edge that is None is a file system with nothing in it."""
 
     def __init__(
-        self, solver: Solver, graph: Graph, edge: Edge | None, progress: Progress, session: Session | None = None
+        self,
+        solver: Solver,
+        graph: Graph,
+        edge: Edge | None,
+        progress: Progress,
+        session: Session | None = None,
+        elsewhere: Elsewhere | None = None,
     ) -> None:
         self.graph = graph
         self.edge = edge
         self._solver = solver
         self._progress = progress
         self._session = session
+        self._elsewhere = elsewhere
         self._tasks = Tasks()
         self._solving: asyncio.Task[Build] | None = None
 
     async def stack(self) -> str:
         """The file system, which stays until the ref is closed. Who asks first has it made."""
-        if self.edge is None:
+        build = await self.build()
+        if build is None or self.edge is None:
             return ""
-        if self._solving is None:
-            solving = self._solver.solve(self.graph, self.edge, self._progress, self._session)
-            self._solving = self._tasks.spawn(solving, "solve a ref", awaited=True)
-        build = await asyncio.shield(self._solving)
         assert build.record
         return build.record.outputs[self.edge.output]
+
+    async def build(self) -> Build | None:
+        """How it was made, and what is known of all of it."""
+        if self.edge is None:
+            return None
+        if self._solving is None:
+            solving = self._solver.solve(self.graph, self.edge, self._progress, self._session, self._elsewhere)
+            self._solving = self._tasks.spawn(solving, "solve a ref", awaited=True)
+        return await asyncio.shield(self._solving)
 
     async def close(self) -> None:
         """Give up what is not made yet, and let go of what is."""

@@ -7,6 +7,8 @@ from typing import Protocol
 from msgspec import Struct
 
 from husk.engine.builder.jobs import Job, Jobs, Question, Result
+from husk.engine.builder.remote.imports import CacheSource
+from husk.engine.builder.remote.service import CacheService
 from husk.engine.builder.sessions import Sessions
 from husk.errors import HuskError, NotImplementedYet
 
@@ -22,6 +24,8 @@ class SolveRequest(Struct, frozen=True, kw_only=True):
     question: Question | None = None  # None: the client works itself, and gives the result
     exports: Sequence[Export] = ()
     entitlements: Sequence[str] = ()
+    cache_imports: Sequence[CacheSource] = ()
+    cache_exports: Sequence[CacheSource] = ()
 
 
 class Exporter(Protocol):
@@ -35,9 +39,10 @@ class Exporter(Protocol):
 
 
 class Solves:
-    def __init__(self, jobs: Jobs, sessions: Sessions, exporters: Mapping[str, Exporter]) -> None:
+    def __init__(self, jobs: Jobs, sessions: Sessions, exporters: Mapping[str, Exporter], caches: CacheService) -> None:
         """`exporters` by the names that clients have for them."""
         self._jobs = jobs
+        self._caches = caches
         self._sessions = sessions
         self._exporters = exporters
 
@@ -47,20 +52,23 @@ class Solves:
             if export.kind not in self._exporters:
                 raise NotImplementedYet(f"the exporter {export.kind} is not implemented by Husk yet")
             self._exporters[export.kind].check(export.attributes)
+        self._caches.check(request.cache_exports)
         session = await self._sessions.get(request.session) if request.session else None
-        job = await self._jobs.begin(request.id, session, request.entitlements)
+        elsewhere = self._caches.elsewhere(request.cache_imports)
+        job = await self._jobs.begin(request.id, session, request.entitlements, elsewhere)
         try:
             result = await (job.solve(request.question) if request.question else job.given())
-            return await self._finish(job, result, request.exports)
+            return await self._finish(job, result, request)
         except HuskError as error:
             raise job.explained(error) from error
         finally:
             await self._jobs.end(job)
 
-    async def _finish(self, job: Job, result: Result, exports: Sequence[Export]) -> dict[str, str]:
+    async def _finish(self, job: Job, result: Result, request: SolveRequest) -> dict[str, str]:
         await asyncio.gather(*(ref.stack() for ref in result.all))
         job.predicates = result.predicates
+        result = self._caches.with_inline(job, result, request.cache_exports)
         told: dict[str, str] = {}
-        for number, export in enumerate(exports):
+        for number, export in enumerate(request.exports):
             told |= await self._exporters[export.kind].export(job, result, export.attributes, number)
-        return told
+        return told | await self._caches.write(job, result, request.cache_exports)

@@ -4,8 +4,11 @@ where it can.
     build = await Solver(executor, cache).solve(graph, edge, progress)
 
 For what is wanted, the cache is asked first, from the sources up, and nothing is run for it (`_look_up`). What it does
-not have is made (`_make`): first the inputs, then the operation itself. If another build makes the same at this moment,
-both wait for one run; it is given up when nobody waits for it any more.
+not have is made (`_obtain`): first the inputs, then the operation itself. If another build makes the same at this
+moment, both wait for one run; it is given up when nobody waits for it any more.
+
+A record may be known and not be here: caches elsewhere have it, or its layers have gone. What was made from it can be
+found all the same; only when its files are needed it is fetched, or made again (`_have`).
 
 A result is known by the id of its record, and that id is what the keys of later operations are made of. So a result
 that was found by the content of its inputs leads to the same later results as the one that it was made as.
@@ -15,85 +18,22 @@ import asyncio
 import itertools
 import secrets
 from collections.abc import Sequence
-from typing import Protocol
 
-from msgspec import Struct
+from msgspec import structs
 
 from husk.engine.builder import cache_keys
-from husk.engine.builder.cache_keys import Selection
 from husk.engine.builder.graph import Graph, Vertex
+from husk.engine.builder.interfaces import Cache, Client, Elsewhere, Executor
+from husk.engine.builder.interfaces import Record as Record
+from husk.engine.builder.interfaces import Watcher as Watcher
 from husk.engine.builder.operations import Build as Within
-from husk.engine.builder.operations import Edge, Operation, Source
+from husk.engine.builder.operations import Edge, Source
 from husk.engine.builder.progress import Progress, Status
 from husk.engine.builder.sessions import Session
 from husk.errors import InvalidParameter
 from husk.tasks import Tasks
 
 _DEEPEST = 8
-
-
-class Record(Struct, frozen=True):
-    """A result that is there: its outputs are named by whoever made them, and so is what was made anew for it."""
-
-    id: str
-    outputs: list[str]
-    made: list[str] = []
-    description: str = ""
-    type: str = "regular"
-
-
-class Cache(Protocol):
-    """What remembers records by keys. A record that is held is not thrown away."""
-
-    async def find(self, key: str) -> Record | None: ...
-
-    async def remember(self, keys: Sequence[str], record: Record) -> None: ...
-
-    def hold(self, record: Record) -> None: ...
-
-    def release(self, record: Record) -> None: ...
-
-    async def save_uses(self, records: Sequence[Record]) -> None:
-        """Remember beyond this daemon when these were used."""
-        ...
-
-
-class Watcher(Protocol):
-    """Takes what an operation says while it runs, and asks on behalf of those who wait for it."""
-
-    @property
-    def session(self) -> Session | None: ...
-
-    def log(self, data: bytes, *, stderr: bool = False) -> None: ...
-
-    def status(self, status: Status) -> None: ...
-
-
-class Executor(Protocol):
-    """What does the work."""
-
-    async def source_key(self, operation: Operation, watcher: Watcher) -> str:
-        """What a source is right now: an image's digest, a commit, the digest of a context that was sent."""
-        ...
-
-    async def run(self, vertex: Vertex, inputs: Sequence[str], watcher: Watcher) -> Record:
-        """Make the outputs of an operation; leave nothing behind if it fails or is cancelled."""
-        ...
-
-    async def content_digest(self, output: str, selections: Sequence[Selection]) -> str:
-        """The digest of files in an output."""
-        ...
-
-    async def definition(self, body: Within, inputs: Sequence[str]) -> tuple[Graph, Edge]:
-        """What a build within a build is to make."""
-        ...
-
-
-class Client(Struct, frozen=True, eq=False):
-    """Who wants a build: whoever watches it, and whom to ask."""
-
-    progress: Progress
-    session: Session | None = None
 
 
 class _Flight:
@@ -135,11 +75,16 @@ class Solver:
         self._numbers = itertools.count()
 
     async def solve(
-        self, graph: Graph, wanted: Edge, progress: Progress, session: Session | None = None, depth: int = 0
+        self,
+        graph: Graph,
+        wanted: Edge,
+        progress: Progress,
+        session: Session | None = None,
+        elsewhere: Elsewhere | None = None,
+        depth: int = 0,
     ) -> "Build":
-        """Make an edge. What was made or found for it is held until the build is closed. `depth` counts the builds that
-        it is within."""
-        build = Build(self, graph, Client(progress, session), next(self._numbers), depth)
+        """Make an edge. What was made or found for it is held until the build is closed. `depth` builds are around."""
+        build = Build(self, graph, Client(progress, session, elsewhere), next(self._numbers), depth)
         try:
             await build.solve(wanted)
         except BaseException:
@@ -189,7 +134,8 @@ class Build:
         self._number = number
         self._tasks = Tasks()
         self._lookups: dict[str, asyncio.Task[Record | None]] = {}
-        self._makings: dict[str, asyncio.Task[Record]] = {}
+        self._obtained: dict[str, asyncio.Task[Record]] = {}
+        self._had: dict[str, asyncio.Task[Record]] = {}
         self._held: list[Record] = []
         self._source_keys: dict[str, str] = {}
         self._started: set[str] = set()
@@ -199,7 +145,11 @@ class Build:
     async def solve(self, wanted: Edge) -> None:
         for vertex in self._graph.needed_for(wanted):
             self._lookups[vertex.digest] = self._tasks.spawn(self._look_up(vertex), "build lookup", awaited=True)
-        self.record = await self._making(wanted.digest)
+        self.record = await self._having(wanted.digest)
+        for vertex in self._graph.needed_for(wanted):
+            # What was known and not needed.
+            if vertex.digest not in self._ended and self.known(vertex.digest):
+                self.ended(vertex, cached=True)
 
     async def close(self) -> None:
         """End what still runs, and let go of all results."""
@@ -216,6 +166,21 @@ class Build:
     def session(self) -> Session | None:
         return self._client.session
 
+    def known(self, digest: str) -> Record | None:
+        """The record of a vertex; it may not be here."""
+        for tasks in (self._had, self._obtained, self._lookups):
+            if (task := tasks.get(digest)) and (record := _result(task)):
+                return record
+        return None
+
+    async def fetch(self, vertex: Vertex, watcher: Watcher | None = None) -> None:
+        """Bring the result of a vertex here if it was found elsewhere; the vertex is told of it, or the `watcher`."""
+        record = self.known(vertex.digest)
+        if record is None or self._client.elsewhere is None or self._solver.cache.is_whole(record):
+            return
+        if await self._client.elsewhere.fetch(record, watcher or _SourceWatcher(self, vertex)):
+            await self._solver.cache.remember([], record)
+
     # --- vertices ----------------------------------------------------------------------------------------------------
 
     async def _look_up(self, vertex: Vertex) -> Record | None:
@@ -225,33 +190,63 @@ class Build:
         if vertex.ignore_cache or len(found) < len(records):
             return None
         with _Told(self, vertex):
-            return await self._find(vertex, found)
+            return await self._find(vertex, found, eager=False)
 
-    def _making(self, digest: str) -> asyncio.Task[Record]:
-        if digest not in self._makings:
-            self._makings[digest] = self._tasks.spawn(self._make(self._graph[digest]), "build vertex", awaited=True)
-        return self._makings[digest]
+    def _obtaining(self, digest: str) -> asyncio.Task[Record]:
+        if digest not in self._obtained:
+            work = self._obtain(self._graph[digest])
+            self._obtained[digest] = self._tasks.spawn(work, "build vertex", awaited=True)
+        return self._obtained[digest]
 
-    async def _make(self, vertex: Vertex) -> Record:
+    def _having(self, digest: str) -> asyncio.Task[Record]:
+        if digest not in self._had:
+            self._had[digest] = self._tasks.spawn(self._have(self._graph[digest]), "build result", awaited=True)
+        return self._had[digest]
+
+    async def _obtain(self, vertex: Vertex) -> Record:
+        """A record, which may not be here; it is made if there is none."""
         record = await self._lookups[vertex.digest]
         if record:
             return record
-        edges = vertex.operation.inputs
-        records = await asyncio.gather(*(self._making(edge.digest) for edge in edges))
+        records = await self._inputs(vertex)
         with _Told(self, vertex):
-            if not vertex.ignore_cache and (record := await self._find(vertex, records)):
+            if not vertex.ignore_cache and (record := await self._find(vertex, records, eager=True)):
                 return record
             return await self._run(vertex, records)
 
-    async def _run(self, vertex: Vertex, records: Sequence[Record]) -> Record:
+    async def _have(self, vertex: Vertex) -> Record:
+        """A record that is here: what is not is fetched, or else made again."""
+        record = await self._obtaining(vertex.digest)
+        if self._solver.cache.is_whole(record):
+            return record
+        with _Told(self, vertex):
+            await self.fetch(vertex)
+            if self._solver.cache.is_whole(record):
+                self.ended(vertex, cached=True)
+                return record
+            await asyncio.gather(*(self._having(edge.digest) for edge in vertex.operation.inputs))
+            if self._is_here(record):  # what it lies on has come back
+                self.ended(vertex, cached=True)
+                return record
+            return await self._run(vertex, await self._inputs(vertex), record.id)
+
+    async def _inputs(self, vertex: Vertex) -> list[Record]:
+        return await asyncio.gather(*(self._obtaining(edge.digest) for edge in vertex.operation.inputs))
+
+    async def _run(self, vertex: Vertex, records: Sequence[Record], id: str = "") -> Record:
+        """`id` is that of a record which is made again: what was made from it stays as good as it was."""
         key = await self._key(vertex, records)
-        inputs = [record.outputs[edge.output] for record, edge in zip(records, vertex.operation.inputs, strict=True)]
+        edges = vertex.operation.inputs
+        records = await asyncio.gather(*(self._having(edge.digest) for edge in edges))
+        inputs = [record.outputs[edge.output] for record, edge in zip(records, edges, strict=True)]
         self.started(vertex)
         flight = f"{key} {self._number}" if vertex.ignore_cache else key
         if isinstance(vertex.operation.body, Within):
             record = await self._solve_within(vertex.operation.body, vertex, inputs)
         else:
             record = await self._solver.run_once(flight, vertex, inputs, self._client)
+        if id:
+            record = structs.replace(record, id=id)
         self._hold(record)
         keys = [key]
         if content := await self._content_key(vertex, records):
@@ -265,23 +260,58 @@ class Build:
         if self._depth >= _DEEPEST:
             raise InvalidParameter(f"builds within builds: more than {_DEEPEST} of them")
         graph, edge = await self._solver.executor.definition(body, inputs)
-        solving = self._solver.solve(graph, edge, self._progress, self.session, self._depth + 1)
-        build = await solving
+        elsewhere = self._client.elsewhere
+        build = await self._solver.solve(graph, edge, self._progress, self.session, elsewhere, self._depth + 1)
         self._within.append(build)
         assert build.record
         return Record(secrets.token_hex(13)[:25], [build.record.outputs[edge.output]], [], vertex.name)
 
-    async def _find(self, vertex: Vertex, records: Sequence[Record]) -> Record | None:
-        cache = self._solver.cache
+    async def _find(self, vertex: Vertex, records: Sequence[Record], *, eager: bool) -> Record | None:
+        """Who is `eager` brings inputs here whose content may tell."""
         key = await self._key(vertex, records)
-        if record := await cache.find(key):
-            self._hold(record)
-        elif (content := await self._content_key(vertex, records)) and (record := await cache.find(content)):
-            self._hold(record)
-            await cache.remember([key], record)
-        if record:
+        found = await self._find_here(vertex, records, key)
+        # Asked though we have it: what is found elsewhere for the next vertex depends on what was for this one.
+        other = await self._find_elsewhere(vertex, records, key, found)
+        if eager and not self._is_here(found) and (other is None or other.absent):
+            records = await self._with_files(vertex)
+            found = await self._find_here(vertex, records, key) or found
+            other = await self._find_elsewhere(vertex, records, key, found) or other
+        record = found if self._is_here(found) else other or found
+        if record is None:
+            return None
+        self._hold(record)
+        if record is other:
+            content = await self._content_key(vertex, records)
+            await self._solver.cache.remember([key, content] if content else [key], record)
+        if self._is_here(record):
             self.ended(vertex, cached=vertex.digest not in self._started)
         return record
+
+    def _is_here(self, record: Record | None) -> bool:
+        return record is not None and self._solver.cache.is_whole(record)
+
+    async def _find_here(self, vertex: Vertex, records: Sequence[Record], key: str) -> Record | None:
+        """What our own cache knows; it need not be here."""
+        cache = self._solver.cache
+        if record := await cache.find(key):
+            return record
+        content = await self._content_key(vertex, records)
+        record = (await cache.find(content) if content else None) or cache.know(key) or cache.know(content)
+        if record:
+            await cache.remember([key], record)
+        return record
+
+    async def _with_files(self, vertex: Vertex) -> list[Record]:
+        """The inputs, those here whose files matter."""
+        chosen, edges = cache_keys.selections(vertex.operation), vertex.operation.inputs
+        wanted = [self._having if number in chosen else self._obtaining for number in range(len(edges))]
+        return await asyncio.gather(*(work(edge.digest) for work, edge in zip(wanted, edges, strict=True)))
+
+    async def _find_elsewhere(
+        self, vertex: Vertex, records: Sequence[Record], key: str, known: Record | None
+    ) -> Record | None:
+        elsewhere = self._client.elsewhere
+        return await elsewhere.find(vertex, records, key, known, _SourceWatcher(self, vertex)) if elsewhere else None
 
     # --- keys --------------------------------------------------------------------------------------------------------
 
@@ -296,8 +326,9 @@ class Build:
         return cache_keys.by_definition(operation, _names(vertex, records))
 
     async def _content_key(self, vertex: Vertex, records: Sequence[Record]) -> str:
+        """Empty if there is none, or if files that it is made of are not here."""
         selections = cache_keys.selections(vertex.operation)
-        if not selections:
+        if not selections or not all(self._solver.cache.is_whole(records[number]) for number in selections):
             return ""
         names = _names(vertex, records)
         for number, chosen in selections.items():
@@ -368,3 +399,7 @@ class _SourceWatcher:
 
 def _names(vertex: Vertex, records: Sequence[Record]) -> list[str]:
     return [f"{record.id} {edge.output}" for record, edge in zip(records, vertex.operation.inputs, strict=True)]
+
+
+def _result(task: asyncio.Task[Record] | asyncio.Task[Record | None]) -> Record | None:
+    return task.result() if task.done() and not task.cancelled() and not task.exception() else None

@@ -34,6 +34,8 @@ class Records(msgspec.Struct):
     names: Mapping[str, str]
     containers: Sequence[Container]
     indexes: Mapping[str, ImageIndex] = msgspec.field(default_factory=dict)
+    held_layers: frozenset[str] = frozenset()
+    """Those that the cache of builds needs."""
 
     def targets(self, image: Image) -> set[str]:
         """What a name can point to that is this image, or one for several platforms that it is among."""
@@ -165,7 +167,7 @@ def _judge_containers(verdict: Verdict, records: Records, layers: LayerFacts) ->
 def _find_leftovers(verdict: Verdict, records: Records, blobs: BlobFacts, layers: LayerFacts) -> None:
     """What a daemon that was killed has left; its next start removes it, and so do we."""
     used = {key for image in records.images.values() for key in image.chain_ids}
-    used |= {key for container in records.containers for key in container.used_layers}
+    used |= {key for container in records.containers for key in container.used_layers} | records.held_layers
     named = {digest for image in records.images.values() for digest in image.content}
     named |= {digest for index in records.indexes.values() for digest in index.content}
     named |= {layer.blob for layer in layers.layers.values()}

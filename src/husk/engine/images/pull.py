@@ -1,20 +1,15 @@
-"""`docker pull`: the manifest, the configuration, then the missing layers, several at a time.
+"""`docker pull`: the manifest, the configuration, then the missing layers (`fetch`).
 
-Each layer is hashed and unpacked while it arrives (`husk.storage`), and is complete or absent. Layers arrive in any
-order and are put on top of each other from the base up. The image's record and its names are written last, in one
-transaction; the layers of a pull that fails or is given up go again, unless another one relies on them. Pulls of the
-same layer share one download, which ends when the last of them has gone.
+The image's record and its names are written last, in one transaction; the layers of a pull that fails or is given up go
+again, unless another one relies on them.
 """
 
 import asyncio
-from contextlib import aclosing
 
-from msgspec import structs
-
+from husk.engine.images.fetch import LayerFetcher, WantedLayer
 from husk.engine.images.index import ImageIndex, index_record
-from husk.engine.images.limiter import Limiter
 from husk.engine.images.make import chain_ids, image_record, read_config
-from husk.engine.images.singleflight import Report, SingleFlight
+from husk.engine.images.singleflight import Report
 from husk.engine.images.store import ImageStore
 from husk.engine.model.image import Image, ImageConfig, Progress
 from husk.errors import InvalidParameter, NotFound
@@ -22,7 +17,6 @@ from husk.registry import reference as references
 from husk.registry.auth import Credentials
 from husk.registry.client import FetchedManifest, RegistryClient
 from husk.registry.manifest import (
-    Descriptor,
     ImageManifest,
     Index,
     Platform,
@@ -33,16 +27,13 @@ from husk.registry.manifest import (
     parse_platform,
 )
 from husk.registry.reference import Reference
-from husk.storage.layers.ingest import Unpacked
 
 
 class Puller:
-    def __init__(self, store: ImageStore, registry: RegistryClient, slots: Limiter) -> None:
-        """`slots` are those of all downloads of the daemon, of however many pulls."""
+    def __init__(self, store: ImageStore, registry: RegistryClient, fetcher: LayerFetcher) -> None:
         self._store = store
         self._registry = registry
-        self._slots = slots
-        self._downloads = SingleFlight()
+        self._fetcher = fetcher
 
     async def pull(self, reference: Reference, platform: str, auth: Credentials | None, report: Report) -> None:
         """Pull one image, or all tags of a repository if the reference names neither tag nor digest."""
@@ -59,7 +50,7 @@ class Puller:
             self._store.layers.expect()
         fetched = await self._registry.manifest(reference, auth)
         report(Progress(status=f"Pulling from {_short_name(reference)}", id=reference.digest or reference.tag))
-        resolved, manifest, index_document = await self._resolve(reference, fetched, platform, auth)
+        resolved, manifest, index_document = await resolve(self._registry, reference, fetched, platform, auth)
         config = await self._registry.blob_bytes(reference, manifest.config, auth)
         document = read_config(config)
         if len(document.rootfs.diff_ids) != len(manifest.layers):
@@ -70,7 +61,7 @@ class Puller:
         content = [manifest.config.digest, resolved.descriptor.digest, fetched.descriptor.digest]
         try:
             async with self._store.pins.hold([*chain, *content]):
-                if self._store.catalog.get(manifest.config.digest) is None or not await self._has_layers(chain):
+                if self._store.catalog.get(manifest.config.digest) is None or not await self._fetcher.has(chain):
                     await self._fetch_layers(reference, manifest, document, auth, report)
                 index = _record_of(fetched, index_document, resolved, manifest) if index_document is not None else None
                 new = await self._record(reference, fetched, resolved, index, config, document)
@@ -83,24 +74,6 @@ class Puller:
         self._store.events.publish("image", "pull", reference.familiar, {"name": reference.familiar_name})
         return new
 
-    async def _resolve(
-        self, reference: Reference, fetched: FetchedManifest, platform: str, auth: Credentials | None
-    ) -> tuple[FetchedManifest, ImageManifest, Index | None]:
-        """The manifest for one platform: the fetched one, or the one that the fetched index (returned too) names."""
-        parsed = parse_manifest(fetched.body, fetched.descriptor.media_type)
-        if isinstance(parsed, ImageManifest):
-            return fetched, parsed, None
-        wanted = parse_platform(platform) if platform else host_platform()
-        chosen = choose_platform(parsed, wanted)
-        inner = await self._registry.manifest(reference.with_digest(chosen.digest), auth)
-        manifest = parse_manifest(inner.body, inner.descriptor.media_type)
-        if not isinstance(manifest, ImageManifest):
-            raise InvalidParameter("an image index inside an image index is not supported")
-        return inner, manifest, parsed
-
-    async def _has_layers(self, chain: list[str]) -> bool:
-        return all([await self._store.layers.sound(chain_id) for chain_id in chain])
-
     async def _fetch_layers(
         self,
         reference: Reference,
@@ -109,77 +82,8 @@ class Puller:
         auth: Credentials | None,
         report: Report,
     ) -> None:
-        chain = chain_ids(document.rootfs.diff_ids)
-        parents = ["", *chain]
-        missing = []
-        for position, (descriptor, chain_id) in enumerate(zip(manifest.layers, chain, strict=True)):
-            known = await self._store.layers.sound(chain_id)
-            report(Progress(status="Already exists" if known else "Pulling fs layer", id=_short(descriptor)))
-            if not known:
-                missing.append((descriptor, chain_id, parents[position], document.rootfs.diff_ids[position]))
-
-        async def fetch(descriptor: Descriptor, chain_id: str, parent: str, diff_id: str) -> None:
-            name = _short(descriptor)
-
-            async def work(tell: Report) -> None:
-                if not await self._store.layers.sound(chain_id):
-                    await self._add_layer(reference, descriptor, parent, diff_id, auth, tell)
-
-            # Another client's blob of the same layer may have another digest, hence another name.
-            await self._downloads.join(chain_id, work, lambda told: report(structs.replace(told, id=name)))
-            report(Progress(status="Pull complete", id=name))
-
-        try:
-            async with asyncio.TaskGroup() as group:
-                for work in missing:
-                    group.create_task(fetch(*work))
-        except BaseExceptionGroup as failures:
-            # One layer's failure cancels its siblings; the client wants that one failure.
-            raise failures.exceptions[0] from None
-
-    async def _add_layer(
-        self,
-        reference: Reference,
-        descriptor: Descriptor,
-        parent: str,
-        diff_id: str,
-        auth: Credentials | None,
-        report: Report,
-    ) -> None:
-        """Download a layer and put it on top of `parent`, whose own download began before."""
-        below = self._downloads.task(parent)
-        async with self._slots:
-            unpacked = await self._fetch_layer(reference, descriptor, auth, report)
-        try:
-            _check_content(descriptor, unpacked, diff_id)
-            # Outside the slots: all of them could wait for one that has none.
-            if below is not None:
-                await asyncio.wait({below})
-        except BaseException:
-            await self._store.layers.discard(unpacked)
-            raise
-        report(_extracting(descriptor))
-        await self._store.layers.commit(unpacked, parent)
-
-    async def _fetch_layer(
-        self, reference: Reference, descriptor: Descriptor, auth: Credentials | None, report: Report
-    ) -> Unpacked:
-        name = _short(descriptor)
-
-        def again(tries: int, seconds: float, why: str) -> None:
-            report(Progress(status=f"Retrying in {max(1, round(seconds))} seconds", id=name))
-
-        async with self._store.layers.ingest(descriptor.digest, descriptor.media_type) as ingest:
-            received = 0
-            async with aclosing(self._registry.blob(reference, descriptor, auth, again)) as chunks:
-                async for chunk in chunks:
-                    await ingest.write(chunk)
-                    received += len(chunk)
-                    report(Progress(status="Downloading", id=name, current=received, total=descriptor.size))
-            report(Progress(status="Verifying Checksum", id=name))
-            unpacked = await ingest.finish()
-        report(Progress(status="Download complete", id=name))
-        return unpacked
+        wanted = [WantedLayer(*pair) for pair in zip(manifest.layers, document.rootfs.diff_ids, strict=True)]
+        await self._fetcher.fetch(wanted, lambda one, again: self._registry.blob(reference, one, auth, again), report)
 
     async def _record(
         self,
@@ -211,6 +115,22 @@ class Puller:
         return known is None or before != self._store.catalog.target(names[0])
 
 
+async def resolve(
+    registry: RegistryClient, reference: Reference, fetched: FetchedManifest, platform: str, auth: Credentials | None
+) -> tuple[FetchedManifest, ImageManifest, Index | None]:
+    """The manifest for one platform: the fetched one, or the one that the fetched index (returned too) names."""
+    parsed = parse_manifest(fetched.body, fetched.descriptor.media_type)
+    if isinstance(parsed, ImageManifest):
+        return fetched, parsed, None
+    wanted = parse_platform(platform) if platform else host_platform()
+    chosen = choose_platform(parsed, wanted)
+    inner = await registry.manifest(reference.with_digest(chosen.digest), auth)
+    manifest = parse_manifest(inner.body, inner.descriptor.media_type)
+    if not isinstance(manifest, ImageManifest):
+        raise InvalidParameter("an image index inside an image index is not supported")
+    return inner, manifest, parsed
+
+
 def parse_pull_reference(image: str, tag: str) -> Reference:
     """What to pull: `image` may carry its own tag or digest; `tag` may be a digest. Without either: not one image."""
     reference = references.parse(image.removesuffix(":"))
@@ -233,17 +153,6 @@ def _keep_local_facts(image: Image, known: Image | None) -> None:
         image.parent, image.last_tagged = known.parent, known.last_tagged
 
 
-def _extracting(descriptor: Descriptor) -> Progress:
-    return Progress(status="Extracting", id=_short(descriptor), current=descriptor.size, total=descriptor.size)
-
-
-def _check_content(descriptor: Descriptor, unpacked: Unpacked, diff_id: str) -> None:
-    if unpacked.diff_id != diff_id:
-        raise InvalidParameter(
-            f"layer {descriptor.digest} does not have the content that the image's configuration names"
-        )
-
-
 def _warn_of_other_platform(reference: Reference, platform: str, document: ImageConfig, report: Report) -> None:
     """An image that exists for one platform only is pulled whatever platform was asked for, as with dockerd."""
     wanted = normalize(parse_platform(platform))
@@ -259,7 +168,3 @@ def _warn_of_other_platform(reference: Reference, platform: str, document: Image
 
 def _short_name(reference: Reference) -> str:
     return reference.path
-
-
-def _short(descriptor: Descriptor) -> str:
-    return descriptor.digest.removeprefix("sha256:")[:12]

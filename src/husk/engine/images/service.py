@@ -27,6 +27,7 @@ from husk.storage.state.store import StateStore
 
 if TYPE_CHECKING:
     from husk.engine.images.attestations import Attestation
+    from husk.engine.images.fetch import LayerFetcher
     from husk.engine.images.importer import Importer
     from husk.engine.images.load import Loader
     from husk.engine.images.prune import Pruned, Pruner
@@ -53,7 +54,14 @@ class Images:
     def _puller(self) -> "Puller":
         from husk.engine.images.pull import Puller
 
-        return Puller(self._store, self._registry, self._downloads)
+        return Puller(self._store, self._registry, self.fetcher)
+
+    @cached_property
+    def fetcher(self) -> "LayerFetcher":
+        """What fetches layers for all of the daemon, so that none is fetched twice at a time."""
+        from husk.engine.images.fetch import LayerFetcher
+
+        return LayerFetcher(self._store, self._downloads)
 
     @cached_property
     def _pusher(self) -> "Pusher":

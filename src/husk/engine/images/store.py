@@ -12,6 +12,8 @@ from contextlib import asynccontextmanager
 import msgspec
 
 from husk.engine.images.catalog import IMAGE, INDEX, ImageCatalog
+from husk.engine.images.held import KIND as HELD
+from husk.engine.images.held import HeldLayers
 from husk.engine.model.container import KIND as CONTAINER
 from husk.engine.model.container import Container
 from husk.engine.model.events import Events
@@ -51,7 +53,7 @@ class Pins:
 
 # What became of layers in pushes.
 PACKED = "packed-layer"
-IMAGE_USERS = (IMAGE, INDEX, LAYER, CONTAINER)
+IMAGE_USERS = (IMAGE, INDEX, LAYER, CONTAINER, HELD)
 """The kinds of records that need layers and blobs."""
 
 
@@ -70,6 +72,8 @@ class ImageStore(msgspec.Struct, frozen=True):
     unreadable: Callable[[], Collection[str]] = _nobody
     """Records that may need layers and blobs, though nobody can tell which: while there are such, all stay."""
     pins: Pins = msgspec.field(default_factory=Pins)
+    held: HeldLayers | None = None
+    """What the cache of builds needs."""
 
     async def release(self, chain: Iterable[str], content: Iterable[str] = ()) -> list[str]:
         """Remove those of these layers and blobs that nothing uses; the chain ids of the layers that went."""
@@ -89,10 +93,15 @@ class ImageStore(msgspec.Struct, frozen=True):
     def _needs_layer(self, chain_id: str) -> bool:
         return (
             chain_id in self.pins
+            or (self.held is not None and chain_id in self.held)
             or bool(self.unreadable())
             or any(chain_id in image.chain_ids for image in self.catalog)
             or any(chain_id in container.used_layers for container in self.containers())
         )
+
+    def layer_elements(self) -> frozenset[str]:
+        """The layers of all images, as stacks of builds name them."""
+        return frozenset(f"layer:{chain_id}" for image in self.catalog for chain_id in image.chain_ids)
 
     async def collect(self) -> None:
         """At start: drop what a pull, commit or removal that was cut off has left behind."""
@@ -101,6 +110,7 @@ class ImageStore(msgspec.Struct, frozen=True):
             return
         used = {chain_id for image in self.catalog for chain_id in image.chain_ids}
         used |= {chain_id for container in self.containers() for chain_id in container.used_layers}
+        used |= self.held.all if self.held is not None else frozenset()
         for layer in self.layers.all():
             if layer.chain_id not in used:
                 await self.layers.remove(layer.chain_id, self._needs_layer)

@@ -7,7 +7,7 @@ surrogate) passes as JSON's escape.
 """
 
 import json
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 
@@ -123,16 +123,21 @@ class FilesJob(_Message, frozen=True, tag="files"):
     common: str = ""
 
 
+DigestForm: TypeAlias = Literal["", "portable", "older"]
+
+
 class DigestJob(_Message, frozen=True, tag="digest"):
     """Compute digests of what selections, which standard input has (msgpack), choose. Answer: `Digests`.
 
-    `table` is a file with what is known of the contents of files, if there is one.
+    `table` is a file with what is known of the contents of files, if there is one. Digests of the forms "portable" and
+    "older" are those that BuildKit computes; a table says then that the files came from a client.
     """
 
     root: str
     empty: str
     stack: Stack
     table: str = ""
+    form: DigestForm = ""
 
 
 class ReadJob(_Message, frozen=True, tag="read"):

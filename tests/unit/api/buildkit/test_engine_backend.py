@@ -13,7 +13,6 @@ from husk.engine.builder.image_source import DescribedImage
 from husk.engine.builder.operations import Source
 from husk.engine.builder.prune import Pruned
 from husk.engine.model.filters import Filters
-from husk.errors import NotImplementedYet
 from husk.storage.workers.messages import Entry
 
 REF: Any = "a ref"
@@ -81,10 +80,10 @@ async def test_a_build(backend: EngineBackend, builder: Builder) -> None:
     assert (kind, attributes) == ("moby", {"name": "x"})
 
 
-async def test_what_is_not_built_yet_says_so(backend: EngineBackend, builder: Builder) -> None:
-    with pytest.raises(NotImplementedYet, match="registry"):
-        await backend.build(BuildRequest(id="one", cache_exports=[Choice("registry")]))
-    assert builder.solved is None
+async def test_caches_go_with_a_build(backend: EngineBackend, builder: Builder) -> None:
+    await backend.build(BuildRequest(id="one", cache_exports=[Choice("registry")], cache_imports=[Choice("local")]))
+    assert builder.solved is not None
+    assert [one.kind for one in (*builder.solved.cache_exports, *builder.solved.cache_imports)] == ["registry", "local"]
 
 
 async def test_files_of_a_result(backend: EngineBackend) -> None:

@@ -29,6 +29,19 @@ class Diffs:
             self.removed.append(element)
 
 
+class Layers:
+    def __init__(self, *all):
+        self.all = set(all)
+        self.released = []
+
+    async def add(self, chain_ids):
+        self.all.update(chain_ids)
+
+    async def release(self, chain_ids):
+        self.released += chain_ids
+        self.all.difference_update(chain_ids)
+
+
 @pytest.fixture
 def state(tmp_path):
     store = StateStore.open(tmp_path / "state.db")
@@ -47,8 +60,13 @@ def pins():
 
 
 @pytest.fixture
-async def cache(state, diffs, pins):
-    cache = await BuildCache.open(state, Diffs(), pins)
+def layers():
+    return Layers()
+
+
+@pytest.fixture
+async def cache(state, diffs, pins, layers):
+    cache = await BuildCache.open(state, Diffs(), pins, Layers())
     cache._diffs = diffs
     return cache
 
@@ -79,26 +97,26 @@ async def test_a_record_is_not_found_while_a_layer_of_its_image_is_away(cache, d
     assert await cache.find("k") == BELOW
 
 
-async def test_the_next_daemon_finds_it(cache, state, diffs, pins):
+async def test_the_next_daemon_finds_it(cache, state, diffs, pins, layers):
     await cache.remember(["k"], BELOW)
     await cache.remember(["l"], ABOVE)
-    again = await BuildCache.open(state, diffs, pins)
+    again = await BuildCache.open(state, diffs, pins, layers)
     assert await again.find("k") == BELOW
     assert diffs.removed == []
 
 
-async def test_a_record_whose_diff_is_lost_goes_at_the_start(cache, state, diffs, pins):
+async def test_a_record_whose_diff_is_lost_goes_at_the_start(cache, state, diffs, pins, layers):
     await cache.remember(["k"], BELOW)
     await cache.remember(["l"], ABOVE)
     del diffs.sizes["diff:a"]
-    again = await BuildCache.open(state, diffs, pins)
+    again = await BuildCache.open(state, diffs, pins, layers)
     assert list(again) == []
     assert diffs.removed == ["diff:b"], "no record names it any more"
     assert state.load("build-record") == {}
 
 
-async def test_a_diff_without_a_record_goes_at_the_start(state, diffs, pins):
-    await BuildCache.open(state, diffs, pins)
+async def test_a_diff_without_a_record_goes_at_the_start(state, diffs, pins, layers):
+    await BuildCache.open(state, diffs, pins, layers)
     assert sorted(diffs.removed) == ["diff:a", "diff:b"]
 
 
@@ -134,12 +152,12 @@ async def test_what_it_tells(cache):
     assert cache.made_at("diff:c") is None
 
 
-async def test_uses_are_counted_and_kept(cache, state, diffs, pins):
+async def test_uses_are_counted_and_kept(cache, state, diffs, pins, layers):
     await cache.remember(["k"], BELOW)
     cache.hold(BELOW)
     cache.release(BELOW)
     await cache.save_uses([BELOW])
-    (kept,) = await BuildCache.open(state, diffs, pins)
+    (kept,) = await BuildCache.open(state, diffs, pins, layers)
     assert kept.uses == 1
 
 
@@ -173,3 +191,39 @@ async def test_a_diff_that_is_used_or_that_others_lie_on_is_not_given_up(cache):
     await cache.remember(["l"], ABOVE)
     assert not await cache.give_up("diff:a")
     assert await cache.find("k") == BELOW
+
+
+FETCHED = Record("fetched", ["layer:sha256:base"], ["layer:sha256:base"], times={"layer:sha256:base": 5})
+
+
+async def test_layers_that_were_fetched_for_a_record_stay_as_long_as_it(cache, layers):
+    cache._layers = layers
+    await cache.remember(["fetched"], FETCHED)
+    assert layers.all == {"sha256:base"}
+    assert cache.made_at("layer:sha256:base") == cache.created(FETCHED) == 5
+    await cache.remember(["above"], Record("above", ["layer:sha256:base diff:a"], ["diff:a"]))
+    assert [kept.id for kept in cache.leaves()] == ["above"]
+    await cache.remove("above")
+    assert layers.released == []
+    await cache.remove("fetched")
+    assert layers.released == ["sha256:base"]
+
+
+async def test_layers_that_no_record_names_are_let_go_of_at_start(state, diffs, pins, layers):
+    layers.all = {"sha256:nobodys"}
+    await BuildCache.open(state, diffs, pins, layers)
+    assert layers.released == ["sha256:nobodys"]
+
+
+async def test_a_record_that_is_not_here_is_known_and_not_found(cache, layers):
+    gone = Record("gone", ["layer:sha256:gone"], ["layer:sha256:gone"])
+    await cache.remember(["gone"], gone)
+    await cache.remember(["absent"], Record("absent", [], absent=True))
+    assert await cache.find("gone") is await cache.find("absent") is None
+    assert cache.know("gone") is gone
+    assert not cache.is_whole(gone)
+    assert layers.all == set()
+    made = Record("gone", ["diff:a"], ["diff:a"])
+    await cache.remember(["gone"], made)
+    assert await cache.find("gone") is made
+    assert cache.created(Record("never seen", [])) is None

@@ -67,6 +67,12 @@ class Memory:
     async def find(self, key):
         return None
 
+    def know(self, key):
+        return None
+
+    def is_whole(self, record):
+        return not record.absent
+
     async def remember(self, keys, record):
         pass
 

@@ -26,7 +26,7 @@ class Trees:
     async def apply(self, actions, inputs):
         return [f"{inputs[0]} diff:copied"]
 
-    async def digest(self, stack, selections):
+    async def digest(self, stack, selections, form=""):
         return f"digest of {stack}"
 
     async def difference(self, lower, upper):

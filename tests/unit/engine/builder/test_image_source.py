@@ -1,18 +1,24 @@
 """Images as sources: from here, or pulled."""
 
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from husk.engine.builder.image_source import ImageSource, credentials_in
 from husk.engine.builder.operations import Source
 from husk.engine.builder.registry_login import login_at
+from husk.engine.builder.remote.op_digests import source_digest
+from husk.engine.images.fetch import LayerFetcher
+from husk.engine.images.limiter import Limiter
 from husk.engine.model.image import Progress
 from husk.errors import NotFound
 from husk.registry import reference as references
 from husk.registry.auth import Credentials
-from husk.registry.manifest import Platform
+from husk.registry.manifest import Descriptor, Platform
+from husk.storage.state.store import StateStore
+from tests.support.registry import digest_of, make_image
+from tests.support.shelf import Shelf
 
 HERE = Platform("amd64", "linux")
 BUSYBOX = "docker.io/library/busybox:latest"
@@ -55,36 +61,93 @@ class Watcher:
         self.told.append((status.id, status.current, status.total, status.done))
 
 
-def source(images: Any) -> ImageSource:
+class Registry:
+    """One image, by its tag and by its digest."""
+
+    def __init__(self):
+        self.made = make_image([b"one layer"])
+        self.asked = []
+
+    async def manifest(self, reference, auth):
+        self.asked.append((str(reference), auth))
+        described = Descriptor(
+            media_type=self.made.media_type, digest=digest_of(self.made.manifest), size=len(self.made.manifest)
+        )
+        return SimpleNamespace(body=self.made.manifest, descriptor=described)
+
+    async def blob_bytes(self, reference, descriptor, auth):
+        return self.made.blobs[descriptor.digest]
+
+    async def blob(self, reference, descriptor, auth, again):
+        yield self.made.blobs[descriptor.digest]
+
+
+@pytest.fixture
+def registry():
+    return Registry()
+
+
+@pytest.fixture
+def shelf(tmp_path, state):
+    return Shelf(tmp_path, state)
+
+
+@pytest.fixture
+def state(tmp_path):
+    store = StateStore.open(tmp_path / "state.db")
+    yield store
+    store.close()
+
+
+def source(images: Any, registry: Any = None) -> ImageSource:
     store: Any = SimpleNamespace(blobs=Blobs())
-    return ImageSource(images, store)
+    return ImageSource(images, store, registry)
 
 
-async def fetch(images: Any, watcher: Any):
-    kind, wanted = source(images), Source(f"docker-image://{BUSYBOX}")
+async def fetch(kind: ImageSource, watcher: Any, name: str = BUSYBOX):
+    wanted = Source(f"docker-image://{name}")
     return await kind.key(wanted, HERE, watcher), await kind.fetch(wanted, HERE, watcher)
 
 
 async def test_an_image_that_is_here_is_not_pulled():
     images = Images(BUSYBOX)
-    key, fetched = await fetch(images, Watcher())
+    kind = source(images)
+    key, fetched = await fetch(kind, Watcher())
     assert (key, fetched.stack) == ("sha256:1", "layer:sha256:a layer:sha256:b")
     assert fetched.description == f"pulled from {BUSYBOX}"
+    assert await kind.portable_keys(Source(f"docker-image://{BUSYBOX}"), HERE, cast(Any, Watcher())) == [
+        source_digest("sha256:b")
+    ]
     assert images.pulled == []
 
 
-async def test_another_one_is_pulled_once_as_the_client():
+async def test_of_another_one_layers_are_fetched_when_they_are_needed_and_no_list_shows_it(registry, shelf):
+    images: Any = Images()
+    images.fetcher = LayerFetcher(shelf.store, Limiter(1))
+    kind = ImageSource(images, shelf.store, registry)
     session: Any = Session()
-    images, watcher = Images(), Watcher(session)
-    await fetch(images, watcher)
-    assert images.pulled == [(BUSYBOX, "linux/amd64", login_at(references.parse(BUSYBOX), session))]
-    assert watcher.told == [("abc", 5, 10, False)]
+    watcher: Any = Watcher(session)
+    found = await kind.describe("busybox", HERE, False, watcher)
+    assert found.reference == f"{BUSYBOX}@{found.digest}"
+    base = await kind.look_up("busybox", HERE, False, watcher)
+    assert len(base.document.rootfs.diff_ids) == 1
+    keys = await kind.portable_keys(Source(f"docker-image://{found.reference}"), HERE, watcher)
+    assert shelf.layers.records == {}
+    key, fetched = await fetch(kind, watcher, found.reference)
+    (chain_id,) = shelf.layers.records
+    assert keys == [source_digest(chain_id)]
+    assert key == registry.made.config_digest
+    assert (fetched.stack, list(fetched.made)) == (f"layer:{chain_id}", [f"layer:{chain_id}"])
+    assert shelf.store.held.all == {chain_id}
+    assert len(shelf.catalog) == 0
+    assert images.pulled == []
+    assert [auth for _, auth in registry.asked] == [login_at(references.parse(BUSYBOX), session)] * 2
 
 
-async def test_nobody_in_particular_pulls_without_credentials():
-    images = Images()
-    await fetch(images, Watcher())
-    assert images.pulled == [(BUSYBOX, "linux/amd64", None)]
+async def test_nobody_in_particular_asks_without_credentials(registry):
+    watcher: Any = Watcher()
+    await source(Images(), registry).describe("busybox", HERE, True, watcher)
+    assert registry.asked == [(BUSYBOX, None)]
 
 
 @pytest.mark.parametrize(("pull", "pulled"), [(False, 0), (True, 1)])

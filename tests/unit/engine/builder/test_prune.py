@@ -13,7 +13,7 @@ from husk.engine.model.clock import now_ns
 from husk.engine.model.filters import Filters
 from husk.errors import Conflict, InvalidParameter
 from husk.storage.state.store import StateStore
-from tests.unit.engine.builder.test_cache import Diffs
+from tests.unit.engine.builder.test_cache import Diffs, Layers
 
 HOUR = 3600 * 10**9
 
@@ -22,7 +22,7 @@ HOUR = 3600 * 10**9
 async def cache(tmp_path):
     """Two chains: a ← b ← c, and the mirror of a context."""
     store = StateStore.open(tmp_path / "state.db")
-    cache = await BuildCache.open(store, Diffs(), Pins())
+    cache = await BuildCache.open(store, Diffs(), Pins(), Layers())
     cache._diffs = Diffs(a=100, b=10, c=1, m=1000)
     await cache.remember(["a"], Record("a", ["diff:a"], ["diff:a"], "mount / from exec make"))
     await cache.remember(["b"], Record("b", ["diff:a diff:b"], ["diff:b"]))

@@ -9,6 +9,8 @@ from husk.engine.builder.exporters.image import ImageExport
 from husk.engine.builder.failure import BuildFailed
 from husk.engine.builder.frontend import DockerfileFrontend
 from husk.engine.builder.jobs import Definition, Jobs, Question, Result
+from husk.engine.builder.remote.imports import CacheSource
+from husk.engine.builder.remote.service import CacheService
 from husk.engine.builder.sessions import Sessions
 from husk.engine.builder.solve import Export, SolveRequest, Solves
 from husk.engine.builder.solver import Solver
@@ -40,7 +42,8 @@ class Bench:
         self.jobs = Jobs(solver, DockerfileFrontend(solver, files, images))
         nobody: Any = None
         image = ImageExport(exporters[0], nobody, nobody, nobody)
-        self.solves = Solves(self.jobs, self.sessions, {"moby": image, "image": image})
+        caches: Any = CacheService(nobody, nobody, nobody, memory, nobody)
+        self.solves = Solves(self.jobs, self.sessions, {"moby": image, "image": image}, caches)
 
     async def solve(self, question: Question | None, *exports: Export, session: str = "") -> dict[str, str]:
         return await self.solves.solve(SolveRequest(id="one", question=question, exports=exports, session=session))
@@ -152,3 +155,10 @@ async def test_a_step_that_fails_is_told_with_its_vertex(bench):
     with pytest.raises(BuildFailed, match="exit code: 1") as caught:
         await bench.solve(Question(definition=Definition(graph, edge)))
     assert graph[caught.value.vertex].name == "image"
+
+
+async def test_a_cache_that_cannot_be_written_is_refused_before_anything_is_made(bench):
+    request = SolveRequest(id="one", question=DOCKERFILE, cache_exports=[CacheSource("s3")])
+    with pytest.raises(NotImplementedYet, match="s3"):
+        await bench.solves.solve(request)
+    assert bench.worker.ran == []

@@ -34,6 +34,12 @@ class Memory:
     async def find(self, key):
         return self.records.get(key)
 
+    def know(self, key):
+        return self.records.get(key)
+
+    def is_whole(self, record):
+        return not record.absent
+
     async def remember(self, keys, record):
         for key in keys:
             self.records[key] = record
@@ -380,3 +386,85 @@ async def test_builds_within_builds_have_an_end():
     with pytest.raises(InvalidParameter, match="more than 8"):
         await Solver(Worker(), memory).solve(graph, outer, Watch())
     assert memory.held == []
+
+
+class Elsewhere:
+    """Knows vertices by name; what is fetched is here from then on."""
+
+    def __init__(self, **outputs):
+        self.outputs = outputs
+        self.fetched = []
+        self.here = set()
+
+    async def find(self, vertex, records, key, known, watcher):
+        if vertex.name not in self.outputs:
+            return None
+        output = self.outputs[vertex.name]
+        return Record(known.id if known else f"remote {vertex.name}", [output] if output else [], absent=not output)
+
+    async def fetch(self, record, watcher):
+        self.fetched += record.outputs
+        self.here.update(record.outputs)
+        return bool(record.outputs)
+
+    async def close(self):
+        pass
+
+
+@pytest.fixture
+def elsewhere(memory):
+    cache = Elsewhere(image="", a="", b="found b")
+    memory.is_whole = lambda record: (
+        not record.absent and (not record.outputs[0].startswith("found") or record.outputs[0] in cache.here)
+    )
+    return cache
+
+
+async def solve_with(solver, graph, edge, elsewhere):
+    watch = Watch()
+    build = await solver.solve(graph, edge, watch, elsewhere=elsewhere)
+    await build.close()
+    assert build.record
+    return build.record, watch
+
+
+async def test_what_is_found_elsewhere_is_fetched_and_nothing_below_it(solver, worker, elsewhere):
+    graph, edge = chain("a", "b")
+    record, watch = await solve_with(solver, graph, edge, elsewhere)
+    assert (record.outputs, worker.ran) == (["found b"], [])
+    assert elsewhere.fetched == ["found b"]
+    assert set(watch.ends().values()) == {"cached"}
+    # The next build needs nobody.
+    again, _ = await solve(solver, graph, edge)
+    assert again == record
+    assert worker.ran == []
+
+
+async def test_what_lies_on_it_is_made_from_it(solver, worker, elsewhere):
+    graph, edge = chain("a", "b", "c")
+    record, _ = await solve_with(solver, graph, edge, elsewhere)
+    assert (record.outputs, worker.ran) == (["c(found b)"], ["c"])
+
+
+async def test_what_is_only_known_is_made_when_it_is_needed_and_what_was_made_from_it_stays_good(
+    solver, worker, elsewhere
+):
+    graph, edge = chain("a", "b")
+    await solve_with(solver, graph, edge, elsewhere)
+    other = step(graph, "other", *graph[edge.digest].operation.inputs)
+    record, _ = await solve(solver, graph, other)
+    assert record.outputs == ["other(a(image()))"]
+    assert worker.ran == ["image", "a", "other"]
+    worker.ran.clear()
+    await solve(solver, graph, edge)
+    assert worker.ran == []
+
+
+async def test_what_cannot_be_fetched_is_made(solver, worker, elsewhere):
+    async def fetch(record, watcher):
+        return False
+
+    elsewhere.fetch = fetch
+    graph, edge = chain("a", "b")
+    record, _ = await solve_with(solver, graph, edge, elsewhere)
+    assert (record.outputs, worker.ran) == (["b(a(image()))"], ["image", "a", "b"])

@@ -3,6 +3,8 @@
 import posixpath
 from collections.abc import Sequence
 
+from msgspec import structs
+
 from husk.engine.builder.dockerfile import heredocs, history, run_mounts
 from husk.engine.builder.dockerfile.errors import DockerfileError
 from husk.engine.builder.dockerfile.instructions import Run
@@ -60,15 +62,16 @@ class Runner:
             self._mount(mount, source)
         if self._options.shm_size:
             self._mounts.append(Mount(target="/dev/shm", kind=TmpfsMount(self._options.shm_size)))
+        mounts, inputs = ordered(self._mounts, self._inputs)
         body = Exec(
             process=self._process(words),
-            mounts=self._mounts,
+            mounts=mounts,
             network=self._network(),
             insecure=self._instruction.security == "insecure",
             secret_env=self._secret_env,
         )
         state.root = self._graph.add(
-            Operation(body, self._inputs, state.platform),
+            Operation(body, inputs, state.platform),
             name=self._name(from_trigger=from_trigger),
             ignore_cache=state.ignore_cache,
             locations=locations(self._instruction.origin.span),
@@ -94,6 +97,7 @@ class Runner:
             cgroup_parent=self._options.cgroup_parent,
             proxy=proxies(self._options.build_args),
             limits=self._options.limits,
+            remove_stubs=True,
         )
 
     def _network(self) -> Network:
@@ -213,3 +217,16 @@ class Runner:
 def _summary(text: str) -> str:
     first, _, rest = text.strip().replace("\r\n", "\n").partition("\n")
     return first + "..." if rest else first
+
+
+def ordered(mounts: Sequence[Mount], inputs: Sequence[Edge]) -> tuple[list[Mount], list[Edge]]:
+    """In BuildKit's order, so that they have one key however they are written: by target, secrets and agents last."""
+    last = (SecretMount, SshMount)
+    kinds = [last.index(type(one.kind)) + 1 if type(one.kind) in last else 0 for one in mounts]
+    ranked = sorted(zip(kinds, mounts, strict=True), key=lambda pair: (pair[0], "" if pair[0] else pair[1].target))
+    found = [one for _, one in ranked]
+    edges = list(dict.fromkeys(inputs[one.input] for one in found if one.input != NONE))
+    numbered = [
+        structs.replace(one, input=edges.index(inputs[one.input])) if one.input != NONE else one for one in found
+    ]
+    return numbered, edges

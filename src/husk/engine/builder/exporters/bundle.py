@@ -100,7 +100,7 @@ class Bundler:
         several = is_several(result) or any(part.predicates for part in parts)
         oci = _uses_oci(options, parts, oci or several)
         _check_annotations(options, parts, several)
-        held = _Held(self._store)
+        held = Held(self._store)
         try:
             made = await _all(self._image(result, part, options, oci, held) for part in parts)
             bundle = _bundle(made, options, several, oci)
@@ -113,13 +113,11 @@ class Bundler:
         finally:
             await asyncio.shield(held.release())
 
-    async def _image(
-        self, result: Result, part: Part, options: ExportOptions, oci: bool, held: "_Held"
-    ) -> BundledImage:
+    async def _image(self, result: Result, part: Part, options: ExportOptions, oci: bool, held: "Held") -> BundledImage:
         stack = await part.stack()
         held.add_chain(await self._finisher.packer.chain_ids(stack, options.clamp))
         layers = await self._finisher.packer.layers(stack, options.clamp)
-        described = await _all(self._described(layer, options, oci, held) for layer in layers)
+        described = await _all(self.described(layer, options, oci, held) for layer in layers)
         document = self._finisher.finished(stack, part.document, layers, options.epoch)
         body = msgspec.json.encode(document)
         if result.inline_cache and (cache := await result.inline_cache(part.id, described)) is not None:
@@ -142,7 +140,7 @@ class Bundler:
             attested=attested,
         )
 
-    async def _described(self, layer: Layer, options: ExportOptions, oci: bool, held: "_Held") -> Descriptor:
+    async def described(self, layer: Layer, options: ExportOptions, oci: bool, held: "Held") -> Descriptor:
         """A layer in the compression that is wanted; one that is compressed already stays so, unless told otherwise."""
         now, wanted = compression_of(layer.media_type), options.compression
         if now == ZSTD and not oci:
@@ -154,7 +152,7 @@ class Bundler:
         ending = "" if wanted.kind == PLAIN else f"+{wanted.kind}"
         return Descriptor(media_type=OCI_LAYER + ending, digest=packed.digest, size=packed.size)
 
-    async def _write(self, bundle: Bundle, held: "_Held") -> None:
+    async def _write(self, bundle: Bundle, held: "Held") -> None:
         documents = [*bundle.small_blobs, *bundle.manifests]
         held.add(one.descriptor.digest for one in documents)
         for one in documents:
@@ -213,7 +211,7 @@ def with_inline_cache(config: bytes, cache: bytes) -> bytes:
     return msgspec.json.encode(document | {INLINE_CACHE: base64.b64encode(cache).decode()})
 
 
-class _Held:
+class Held:
     """Layers and blobs that must stay for now."""
 
     def __init__(self, store: ImageStore) -> None:

@@ -30,13 +30,25 @@ def test_mounts():
     assert run.mounts == [
         Mount(target="/", input=0, output=0),
         Mount(target="/c", kind=CacheMount("ns//c", "locked")),
-        Mount(target="/w/y", kind=BindMount(), input=1, selector="/x", read_only=True),
+        Mount(target="/ctx", kind=BindMount(), input=1),
         Mount(target="/t", kind=TmpfsMount(1024)),
+        Mount(target="/w/y", kind=BindMount(), input=2, selector="/x", read_only=True),
         Mount(target="/run/secrets/s", kind=SecretMount("s", optional=True)),
         Mount(target="/run/buildkit/ssh_agent.0", kind=SshMount("default", optional=True)),
-        Mount(target="/ctx", kind=BindMount(), input=2),
     ]
     assert run.secret_env == [SecretVariable("e", "E")]
+
+
+def test_the_same_mounts_in_another_order_are_the_same_step():
+    one, other = (
+        build(f"FROM busybox\nRUN {first} {second} make")
+        for first, second in [
+            ("--mount=target=/a", "--mount=target=/b,src=x"),
+            ("--mount=target=/b,src=x", "--mount=target=/a"),
+        ]
+    )
+    assert bodies(one)[-1] == bodies(other)[-1]
+    assert [mount.input for mount in bodies(one)[-1].mounts] == [0, 1, 1]
 
 
 def test_a_cache_with_an_owner():

@@ -1,0 +1,117 @@
+"""What the solver works with and asks of others: records, the cache, whoever carries operations out, clients."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from msgspec import Struct
+
+from husk.engine.builder.cache_keys import Selection
+from husk.engine.builder.graph import Graph, Vertex
+from husk.engine.builder.operations import Build, Edge, Operation
+from husk.engine.builder.progress import Progress, Status
+from husk.engine.builder.sessions import Session
+
+
+class Record(Struct, frozen=True):
+    """A result that is there: its outputs are named by whoever made them, and so is what was made anew for it.
+
+    One that is `absent` is known to exist, elsewhere or once: it tells what others are made from. `times` (nanoseconds)
+    say when what was fetched for it was made, where that was not now.
+    """
+
+    id: str
+    outputs: list[str]
+    made: list[str] = []
+    description: str = ""
+    type: str = "regular"
+    absent: bool = False
+    times: dict[str, int] = {}
+
+
+class Cache(Protocol):
+    """What remembers records by keys. A record that is held is not thrown away."""
+
+    async def find(self, key: str) -> Record | None: ...
+
+    def know(self, key: str) -> Record | None:
+        """Also one that is not here."""
+        ...
+
+    def is_whole(self, record: Record) -> bool: ...
+
+    async def remember(self, keys: Sequence[str], record: Record) -> None: ...
+
+    def hold(self, record: Record) -> None: ...
+
+    def release(self, record: Record) -> None: ...
+
+    async def save_uses(self, records: Sequence[Record]) -> None:
+        """Remember beyond this daemon when these were used."""
+        ...
+
+
+class Watcher(Protocol):
+    """Takes what an operation says while it runs, and asks on behalf of those who wait for it."""
+
+    @property
+    def session(self) -> Session | None: ...
+
+    def log(self, data: bytes, *, stderr: bool = False) -> None: ...
+
+    def status(self, status: Status) -> None: ...
+
+
+class Executor(Protocol):
+    """What does the work."""
+
+    async def source_key(self, operation: Operation, watcher: Watcher) -> str:
+        """What a source is right now: an image's digest, a commit, the digest of a context that was sent."""
+        ...
+
+    async def run(self, vertex: Vertex, inputs: Sequence[str], watcher: Watcher) -> Record:
+        """Make the outputs of an operation; leave nothing behind if it fails or is cancelled."""
+        ...
+
+    async def content_digest(self, output: str, selections: Sequence[Selection]) -> str:
+        """The digest of files in an output."""
+        ...
+
+    async def definition(self, body: Build, inputs: Sequence[str]) -> tuple[Graph, Edge]:
+        """What a build within a build is to make."""
+        ...
+
+
+class PortableExecutor(Protocol):
+    """The same two in the terms of caches that others write and read, too."""
+
+    async def portable_source_keys(self, operation: Operation, watcher: Watcher) -> list[str]:
+        """By which digests a source is known; none if it has no name beyond this build."""
+        ...
+
+    async def portable_digests(self, output: str, selections: Sequence[Selection]) -> list[str]:
+        """The digests by which these files are known; any of them will do."""
+        ...
+
+
+class Elsewhere(Protocol):
+    """Caches that are not ours, as one build knows them: `husk.engine.builder.remote`."""
+
+    async def find(
+        self, vertex: Vertex, records: Sequence[Record], key: str, known: Record | None, watcher: Watcher
+    ) -> Record | None:
+        """What they have for a vertex, perhaps no more than that it exists; asked for inputs first."""
+        ...
+
+    async def fetch(self, record: Record, watcher: Watcher) -> bool:
+        """Bring its layers here; False if they cannot be had."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class Client(Struct, frozen=True, eq=False):
+    """Who wants a build: whoever watches it, whom to ask, and which caches may help."""
+
+    progress: Progress
+    session: Session | None = None
+    elsewhere: Elsewhere | None = None

@@ -1,0 +1,135 @@
+"""The document of a cache, as BuildKit writes it (`application/vnd.buildkit.cacheconfig.v0`). Pure.
+
+Layers are numbered, each with the one that it lies on. Records are numbered too: a digest, for each input the records
+that it may come from (one is enough), and the layers of the result. What somebody else has written is checked here:
+numbers that lead nowhere and records that need themselves are refused.
+"""
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+import msgspec
+from msgspec import Struct, field
+
+from husk.errors import InvalidParameter
+
+MEDIA_TYPE = "application/vnd.buildkit.cacheconfig.v0"
+LARGEST = 8 << 20
+_MOST = 50_000
+_NEVER = "0001-01-01T00:00:00Z"
+
+T = TypeVar("T")
+
+
+class CacheLayer(Struct, frozen=True):
+    blob: str = ""
+    parent: int = 0  # -1: none; left out it is the first
+
+
+class CacheResult(Struct, frozen=True, rename={"created": "createdAt"}):
+    layer: int
+    created: str = _NEVER
+
+
+class ChainedResult(Struct, frozen=True, rename={"created": "createdAt"}):
+    """A result whose layers do not lie on each other in the image that they are in."""
+
+    layers: list[int]
+    created: str = _NEVER
+
+
+class CacheInput(Struct, frozen=True, omit_defaults=True):
+    selector: str = ""
+    link: int = -1
+
+
+class CacheRecord(Struct, frozen=True, omit_defaults=True):
+    results: list[CacheResult] = field(default_factory=list, name="layers")
+    chains: list[ChainedResult] = []
+    digest: str = ""
+    inputs: list[list[CacheInput]] = []
+
+
+class CacheConfig(Struct, frozen=True, omit_defaults=True):
+    layers: list[CacheLayer] = []
+    records: list[CacheRecord] = []
+
+
+def read(data: bytes) -> CacheConfig:
+    return checked(_decoded(data, CacheConfig))
+
+
+def read_records(data: bytes) -> list[CacheRecord]:
+    """The form within an image's configuration: its layers are those of the image."""
+    return _decoded(data, list[CacheRecord])
+
+
+def write(config: CacheConfig) -> bytes:
+    return msgspec.json.encode(config)
+
+
+def checked(config: CacheConfig) -> CacheConfig:
+    if len(config.layers) > _MOST or len(config.records) > _MOST:
+        raise InvalidParameter(f"invalid cache: more than {_MOST} layers or records")
+    for number, layer in enumerate(config.layers):
+        if not -1 <= layer.parent < len(config.layers) or layer.parent == number:
+            raise InvalidParameter(f"invalid cache: layer {number} lies on {layer.parent}, which is none")
+    for number, record in enumerate(config.records):
+        _check_record(number, record, config)
+    order(config.records)
+    return config
+
+
+def _check_record(number: int, record: CacheRecord, config: CacheConfig) -> None:
+    for choices in record.inputs:
+        if not choices:
+            raise InvalidParameter(f"invalid cache: an input of record {number} is empty")
+        if not all(0 <= choice.link < len(config.records) for choice in choices):
+            raise InvalidParameter(f"invalid cache: record {number} has an input that is not there")
+    numbers = [result.layer for result in record.results] + [one for chain in record.chains for one in chain.layers]
+    if not all(0 <= one < len(config.layers) for one in numbers):
+        raise InvalidParameter(f"invalid cache: record {number} has a layer that is not there")
+
+
+def order(records: Sequence[CacheRecord]) -> list[int]:
+    """The numbers of records, inputs first."""
+    found: list[int] = []
+    state = [0] * len(records)  # 1: begun, 2: done
+    for start in range(len(records)):
+        waiting = [start]
+        while waiting:
+            number = waiting[-1]
+            if state[number] == 2:
+                waiting.pop()
+                continue
+            state[number] = 1
+            below = [choice.link for choices in records[number].inputs for choice in choices]
+            if missing := [one for one in below if state[one] != 2]:
+                if any(state[one] == 1 for one in missing):
+                    raise InvalidParameter("invalid cache: its records need each other in a circle")
+                waiting.extend(missing)
+            else:
+                state[number] = 2
+                found.append(number)
+                waiting.pop()
+    return found
+
+
+def chain(layers: Sequence[CacheLayer], top: int) -> list[int]:
+    """The numbers of a layer and all below it, base first."""
+    found: list[int] = []
+    while top != -1:
+        if top in found or len(found) > len(layers):
+            raise InvalidParameter("invalid cache: its layers lie on each other in a circle")
+        found.append(top)
+        top = layers[top].parent
+    return found[::-1]
+
+
+def _decoded(data: bytes, kind: type[T]) -> T:
+    if len(data) > LARGEST:
+        raise InvalidParameter(f"invalid cache: its document has more than {LARGEST} bytes")
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        raise InvalidParameter(f"invalid cache: {error}") from None

@@ -1,0 +1,368 @@
+"""The keys of operations as BuildKit computes them: digests of what matters of them, written as Go writes JSON. Pure.
+
+An operation has a digest, and each of its inputs a selector (which of its files matter, as a digest) and perhaps a
+selection of files whose content may stand for the input. The order of fields, and what is left out when it is empty, is
+that of BuildKit's own structures: a byte that differs is another key.
+"""
+
+import base64
+import hashlib
+import json
+import posixpath
+from collections.abc import Iterable
+
+from msgspec import Struct, structs
+
+from husk.engine.builder.operations import (
+    NONE,
+    BindMount,
+    CacheMount,
+    Copy,
+    Diff,
+    Exec,
+    FileAction,
+    Files,
+    MakeDirectory,
+    MakeFile,
+    Merge,
+    Mount,
+    Operation,
+    Owner,
+    Process,
+    Remove,
+    SecretMount,
+    SshMount,
+    Symlink,
+    TmpfsMount,
+)
+from husk.registry.manifest import host_platform
+from husk.storage.file_actions import Selection
+from husk.storage.globs import has_wildcards
+
+# What the digest of an input's files is an output of.
+CONTENT = -1
+
+_NETWORKS = {"sandbox": 0, "host": 1, "none": 2}
+_SHARING = {"shared": 0, "private": 1, "locked": 2}
+_KINDS = {BindMount: 0, SecretMount: 1, SshMount: 2, CacheMount: 3, TmpfsMount: 4}
+
+
+class InputKey(Struct, frozen=True):
+    """What of an input counts: `selector` for the input by its own key, `files` for its content (None: never)."""
+
+    selector: str = ""
+    files: list[Selection] | None = None
+
+
+class OpKey(Struct, frozen=True):
+    digest: str
+    inputs: list[InputKey] = []
+
+
+def record_digest(digest: str, output: int) -> str:
+    """The name of one output of something with this digest."""
+    return digest_of(f"{digest}@{output}".encode())
+
+
+def source_digest(key: str) -> str:
+    """Of a source that is now what `key` says."""
+    return digest_of(f"buildkit.source.v0:{key}".encode())
+
+
+def op_key(operation: Operation) -> OpKey | None:
+    """None for what has no key of this kind: sources have their own, builds within builds none."""
+    match operation.body:
+        case Exec() as body:
+            return _exec(body, operation)
+        case Files() as body:
+            return _files(body, len(operation.inputs))
+        case Merge():
+            inputs = [_filled({"input": number}) for number in range(len(operation.inputs))]
+            document: dict[str, object] = {"Type": "buildkit.merge.v0", "Merge": _filled({"inputs": inputs})}
+            return OpKey(_json_digest(document), [InputKey()] * len(operation.inputs))
+        case Diff(lower, upper):
+            sides = {"lower": _filled({"input": lower}), "upper": _filled({"input": upper})}
+            document = {"Type": "buildkit.diff.v0", "Diff": sides}
+            return OpKey(_json_digest(document), [InputKey()] * len(operation.inputs))
+        case _:
+            return None
+
+
+def digest_of(data: bytes) -> str:
+    return "sha256:" + hashlib.sha256(data).hexdigest()
+
+
+# --- processes -------------------------------------------------------------------------------------------------------
+
+
+def _exec(body: Exec, operation: Operation) -> OpKey:
+    platform = operation.platform or host_platform()
+    exec_document = _filled(
+        {
+            "meta": _process(body.process),
+            "mounts": [] if _is_plain_root(body.mounts) else [_mount(mount) for mount in body.mounts],
+            "network": _NETWORKS[body.network],
+            "security": 1 if body.insecure else 0,
+            "secretenv": [
+                _filled({"ID": one.id, "name": one.name, "optional": one.optional}) for one in body.secret_env
+            ],
+        }
+    )
+    document = {
+        "Type": "buildkit.exec.v0",
+        "Exec": exec_document,
+        "OS": platform.os,
+        "Arch": platform.architecture,
+        **_filled(
+            {
+                "Variant": platform.variant,
+                "OSVersion": platform.os_version,
+                "OSFeatures": list(platform.os_features),
+            }
+        ),
+    }
+    return OpKey(_json_digest(document), [_mounted(body, number) for number in range(len(operation.inputs))])
+
+
+def _process(process: Process) -> dict[str, object]:
+    return _filled(
+        {
+            "args": process.args,
+            "env": process.env,
+            "cwd": process.cwd,
+            "user": process.user,
+            "extraHosts": [_filled({"Host": name}) for name, _ in process.extra_hosts],
+            "hostname": process.hostname,
+            "ulimit": [_filled({"Name": one.name, "Soft": one.soft, "Hard": one.hard}) for one in process.ulimits],
+            "cgroupParent": process.cgroup_parent,
+            "removeMountStubsRecursive": process.remove_stubs,
+            "validExitCodes": process.valid_exit_codes,
+        }
+    )
+
+
+def _is_plain_root(mounts: list[Mount]) -> bool:
+    """A process with nothing but its root: BuildKit once forgot mounts in its keys, and kept that for this case."""
+    return len(mounts) == 1 and mounts[0].target == "/" and not mounts[0].read_only and mounts[0].kind == BindMount()
+
+
+def _mount(mount: Mount) -> dict[str, object]:
+    document: dict[str, object] = {
+        "input": mount.input,
+        "dest": mount.target,
+        "output": mount.output,
+        "readonly": mount.read_only,
+        "mountType": _KINDS[type(mount.kind)],
+    }
+    match mount.kind:
+        case TmpfsMount(size):
+            # Without any option there is no structure for them.
+            document |= {"TmpfsOpt": _Kept(_filled({"size": size}))} if size else {}
+        case CacheMount() as cache:
+            document["cacheOpt"] = _Kept(_cache(cache, mount.target))
+        case SecretMount() as secret:
+            document["secretOpt"] = _Kept(_granted(secret))
+        case SshMount() as agent:
+            document["SSHOpt"] = _Kept(_granted(agent))
+    return _filled(document)
+
+
+def _cache(cache: CacheMount, target: str) -> dict[str, object]:
+    """Only the name that a Dockerfile gives a cache by itself counts; any other may change."""
+    usual = cache.id == target or cache.id.partition("/")[2] == target
+    if not usual or cache.sharing != "shared":
+        return {}
+    return _filled({"ID": cache.id, "sharing": _SHARING[cache.sharing]})
+
+
+def _granted(kind: SecretMount | SshMount) -> dict[str, object]:
+    return _filled({"ID": kind.id, "uid": kind.uid, "gid": kind.gid, "mode": kind.mode, "optional": kind.optional})
+
+
+def _mounted(body: Exec, number: int) -> InputKey:
+    paths: list[str] = []
+    by_content = False
+    for mount in body.mounts:
+        if mount.input != number or isinstance(mount.kind, SecretMount | SshMount | TmpfsMount):
+            continue
+        path = _absolute(mount.selector)
+        paths.append(path)
+        # The last mount of an input decides, as with BuildKit.
+        by_content = (mount.output == NONE or mount.read_only or path == "/") and mount.target != "/"
+    selector = digest_of("\0".join(paths).encode()) if paths else ""
+    if not by_content:
+        return InputKey(selector)
+    chosen = _outermost(paths)
+    if "/" in chosen:
+        return InputKey(selector, [Selection(path="/")])
+    return InputKey(selector, [Selection(path=path, follow_links=True) for path in chosen])
+
+
+# --- files -----------------------------------------------------------------------------------------------------------
+
+
+def _files(body: Files, count: int) -> OpKey:
+    chosen: dict[int, list[Selection]] = {}
+    actions = [_action(step, count, chosen) for step in body.actions]
+    document: dict[str, object] = {"Type": "buildkit.file.v0", "Actions": actions}
+    places = [[step.input, step.second_input, step.output] for step in body.actions]
+    if places and not _are_usual(places):
+        document["indexes"] = places
+    whole = {step.input for step in body.actions}
+    inputs = [
+        _chosen(chosen[number]) if number in chosen and number not in whole else InputKey() for number in range(count)
+    ]
+    return OpKey(_json_digest(document), inputs)
+
+
+def _chosen(selections: list[Selection]) -> InputKey:
+    paths = sorted((selection.path.encode() for selection in selections), reverse=True)
+    return InputKey(digest_of(b"\0".join(paths)), _without_doubles(selections))
+
+
+def _without_doubles(selections: list[Selection]) -> list[Selection]:
+    """What lies below another path counts with that."""
+    plain = [one for one in selections if not (one.wildcards or one.include or one.exclude)]
+    found = [
+        Selection(path=path, follow_links=follow)
+        for follow in (False, True)
+        for path in _outermost([one.path for one in plain if one.follow_links == follow])
+    ]
+    found += [one for one in selections if one.wildcards or one.include or one.exclude]
+    return sorted(found, key=lambda one: one.path.encode())
+
+
+def _are_usual(places: list[list[int]]) -> bool:
+    """Each action works on what the one before it made, and the last one makes the output: then it goes unsaid."""
+    last = len(places) - 1
+    return all(
+        first == (0 if number == 0 else len(places) + number - 1)
+        and second in (NONE, 1)
+        and output == (0 if number == last else NONE)
+        for number, (first, second, output) in enumerate(places)
+    )
+
+
+def _action(step: FileAction, count: int, chosen: dict[int, list[Selection]]) -> str:
+    """One action as it is written, in base64; the files that it takes go to `chosen`."""
+    action = step.action
+    owner: dict[str, object] = {}
+    if not isinstance(action, Remove):
+        owner = {"owner": _Kept(_owners(action.user, action.group)) if action.user or action.group else None}
+    if isinstance(action, Copy | MakeFile | MakeDirectory):
+        for one, path in ((action.user, "/etc/passwd"), (action.group, "/etc/group")):
+            if one and one.name:
+                chosen.setdefault(one.input, []).append(Selection(path=path, follow_links=True))
+    match action:
+        case Copy():
+            if 0 <= step.second_input < count:
+                chosen.setdefault(step.second_input, []).append(_selection(action))
+                action = structs.replace(action, source=_base(action.source))
+            document = _copy(action, owner)
+        case MakeFile():
+            data = base64.b64encode(action.data).decode()
+            document = {"path": action.path, "mode": action.mode, "data": data, **owner, "timestamp": _time(action)}
+        case MakeDirectory():
+            document = {"path": action.path, "mode": action.mode, "makeParents": action.make_parents, **owner}
+            document["timestamp"] = _time(action)
+        case Symlink():
+            document = {"oldpath": action.target, "newpath": action.path, **owner, "timestamp": _time(action)}
+        case Remove():
+            document = {"path": action.path, "allowNotFound": action.may_be_missing}
+            document["allowWildcard"] = action.wildcards
+    return base64.b64encode(_json(_filled(document))).decode()
+
+
+def _copy(copy: Copy, owner: dict[str, object]) -> dict[str, object]:
+    return {
+        "src": copy.source,
+        "dest": copy.destination,
+        **owner,
+        "mode": -1 if copy.mode is None else copy.mode,
+        "followSymlink": copy.follow_links,
+        "dirCopyContents": copy.contents_only,
+        "attemptUnpackDockerCompatibility": copy.unpack,
+        "createDestPath": copy.make_parents,
+        "allowWildcard": copy.wildcards,
+        "allowEmptyWildcard": copy.may_match_nothing,
+        "timestamp": _time(copy),
+        "include_patterns": copy.include,
+        "exclude_patterns": copy.exclude,
+        "alwaysReplaceExistingDestPaths": copy.replace,
+        "modeStr": copy.symbolic_mode,
+        "required_paths": copy.required,
+    }
+
+
+def _selection(copy: Copy) -> Selection:
+    return Selection(
+        path=copy.source,
+        wildcards=copy.wildcards and has_wildcards(copy.source),
+        follow_links=copy.follow_links,
+        include=copy.include,
+        exclude=copy.exclude,
+        required=copy.required,
+    )
+
+
+def _time(action: Copy | MakeFile | MakeDirectory | Symlink) -> int:
+    return -1 if action.timestamp is None else action.timestamp
+
+
+def _owners(user: Owner | None, group: Owner | None) -> dict[str, object]:
+    return {name: _owner(one) for name, one in (("user", user), ("group", group)) if one}
+
+
+def _owner(owner: Owner) -> dict[str, object]:
+    if owner.name:
+        return {"User": {"byName": _filled({"name": owner.name, "input": owner.input})}}
+    return {"User": _filled({"byId": owner.number or 0})}
+
+
+# --- paths -----------------------------------------------------------------------------------------------------------
+
+
+def _absolute(path: str) -> str:
+    return posixpath.normpath("/" + path.lstrip("/"))
+
+
+def _base(path: str) -> str:
+    """The last name of a path, as Go tells it."""
+    return posixpath.basename(path.rstrip("/")) or ("/" if path else ".")
+
+
+def _outermost(paths: Iterable[str]) -> list[str]:
+    known = set(paths)
+    if len(known) <= 1:
+        return list(known)
+    inner = {path for path in known for other in known if path != other and path.startswith(other.rstrip("/") + "/")}
+    return sorted(known - inner, key=str.encode)
+
+
+# --- Go's JSON -------------------------------------------------------------------------------------------------------
+
+
+class _Kept(Struct, frozen=True):
+    """A structure that is written though it is empty."""
+
+    value: dict[str, object]
+
+
+def _filled(document: dict[str, object]) -> dict[str, object]:
+    """Without what is empty, which Go leaves out."""
+    return {
+        name: value.value if isinstance(value, _Kept) else value
+        for name, value in document.items()
+        if isinstance(value, _Kept) or value
+    }
+
+
+def _json(document: object) -> bytes:
+    text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text.encode("utf-8", "replace")
+
+
+def _json_digest(document: object) -> str:
+    return digest_of(_json(document))

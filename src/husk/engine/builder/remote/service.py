@@ -1,0 +1,66 @@
+"""The caches that builds read from and write to elsewhere."""
+
+from collections.abc import Callable, Sequence
+
+from msgspec import structs
+
+from husk.engine.builder.cache import BuildCache
+from husk.engine.builder.frontend import Asker
+from husk.engine.builder.interfaces import Elsewhere, PortableExecutor
+from husk.engine.builder.jobs import Job, Result
+from husk.engine.builder.remote import write
+from husk.engine.builder.remote.imports import CacheImporter, CacheSource
+from husk.engine.builder.remote.lookup import Loader, RemoteCaches
+from husk.engine.builder.remote.write import CacheWriter
+from husk.registry.manifest import Descriptor
+
+
+class CacheService:
+    def __init__(
+        self,
+        importer: CacheImporter,
+        writer: CacheWriter,
+        executor: PortableExecutor,
+        cache: BuildCache,
+        loader: Loader,
+    ) -> None:
+        self._importer = importer
+        self._writer = writer
+        self._executor = executor
+        self._cache = cache
+        self._loader = loader
+
+    def elsewhere(self, sources: Sequence[CacheSource]) -> Callable[[Asker], Elsewhere | None]:
+        """What knows these caches, for a build that is about to begin."""
+
+        def make(asker: Asker) -> Elsewhere | None:
+            if not sources:
+                return None
+            return RemoteCaches(
+                lambda: self._importer.read(sources, asker), self._executor, self._cache.is_whole, self._loader
+            )
+
+        return make
+
+    def check(self, exports: Sequence[CacheSource]) -> None:
+        """Refuse what cannot be written, before anything is built for it."""
+        for export in exports:
+            write.read(export)
+
+    def with_inline(self, job: Job, result: Result, exports: Sequence[CacheSource]) -> Result:
+        """The result with a cache that goes into its image, if one is wanted."""
+        if not any(export.kind == write.INLINE for export in exports):
+            return result
+
+        async def inline(platform: str, layers: Sequence[Descriptor]) -> bytes | None:
+            return await self._writer.inline(job, result, platform, layers)
+
+        return structs.replace(result, inline_cache=inline)
+
+    async def write(self, job: Job, result: Result, exports: Sequence[CacheSource]) -> dict[str, str]:
+        """Write caches that go elsewhere; what the client is told."""
+        told: dict[str, str] = {}
+        for export in exports:
+            if export.kind != write.INLINE:
+                told |= await self._writer.write(job, result, export)
+        return told

@@ -1,0 +1,28 @@
+"""Layers that stay for builds."""
+
+from husk.engine.images.held import HeldLayers, LayerHolder
+
+
+async def test_what_is_held_is_held_by_the_next_daemon_too(state):
+    held = HeldLayers(state)
+    assert "a" not in held
+    await held.add(["a", "b", "a"])
+    await held.add([])
+    assert "a" in held
+    assert HeldLayers(state).all == {"a", "b"}
+    assert await held.drop(["a", "c"]) == ["a"]
+    assert await held.drop(["a"]) == []
+    assert HeldLayers(state).all == {"b"}
+
+
+async def test_what_is_let_go_of_is_released(state):
+    released = []
+
+    async def release(chain_ids):
+        released.extend(chain_ids)
+
+    holder = LayerHolder(HeldLayers(state), release)
+    await holder.add(["a", "b"])
+    await holder.release(["b", "of an image"])
+    assert released == ["b"]
+    assert holder.all == {"a"}
