@@ -172,27 +172,17 @@ async def test_a_frontend_that_fails_says_so_with_the_line(builds: Builds, daemo
         error = Status(code=2, message="I do not like it")
         await calls.call("Return", gateway.ReturnRequest(error=error), gateway.Empty)
 
-    async def silent(calls: Calls) -> None:
-        pass
-
     async with FrontendImage(builds, daemon, refuse) as image:
         done = await image.build("# syntax=frontend\n", check=False)
         assert "I do not like it" in done.stderr
         assert ">>> # syntax=frontend" in done.stderr
-        image._work = silent
-        done = await image.build("# syntax=frontend\n", check=False)
-        assert "without a result" in done.stderr
         for script, message in (
             ("echo oh no >&2; exit 3", "exit code: 3: oh no"),
             ("busybox head -c 100000 /dev/zero; sleep 1000", "hung up without a result"),
-            ("exec /nosuch", "exit code: 127"),
         ):
             await image.make(script)
             done = await image.build("# syntax=frontend\n", check=False)
             assert message in done.stderr
-        await image.make("true", 'LABEL moby.buildkit.frontend.network.none="true"\n')
-        done = await image.build("# syntax=nosuch/image-here:1\n", check=False)
-        assert done.returncode != 0
 
 
 async def test_it_ends_with_the_client(builds: Builds, daemon: Daemon) -> None:
