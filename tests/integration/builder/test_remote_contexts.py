@@ -185,6 +185,22 @@ def test_a_context_on_standard_input(daemon, tmp_path, buildkit):
     daemon.docker("builder", "prune", "-af")
 
 
+def test_an_image_in_an_oci_layout(daemon, builds, tmp_path):
+    builds.run("FROM busybox\nRUN echo laid > /laid\nENV FROM=layout\n")
+    daemon.docker("save", "-o", str(tmp_path / "saved.tar"), "built")
+    layout = tmp_path / "layout"
+    subprocess.run(
+        ["skopeo", "copy", "-q", f"docker-archive:{tmp_path}/saved.tar", f"oci:{layout}:v1"], check=True, timeout=60
+    )
+    forget_images(daemon)
+    digest = json.loads((layout / "index.json").read_text())["manifests"][0]["digest"]
+    dockerfile = "FROM base\nRUN echo $FROM > /from\nCOPY --from=other /laid /copied\n"
+    named = [f"--build-context=base=oci-layout://{layout}:v1", f"--build-context=other=oci-layout://{layout}@{digest}"]
+    builds.run(dockerfile, *named)
+    assert builds.sh("cat /from /copied") == "layout\nlaid\n"
+    assert builds.run(dockerfile, *named).stderr.count("CACHED") >= 2
+
+
 # --- bad ones --------------------------------------------------------------------------------------------------------
 
 

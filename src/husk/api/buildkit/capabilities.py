@@ -50,6 +50,7 @@ LLB = (
     "source.git.skipsubmodules",
     "source.git.mtime",
     "source.git.fetchbycommit",
+    "source.ocilayout",
     "source.http",
     "source.http.auth",
     "source.http.header",

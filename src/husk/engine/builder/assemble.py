@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 from msgspec import Struct
 
 from husk.config import CacheRule, Config
-from husk.engine.builder import git_source, given, http_source, image_source, local_source
+from husk.engine.builder import git_source, given, http_source, image_source, layout_source, local_source
 from husk.engine.builder.cache import BuildCache
 from husk.engine.builder.classic import ClassicBuilder
 from husk.engine.builder.execution import Execution, SourceKind
@@ -25,6 +25,7 @@ from husk.engine.builder.http_source import HttpSource
 from husk.engine.builder.image_source import ImageSource
 from husk.engine.builder.jobs import Jobs
 from husk.engine.builder.kept_builds import KeptBuilds
+from husk.engine.builder.layout_source import LayoutSource
 from husk.engine.builder.local_source import LocalSource
 from husk.engine.builder.prune import CachePruner, default_rules
 from husk.engine.builder.remote.imports import CacheImporter
@@ -104,12 +105,14 @@ async def _open(around: Surroundings, stack: AsyncExitStack) -> Builder:
     mirrors = await asyncio.to_thread(Mirrors.open, config.data_root / "mirrors", diffs, around.nursery)
     trees = Trees(diffs, around.nursery, mirrors.table)
     git = GitSource(Repositories(diffs, around.nursery, config.proxies), cache)
+    layouts = LayoutSource(around.images, store, sessions)
     web = HttpSource(around.registry.file, contexts, cache)
     sources: dict[str, SourceKind] = {
         image_source.SCHEME: images,
         local_source.SCHEME: LocalSource(mirrors, sessions, cache.give_up),
         given.SCHEME: given.GivenStacks(),
         git_source.SCHEME: git,
+        layout_source.SCHEME: layouts,
         **dict.fromkeys(http_source.SCHEMES, web),
     }
     caches = await _open_cache_mounts(around, stack)
@@ -131,7 +134,7 @@ async def _open(around: Surroundings, stack: AsyncExitStack) -> Builder:
     )
     pruner = CachePruner(cache, caches, lambda: diffs.shared() | store.layer_elements())
     gateway = GatewayFrontend(images, steps)
-    jobs = Jobs(solver, DockerfileFrontend(solver, contexts, images), gateway, steps.held)
+    jobs = Jobs(solver, DockerfileFrontend(solver, contexts, images, layouts), gateway, steps.held)
     exporters: dict[str, Exporter] = {
         "moby": ImageExport(exporter, bundler, store, around.images),
         "image": ImageExport(exporter, bundler, store, around.images),

@@ -1,6 +1,6 @@
 """The built-in frontend: a client's words and its context become refs, one for each platform.
 
-    frontend = DockerfileFrontend(solver, files, images)
+    frontend = DockerfileFrontend(solver, files, images, layouts)
     result = await frontend.solve(attributes, asker)
 
 The Dockerfile and `.dockerignore` are asked of the client first, then all images that stages begin with. Nothing else
@@ -15,7 +15,7 @@ from typing import Protocol
 
 from msgspec import Struct, structs
 
-from husk.engine.builder import failure, given, remote_context, syntax
+from husk.engine.builder import failure, given, layout_source, remote_context, syntax
 from husk.engine.builder.dockerfile import contexts, ignore, questions
 from husk.engine.builder.dockerfile.checks import Checks, Warning
 from husk.engine.builder.dockerfile.convert import convert
@@ -26,6 +26,7 @@ from husk.engine.builder.frontend_options import FrontendOptions, read
 from husk.engine.builder.graph import Graph, SourceFile, Vertex
 from husk.engine.builder.image_source import ImageSource
 from husk.engine.builder.interfaces import Elsewhere
+from husk.engine.builder.layout_source import LayoutSource
 from husk.engine.builder.operations import Operation, Source
 from husk.engine.builder.progress import Progress, Status
 from husk.engine.builder.refs import Ref
@@ -33,8 +34,9 @@ from husk.engine.builder.remote_context import Remote
 from husk.engine.builder.sessions import Session
 from husk.engine.builder.solver import Solver
 from husk.engine.builder.syntax import Syntax
+from husk.engine.images.make import read_config
 from husk.engine.model.image import ImageConfig
-from husk.errors import HuskError, InvalidParameter, NotImplementedYet
+from husk.errors import HuskError, InvalidParameter
 from husk.registry import reference as references
 from husk.registry.manifest import Platform, host_platform
 
@@ -81,10 +83,11 @@ class FrontendResult(Struct, frozen=True):
 
 
 class DockerfileFrontend:
-    def __init__(self, solver: Solver, files: Files, images: ImageSource) -> None:
+    def __init__(self, solver: Solver, files: Files, images: ImageSource, layouts: LayoutSource) -> None:
         self._solver = solver
         self._files = files
         self._images = images
+        self._layouts = layouts
 
     async def solve(self, attributes: Mapping[str, str], asker: Asker) -> FrontendResult:
         wanted = read(attributes)
@@ -93,7 +96,7 @@ class DockerfileFrontend:
             wanted = structs.replace(wanted, file_name=remote.dockerfile)
         loader = _Loader(self._solver, self._files, wanted, asker, remote)
         text, patterns = await loader.load()
-        sources = _Sources(self._images, wanted, asker, patterns, remote)
+        sources = _Sources(self._images, self._layouts, wanted, asker, patterns, remote)
         source = SourceFile(wanted.file_name, text.encode("utf-8", "surrogateescape"))
         # Whoever has a command line is such a frontend itself, and asks us to be the one behind it.
         asked = syntax.asked_for(text, wanted.options.build_args) if "cmdline" not in attributes else None
@@ -232,12 +235,14 @@ class _Sources:
     def __init__(
         self,
         images: ImageSource,
+        layouts: LayoutSource,
         wanted: FrontendOptions,
         asker: Asker,
         patterns: Sequence[str],
         remote: Remote | None,
     ) -> None:
         self._images = images
+        self._layouts = layouts
         self._wanted = wanted
         self._asker = asker
         self._patterns = list(patterns)
@@ -281,7 +286,9 @@ class _Sources:
             case _ if source := remote_context.named(text):
                 return NamedContext(source)
             case "oci-layout":
-                raise NotImplementedYet(f"the context {key} ({kind}) is not implemented by Husk yet")
+                with Shown(self._asker, f"[context {key}] load metadata for {rest}") as watcher:
+                    found = await self._layouts.describe(layout_source.named(rest), platform, watcher)
+                return NamedContext(Source(f"docker-image://{found.reference}"), read_config(found.config))
             case _:
                 raise InvalidParameter(f"unsupported context source {kind} for {key}")
 

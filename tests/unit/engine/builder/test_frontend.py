@@ -4,11 +4,13 @@ import json
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 
 from husk.engine.builder.dockerfile.options import BaseImage
 from husk.engine.builder.failure import BuildFailed, MissingCapability
 from husk.engine.builder.frontend import Asker, DockerfileFrontend
+from husk.engine.builder.image_source import DescribedImage
 from husk.engine.builder.operations import Source
 from husk.engine.builder.solver import Solver
 from husk.engine.model.container_config import ContainerConfig
@@ -17,6 +19,16 @@ from husk.errors import InvalidParameter, NotFound, NotImplementedYet
 from tests.unit.engine.builder.test_solver import Memory, Watch, Worker
 
 BASE = ImageConfig(architecture="amd64", os="linux", config=ContainerConfig(), rootfs=RootFS(diff_ids=["sha256:d"]))
+
+
+class Layouts:
+    """A client's OCI layouts."""
+
+    async def describe(self, layout, platform, watcher):
+        return DescribedImage("sha256:laid", "sha256:laid", msgspec.json.encode(BASE))
+
+
+LAYOUTS: Any = Layouts()
 
 
 class Client:
@@ -48,7 +60,7 @@ class Bench:
         self.memory: Any = Memory()
 
     async def solve(self, files: Any, **attributes: str) -> Any:
-        frontend = DockerfileFrontend(Solver(self.worker, self.memory), files, self.images)
+        frontend = DockerfileFrontend(Solver(self.worker, self.memory), files, self.images, LAYOUTS)
         session: Any = SimpleNamespace(id="s1")
         return await frontend.solve(
             {name.replace("__", ":"): value for name, value in attributes.items()}, Asker(self.watch, session)
@@ -102,12 +114,15 @@ async def test_each_platform_has_a_ref_of_its_own(bench):
 
 async def test_named_contexts(bench):
     result = await bench.solve(
-        Client(Dockerfile="FROM base\nCOPY --from=src . ."),
+        Client(Dockerfile="FROM base\nCOPY --from=src . .\nCOPY --from=laid x y\nCOPY --from=git x z"),
         context__base="docker-image://alpine",
         context__src="local:src",
+        context__laid=f"oci-layout://store:v1@sha256:{'0' * 64}",
+        context__git="https://example.com/x.git",
     )
     found = sources(result.built[0])
-    assert "docker-image://docker.io/library/alpine:latest" in found
+    assert {"docker-image://docker.io/library/alpine:latest", "docker-image://sha256:laid"} <= set(found)
+    assert "git://example.com/x.git" in found
     assert found["local://src"] == {"local.sharedkeyhint": "src", "local.session": "s1"}
 
 

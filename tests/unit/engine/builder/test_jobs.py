@@ -24,7 +24,7 @@ class Bench:
         self.files = files
         images: Any = Images()
         solver = Solver(self.worker, self.memory)
-        self.jobs = Jobs(solver, DockerfileFrontend(solver, files, images))
+        self.jobs = Jobs(solver, DockerfileFrontend(solver, files, images, images))
 
 
 @pytest.fixture

@@ -39,7 +39,7 @@ class Bench:
         exporters: list[Any] = [self.exporter]
         solver = Solver(self.worker, memory)
         self.sessions = Sessions()
-        self.jobs = Jobs(solver, DockerfileFrontend(solver, files, images))
+        self.jobs = Jobs(solver, DockerfileFrontend(solver, files, images, images))
         nobody: Any = None
         image = ImageExport(exporters[0], nobody, nobody, nobody)
         caches: Any = CacheService(nobody, nobody, nobody, memory, nobody)
