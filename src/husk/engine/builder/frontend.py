@@ -7,9 +7,11 @@ The Dockerfile and `.dockerignore` are asked of the client first, then all image
 is made: whoever needs a ref has it made.
 """
 
+import asyncio
 import json
 import posixpath
 import secrets
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
@@ -248,11 +250,14 @@ class _Sources:
         self._patterns = list(patterns)
         self._remote = remote
         self._known: dict[tuple[str, str], BaseImage] = {}
+        # Stages ask at the same time; each image is looked up once.
+        self._asking: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def image(self, name: str, platform: Platform) -> BaseImage:
-        if (found := self._known.get((name, str(platform)))) is None:
-            found = await self._look_up(name, platform)
-            self._known[name, str(platform)] = found
+        key = (name, str(platform))
+        async with self._asking[key]:
+            if (found := self._known.get(key)) is None:
+                found = self._known[key] = await self._look_up(name, platform)
         return found
 
     async def _look_up(self, name: str, platform: Platform) -> BaseImage:

@@ -4,12 +4,13 @@ They are there until they are released, or the build ends: then all that runs in
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 
 from husk.engine.builder.operations import Exec
 from husk.engine.builder.sessions import Session
 from husk.engine.builder.steps.held import Held
+from husk.engine.builder.steps.plan import check_body
 from husk.errors import Conflict, InvalidParameter, NotFound, NotImplementedYet
 from husk.registry.manifest import Platform
 from husk.tasks import Tasks
@@ -23,8 +24,9 @@ Hold = Callable[
 
 
 class JobContainers:
-    def __init__(self, hold: Hold | None, session: Session | None) -> None:
-        """`hold` is what makes them: `steps.run.Steps.held`."""
+    def __init__(self, hold: Hold | None, session: Session | None, entitlements: Collection[str] = ()) -> None:
+        """`hold` is what makes them: `steps.run.Steps.held`. `entitlements` is what the build's user allows."""
+        self._entitlements = entitlements
         self._hold = hold
         self._session = session
         self._held: dict[str, tuple[Held, AsyncExitStack]] = {}
@@ -38,6 +40,7 @@ class JobContainers:
             raise NotImplementedYet("processes of a frontend cannot be run here")
         if not id:
             raise InvalidParameter("a container of a build needs an id")
+        check_body(body, self._entitlements)
         async with self._changing:
             if self._closed:
                 raise Conflict("the build has ended")

@@ -39,7 +39,7 @@ CONFIG = "containerimage.config"
 PLATFORMS = "refs.platforms"
 EPOCH = "source.date.epoch"
 # A client may ask for the status of a build that it is about to begin.
-_PATIENCE = 5.0
+_PATIENCE = 20.0
 
 
 class Definition(Struct, frozen=True):
@@ -128,7 +128,7 @@ class Job:
         self._frontend = frontend
         self._images = images
         self._hold = hold
-        self.containers = JobContainers(hold, session)
+        self.containers = JobContainers(hold, session, entitlements)
         self._entitlements = entitlements
         self._refs: dict[str, Ref] = {}
         self._given: asyncio.Future[Result] = asyncio.get_running_loop().create_future()

@@ -23,7 +23,7 @@ from husk.storage.sync.exchange import Channel as Channel
 # What BuildKit takes of a secret.
 LARGEST_SECRET = 500 * 1024
 # A build may be asked for before the session that it names has come.
-_PATIENCE = 5.0
+_PATIENCE = 10.0
 
 
 class LocalDirectory(Struct, frozen=True, kw_only=True):

@@ -6,7 +6,8 @@ import pytest
 
 from husk.engine.builder import job_containers
 from husk.engine.builder.job_containers import JobContainers
-from husk.errors import Conflict, InvalidParameter, NotFound, NotImplementedYet
+from husk.engine.builder.operations import Exec, Process
+from husk.errors import Conflict, Forbidden, InvalidParameter, NotFound, NotImplementedYet
 from husk.tasks import Tasks
 
 BODY: Any = "a body"
@@ -76,3 +77,12 @@ async def test_what_is_refused(steps, monkeypatch):
     with pytest.raises(InvalidParameter, match="1 containers at most"):
         await containers.add("b", BODY, ["x"], None)
     await containers.close()
+
+
+async def test_what_the_user_did_not_allow(steps):
+    body = Exec(process=Process(args=["x"]), mounts=[], network="host")
+    with pytest.raises(Forbidden, match=r"network\.host is not allowed"):
+        await JobContainers(steps.held, None).add("a", body, ["x"], None)
+    allowed = JobContainers(steps.held, None, ["network.host"])
+    await allowed.add("a", body, ["x"], None)
+    await allowed.close()

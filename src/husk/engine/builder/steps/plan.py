@@ -44,9 +44,13 @@ def check_entitled(body: Exec, entitlements: Collection[str]) -> None:
 def check_granted(graph: Graph, granted: Collection[str]) -> None:
     """Forbidden where a step asks for what the user of the client did not allow."""
     for vertex in graph:
-        for name in _asked(vertex.operation.body):
-            if name not in granted:
-                raise Forbidden(f"{name} is not allowed")
+        check_body(vertex.operation.body, granted)
+
+
+def check_body(body: Body, granted: Collection[str]) -> None:
+    for name in _asked(body):
+        if name not in granted:
+            raise Forbidden(f"{name} is not allowed")
 
 
 def _asked(body: Body) -> Iterator[str]:
