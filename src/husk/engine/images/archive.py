@@ -11,7 +11,7 @@ import msgspec
 
 from husk.engine.images.index import IMAGE_KIND, ImageIndex, IndexEntry, index_record, suits
 from husk.engine.images.make import read_config
-from husk.errors import HuskError, InvalidParameter, NotFound
+from husk.errors import HuskError, InvalidParameter, NotFound, SystemFault
 from husk.registry import reference as references
 from husk.registry.manifest import (
     INDEX_TYPES,
@@ -175,7 +175,7 @@ def _oci_members(
             body = documents.get(path_of(entry.digest))
             if body is None:
                 raise NotFound(f"the archive does not have the manifest {entry.digest}")
-            parsed = parse_manifest(body, entry.media_type)
+            parsed = _parsed(body, entry)
             members[entry.digest] = (
                 _member(body, parsed)
                 if isinstance(parsed, ImageManifest)
@@ -185,6 +185,14 @@ def _oci_members(
         if (name := _annotated(entry.annotations or {})) is not None and name not in names:
             names.append(name)
     return list(members.values())
+
+
+def _parsed(body: bytes, entry: _OCIEntry | IndexEntry) -> ImageManifest | Index:
+    """What a registry has sent wrong is a fault of the registry; what an archive has wrong is its sender's."""
+    try:
+        return parse_manifest(body, entry.media_type)
+    except SystemFault as error:
+        raise InvalidParameter(f"invalid manifest {entry.digest} in the archive: {error.message}") from error
 
 
 def _member(body: bytes, manifest: ImageManifest) -> ArchivedImage:
@@ -212,7 +220,7 @@ def _group(
             if named and blobs.keys() == set(named) and not platforms:
                 group.attached[entry.digest] = blobs | {entry.digest: manifest}
             continue
-        parsed = parse_manifest(manifest, entry.media_type)
+        parsed = _parsed(manifest, entry)
         member = _member(manifest, parsed) if isinstance(parsed, ImageManifest) else None
         if member is None or not all(has(path) for path in (member.config, *member.layers)):
             continue

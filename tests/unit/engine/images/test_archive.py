@@ -150,6 +150,13 @@ def test_what_is_wrong_is_refused(documents: dict[str, bytes], error: type[Excep
         read_archive(documents, lambda path: True)
 
 
+@pytest.mark.parametrize("body", [b"rubbish", b"{}", b'{"schemaVersion": 1}', b'{"config": {}, "manifests": []}'])
+def test_a_manifest_that_is_none_is_the_fault_of_the_archive(body: bytes) -> None:
+    listed = json.dumps({"manifests": [{"digest": digest_of(body), "size": len(body)}]}).encode()
+    with pytest.raises(InvalidParameter, match=f"invalid manifest {digest_of(body)} in the archive"):
+        read_archive({"index.json": listed, blob(digest_of(body)): body}, lambda path: True)
+
+
 def test_archives_from_before_docker_1_10_say_what_to_do() -> None:
     with pytest.raises(InvalidParameter, match=r"made before Docker 1\.10: .* Load it with an old Docker"):
         read_archive({"repositories": b'{"app": {"1": "x"}}', "x/json": b"{}"}, lambda path: True)
