@@ -220,15 +220,8 @@ async def _open(config: Config, stack: AsyncExitStack, open_files: int) -> Engin
     lean = LeanMounts([str(path) for path in needed])
     stack.callback(lean.close)
     monitor = Monitor(host.conmon_path, moves, lean)
-    image_store = ImageStore(
-        ImageCatalog(state, blobs.settle),
-        blobs,
-        layers,
-        records,
-        events,
-        lambda: state.aside(*IMAGE_USERS),
-        held=HeldLayers(state),
-    )
+    catalog, aside_users = ImageCatalog(state, blobs.settle), partial(state.aside, *IMAGE_USERS)
+    image_store = ImageStore(catalog, blobs, layers, records, events, aside_users, held=HeldLayers(state))
     downloads, uploads = Limiter(config.max_concurrent_downloads), Limiter(config.max_concurrent_uploads)
     images = Images(image_store, registry, state, downloads, uploads)
     publish = partial(publish_container, events)

@@ -22,6 +22,7 @@ from collections.abc import Sequence
 from msgspec import structs
 
 from husk.engine.builder import cache_keys
+from husk.engine.builder.flights import Flight
 from husk.engine.builder.graph import Graph, Vertex
 from husk.engine.builder.interfaces import Cache, Client, Elsewhere, Executor
 from husk.engine.builder.interfaces import Record as Record
@@ -36,34 +37,6 @@ from husk.tasks import Tasks
 _DEEPEST = 8
 
 
-class _Flight:
-    """One run of an operation, and all builds that wait for it."""
-
-    def __init__(self) -> None:
-        self.task: asyncio.Task[Record] | None = None
-        self.waiting = 0
-        self._watchers: list[tuple[Client, Vertex]] = []
-
-    @property
-    def session(self) -> Session | None:
-        """One of those who still wait."""
-        return next((client.session for client, _ in self._watchers if client.session), None)
-
-    def watch(self, client: Client, vertex: Vertex) -> None:
-        self._watchers.append((client, vertex))
-
-    def leave(self, client: Client, vertex: Vertex) -> None:
-        self._watchers.remove((client, vertex))
-
-    def log(self, data: bytes, *, stderr: bool = False) -> None:
-        for client, vertex in self._watchers:
-            client.progress.log(vertex, data, stderr=stderr)
-
-    def status(self, status: Status) -> None:
-        for client, vertex in self._watchers:
-            client.progress.status(vertex, status)
-
-
 class Solver:
     """All builds of an engine."""
 
@@ -71,7 +44,7 @@ class Solver:
         self.executor = executor
         self.cache = cache
         self._tasks = Tasks()
-        self._flights: dict[str, _Flight] = {}
+        self._flights: dict[str, Flight] = {}
         self._numbers = itertools.count()
 
     async def solve(
@@ -96,7 +69,7 @@ class Solver:
         """Run an operation, or wait for somebody who does."""
         flight = self._flights.get(key)
         if flight is None:
-            flight = self._flights[key] = _Flight()
+            flight = self._flights[key] = Flight()
             work = self._fly(key, flight, vertex, inputs)
             flight.task = self._tasks.spawn(work, f"build step {vertex.name or vertex.digest}", awaited=True)
         assert flight.task
@@ -113,7 +86,7 @@ class Solver:
                 flight.task.cancel()
                 await asyncio.wait([flight.task])
 
-    async def _fly(self, key: str, flight: _Flight, vertex: Vertex, inputs: Sequence[str]) -> Record:
+    async def _fly(self, key: str, flight: Flight, vertex: Vertex, inputs: Sequence[str]) -> Record:
         try:
             return await self.executor.run(vertex, inputs, flight)
         finally:

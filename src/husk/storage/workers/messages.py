@@ -44,10 +44,9 @@ class Stack(_Message, frozen=True):
 
 
 class UnpackJob(_Message, frozen=True, tag="unpack"):
-    """Make a layer of standard input: the blob as it comes, into an empty file that is there, and its files in
-    `directory`. Answer: `UnpackedLayer`.
+    """Make a layer of standard input: the blob in an empty file that is there, its files in `directory`.
 
-    `digest` is what the blob must have, if it is known; `limit` how many bytes it may unpack to, 0 for any number.
+    Answer: `UnpackedLayer`. `digest` is what it must have, if that is known; `limit`: most bytes of it, 0 for any.
     """
 
     directory: str
@@ -385,21 +384,3 @@ def decode_answer(line: bytes) -> Answer:
 def printable(text: str) -> str:
     """One line, not too long, that every client can be shown, whatever names of files are in it."""
     return text[:_LONGEST_MESSAGE].replace("\n", " ").encode("utf-8", "backslashreplace").decode()
-
-
-class Answers:
-    """Answers out of bytes as they come, in pieces of any size; what is not a whole one yet is kept."""
-
-    def __init__(self) -> None:
-        self._waiting = b""
-
-    def feed(self, data: bytes) -> None:
-        self._waiting += data
-
-    def next(self) -> Answer | None:
-        """The next one, if all of it is here."""
-        line, end, rest = self._waiting.partition(b"\n")
-        if not end:
-            return None
-        self._waiting = rest
-        return decode_answer(line)

@@ -2,8 +2,26 @@
 
 import os
 
-from husk.storage.workers.messages import Answer, Answers
+from husk.storage.workers.messages import Answer, decode_answer
 from husk.storage.workers.pipes import read_some
+
+
+class Answers:
+    """Answers out of bytes as they come, in pieces of any size; what is not a whole one yet is kept."""
+
+    def __init__(self) -> None:
+        self._waiting = b""
+
+    def feed(self, data: bytes) -> None:
+        self._waiting += data
+
+    def next(self) -> Answer | None:
+        """The next one, if all of it is here."""
+        line, end, rest = self._waiting.partition(b"\n")
+        if not end:
+            return None
+        self._waiting = rest
+        return decode_answer(line)
 
 
 class Report:

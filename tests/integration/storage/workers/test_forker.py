@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 import husk
-from husk.storage.workers.messages import Answers, DiffJob, Done, encode
+from husk.storage.workers.messages import DiffJob, Done, encode
+from husk.storage.workers.report import Answers
 
 
 class Forker:

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from husk.storage.workers.messages import (
-    Answers,
     Bind,
     Done,
     Failed,
@@ -23,6 +22,7 @@ from husk.storage.workers.messages import (
     encode,
     printable,
 )
+from husk.storage.workers.report import Answers
 
 # What Python makes of names of files that are not UTF-8 is among them.
 names = st.binary(max_size=30).map(lambda name: name.decode("utf-8", "surrogateescape"))

@@ -1,0 +1,36 @@
+"""Runs of operations that several builds wait for at the same time: all of them hear what is said."""
+
+import asyncio
+
+from husk.engine.builder.graph import Vertex
+from husk.engine.builder.interfaces import Client, Record
+from husk.engine.builder.progress import Status
+from husk.engine.builder.sessions import Session
+
+
+class Flight:
+    """One run of an operation, and all builds that wait for it."""
+
+    def __init__(self) -> None:
+        self.task: asyncio.Task[Record] | None = None
+        self.waiting = 0
+        self._watchers: list[tuple[Client, Vertex]] = []
+
+    @property
+    def session(self) -> Session | None:
+        """One of those who still wait."""
+        return next((client.session for client, _ in self._watchers if client.session), None)
+
+    def watch(self, client: Client, vertex: Vertex) -> None:
+        self._watchers.append((client, vertex))
+
+    def leave(self, client: Client, vertex: Vertex) -> None:
+        self._watchers.remove((client, vertex))
+
+    def log(self, data: bytes, *, stderr: bool = False) -> None:
+        for client, vertex in self._watchers:
+            client.progress.log(vertex, data, stderr=stderr)
+
+    def status(self, status: Status) -> None:
+        for client, vertex in self._watchers:
+            client.progress.status(vertex, status)
