@@ -8,6 +8,7 @@ from pathlib import Path
 
 from husk.kernel.mount import mount_overlay, unmount
 from husk.storage.contexts import Contexts
+from husk.storage.file_actions import Copy, FileAction, MakeDirectory, MakeFile, Remove, Symlink
 from husk.storage.trees import Trees
 from tests.support.layers import Store
 
@@ -75,3 +76,19 @@ def _shown(path: Path, root: Path) -> tuple[str, str]:
     if path.is_dir():
         return f"{name}/", ""
     return name, path.read_text() if path.is_file() else "?"
+
+
+Action = Copy | MakeFile | MakeDirectory | Symlink | Remove
+
+
+async def do(forest: Forest, action: Action, target: str = "", source: str = "") -> str:
+    """One action on one file system, from another."""
+    step = FileAction(action=action, input=0, second_input=1, output=0)
+    [stack] = await forest.trees.apply([step], [target, source])
+    return stack
+
+
+def copy(source: str, destination: str, **options: object) -> Copy:
+    """As a Dockerfile's COPY says it."""
+    words = {"follow_links": True, "contents_only": True, "make_parents": True, "wildcards": True, **options}
+    return Copy(source=source, destination=destination, **words)  # type: ignore[arg-type]

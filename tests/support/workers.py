@@ -10,8 +10,9 @@ def forkers_of(pid: object) -> set[int]:
 
 
 def workers_of(pid: object) -> set[int]:
-    """The workers that have work."""
-    return _forked(pid) - reserve_of(pid)
+    """The workers that have work. One that was just forked has no name of its own yet, nor any work."""
+    named = {worker for worker in _forked(pid) if _read(worker, "comm").startswith(b"husk-")}
+    return named - reserve_of(pid)
 
 
 def reserve_of(pid: object) -> set[int]:

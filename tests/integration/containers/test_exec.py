@@ -14,12 +14,11 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.support.daemon import Answer, Daemon
+from tests.support.daemon import Daemon
+from tests.support.execs import create, detached, directories, inspect, ran, start
 from tests.support.terminal import Terminal
 from tests.support.waiting import until
-from tests.support.wire import Head, RawClient, split_frames
-
-UPGRADE = {"Connection": "Upgrade", "Upgrade": "tcp", "Content-Type": "application/json"}
+from tests.support.wire import split_frames
 
 
 @pytest.fixture
@@ -28,40 +27,6 @@ def box(daemon: Daemon) -> Iterator[str]:
     yield daemon.docker("run", "-d", "--name", "box", "-e", "COLOUR=red", "busybox", "sleep", "1000").stdout.strip()
     daemon.remove_containers()
     until(lambda: not directories(daemon), "the directories of execs are gone")
-
-
-def directories(daemon: Daemon) -> list[str]:
-    parent = daemon.config.exec_root / "exec"
-    return os.listdir(parent) if parent.exists() else []
-
-
-def ran(daemon: Daemon, *arguments: str, input: str | None = None) -> tuple[int, str, str]:
-    done = daemon.docker("exec", *arguments, check=False, input=input)
-    return done.returncode, done.stdout, done.stderr
-
-
-def create(daemon: Daemon, *command: str, container: str = "box", **config: Any) -> str:
-    wish = {"AttachStdout": True, "AttachStderr": True, "Cmd": list(command), **config}
-    answer = daemon.http("POST", f"/containers/{container}/exec", wish)
-    assert answer.status == 201, answer.body
-    return str(answer.json()["Id"])
-
-
-def start(daemon: Daemon, exec_id: str, **config: Any) -> tuple[RawClient, Head]:
-    client = RawClient(daemon.raw(20))
-    client.request("POST", f"/exec/{exec_id}/start", json.dumps(config).encode(), UPGRADE)
-    return client, client.head()
-
-
-def detached(daemon: Daemon, exec_id: str) -> Answer:
-    return daemon.http("POST", f"/exec/{exec_id}/start", {"Detach": True})
-
-
-def inspect(daemon: Daemon, exec_id: str) -> dict[str, Any]:
-    answer = daemon.http("GET", f"/exec/{exec_id}/json")
-    assert answer.status == 200, answer.body
-    found: dict[str, Any] = answer.json()
-    return found
 
 
 # --- what runs, and how it ends

@@ -1,49 +1,30 @@
 """What a build does with files: copied, made, linked and removed as BuildKit does it."""
 
 import asyncio
-import bz2
 import fcntl
-import gzip
 import io
-import lzma
 import os
 import signal
 import socket
 import stat
 import tarfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-import zstandard
 
 from husk.errors import InvalidParameter, NotFound, SystemFault
-from husk.storage.file_actions import Copy, FileAction, MakeDirectory, MakeFile, Owner, Remove, Symlink
+from husk.storage.file_actions import FileAction, MakeDirectory, MakeFile, Owner, Remove, Symlink
 from husk.tasks import Tasks
-from tests.support.layers import Store, directory, make_tar, member, symlink
-from tests.support.trees import Forest
+from tests.support.layers import Store
+from tests.support.trees import Action, Forest, copy, do
 from tests.support.workers import workers_of
-
-Action = Copy | MakeFile | MakeDirectory | Symlink | Remove
 
 
 @pytest.fixture
 async def forest(store: Store, tmp_path: Path) -> AsyncIterator[Forest]:
     yield Forest(store, tmp_path / "shown")
     assert os.listdir(tmp_path / "layers/w") == []
-
-
-async def do(forest: Forest, action: Action, target: str = "", source: str = "") -> str:
-    """One action on one file system, from another."""
-    step = FileAction(action=action, input=0, second_input=1, output=0)
-    [stack] = await forest.trees.apply([step], [target, source])
-    return stack
-
-
-def copy(source: str, destination: str, **options: object) -> Copy:
-    """As a Dockerfile's COPY says it."""
-    words = {"follow_links": True, "contents_only": True, "make_parents": True, "wildcards": True, **options}
-    return Copy(source=source, destination=destination, **words)  # type: ignore[arg-type]
 
 
 # --- where copies go
@@ -244,45 +225,6 @@ async def test_names_of_owners_are_looked_up_in_an_input(forest: Forest):
     ):
         stack = await do(forest, copy("/f", "/f", user=user, group=group), users, source)
         assert forest.owner(stack, "f") == found
-
-
-# --- archives
-
-
-ARCHIVE = make_tar(
-    directory("d", mode=0o700, uid=3), member("d/file", b"text", mtime=99), symlink("l", "/d"), member("l/in", b"x")
-)
-
-
-@pytest.mark.parametrize(
-    "compress", [bytes, gzip.compress, bz2.compress, lzma.compress, zstandard.ZstdCompressor().compress]
-)
-async def test_an_archive_is_unpacked_where_it_is_added(forest: Forest, compress: Callable[[bytes], bytes]):
-    source = await forest.plant(lambda root: (root / "a.tar").write_bytes(compress(ARCHIVE)))
-    target = await forest.files(dst__old="old")
-    stack = await do(forest, copy("/a.tar", "/dst/", unpack=True), target, source)
-    # A link of the archive leads to its own top.
-    assert forest.listing(stack) == {
-        "dst/": "", "dst/d/": "", "dst/d/file": "text", "dst/d/in": "x", "dst/l": "-> /d", "dst/old": "old",
-    }  # fmt: skip
-    assert (forest.owner(stack, "dst/d"), forest.status(stack, "dst/d/file").st_mtime) == ((3, 0), 99)
-    owned = await do(forest, copy("/a.tar", "/dst/", unpack=True, user=Owner(number=8)), target, source)
-    assert forest.owner(owned, "dst/d") == (8, 8)
-
-
-async def test_what_is_no_archive_is_copied(forest: Forest):
-    source = await forest.plant(
-        lambda root: [(root / name).write_bytes(data) for name, data in (("a", b"no"), ("b", b""), ("c", bytes(1024)))]
-    )
-    stack = await do(forest, copy("/*", "/", unpack=True), "", source)
-    assert set(forest.listing(stack)) == {"a", "b", "c"}
-
-
-async def test_a_damaged_archive_fails_and_leaves_nothing(forest: Forest):
-    source = await forest.plant(lambda root: (root / "a").write_bytes(make_tar(member("f", b"1" * 9000))[:3000]))
-    with pytest.raises(InvalidParameter):
-        await do(forest, copy("/a", "/", unpack=True), "", source)
-    assert forest.diffs.all() == [source]
 
 
 # --- the other actions

@@ -7,21 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from husk.storage.file_actions import Copy, FileAction, MakeFile, Remove
+from husk.storage.file_actions import FileAction, MakeFile, Remove
 from tests.support.layers import Store
-from tests.support.trees import Forest
+from tests.support.trees import Forest, copy
 
 
 @pytest.fixture
 async def forest(store: Store, tmp_path: Path) -> AsyncIterator[Forest]:
     yield Forest(store, tmp_path / "shown")
     assert os.listdir(tmp_path / "layers/w") == []
-
-
-def copy(source: str, destination: str) -> Copy:
-    return Copy(
-        source=source, destination=destination, follow_links=True, contents_only=True, make_parents=True, wildcards=True
-    )
 
 
 async def test_names_of_one_file_in_old_and_new_directories_stay_one_file(forest: Forest):

@@ -12,7 +12,7 @@ from husk.api.buildkit.messages.gateway import Empty, ReturnRequest
 from husk.api.buildkit.messages.ops import Definition
 from husk.api.grpc.status import INVALID_ARGUMENT, NOT_FOUND, UNIMPLEMENTED, UNKNOWN, GrpcError
 from tests.unit.api.buildkit.fake_backend import FakeBackend, calling
-from tests.unit.engine.builder.test_solver import chain
+from tests.unit.engine.builder.solving import chain
 
 
 async def test_a_definition_is_built_and_told_about() -> None:

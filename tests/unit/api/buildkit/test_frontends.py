@@ -9,7 +9,7 @@ from husk.engine.builder.jobs import Definition
 from husk.tasks import Tasks
 from tests.unit.api.buildkit.fake_backend import FakeBackend, calling
 from tests.unit.api.grpc.pairs import pipes
-from tests.unit.engine.builder.test_solver import chain
+from tests.unit.engine.builder.solving import chain
 
 SERVICE = "/moby.buildkit.v1.frontend.LLBBridge"
 

@@ -14,7 +14,7 @@ from husk.api.buildkit.messages.codec import Message
 from husk.api.buildkit.messages.common import Status, Timestamp
 from husk.api.grpc.status import INVALID_ARGUMENT, NOT_FOUND, UNIMPLEMENTED, UNKNOWN, GrpcError
 from tests.unit.api.buildkit.fake_backend import Caller, FakeBackend, calling
-from tests.unit.engine.builder.test_solver import chain
+from tests.unit.engine.builder.solving import chain
 
 
 @asynccontextmanager

@@ -16,7 +16,7 @@ from husk.engine.builder.solver import Solver
 from husk.engine.model.container_config import ContainerConfig
 from husk.engine.model.image import ImageConfig, RootFS
 from husk.errors import InvalidParameter, NotFound, NotImplementedYet
-from tests.unit.engine.builder.test_solver import Memory, Watch, Worker
+from tests.unit.engine.builder.solving import Memory, Watch, Worker
 
 BASE = ImageConfig(architecture="amd64", os="linux", config=ContainerConfig(), rootfs=RootFS(diff_ids=["sha256:d"]))
 

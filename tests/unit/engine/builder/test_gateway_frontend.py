@@ -13,9 +13,9 @@ from husk.engine.builder.gateway_frontend import GatewayFrontend, check_capabili
 from husk.engine.builder.jobs import Definition, Question, Result
 from husk.engine.model.container_config import ContainerConfig
 from husk.errors import InvalidParameter, NotImplementedYet
+from tests.unit.engine.builder.solving import chain
 from tests.unit.engine.builder.test_frontend import Client, Images
 from tests.unit.engine.builder.test_jobs import Bench as Jobs
-from tests.unit.engine.builder.test_solver import chain
 
 
 class Container:

@@ -12,8 +12,8 @@ from husk.engine.builder.solver import Solver
 from husk.engine.builder.status import WarningTold
 from husk.errors import Conflict, Forbidden, InvalidParameter, NotFound
 from husk.tasks import Tasks
+from tests.unit.engine.builder.solving import Memory, Worker, chain
 from tests.unit.engine.builder.test_frontend import Client, Images
-from tests.unit.engine.builder.test_solver import Memory, Worker, chain
 
 
 class Bench:

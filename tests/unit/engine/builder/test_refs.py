@@ -7,7 +7,7 @@ import pytest
 from husk.engine.builder.graph import Graph
 from husk.engine.builder.refs import Ref
 from husk.engine.builder.solver import Solver
-from tests.unit.engine.builder.test_solver import Memory, Watch, Worker, chain
+from tests.unit.engine.builder.solving import Memory, Watch, Worker, chain
 
 
 class Bench:

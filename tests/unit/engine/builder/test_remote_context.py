@@ -13,7 +13,7 @@ from husk.engine.builder.operations import Source
 from husk.engine.builder.remote_context import find, git_context, is_archive, named
 from husk.engine.builder.solver import Solver
 from husk.errors import InvalidParameter
-from tests.unit.engine.builder.test_solver import Memory, Watch, Worker
+from tests.unit.engine.builder.solving import Memory, Watch, Worker
 
 SESSION: Any = SimpleNamespace(id="s1")
 

@@ -16,8 +16,8 @@ from husk.engine.builder.solve import Export, SolveRequest, Solves
 from husk.engine.builder.solver import Solver
 from husk.errors import Conflict, InvalidParameter, NotImplementedYet, Unavailable
 from husk.tasks import Tasks
+from tests.unit.engine.builder.solving import Memory, Worker, chain
 from tests.unit.engine.builder.test_frontend import Client, Images
-from tests.unit.engine.builder.test_solver import Memory, Worker, chain
 
 
 class Exporter:

@@ -1,0 +1,58 @@
+"""Archives that a build adds are unpacked where they are added."""
+
+import bz2
+import gzip
+import lzma
+import os
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from husk.errors import InvalidParameter
+from husk.storage.file_actions import Owner
+from tests.support.layers import Store, directory, make_tar, member, symlink
+from tests.support.trees import Forest, copy, do
+
+
+@pytest.fixture
+async def forest(store: Store, tmp_path: Path) -> AsyncIterator[Forest]:
+    yield Forest(store, tmp_path / "shown")
+    assert os.listdir(tmp_path / "layers/w") == []
+
+
+ARCHIVE = make_tar(
+    directory("d", mode=0o700, uid=3), member("d/file", b"text", mtime=99), symlink("l", "/d"), member("l/in", b"x")
+)
+
+
+@pytest.mark.parametrize(
+    "compress", [bytes, gzip.compress, bz2.compress, lzma.compress, zstandard.ZstdCompressor().compress]
+)
+async def test_an_archive_is_unpacked_where_it_is_added(forest: Forest, compress: Callable[[bytes], bytes]):
+    source = await forest.plant(lambda root: (root / "a.tar").write_bytes(compress(ARCHIVE)))
+    target = await forest.files(dst__old="old")
+    stack = await do(forest, copy("/a.tar", "/dst/", unpack=True), target, source)
+    # A link of the archive leads to its own top.
+    assert forest.listing(stack) == {
+        "dst/": "", "dst/d/": "", "dst/d/file": "text", "dst/d/in": "x", "dst/l": "-> /d", "dst/old": "old",
+    }  # fmt: skip
+    assert (forest.owner(stack, "dst/d"), forest.status(stack, "dst/d/file").st_mtime) == ((3, 0), 99)
+    owned = await do(forest, copy("/a.tar", "/dst/", unpack=True, user=Owner(number=8)), target, source)
+    assert forest.owner(owned, "dst/d") == (8, 8)
+
+
+async def test_what_is_no_archive_is_copied(forest: Forest):
+    source = await forest.plant(
+        lambda root: [(root / name).write_bytes(data) for name, data in (("a", b"no"), ("b", b""), ("c", bytes(1024)))]
+    )
+    stack = await do(forest, copy("/*", "/", unpack=True), "", source)
+    assert set(forest.listing(stack)) == {"a", "b", "c"}
+
+
+async def test_a_damaged_archive_fails_and_leaves_nothing(forest: Forest):
+    source = await forest.plant(lambda root: (root / "a").write_bytes(make_tar(member("f", b"1" * 9000))[:3000]))
+    with pytest.raises(InvalidParameter):
+        await do(forest, copy("/a", "/", unpack=True), "", source)
+    assert forest.diffs.all() == [source]

@@ -1,0 +1,131 @@
+"""Doubles of what does the work of builds and of what remembers it, and graphs to solve with them."""
+
+import asyncio
+import itertools
+
+from husk.engine.builder.graph import Graph
+from husk.engine.builder.operations import Copy, Exec, FileAction, Files, Mount, Operation, Process, Source
+from husk.engine.builder.progress import Status
+from husk.engine.builder.solver import Record
+
+
+class Memory:
+    def __init__(self):
+        self.records = {}
+        self.held = []
+
+    async def find(self, key):
+        return self.records.get(key)
+
+    def know(self, key):
+        return self.records.get(key)
+
+    def is_whole(self, record):
+        return not record.absent
+
+    async def remember(self, keys, record):
+        for key in keys:
+            self.records[key] = record
+
+    def hold(self, record):
+        self.held.append(record)
+
+    def release(self, record):
+        self.held.remove(record)
+
+    async def save_uses(self, records):
+        self.used = list(records)
+
+
+class Worker:
+    """Runs nothing: an operation is its name, an output the text of all that went into it."""
+
+    def __init__(self):
+        self.ran = []
+        self.running = set()
+        self.most = 0
+        self.contents = {}
+        self.sources = {}
+        self.fail = set()
+        self.gate = None
+        self.cancelled = []
+        self._ids = itertools.count()
+
+    async def source_key(self, operation, watcher):
+        await asyncio.sleep(0)
+        source = operation.body
+        if source.identifier.startswith("local://"):
+            watcher.status(Status(id="transfer", current=1, total=1, done=True))
+        return self.sources.get(source.identifier, source.identifier)
+
+    async def run(self, vertex, inputs, watcher):
+        self.ran.append(vertex.name)
+        self.running.add(vertex.name)
+        self.most = max(self.most, len(self.running))
+        try:
+            watcher.log(f"{vertex.name} runs\n".encode())
+            if self.gate:
+                await self.gate.wait()
+            else:
+                await asyncio.sleep(0)
+            if vertex.name in self.fail:
+                raise RuntimeError("exit code: 1")
+        except asyncio.CancelledError:
+            self.cancelled.append(vertex.name)
+            raise
+        finally:
+            self.running.discard(vertex.name)
+        return Record(f"record{next(self._ids)}", [f"{vertex.name}({','.join(inputs)})"])
+
+    async def definition(self, body, inputs):
+        """Another image, and a step on it; or the same again, without end."""
+        graph = Graph()
+        if body.attributes:
+            base = source(graph, "again")
+            return graph, graph.add(Operation(body, [base]), name="deeper")
+        return graph, step(graph, "inner", source(graph, "inner image"))
+
+    async def content_digest(self, output, selections):
+        return self.contents.get(output, output) + str(selections)
+
+
+class Watch:
+    def __init__(self):
+        self.told = []
+
+    def started(self, vertex):
+        self.told.append((vertex.name, "started"))
+
+    def log(self, vertex, data, *, stderr):
+        self.told.append((vertex.name, data.decode().strip()))
+
+    def status(self, vertex, status):
+        self.told.append((vertex.name, status.id))
+
+    def ended(self, vertex, *, cached=False, error="", cancelled=False):
+        self.told.append((vertex.name, "cached" if cached else "cancelled" if cancelled else error or "done"))
+
+    def ends(self):
+        return {name: what for name, what in self.told if what != "started" and not what.endswith("runs")}
+
+
+def source(graph, name):
+    return graph.add(Operation(Source(name)), name=name)
+
+
+def step(graph, name, *inputs, **shown):
+    mounts = [Mount(target="/" if not number else f"/{number}", input=number) for number in range(len(inputs))]
+    return graph.add(Operation(Exec(process=Process(args=[name]), mounts=mounts), list(inputs)), name=name, **shown)
+
+
+def copy(graph, name, base, context, path="/a"):
+    action = FileAction(action=Copy(source=path, destination=f"/{name}"), input=0, second_input=1, output=0)
+    return graph.add(Operation(Files([action]), [base, context]), name=name)
+
+
+def chain(*names):
+    graph = Graph()
+    edge = source(graph, "image")
+    for name in names:
+        edge = step(graph, name, edge)
+    return graph, edge
