@@ -37,6 +37,7 @@ class BuildRequest(Struct, frozen=True, kw_only=True):
     cache_exports: Sequence[Choice] = ()
     cache_imports: Sequence[Choice] = ()
     entitlements: Sequence[str] = ()
+    attributes: Mapping[str, str] = {}  # which statements about the result are wanted
     internal: bool = False  # not for the history
 
 

@@ -94,6 +94,7 @@ LLB = (
     "exporter.sourcedateepoch",
     "exporter.multiple",
     "exporter.image.annotations",
+    "exporter.image.attestations",
 )
 
 

@@ -158,6 +158,7 @@ def build_request(request: control.SolveRequest) -> BuildRequest:
         cache_exports=[Choice(one.type, one.attrs) for one in cache.exports],
         cache_imports=[Choice(one.type, one.attrs) for one in cache.imports],
         entitlements=request.entitlements,
+        attributes=request.frontend_attrs,
         internal=request.internal,
     )
 

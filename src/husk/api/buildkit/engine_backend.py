@@ -48,6 +48,7 @@ class EngineBackend:
                 exports=[Export(choice.type, choice.attributes) for choice in request.exporters],
                 cache_imports=[CacheSource(choice.type, choice.attributes) for choice in request.cache_imports],
                 cache_exports=[CacheSource(choice.type, choice.attributes) for choice in request.cache_exports],
+                attributes=request.attributes,
             )
         )
 

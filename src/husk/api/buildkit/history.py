@@ -220,8 +220,11 @@ def _attach(
         record.external_error = add(error.encode(), ERROR_TYPE)
     for platform, stated in predicates.items():
         named = [add(one.body, STATEMENT_TYPE, {PREDICATE_TYPE: one.type}) for one in stated]
-        record.results[platform] = control.BuildResultInfo(attestations=named)
-        record.result = record.result or record.results[platform]
+        info = control.BuildResultInfo(attestations=named)
+        if len(predicates) > 1:
+            record.results[platform] = info
+        else:
+            record.result = info
     return files
 
 

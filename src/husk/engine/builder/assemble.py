@@ -9,6 +9,9 @@ from msgspec import Struct
 
 from husk.config import CacheRule, Config
 from husk.engine.builder import git_source, given, http_source, image_source, layout_source, local_source
+from husk.engine.builder.attest.attester import Attester
+from husk.engine.builder.attest.materials import Materials
+from husk.engine.builder.attest.sbom import Scanner
 from husk.engine.builder.cache import BuildCache
 from husk.engine.builder.classic import ClassicBuilder
 from husk.engine.builder.execution import Execution, SourceKind
@@ -143,6 +146,7 @@ async def _open(around: Surroundings, stack: AsyncExitStack) -> Builder:
         "local": LocalExport(StackSender(diffs, around.nursery)),
         "tar": TarExport(StackArchives(diffs, around.nursery)),
     }
+    attester = Attester(Materials(images, git, web), Scanner(images, contexts))
     return Builder(
         classic=ClassicBuilder(solver, contexts, images, exporter, trees),
         jobs=jobs,
@@ -150,7 +154,7 @@ async def _open(around: Surroundings, stack: AsyncExitStack) -> Builder:
         execution=execution,
         kept=KeptBuilds(BuildRecords(config.data_root / "build-records")),
         sessions=sessions,
-        solves=Solves(jobs, sessions, exporters, remote),
+        solves=Solves(jobs, sessions, exporters, remote, attester),
         cache=cache,
         pruner=pruner,
         contexts=contexts,

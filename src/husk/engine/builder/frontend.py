@@ -48,6 +48,7 @@ CAPABILITIES = tuple(
     f"moby.buildkit.frontend.{name}" for name in ("inputs", "subrequests", "contexts", "gitquerystring")
 )
 LARGEST = 16 << 20
+BUILD_DEFINITION = "[internal] load build definition"
 
 
 class Files(Protocol):
@@ -182,7 +183,7 @@ class _Loader:
             self._wanted.dockerfile_name,
             names,
             self._wanted.dockerfile_name,
-            f"[internal] load build definition from {path}",
+            f"{BUILD_DEFINITION} from {path}",
         )
         try:
             stack = await definition.stack()

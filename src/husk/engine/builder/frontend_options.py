@@ -36,7 +36,6 @@ class FrontendOptions(Struct, frozen=True, kw_only=True):
     local_sessions: dict[str, str] = {}
     request: str = ""  # a question about the Dockerfile instead of a build
     epoch: int | None = None
-    attestations: dict[str, str] = {}
 
 
 def read(attributes: Mapping[str, str]) -> FrontendOptions:
@@ -77,7 +76,6 @@ def read(attributes: Mapping[str, str]) -> FrontendOptions:
         local_sessions=_below("local-sessionid:", attributes),
         request=attributes.get("requestid", ""),
         epoch=epoch,
-        attestations=_below("attest:", attributes),
     )
 
 

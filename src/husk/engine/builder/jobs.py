@@ -29,6 +29,7 @@ from husk.engine.builder.solver import Solver
 from husk.engine.builder.status import StatusLog, VertexTold, WarningTold
 from husk.engine.builder.steps.plan import check_granted
 from husk.engine.builder.syntax import Syntax
+from husk.engine.model.clock import now_ns
 from husk.engine.model.image import ImageConfig
 from husk.errors import Conflict, HuskError, InvalidParameter, NotFound, NotImplementedYet
 from husk.registry.manifest import Descriptor, Platform
@@ -40,6 +41,7 @@ PLATFORMS = "refs.platforms"
 EPOCH = "source.date.epoch"
 # A client may ask for the status of a build that it is about to begin.
 _PATIENCE = 20.0
+_MOST_ENDED = 100
 
 
 class Definition(Struct, frozen=True):
@@ -59,15 +61,20 @@ class Question(Struct, frozen=True, kw_only=True):
     evaluate: bool = False
 
 
+Completed = Callable[[list[Descriptor]], bytes]
+
+
 class Predicate(Struct, frozen=True, kw_only=True):
     """What is stated about an image, without its name: the exporter makes a statement of it when it knows the digest.
 
     `inline_only`: it is for an image that goes to a registry or into an archive, and nothing to be asked for alone.
+    `completed` is its body with the layers of the image, as they go out.
     """
 
     type: str
     body: bytes  # JSON
     inline_only: bool = False
+    completed: Completed | None = None
 
 
 InlineCache = Callable[[str, Sequence[Descriptor]], Awaitable[bytes | None]]
@@ -122,6 +129,7 @@ class Job:
         self.elsewhere = elsewhere(Asker(self.log, session))
         self.inputs: Mapping[str, Definition] = {}
         self.predicates: Mapping[str, Sequence[Predicate]] = {}  # what was stated about the result
+        self.started = now_ns()
         self.depth = 0  # how many frontends that are images have led here
         self._owns_log = log is None
         self._solver = solver
@@ -131,6 +139,7 @@ class Job:
         self.containers = JobContainers(hold, session, entitlements)
         self._entitlements = entitlements
         self._refs: dict[str, Ref] = {}
+        self._questions: dict[Ref, Question] = {}
         self._given: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
 
     async def solve(self, question: Question) -> Result:
@@ -145,6 +154,7 @@ class Job:
             raise InvalidParameter(f"failed to find frontend: {question.frontend}")
         else:
             return Result()
+        self._answered(question, result)
         if question.evaluate:
             await asyncio.gather(*(ref.stack() for ref in result.all))
         return result
@@ -169,12 +179,23 @@ class Job:
         try:
             if self._images is None:
                 raise NotImplementedYet(f"the frontend {syntax.image} cannot be run here")
-            return await self._images.solve(self, structs.replace(question, frontend=GATEWAY, attributes=attributes))
+            question = structs.replace(question, frontend=GATEWAY, attributes=attributes)
+            result = await self._images.solve(self, question)
+            self._answered(question, result)
+            return result
         except BuildFailed:
             raise
         except HuskError as error:
             lines = [Location(0, syntax.line, syntax.line)] if syntax.line else []
             raise BuildFailed(error.message, source=source, locations=lines) from error
+
+    def _answered(self, question: Question, result: Result) -> None:
+        """Remember what led to refs; the frontend that made them counts, not those that led to it."""
+        for ref in result.all:
+            self._questions.setdefault(ref, question)
+
+    def question_of(self, ref: Ref) -> Question | None:
+        return self._questions.get(ref)
 
     @property
     def _first(self) -> str:
@@ -293,7 +314,8 @@ class Jobs:
         self._images = images
         self._hold = hold
         self._jobs: dict[str, Job] = {}
-        self._changed = asyncio.Condition()
+        self._ended: dict[str, None] = {}  # nobody need wait for these, the last ones
+        self._waiting: dict[str, set[asyncio.Future[Job]]] = {}
 
     async def begin(
         self,
@@ -305,34 +327,43 @@ class Jobs:
         """`entitlements` is what the client's user allows the build's steps, by BuildKit's names."""
         if not id:
             raise InvalidParameter("a build needs an id")
-        async with self._changed:
-            if id in self._jobs:
-                raise Conflict(f"job ID {id} exists")
-            job = self._jobs[id] = Job(
-                id,
-                session,
-                self._solver,
-                self._frontend,
-                self._images,
-                hold=self._hold,
-                entitlements=entitlements,
-                elsewhere=elsewhere,
-            )
-            self._changed.notify_all()
+        if id in self._jobs:
+            raise Conflict(f"job ID {id} exists")
+        parts = (self._solver, self._frontend, self._images)
+        job = Job(id, session, *parts, hold=self._hold, entitlements=entitlements, elsewhere=elsewhere)
+        self._jobs[id] = job
+        self._ended.pop(id, None)
+        # Who waits gets it, though it may end before they come to it.
+        for waiter in self._waiting.pop(id, ()):
+            if not waiter.done():
+                waiter.set_result(job)
         return job
 
     async def end(self, job: Job) -> None:
         self._jobs.pop(job.id, None)
+        self._ended[job.id] = None
+        while len(self._ended) > _MOST_ENDED:
+            del self._ended[next(iter(self._ended))]
         await job.close()
 
     async def get(self, id: str, *, patience: float = _PATIENCE) -> Job:
         """A job, which may be about to begin."""
+        if id in self._jobs:
+            return self._jobs[id]
+        if id in self._ended:
+            raise NotFound(f"no such job {id}")
+        waiter: asyncio.Future[Job] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(id, set()).add(waiter)
         try:
-            async with asyncio.timeout(patience), self._changed:
-                await self._changed.wait_for(lambda: id in self._jobs)
-                return self._jobs[id]
+            async with asyncio.timeout(patience):
+                return await waiter
         except TimeoutError:
             raise NotFound(f"no such job {id}") from None
+        finally:
+            if others := self._waiting.get(id):
+                others.discard(waiter)
+                if not others:
+                    del self._waiting[id]
 
 
 def result_of(made: FrontendResult) -> Result:

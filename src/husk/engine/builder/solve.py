@@ -6,6 +6,9 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from husk.engine.builder.attest import wanted as attestations
+from husk.engine.builder.attest.attester import Attester
+from husk.engine.builder.attest.wanted import Wanted
 from husk.engine.builder.jobs import Job, Jobs, Question, Result
 from husk.engine.builder.remote.imports import CacheSource
 from husk.engine.builder.remote.service import CacheService
@@ -26,6 +29,7 @@ class SolveRequest(Struct, frozen=True, kw_only=True):
     entitlements: Sequence[str] = ()
     cache_imports: Sequence[CacheSource] = ()
     cache_exports: Sequence[CacheSource] = ()
+    attributes: Mapping[str, str] = {}  # which statements about the result are wanted
 
 
 class Exporter(Protocol):
@@ -39,34 +43,47 @@ class Exporter(Protocol):
 
 
 class Solves:
-    def __init__(self, jobs: Jobs, sessions: Sessions, exporters: Mapping[str, Exporter], caches: CacheService) -> None:
+    def __init__(
+        self,
+        jobs: Jobs,
+        sessions: Sessions,
+        exporters: Mapping[str, Exporter],
+        caches: CacheService,
+        attester: Attester,
+    ) -> None:
         """`exporters` by the names that clients have for them."""
         self._jobs = jobs
         self._caches = caches
         self._sessions = sessions
         self._exporters = exporters
+        self._attester = attester
 
     async def solve(self, request: SolveRequest) -> dict[str, str]:
         """What the exporters tell. Who follows the job's log hears all of it, also why it failed."""
-        for export in request.exports:
-            if export.kind not in self._exporters:
-                raise NotImplementedYet(f"the exporter {export.kind} is not implemented by Husk yet")
-            self._exporters[export.kind].check(export.attributes)
-        self._caches.check(request.cache_exports)
         session = await self._sessions.get(request.session) if request.session else None
         elsewhere = self._caches.elsewhere(request.cache_imports)
         job = await self._jobs.begin(request.id, session, request.entitlements, elsewhere)
         try:
+            wanted = self._check(request)
             result = await (job.solve(request.question) if request.question else job.given())
-            return await self._finish(job, result, request)
+            return await self._finish(job, result, request, wanted)
         except HuskError as error:
             raise job.explained(error) from error
         finally:
             await self._jobs.end(job)
 
-    async def _finish(self, job: Job, result: Result, request: SolveRequest) -> dict[str, str]:
+    def _check(self, request: SolveRequest) -> Wanted:
+        """What is wrong with a request is said before anything is built; whoever follows the job hears its end."""
+        for export in request.exports:
+            if export.kind not in self._exporters:
+                raise NotImplementedYet(f"the exporter {export.kind} is not implemented by Husk yet")
+            self._exporters[export.kind].check(export.attributes)
+        self._caches.check(request.cache_exports)
+        return attestations.read(request.attributes)
+
+    async def _finish(self, job: Job, result: Result, request: SolveRequest, wanted: Wanted) -> dict[str, str]:
         await asyncio.gather(*(ref.stack() for ref in result.all))
-        job.predicates = result.predicates
+        result = await self._attester.attest(job, result, wanted)
         result = self._caches.with_inline(job, result, request.cache_exports)
         told: dict[str, str] = {}
         for number, export in enumerate(request.exports):

@@ -1,5 +1,6 @@
 """Jobs, with doubles of what does the work."""
 
+import asyncio
 import json
 from typing import Any
 
@@ -46,6 +47,31 @@ async def test_a_definition_becomes_a_ref_that_is_made_when_it_is_needed(bench, 
     id = job.keep(result.ref)
     assert job.ref(id) is result.ref
     assert await result.ref.stack() == "make(image())"
+
+
+async def test_nobody_waits_for_a_job_that_has_ended(bench):
+    job = await bench.jobs.begin("two", None)
+    await bench.jobs.end(job)
+    with pytest.raises(NotFound):
+        await bench.jobs.get("two", patience=1000)
+    job = await bench.jobs.begin("two", None)
+    assert await bench.jobs.get("two") is job
+    await bench.jobs.end(job)
+
+
+async def test_who_waits_gets_a_job_that_has_ended_at_once(bench):
+    tasks = Tasks()
+    waiting = [tasks.spawn(bench.jobs.get("two"), "wait", awaited=True) for _ in range(2)]
+    await asyncio.sleep(0)
+    job = await bench.jobs.begin("two", None)
+    await bench.jobs.end(job)
+    assert await asyncio.gather(*waiting) == [job, job]
+
+
+async def test_a_ref_knows_what_led_to_it(job):
+    question = Question(frontend="dockerfile.v0")
+    result = await job.solve(question)
+    assert job.question_of(result.ref) is question
 
 
 async def test_or_at_once(bench, job):

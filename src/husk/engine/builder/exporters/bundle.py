@@ -21,7 +21,7 @@ from husk.engine.builder.exporters.attestations import Attested, attest
 from husk.engine.builder.exporters.documents import Document
 from husk.engine.builder.exporters.options import Annotations, ExportOptions
 from husk.engine.builder.exporters.parts import Part, is_several, parts_of
-from husk.engine.builder.jobs import Result
+from husk.engine.builder.jobs import Predicate, Result
 from husk.engine.images.store import ImageStore
 from husk.engine.model.image import ImageConfig
 from husk.errors import InvalidParameter
@@ -128,7 +128,8 @@ class Bundler:
         named = structs.replace(
             manifest.descriptor, platform=part.platform, annotations=annotations.manifest_descriptor or None
         )
-        attested = attest(named, part.platform, options.names, part.predicates) if part.predicates else None
+        predicates = [_completed(one, described) for one in part.predicates]
+        attested = attest(named, part.platform, options.names, predicates) if predicates else None
         return BundledImage(
             part=part,
             document=document,
@@ -167,6 +168,10 @@ async def _all(works: Iterable[Coroutine[object, object, T]]) -> list[T]:
     except BaseExceptionGroup as failures:
         raise failures.exceptions[0] from None
     return [task.result() for task in tasks]
+
+
+def _completed(predicate: Predicate, layers: list[Descriptor]) -> Predicate:
+    return structs.replace(predicate, body=predicate.completed(layers)) if predicate.completed else predicate
 
 
 def _bundle(images: list[BundledImage], options: ExportOptions, several: bool, oci: bool) -> Bundle:

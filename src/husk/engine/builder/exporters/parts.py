@@ -53,6 +53,14 @@ def parts_of(result: Result) -> list[Part]:
     return [_part(result, one) for one in named]
 
 
+def refs_of(result: Result) -> dict[str, Ref]:
+    """The refs alone, by the ids of their platforms; empty for one that tells none."""
+    if result.refs or result.ref is None:
+        return dict(result.refs)
+    named = _named(result)
+    return {named[0].id if named else "": result.ref}
+
+
 def is_several(result: Result) -> bool:
     """Is an index wanted, though it may have one platform?"""
     return bool(result.refs)

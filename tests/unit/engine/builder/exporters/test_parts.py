@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from husk.engine.builder.exporters.parts import is_several, parts_of
+from husk.engine.builder.exporters.parts import is_several, parts_of, refs_of
 from husk.engine.builder.jobs import Predicate, Result
 from husk.errors import InvalidParameter
 from husk.registry.manifest import Platform, host_platform
@@ -63,3 +63,10 @@ async def test_several_of_which_one_has_no_files():
 def test_what_makes_no_sense(result, complaint):
     with pytest.raises(InvalidParameter, match=complaint):
         parts_of(result)
+
+
+def test_refs_alone_need_no_more_than_names():
+    assert refs_of(Result()) == {}
+    assert refs_of(Result(ref=REF)) == {"": REF}
+    assert refs_of(Result(ref=REF, metadata={"refs.platforms": platforms("arm64")})) == {"linux/arm64": REF}
+    assert refs_of(Result(refs={"a": REF})) == {"a": REF}

@@ -1,0 +1,108 @@
+"""States what is known of a result when it is made, before it is exported."""
+
+from collections.abc import Iterator
+
+from msgspec import structs
+
+from husk.engine.builder import stacks
+from husk.engine.builder.attest import slsa
+from husk.engine.builder.attest.definition import source_of, steps_of
+from husk.engine.builder.attest.materials import Materials
+from husk.engine.builder.attest.sbom import Scanner
+from husk.engine.builder.attest.slsa import Captured, Run
+from husk.engine.builder.attest.wanted import Provenance, Wanted
+from husk.engine.builder.exporters.parts import refs_of
+from husk.engine.builder.frontend import BUILD_DEFINITION
+from husk.engine.builder.jobs import Completed, Job, Predicate, Result
+from husk.engine.builder.operations import Operation
+from husk.engine.builder.refs import Ref
+from husk.engine.builder.status import VertexTold
+from husk.engine.model.clock import now_ns
+from husk.registry.manifest import Descriptor, host_platform
+
+
+class Attester:
+    def __init__(self, materials: Materials, scanner: Scanner) -> None:
+        self._materials = materials
+        self._scanner = scanner
+
+    async def attest(self, job: Job, result: Result, wanted: Wanted) -> Result:
+        """The result with what is stated about it. The job gets what its history is to know."""
+        if not result.all:
+            return result
+        stated: dict[str, list[Predicate]] = {}
+        kept: dict[str, list[Predicate]] = {}
+        refs = refs_of(result)
+        # What was used is asked before the scanner adds steps of its own.
+        abouts = {id: await self._about(job, result, ref) for id, ref in refs.items()}
+        for id, about in abouts.items():
+            found = [] if wanted.sbom is None else await self._scanner.scan(job, id, refs[id], wanted.sbom)
+            kept[id] = [await about.predicate(wanted.history), *found]
+            if wanted.provenance is not None:
+                found = [*found, await about.predicate(wanted.provenance)]
+            stated[id] = found
+        job.predicates = kept
+        return structs.replace(result, predicates=stated)
+
+    async def _about(self, job: Job, result: Result, ref: Ref) -> "_About":
+        captured = await self._materials.of(_operations(job, result, ref), job.session)
+        if (question := job.question_of(ref)) is not None:
+            captured = structs.replace(captured, frontend=question.frontend, attributes=question.attributes)
+        return _About(job, ref, captured)
+
+
+def _operations(job: Job, result: Result, ref: Ref) -> Iterator[Operation]:
+    """What led to a ref, and what the build did beside: it loaded a Dockerfile, it ran a frontend."""
+    if ref.edge is not None:
+        yield from (vertex.operation for vertex in ref.graph.needed_for(ref.edge))
+    results = {vertex.digest for one in result.all if one.edge for vertex in one.graph.needed_for(one.edge)}
+    beside = {one.vertex.digest: one for one in job.log.told if isinstance(one, VertexTold)}
+    yield from (one.vertex.operation for digest, one in beside.items() if digest not in results and not one.error)
+
+
+class _About:
+    """One ref, about which something may be stated."""
+
+    def __init__(self, job: Job, ref: Ref, captured: Captured) -> None:
+        self._job = job
+        self._ref = ref
+        self._captured = captured
+
+    async def predicate(self, wanted: Provenance) -> Predicate:
+        run = Run(id=self._job.id, platform=str(host_platform()), started=self._job.started, finished=now_ns())
+        counts: dict[str, int] = {}
+        if wanted.everything and self._ref.edge is not None:
+            graph = self._ref.graph
+            steps = steps_of(graph, self._ref.edge)
+            source = source_of(graph, steps, self._loaded()) if graph.files else {}
+            run = structs.replace(run, config=steps.document, source=source)
+            counts = await self._layer_counts(steps.names)
+        return Predicate(
+            type=slsa.type_of(wanted),
+            body=slsa.document(wanted, self._captured, run),
+            inline_only=wanted.inline_only,
+            completed=_with_layers(wanted, self._captured, run, counts) if counts else None,
+        )
+
+    def _loaded(self) -> Operation | None:
+        """How the Dockerfile came."""
+        vertices = (one.vertex for one in self._job.log.told if isinstance(one, VertexTold))
+        return next((one.operation for one in vertices if one.name.startswith(BUILD_DEFINITION)), None)
+
+    async def _layer_counts(self, names: dict[str, str]) -> dict[str, int]:
+        """How many layers of the result are those of an output of a step, by the names of steps."""
+        build, whole = await self._ref.build(), await self._ref.stack()
+        counts = {}
+        for digest, name in names.items():
+            record = build.known(digest) if build else None
+            for number, output in enumerate(record.outputs if record else []):
+                if output and stacks.above(output, whole) is not None:
+                    counts[f"{name}:{number}"] = len(stacks.elements(output))
+        return counts
+
+
+def _with_layers(wanted: Provenance, captured: Captured, run: Run, counts: dict[str, int]) -> Completed:
+    def completed(layers: list[Descriptor]) -> bytes:
+        return slsa.document(wanted, captured, run, {name: layers[:count] for name, count in counts.items()})
+
+    return completed

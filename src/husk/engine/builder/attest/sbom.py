@@ -1,0 +1,129 @@
+"""What is in a result: a generator looks at it, as one more step of the build, and writes down what it finds.
+
+A generator is an image that keeps to BuildKit's protocol: it finds the result below BUILDKIT_SCAN_SOURCE, and writes
+in-toto statements (JSON files) into BUILDKIT_SCAN_DESTINATION. Whom they say it about does not count: that is known
+when the image is made.
+"""
+
+import posixpath
+from collections.abc import Sequence
+from typing import Protocol
+
+import msgspec
+from msgspec import Struct
+
+from husk.engine.builder import given
+from husk.engine.builder.attest.wanted import Sbom
+from husk.engine.builder.dockerfile.options import BaseImage
+from husk.engine.builder.frontend import Asker, Shown
+from husk.engine.builder.graph import Graph
+from husk.engine.builder.interfaces import Watcher
+from husk.engine.builder.jobs import Definition, Job, Predicate
+from husk.engine.builder.operations import NONE, Exec, Mount, Operation, Process, Source, TmpfsMount
+from husk.engine.builder.refs import Ref
+from husk.engine.model.container_config import ContainerConfig
+from husk.errors import HuskError, InvalidParameter
+from husk.registry.manifest import Platform, host_platform
+
+PREDICATE = "https://spdx.dev/Document"
+SOURCE = "/run/src/core/sbom"
+DESTINATION = "/run/out/"
+_CORE = "sbom"
+_LARGEST = 64 << 20
+_MOST = 64
+
+
+class Entry(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+class Files(Protocol):
+    """The files of stacks: `husk.storage.contexts`."""
+
+    async def read(self, stack: str, path: str, most: int, /) -> bytes | None: ...
+
+    async def look(self, stack: str, path: str, /, *, inside: bool = False) -> Sequence[Entry]: ...
+
+
+class Images(Protocol):
+    async def look_up(self, name: str, platform: Platform, pull: bool, watcher: Watcher, /) -> BaseImage: ...
+
+
+class _Statement(Struct):
+    predicate_type: str = msgspec.field(name="predicateType")
+    predicate: msgspec.Raw
+
+
+class Scanner:
+    def __init__(self, images: Images, files: Files) -> None:
+        self._images = images
+        self._files = files
+
+    async def scan(self, job: Job, platform: str, ref: Ref, wanted: Sbom) -> list[Predicate]:
+        """What the generator says of a ref, which is for this platform."""
+        image = await self._generator(job, wanted.generator)
+        scanned = job.definition(definition(platform, await ref.stack(), image, wanted))
+        stack = await scanned.stack()
+        names = [entry.name for entry in await self._files.look(stack, "/", inside=True)] if stack else []
+        if len(names) > _MOST:
+            raise InvalidParameter(f"the generator {wanted.generator} has written more than {_MOST} files")
+        names.sort(key=lambda name: (name.partition(".")[0] != _CORE, name))
+        return [await self._statement(stack, name, wanted.generator) for name in names]
+
+    async def _generator(self, job: Job, name: str) -> BaseImage:
+        try:
+            with Shown(Asker(job.log, job.session), f"resolve image config for docker-image://{name}") as watcher:
+                return await self._images.look_up(name, host_platform(), False, watcher)
+        except HuskError as error:
+            raise error.within(f"the SBOM generator {name} cannot be had") from error.__cause__
+
+    async def _statement(self, stack: str, name: str, generator: str) -> Predicate:
+        data = await self._files.read(stack, f"/{name}", _LARGEST + 1)
+        if data is None or len(data) > _LARGEST:
+            raise InvalidParameter(f"the generator {generator} has written {name}, which is too large or no file")
+        try:
+            statement = msgspec.json.decode(data, type=_Statement)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise InvalidParameter(f"cannot decode in-toto statement {name} of {generator}: {error}") from None
+        if statement.predicate_type != PREDICATE:
+            raise InvalidParameter(
+                f"bundle entry {statement.predicate_type} does not match required predicate type {PREDICATE}"
+            )
+        return Predicate(type=PREDICATE, body=bytes(statement.predicate))
+
+
+def definition(platform: str, stack: str, image: BaseImage, wanted: Sbom) -> Definition:
+    """The step that scans a stack: what is there, so that nothing is made again for it."""
+    graph = Graph()
+    name = f"docker-image://{image.reference}"
+    inputs = [graph.add(Operation(Source(name), [], host_platform()), name=name)]
+    if stack:
+        inputs.append(graph.add(Operation(given.source_of(stack)), name=f"[{platform}] result"))
+    body = _process(image.document.config or ContainerConfig(), wanted, 1 if stack else NONE)
+    made = graph.add(
+        Operation(body, inputs, host_platform()),
+        name=f"[{platform}] generating sbom using {wanted.generator}",
+        ignore_cache=wanted.ignore_cache,
+    )
+    return Definition(graph, made)
+
+
+def _process(config: ContainerConfig, wanted: Sbom, scanned: int) -> Exec:
+    args = [*(config.entrypoint or []), *(config.cmd or [])]
+    if not args:
+        raise InvalidParameter(f"scanner {wanted.generator} does not have cmd")
+    env = {"DESTINATION": DESTINATION, "SOURCE": SOURCE, **wanted.parameters}
+    return Exec(
+        process=Process(
+            args=args,
+            env=[*config.env, *(f"BUILDKIT_SCAN_{name}={value}" for name, value in env.items())],
+            cwd=posixpath.join("/", config.working_dir),
+        ),
+        mounts=[
+            Mount(target="/", input=0),
+            Mount(target=SOURCE, input=scanned, read_only=True),
+            Mount(target=DESTINATION, output=0),
+            Mount(target="/tmp", kind=TmpfsMount()),
+        ],
+    )
