@@ -46,6 +46,7 @@ class House:
             "system": SimpleNamespace(
                 reload=self.note("system"), info=lambda: SimpleNamespace(hostname="alpha", engine_id="id")
             ),
+            "builder": SimpleNamespace(change=lambda change: change(SimpleNamespace(reload=self.note("builder")))),
             "registry": SimpleNamespace(configure=self.note("registry")),
             "runtimes": self.runtimes,
             "downloads": self.downloads,
@@ -53,7 +54,7 @@ class House:
             "services": None,
             "build_services": self.build_services,
         }
-        others = ("container_pruner", "execs", "images", "volumes", "builder", "parts", "assembly", "host",
+        others = ("container_pruner", "execs", "images", "volumes", "parts", "assembly", "host",
                   "image_store", "nursery", "publish")  # fmt: skip
         nobody: dict[str, Any] = {name: None for name in others}
         self.engine = Engine(**parts, **nobody)
@@ -87,7 +88,7 @@ async def test_a_reload_reaches_everybody_and_is_told(house: House) -> None:
     )
     house.engine.reload(config)
     assert house.engine.config is config
-    assert house.told.keys() == {"system", "networks", "containers", "registry"}
+    assert house.told.keys() == {"system", "networks", "containers", "builder", "registry"}
     assert house.told["system"][1] == {"crun": RuntimeConfig("/usr/bin/crun", ("-v",))}
     for limiter, most in ((house.downloads, 3), (house.uploads, 4)):
         for _ in range(most):

@@ -43,7 +43,8 @@ def main(job: GitJob, caller: Caller) -> None:
 
 def missing_program(remote: str, path: str = PATH) -> str:
     """What to install, if a program is not there."""
-    over_ssh = "://" not in remote or urlsplit(remote).scheme == "ssh"
+    # `me@there:path` is ssh's; `name::address` is for a helper of git's, which is refused.
+    over_ssh = urlsplit(remote).scheme == "ssh" if "://" in remote else "::" not in remote
     for program in ("git", "ssh") if over_ssh else ("git",):
         if shutil.which(program, path=path) is None:
             package = _PACKAGES[program]

@@ -13,6 +13,7 @@ def test_programs_that_are_missing_are_named(tmp_path):
     assert missing_program("https://host/a.git", path=str(tmp_path)) == ""
     assert "install the package openssh-client" in missing_program("git@host:a.git", path=str(tmp_path))
     assert "openssh-client" in missing_program("ssh://host/a.git", path=str(tmp_path))
+    assert missing_program("ext::sh -c id", path=str(tmp_path)) == ""
 
 
 def test_this_host_has_git():
