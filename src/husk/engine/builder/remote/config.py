@@ -5,6 +5,7 @@ that it may come from (one is enough), and the layers of the result. What somebo
 numbers that lead nowhere and records that need themselves are refused.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import TypeVar
 
@@ -16,6 +17,10 @@ from husk.errors import InvalidParameter
 MEDIA_TYPE = "application/vnd.buildkit.cacheconfig.v0"
 LARGEST = 8 << 20
 _MOST = 50_000
+# Far more than builders write: what is looked for in a hostile cache must come to an end soon.
+_MOST_IN_CHAIN = 500
+_MOST_OF_RECORD = 1_000
+_MOST_ALIKE = 1_000
 _NEVER = "0001-01-01T00:00:00Z"
 
 T = TypeVar("T")
@@ -74,10 +79,29 @@ def checked(config: CacheConfig) -> CacheConfig:
     for number, layer in enumerate(config.layers):
         if not -1 <= layer.parent < len(config.layers) or layer.parent == number:
             raise InvalidParameter(f"invalid cache: layer {number} lies on {layer.parent}, which is none")
+    _check_depths(config.layers)
     for number, record in enumerate(config.records):
         _check_record(number, record, config)
+    if max(Counter(record.digest for record in config.records).values(), default=0) > _MOST_ALIKE:
+        raise InvalidParameter(f"invalid cache: more than {_MOST_ALIKE} records of one operation")
     order(config.records)
     return config
+
+
+def _check_depths(layers: Sequence[CacheLayer]) -> None:
+    depths = {-1: 0}
+    for number in range(len(layers)):
+        way: list[int] = []
+        while number not in depths:
+            way.append(number)
+            if len(way) > _MOST_IN_CHAIN:
+                break
+            number = layers[number].parent
+        for depth, one in enumerate(reversed(way), depths.get(number, 0) + 1):
+            depths[one] = depth
+        if way and depths[way[0]] > _MOST_IN_CHAIN:
+            what = f"layers lie on each other in a circle, or more than {_MOST_IN_CHAIN} deep"
+            raise InvalidParameter(f"invalid cache: {what}")
 
 
 def _check_record(number: int, record: CacheRecord, config: CacheConfig) -> None:
@@ -86,6 +110,11 @@ def _check_record(number: int, record: CacheRecord, config: CacheConfig) -> None
             raise InvalidParameter(f"invalid cache: an input of record {number} is empty")
         if not all(0 <= choice.link < len(config.records) for choice in choices):
             raise InvalidParameter(f"invalid cache: record {number} has an input that is not there")
+    results, links = len(record.results) + len(record.chains), sum(map(len, record.inputs))
+    if results > _MOST_OF_RECORD or links > _MOST_OF_RECORD:
+        raise InvalidParameter(f"invalid cache: record {number} has more than {_MOST_OF_RECORD} results or inputs")
+    if any(len(chain.layers) > _MOST_IN_CHAIN for chain in record.chains):
+        raise InvalidParameter(f"invalid cache: record {number} has a result of more than {_MOST_IN_CHAIN} layers")
     numbers = [result.layer for result in record.results] + [one for chain in record.chains for one in chain.layers]
     if not all(0 <= one < len(config.layers) for one in numbers):
         raise InvalidParameter(f"invalid cache: record {number} has a layer that is not there")
@@ -116,11 +145,9 @@ def order(records: Sequence[CacheRecord]) -> list[int]:
 
 
 def chain(layers: Sequence[CacheLayer], top: int) -> list[int]:
-    """The numbers of a layer and all below it, base first."""
+    """The numbers of a layer and all below it, base first, in a document that was checked."""
     found: list[int] = []
     while top != -1:
-        if top in found or len(found) > len(layers):
-            raise InvalidParameter("invalid cache: its layers lie on each other in a circle")
         found.append(top)
         top = layers[top].parent
     return found[::-1]

@@ -11,6 +11,8 @@ from husk.engine.images.fetch import OpenBlob
 from husk.registry.manifest import Descriptor
 
 NOTHING: frozenset[int] = frozenset()
+# Of results with the same name, the newest ones.
+_MOST_TRIED = 100
 
 
 class RemoteLayer(Struct, frozen=True):
@@ -46,33 +48,39 @@ class ImportedCache:
     def operations(self, digest: str, output: int, inputs: Sequence[InputMatch]) -> frozenset[int]:
         """The records of an operation: each of its inputs must be one that the record knows."""
         numbers = self._by_digest.get(record_digest(digest, output), ())
-        return frozenset(number for number in numbers if self._fits(self._document.records[number], inputs))
+        contents = [self._contents(known) for known in inputs]
+        return frozenset(number for number in numbers if _fits(self._document.records[number], inputs, contents))
 
     def result(self, numbers: frozenset[int]) -> list[RemoteLayer] | None:
         """The newest result of these records of which all layers can be had, base first."""
         records = [self._document.records[number] for number in sorted(numbers)]
-        found = [
-            (one.created, config.chain(self._document.layers, one.layer)) for rec in records for one in rec.results
-        ]
-        found += [(one.created, one.layers) for record in records for one in record.chains]
-        for _, chain in sorted(found, reverse=True):
-            layers = [self._layers.get(self._document.layers[number].blob) for number in chain]
-            if layers and None not in layers:
-                return [layer for layer in layers if layer]
+        found: set[tuple[str, int, tuple[int, ...]]]
+        found = {(one.created, one.layer, ()) for record in records for one in record.results}
+        found |= {(one.created, -1, tuple(one.layers)) for record in records for one in record.chains}
+        for _, top, layers in sorted(found, reverse=True)[:_MOST_TRIED]:
+            numbers_of = layers or config.chain(self._document.layers, top)
+            chain = [self._layers.get(self._document.layers[number].blob) for number in numbers_of]
+            if chain and None not in chain:
+                return [layer for layer in chain if layer]
         return None
 
     def _without_inputs(self, digest: str) -> list[int]:
         return [number for number in self._by_digest.get(digest, ()) if not self._document.records[number].inputs]
 
-    def _fits(self, record: CacheRecord, inputs: Sequence[InputMatch]) -> bool:
-        if len(record.inputs) != len(inputs):
-            return False
-        for choices, known in zip(record.inputs, inputs, strict=True):
-            contents = [one for each in known.contents for one in self._without_inputs(record_digest(each, CONTENT))]
-            if not any(
-                (choice.link in known.records and choice.selector == known.selector)
-                or (choice.link in contents and not choice.selector)
-                for choice in choices
-            ):
-                return False
-        return True
+    def _contents(self, known: InputMatch) -> frozenset[int]:
+        """The records of files that look like those of an input."""
+        digests = [record_digest(each, CONTENT) for each in known.contents]
+        return frozenset(number for digest in digests for number in self._without_inputs(digest))
+
+
+def _fits(record: CacheRecord, inputs: Sequence[InputMatch], contents: Sequence[frozenset[int]]) -> bool:
+    if len(record.inputs) != len(inputs):
+        return False
+    return all(
+        any(
+            (choice.link in known.records and choice.selector == known.selector)
+            or (choice.link in alike and not choice.selector)
+            for choice in choices
+        )
+        for choices, known, alike in zip(record.inputs, inputs, contents, strict=True)
+    )

@@ -58,9 +58,32 @@ def test_what_cannot_be_a_cache_is_refused(document):
         config.read(document if isinstance(document, bytes) else json.dumps(document).encode())
 
 
-def test_layers_in_a_circle_end():
-    with pytest.raises(InvalidParameter):
-        config.chain([CacheLayer("a", 1), CacheLayer("b", 0)], 0)
+def test_layers_in_a_circle_or_too_deep():
+    for layers in (
+        [{"blob": "a", "parent": 1}, {"blob": "b", "parent": 0}],
+        [{"blob": "a", "parent": -1}, *({"blob": "b", "parent": number} for number in (2, 3, 1))],
+        [{"blob": str(number), "parent": number - 1} for number in range(501)],
+        [{"blob": str(number), "parent": number + 1} for number in range(600)] + [{"blob": "last", "parent": -1}],
+    ):
+        with pytest.raises(InvalidParameter, match="in a circle, or more than 500 deep"):
+            config.read(json.dumps({"layers": layers}).encode())
+    deep = [CacheLayer(str(number), number - 1) for number in range(500)]
+    assert config.chain(config.checked(CacheConfig(deep)).layers, 499) == list(range(500))
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        [{"digest": "x"}] * 1001,
+        [{"digest": "x"}, {"digest": "y", "inputs": [[{"link": 0}] * 1001]}],
+        [{"digest": "x", "layers": [{"layer": 0}] * 1001}],
+        [{"digest": "x", "chains": [{"layers": [0] * 501}]}],
+    ],
+)
+def test_more_than_any_builder_writes_is_refused(records):
+    document = {"layers": [{"blob": "a", "parent": -1}], "records": records}
+    with pytest.raises(InvalidParameter, match="more than"):
+        config.read(json.dumps(document).encode())
 
 
 def test_a_long_chain_of_records_does_not_end_the_reader():
