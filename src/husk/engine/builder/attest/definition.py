@@ -9,37 +9,27 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
+from husk.engine.builder import op_json
 from husk.engine.builder.graph import Graph, Location
+from husk.engine.builder.op_json import Json, filled
 from husk.engine.builder.operations import (
-    BindMount,
     Build,
     CacheMount,
-    Copy,
     Diff,
     Edge,
     Exec,
     FileAction,
     Files,
-    MakeDirectory,
-    MakeFile,
     Merge,
     Mount,
     Operation,
-    Owner,
-    Remove,
     SecretMount,
     Source,
     SshMount,
-    Symlink,
     TmpfsMount,
 )
 
-Json = dict[str, object]
-
 _OF_SESSION = ("local.session", "local.unique", "oci.session")
-_NETWORKS = {"sandbox": 0, "host": 1, "none": 2}
-_SHARING = {"shared": 0, "private": 1, "locked": 2}
-_KINDS = {BindMount: 0, SecretMount: 1, SshMount: 2, CacheMount: 3, TmpfsMount: 4}
 
 
 class Steps(Struct, frozen=True):
@@ -144,31 +134,8 @@ def _body(operation: Operation) -> Json:
 
 
 def _exec(body: Exec) -> Json:
-    process = body.process
-    meta = filled(
-        {
-            "args": process.args,
-            "env": process.env,
-            "cwd": process.cwd,
-            "user": process.user,
-            "extraHosts": [{"Host": name, "IP": address} for name, address in process.extra_hosts],
-            "hostname": process.hostname,
-            "ulimit": [{"Name": one.name, "Soft": one.soft, "Hard": one.hard} for one in process.ulimits],
-            "cgroupParent": process.cgroup_parent,
-            "removeMountStubsRecursive": process.remove_stubs,
-            "validExitCodes": process.valid_exit_codes,
-        }
-    )
-    secrets = [filled({"ID": one.id, "name": one.name, "optional": one.optional}) for one in body.secret_env]
-    return filled(
-        {
-            "meta": meta,
-            "mounts": [_mount(one) for one in body.mounts],
-            "network": _NETWORKS[body.network],
-            "security": int(body.insecure),
-            "secretenv": secrets,
-        }
-    )
+    hosts: list[Json] = [{"Host": name, "IP": address} for name, address in body.process.extra_hosts]
+    return op_json.execution(body, op_json.process(body.process, hosts), [_mount(one) for one in body.mounts])
 
 
 def _mount(mount: Mount) -> Json:
@@ -178,86 +145,24 @@ def _mount(mount: Mount) -> Json:
         "dest": mount.target,
         "output": mount.output,
         "readonly": mount.read_only,
-        "mountType": _KINDS[type(mount.kind)],
+        "mountType": op_json.KINDS[type(mount.kind)],
     }
     match mount.kind:
         case TmpfsMount(size):
             document["TmpfsOpt"] = filled({"size": size})
         case CacheMount(id, sharing):
-            document["cacheOpt"] = filled({"ID": id, "sharing": _SHARING[sharing]})
+            document["cacheOpt"] = filled({"ID": id, "sharing": op_json.SHARING[sharing]})
         case SecretMount() as secret:
-            document["secretOpt"] = _granted(secret)
+            document["secretOpt"] = op_json.granted(secret)
         case SshMount() as agent:
-            document["SSHOpt"] = _granted(agent)
+            document["SSHOpt"] = op_json.granted(agent)
     return filled(document)
-
-
-def _granted(kind: SecretMount | SshMount) -> Json:
-    return filled({"ID": kind.id, "uid": kind.uid, "gid": kind.gid, "mode": kind.mode, "optional": kind.optional})
 
 
 # --- files -----------------------------------------------------------------------------------------------------------
 
 
 def _action(step: FileAction) -> Json:
-    action = step.action
-    owner: Json = {} if isinstance(action, Remove) else _owners(action.user, action.group)
-    match action:
-        case Copy():
-            name, document = "copy", _copy(action, owner)
-        case MakeFile():
-            data = base64.b64encode(action.data).decode()
-            document = {"path": action.path, "mode": action.mode, "data": data, **owner, "timestamp": _time(action)}
-            name = "mkfile"
-        case MakeDirectory():
-            name, document = "mkdir", {"path": action.path, "mode": action.mode, "makeParents": action.make_parents}
-            document |= {**owner, "timestamp": _time(action)}
-        case Symlink():
-            name, document = "symlink", {"oldpath": action.target, "newpath": action.path, **owner}
-            document["timestamp"] = _time(action)
-        case Remove():
-            name, document = "rm", {"path": action.path, "allowNotFound": action.may_be_missing}
-            document["allowWildcard"] = action.wildcards
+    name, document = op_json.action(step.action)
     places = {"input": step.input, "secondaryInput": step.second_input, "output": step.output}
-    return {**places, "Action": {name: filled(document)}}
-
-
-def _copy(copy: Copy, owner: Json) -> Json:
-    return {
-        "src": copy.source,
-        "dest": copy.destination,
-        **owner,
-        "mode": -1 if copy.mode is None else copy.mode,
-        "followSymlink": copy.follow_links,
-        "dirCopyContents": copy.contents_only,
-        "attemptUnpackDockerCompatibility": copy.unpack,
-        "createDestPath": copy.make_parents,
-        "allowWildcard": copy.wildcards,
-        "allowEmptyWildcard": copy.may_match_nothing,
-        "timestamp": _time(copy),
-        "include_patterns": copy.include,
-        "exclude_patterns": copy.exclude,
-        "alwaysReplaceExistingDestPaths": copy.replace,
-        "modeStr": copy.symbolic_mode,
-        "required_paths": copy.required,
-    }
-
-
-def _time(action: Copy | MakeFile | MakeDirectory | Symlink) -> int:
-    return -1 if action.timestamp is None else action.timestamp
-
-
-def _owners(user: Owner | None, group: Owner | None) -> Json:
-    owners = {name: _owner(one) for name, one in (("user", user), ("group", group)) if one}
-    return {"owner": owners} if owners else {}
-
-
-def _owner(owner: Owner) -> Json:
-    if owner.name:
-        return {"User": {"byName": filled({"name": owner.name, "input": owner.input})}}
-    return {"User": filled({"byId": owner.number or 0})}
-
-
-def filled(document: Json) -> Json:
-    """Without what is empty, which Go leaves out."""
-    return {name: value for name, value in document.items() if value}
+    return {**places, "Action": {name: document}}

@@ -6,10 +6,11 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Struct
 
-from husk.engine.builder.attest.definition import Json, filled, redacted
+from husk.engine.builder.attest.definition import redacted
 from husk.engine.builder.attest.wanted import V1, Provenance
 from husk.engine.builder.dockerfile import git_refs
 from husk.engine.builder.dockerfile.errors import DockerfileError
+from husk.engine.builder.op_json import Json, filled
 from husk.engine.model.clock import shortest_rfc3339
 from husk.registry.manifest import Descriptor, Platform
 from husk.registry.reference import Reference
@@ -178,10 +179,10 @@ def _split(captured: Captured) -> tuple[dict[str, str], Json, dict[str, str]]:
         if name in _NOT_SHOWN or name.startswith("attest:"):
             continue
         shown = redacted(value) if name.startswith(_ADDRESSES) else value
-        if name.startswith("vcs:"):
-            vcs |= filled({name.removeprefix("vcs:"): shown})  # type: ignore[arg-type]
-        else:
+        if not name.startswith("vcs:"):
             arguments[name] = shown
+        elif shown:
+            vcs[name.removeprefix("vcs:")] = shown
     return dict(sorted(arguments.items())), where, vcs
 
 

@@ -13,6 +13,8 @@ from collections.abc import Iterable
 
 from msgspec import Struct, structs
 
+from husk.engine.builder import op_json
+from husk.engine.builder.op_json import Json, Kept, filled
 from husk.engine.builder.operations import (
     NONE,
     BindMount,
@@ -27,12 +29,8 @@ from husk.engine.builder.operations import (
     Merge,
     Mount,
     Operation,
-    Owner,
-    Process,
-    Remove,
     SecretMount,
     SshMount,
-    Symlink,
     TmpfsMount,
 )
 from husk.registry.manifest import host_platform
@@ -41,10 +39,6 @@ from husk.storage.globs import has_wildcards
 
 # What the digest of an input's files is an output of.
 CONTENT = -1
-
-_NETWORKS = {"sandbox": 0, "host": 1, "none": 2}
-_SHARING = {"shared": 0, "private": 1, "locked": 2}
-_KINDS = {BindMount: 0, SecretMount: 1, SshMount: 2, CacheMount: 3, TmpfsMount: 4}
 
 
 class InputKey(Struct, frozen=True):
@@ -77,11 +71,11 @@ def op_key(operation: Operation) -> OpKey | None:
         case Files() as body:
             return _files(body, len(operation.inputs))
         case Merge():
-            inputs = [_filled({"input": number}) for number in range(len(operation.inputs))]
-            document: dict[str, object] = {"Type": "buildkit.merge.v0", "Merge": _filled({"inputs": inputs})}
+            inputs = [filled({"input": number}) for number in range(len(operation.inputs))]
+            document: Json = {"Type": "buildkit.merge.v0", "Merge": filled({"inputs": inputs})}
             return OpKey(_json_digest(document), [InputKey()] * len(operation.inputs))
         case Diff(lower, upper):
-            sides = {"lower": _filled({"input": lower}), "upper": _filled({"input": upper})}
+            sides = {"lower": filled({"input": lower}), "upper": filled({"input": upper})}
             document = {"Type": "buildkit.diff.v0", "Diff": sides}
             return OpKey(_json_digest(document), [InputKey()] * len(operation.inputs))
         case _:
@@ -97,23 +91,15 @@ def digest_of(data: bytes) -> str:
 
 def _exec(body: Exec, operation: Operation) -> OpKey:
     platform = operation.platform or host_platform()
-    exec_document = _filled(
-        {
-            "meta": _process(body.process),
-            "mounts": [] if _is_plain_root(body.mounts) else [_mount(mount) for mount in body.mounts],
-            "network": _NETWORKS[body.network],
-            "security": 1 if body.insecure else 0,
-            "secretenv": [
-                _filled({"ID": one.id, "name": one.name, "optional": one.optional}) for one in body.secret_env
-            ],
-        }
-    )
+    hosts = [filled({"Host": name}) for name, _ in body.process.extra_hosts]
+    mounts = [] if _is_plain_root(body.mounts) else [_mount(mount) for mount in body.mounts]
+    exec_document = op_json.execution(body, op_json.process(body.process, hosts), mounts)
     document = {
         "Type": "buildkit.exec.v0",
         "Exec": exec_document,
         "OS": platform.os,
         "Arch": platform.architecture,
-        **_filled(
+        **filled(
             {
                 "Variant": platform.variant,
                 "OSVersion": platform.os_version,
@@ -124,59 +110,38 @@ def _exec(body: Exec, operation: Operation) -> OpKey:
     return OpKey(_json_digest(document), [_mounted(body, number) for number in range(len(operation.inputs))])
 
 
-def _process(process: Process) -> dict[str, object]:
-    return _filled(
-        {
-            "args": process.args,
-            "env": process.env,
-            "cwd": process.cwd,
-            "user": process.user,
-            "extraHosts": [_filled({"Host": name}) for name, _ in process.extra_hosts],
-            "hostname": process.hostname,
-            "ulimit": [_filled({"Name": one.name, "Soft": one.soft, "Hard": one.hard}) for one in process.ulimits],
-            "cgroupParent": process.cgroup_parent,
-            "removeMountStubsRecursive": process.remove_stubs,
-            "validExitCodes": process.valid_exit_codes,
-        }
-    )
-
-
 def _is_plain_root(mounts: list[Mount]) -> bool:
     """A process with nothing but its root: BuildKit once forgot mounts in its keys, and kept that for this case."""
     return len(mounts) == 1 and mounts[0].target == "/" and not mounts[0].read_only and mounts[0].kind == BindMount()
 
 
-def _mount(mount: Mount) -> dict[str, object]:
-    document: dict[str, object] = {
+def _mount(mount: Mount) -> Json:
+    document: Json = {
         "input": mount.input,
         "dest": mount.target,
         "output": mount.output,
         "readonly": mount.read_only,
-        "mountType": _KINDS[type(mount.kind)],
+        "mountType": op_json.KINDS[type(mount.kind)],
     }
     match mount.kind:
         case TmpfsMount(size):
             # Without any option there is no structure for them.
-            document |= {"TmpfsOpt": _Kept(_filled({"size": size}))} if size else {}
+            document |= {"TmpfsOpt": Kept(filled({"size": size}))} if size else {}
         case CacheMount() as cache:
-            document["cacheOpt"] = _Kept(_cache(cache, mount.target))
+            document["cacheOpt"] = Kept(_cache(cache, mount.target))
         case SecretMount() as secret:
-            document["secretOpt"] = _Kept(_granted(secret))
+            document["secretOpt"] = Kept(op_json.granted(secret))
         case SshMount() as agent:
-            document["SSHOpt"] = _Kept(_granted(agent))
-    return _filled(document)
+            document["SSHOpt"] = Kept(op_json.granted(agent))
+    return filled(document)
 
 
-def _cache(cache: CacheMount, target: str) -> dict[str, object]:
+def _cache(cache: CacheMount, target: str) -> Json:
     """Only the name that a Dockerfile gives a cache by itself counts; any other may change."""
     usual = cache.id == target or cache.id.partition("/")[2] == target
     if not usual or cache.sharing != "shared":
         return {}
-    return _filled({"ID": cache.id, "sharing": _SHARING[cache.sharing]})
-
-
-def _granted(kind: SecretMount | SshMount) -> dict[str, object]:
-    return _filled({"ID": kind.id, "uid": kind.uid, "gid": kind.gid, "mode": kind.mode, "optional": kind.optional})
+    return filled({"ID": cache.id, "sharing": op_json.SHARING[cache.sharing]})
 
 
 def _mounted(body: Exec, number: int) -> InputKey:
@@ -204,7 +169,7 @@ def _mounted(body: Exec, number: int) -> InputKey:
 def _files(body: Files, count: int) -> OpKey:
     chosen: dict[int, list[Selection]] = {}
     actions = [_action(step, count, chosen) for step in body.actions]
-    document: dict[str, object] = {"Type": "buildkit.file.v0", "Actions": actions}
+    document: Json = {"Type": "buildkit.file.v0", "Actions": actions}
     places = [[step.input, step.second_input, step.output] for step in body.actions]
     if places and not _are_usual(places):
         document["indexes"] = places
@@ -246,52 +211,14 @@ def _are_usual(places: list[list[int]]) -> bool:
 def _action(step: FileAction, count: int, chosen: dict[int, list[Selection]]) -> str:
     """One action as it is written, in base64; the files that it takes go to `chosen`."""
     action = step.action
-    owner: dict[str, object] = {}
-    if not isinstance(action, Remove):
-        owner = {"owner": _Kept(_owners(action.user, action.group)) if action.user or action.group else None}
     if isinstance(action, Copy | MakeFile | MakeDirectory):
         for one, path in ((action.user, "/etc/passwd"), (action.group, "/etc/group")):
             if one and one.name:
                 chosen.setdefault(one.input, []).append(Selection(path=path, follow_links=True))
-    match action:
-        case Copy():
-            if 0 <= step.second_input < count:
-                chosen.setdefault(step.second_input, []).append(_selection(action))
-                action = structs.replace(action, source=_base(action.source))
-            document = _copy(action, owner)
-        case MakeFile():
-            data = base64.b64encode(action.data).decode()
-            document = {"path": action.path, "mode": action.mode, "data": data, **owner, "timestamp": _time(action)}
-        case MakeDirectory():
-            document = {"path": action.path, "mode": action.mode, "makeParents": action.make_parents, **owner}
-            document["timestamp"] = _time(action)
-        case Symlink():
-            document = {"oldpath": action.target, "newpath": action.path, **owner, "timestamp": _time(action)}
-        case Remove():
-            document = {"path": action.path, "allowNotFound": action.may_be_missing}
-            document["allowWildcard"] = action.wildcards
-    return base64.b64encode(_json(_filled(document))).decode()
-
-
-def _copy(copy: Copy, owner: dict[str, object]) -> dict[str, object]:
-    return {
-        "src": copy.source,
-        "dest": copy.destination,
-        **owner,
-        "mode": -1 if copy.mode is None else copy.mode,
-        "followSymlink": copy.follow_links,
-        "dirCopyContents": copy.contents_only,
-        "attemptUnpackDockerCompatibility": copy.unpack,
-        "createDestPath": copy.make_parents,
-        "allowWildcard": copy.wildcards,
-        "allowEmptyWildcard": copy.may_match_nothing,
-        "timestamp": _time(copy),
-        "include_patterns": copy.include,
-        "exclude_patterns": copy.exclude,
-        "alwaysReplaceExistingDestPaths": copy.replace,
-        "modeStr": copy.symbolic_mode,
-        "required_paths": copy.required,
-    }
+    if isinstance(action, Copy) and 0 <= step.second_input < count:
+        chosen.setdefault(step.second_input, []).append(_selection(action))
+        action = structs.replace(action, source=_base(action.source))
+    return base64.b64encode(_json(op_json.action(action)[1])).decode()
 
 
 def _selection(copy: Copy) -> Selection:
@@ -303,20 +230,6 @@ def _selection(copy: Copy) -> Selection:
         exclude=copy.exclude,
         required=copy.required,
     )
-
-
-def _time(action: Copy | MakeFile | MakeDirectory | Symlink) -> int:
-    return -1 if action.timestamp is None else action.timestamp
-
-
-def _owners(user: Owner | None, group: Owner | None) -> dict[str, object]:
-    return {name: _owner(one) for name, one in (("user", user), ("group", group)) if one}
-
-
-def _owner(owner: Owner) -> dict[str, object]:
-    if owner.name:
-        return {"User": {"byName": _filled({"name": owner.name, "input": owner.input})}}
-    return {"User": _filled({"byId": owner.number or 0})}
 
 
 # --- paths -----------------------------------------------------------------------------------------------------------
@@ -340,21 +253,6 @@ def _outermost(paths: Iterable[str]) -> list[str]:
 
 
 # --- Go's JSON -------------------------------------------------------------------------------------------------------
-
-
-class _Kept(Struct, frozen=True):
-    """A structure that is written though it is empty."""
-
-    value: dict[str, object]
-
-
-def _filled(document: dict[str, object]) -> dict[str, object]:
-    """Without what is empty, which Go leaves out."""
-    return {
-        name: value.value if isinstance(value, _Kept) else value
-        for name, value in document.items()
-        if isinstance(value, _Kept) or value
-    }
 
 
 def _json(document: object) -> bytes:
