@@ -6,22 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.build_client import PLUGIN
-from tests.support.building import Builds, Context
+from tests.support.building import Builds, Context, buildkit_builds, needs_buildx
 from tests.support.compose import Project
 from tests.support.daemon import Daemon
 from tests.support.images import forget_images
 
-pytestmark = pytest.mark.skipif(not PLUGIN.exists(), reason="docker buildx is not here: scripts/setup --test")
+pytestmark = needs_buildx
 
 
 @pytest.fixture
 def builds(daemon: Daemon, tmp_path: Path) -> Iterator[Builds]:
-    context = tmp_path / "context"
-    context.mkdir()
-    yield Builds(daemon, Context(context), buildkit=True)
-    forget_images(daemon)
-    daemon.docker("builder", "prune", "-af")
+    with buildkit_builds(daemon, tmp_path) as builds:
+        yield builds
 
 
 def test_compose_builds_what_it_runs(project: Project, daemon: Daemon) -> None:

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import platform
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -12,28 +11,13 @@ import pytest
 from husk.storage.busybox import archive
 from tests.support.daemon import Daemon
 from tests.support.dockerd import Dockerd
-from tests.support.parity import Pair
+from tests.support.parity import ARCHITECTURE, PATH, RICH_IMAGE, Pair
 from tests.support.registry import tar_of
 
-_ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
-_PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _CREATED = "2024-05-06T07:08:09Z"
 _CONFIGS = {
-    "parity:latest": {"Cmd": ["sh"], "Env": [_PATH]},
-    "rich:latest": {
-        "User": "daemon",
-        "Env": [_PATH, "FROM_IMAGE=1", "BOTH=image"],
-        "Entrypoint": ["sh", "-c"],
-        "Cmd": ["echo from image"],
-        "WorkingDir": "/work",
-        "Labels": {"from": "image", "both": "image"},
-        "Volumes": {"/data": {}},
-        "ExposedPorts": {"80/tcp": {}},
-        "StopSignal": "SIGUSR1",
-        "Healthcheck": {"Test": ["CMD", "true"], "Interval": 3_600_000_000_000, "Retries": 2},
-        "OnBuild": ["RUN true"],
-        "Shell": ["/bin/sh", "-ec"],
-    },
+    "parity:latest": {"Cmd": ["sh"], "Env": [PATH]},
+    "rich:latest": RICH_IMAGE | {"OnBuild": ["RUN true"]},
 }
 
 
@@ -64,7 +48,7 @@ def _images() -> tuple[bytes, dict[str, str]]:
     for name, config in _CONFIGS.items():
         text = json.dumps(
             {
-                "architecture": _ARCHITECTURE,
+                "architecture": ARCHITECTURE,
                 "os": "linux",
                 "created": _CREATED,
                 "config": config,

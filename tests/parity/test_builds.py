@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.build_client import PLUGIN
 from tests.support.build_parity import Corpus, answers, cases, classic_cases, wrong
+from tests.support.building import needs_buildx
 from tests.support.daemon import Daemon
 from tests.support.parity import ABSENT, ANY, Difference, compare
 
-pytestmark = pytest.mark.skipif(not PLUGIN.exists(), reason="docker buildx is not here: scripts/setup --test")
+pytestmark = needs_buildx
 
 ATTRIBUTES = "dockerd packs no attributes but capabilities; BuildKit itself keeps them, as we do"
 LINK = "dockerd cannot merge and copies instead; BuildKit itself puts the layer on top, whatever is below"

@@ -12,7 +12,6 @@ import io
 import json
 import lzma
 import os
-import platform
 import shutil
 import subprocess
 import tarfile
@@ -26,6 +25,7 @@ from urllib.parse import urlencode
 from husk.storage.busybox import archive
 from tests.support.build_client import PLUGIN
 from tests.support.client import Client
+from tests.support.parity import ARCHITECTURE, PATH, RICH_IMAGE
 from tests.support.registry import tar_of
 
 CORPUS = Path(__file__).resolve().parents[1] / "parity/builds"
@@ -34,25 +34,11 @@ WRITTEN = 1_500_000_000  # when all files of the context were written
 SECRET = "a secret of the parity tests"
 _RECENT = 1_700_000_000  # what is newer was made in the build
 _AT_ONCE = 20  # with many more dockerd does not begin all of them in time
-_ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
 _CREATED = "2019-05-06T07:08:09Z"
-_PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _IMAGES: dict[str, dict[str, object]] = {
-    "base": {"Cmd": ["sh"], "Env": [_PATH]},
-    "rich": {
-        "User": "daemon",
-        "Env": [_PATH, "FROM_IMAGE=1", "BOTH=image"],
-        "Entrypoint": ["sh", "-c"],
-        "Cmd": ["echo from image"],
-        "WorkingDir": "/work",
-        "Labels": {"from": "image", "both": "image"},
-        "Volumes": {"/data": {}},
-        "ExposedPorts": {"80/tcp": {}},
-        "StopSignal": "SIGUSR1",
-        "Healthcheck": {"Test": ["CMD", "true"], "Interval": 3_600_000_000_000, "Retries": 2},
-        "Shell": ["/bin/sh", "-ec"],
-    },
-    "triggers": {"Env": [_PATH], "OnBuild": ["COPY a.txt /copied", "RUN echo fired > /fired", "ENV FIRED=1"]},
+    "base": {"Cmd": ["sh"], "Env": [PATH]},
+    "rich": RICH_IMAGE,
+    "triggers": {"Env": [PATH], "OnBuild": ["COPY a.txt /copied", "RUN echo fired > /fired", "ENV FIRED=1"]},
 }
 _MODES = {"setuid": 0o4755, "private": 0o600, "run.sh": 0o755}
 _FILES = {
@@ -147,7 +133,7 @@ def base_images() -> tuple[bytes, str]:
     for name, config in _IMAGES.items():
         history = [{"created": _CREATED, "created_by": "ADD busybox /", "comment": "made by hand"}]
         rootfs = {"type": "layers", "diff_ids": [diff_id]}
-        document = {"architecture": _ARCHITECTURE, "os": "linux", "created": _CREATED, "config": config}
+        document = {"architecture": ARCHITECTURE, "os": "linux", "created": _CREATED, "config": config}
         text = json.dumps({**document, "rootfs": rootfs, "history": history}).encode()
         digest = hashlib.sha256(text).hexdigest()
         files[f"{digest}.json"] = text
@@ -291,7 +277,7 @@ def _told(saved: bytes) -> dict[str, object]:
         {key: entry[key] for key in ("created_by", "created", "comment", "empty_layer") if key in entry}
         for entry in document.pop("history")
     ]
-    shown: dict[str, Any] = json.loads(json.dumps(document).replace(_ARCHITECTURE, "<architecture>"))
+    shown: dict[str, Any] = json.loads(json.dumps(document).replace(ARCHITECTURE, "<architecture>"))
     # Settings that say nothing may be written down or not; nobody can tell.
     shown["config"] = {key: value for key, value in shown["config"].items() if value}
     return {"image": shown, "history": history, "layers": layers}
@@ -332,4 +318,4 @@ def _entry(tar: tarfile.TarFile, entry: tarfile.TarInfo) -> str:
 def _content(data: bytes) -> str:
     if len(data) > 400 or b"\0" in data:
         return f"of {len(data)} bytes {hashlib.sha256(data).hexdigest()[:16]}"
-    return repr(data.decode(errors="replace").replace(_ARCHITECTURE, "<architecture>"))
+    return repr(data.decode(errors="replace").replace(ARCHITECTURE, "<architecture>"))

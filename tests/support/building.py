@@ -3,12 +3,16 @@
 import json
 import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.support.build_client import PLUGIN
 from tests.support.daemon import Daemon
+from tests.support.images import forget_images
 
 
 class Context:
@@ -23,6 +27,21 @@ class Context:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(content.encode() if isinstance(content, str) else content)
         return self
+
+
+needs_buildx = pytest.mark.skipif(not PLUGIN.exists(), reason="docker buildx is not here: scripts/setup --test")
+
+
+@contextmanager
+def buildkit_builds(
+    daemon: Daemon, directory: Path, files: Mapping[str, str | bytes] | None = None
+) -> Iterator["Builds"]:
+    """Builds by BuildKit's door, of a context with these files; afterwards neither images nor a cache are left."""
+    context = directory / "context"
+    context.mkdir()
+    yield Builds(daemon, Context(context).write(files or {}), buildkit=True)
+    forget_images(daemon)
+    daemon.docker("builder", "prune", "-af")
 
 
 class Builds:

@@ -11,6 +11,7 @@ table with both values and its reason; one that no longer shows up fails the tes
 """
 
 import json
+import platform
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -38,6 +39,23 @@ _REPLACED = [
     (re.compile(r"(?is)(failed to create (shim task|task for container): )*OCI runtime \w+ failed: .*"), "<runtime>"),
 ]
 _NUMBERS = {"Pid", "Created", "CreatedAt", "time", "timeNano", "mtime"}
+
+ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
+PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+# Something of all that an image says.
+RICH_IMAGE: dict[str, object] = {
+    "User": "daemon",
+    "Env": [PATH, "FROM_IMAGE=1", "BOTH=image"],
+    "Entrypoint": ["sh", "-c"],
+    "Cmd": ["echo from image"],
+    "WorkingDir": "/work",
+    "Labels": {"from": "image", "both": "image"},
+    "Volumes": {"/data": {}},
+    "ExposedPorts": {"80/tcp": {}},
+    "StopSignal": "SIGUSR1",
+    "Healthcheck": {"Test": ["CMD", "true"], "Interval": 3_600_000_000_000, "Retries": 2},
+    "Shell": ["/bin/sh", "-ec"],
+}
 
 
 class Difference(NamedTuple):

@@ -9,15 +9,13 @@ from typing import Any
 
 import pytest
 
-from tests.support.build_client import PLUGIN
-from tests.support.building import Builds, Context
+from tests.support.building import Builds, Context, buildkit_builds, needs_buildx
 from tests.support.daemon import Daemon
-from tests.support.images import forget_images
 from tests.support.registry import Registry
 from tests.support.repositories import Repository, git_daemon
 from tests.support.web import WebServer
 
-pytestmark = pytest.mark.skipif(not PLUGIN.exists(), reason="docker buildx is not here: scripts/setup --test")
+pytestmark = needs_buildx
 
 DOCKERFILE = """FROM busybox
 ARG A
@@ -37,11 +35,8 @@ ENTRYPOINT ["sh", "-c", "sed s/N/$(cat $BUILDKIT_SCAN_SOURCE/a)$BUILDKIT_SCAN_MO
 
 @pytest.fixture
 def builds(daemon: Daemon, tmp_path: Path) -> Iterator[Builds]:
-    context = tmp_path / "context"
-    context.mkdir()
-    yield Builds(daemon, Context(context).write({"Dockerfile": DOCKERFILE, "a": "content"}), buildkit=True)
-    forget_images(daemon)
-    daemon.docker("builder", "prune", "-af")
+    with buildkit_builds(daemon, tmp_path, {"Dockerfile": DOCKERFILE, "a": "content"}) as builds:
+        yield builds
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +52,8 @@ def build(builds: Builds, *options: str, **more: Any) -> Any:
 def stated(archive: Path) -> dict[str, Any]:
     """The statements of an image in an archive, by their types."""
     with tarfile.open(archive) as tar:
-        bodies = [tar.extractfile(one).read() for one in tar if one.isfile() and "blobs/" in one.name]  # type: ignore[union-attr]
+        blobs = [tar.extractfile(one) for one in tar if one.isfile() and "blobs/" in one.name]
+        bodies = [file.read() for file in blobs if file]
     found = [json.loads(body) for body in bodies if body.startswith(b'{"_type"')]
     return {one["predicateType"]: one for one in found}
 

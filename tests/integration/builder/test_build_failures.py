@@ -14,9 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.build_client import PLUGIN
 from tests.support.build_parity import base_images
-from tests.support.building import Builds, Context
+from tests.support.building import Builds, Context, needs_buildx
 from tests.support.cutting import CutConnection
 from tests.support.daemon import Daemon
 from tests.support.disk import small_disk
@@ -25,7 +24,7 @@ from tests.support.images import forget_images
 from tests.support.registry import tar_of
 from tests.support.waiting import until
 
-pytestmark = pytest.mark.skipif(not PLUGIN.exists(), reason="docker buildx is not here: scripts/setup --test")
+pytestmark = needs_buildx
 
 STEP = f"sleep 61.{os.getpid()}"  # tests of this file may run side by side
 LONG = f"""FROM busybox AS other

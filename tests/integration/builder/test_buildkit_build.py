@@ -9,23 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.build_client import PLUGIN
-from tests.support.building import Builds, Context
+from tests.support.building import Builds, buildkit_builds, needs_buildx
 from tests.support.daemon import Daemon
-from tests.support.images import forget_images
 from tests.support.registry import Registry
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.skipif(not PLUGIN.exists(), reason="docker buildx is not here: scripts/setup --test")
+pytestmark = needs_buildx
 
 
 @pytest.fixture
 def builds(daemon: Daemon, tmp_path: Path) -> Iterator[Builds]:
-    context = tmp_path / "context"
-    context.mkdir()
-    yield Builds(daemon, Context(context), buildkit=True)
-    forget_images(daemon)
-    daemon.docker("builder", "prune", "-af")
+    with buildkit_builds(daemon, tmp_path) as builds:
+        yield builds
 
 
 def test_a_dockerfile_becomes_an_image_that_runs(builds):

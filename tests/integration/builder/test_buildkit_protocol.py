@@ -15,9 +15,10 @@ from husk.api.http.request import Request
 from husk.api.http.response import Answer, Response, Unanswered, fields
 from husk.api.http.server import Server
 from tests.support.build_client import PLUGIN
+from tests.support.building import needs_buildx
 from tests.unit.api.buildkit.fake_backend import FakeBackend
 
-pytestmark = pytest.mark.skipif(not PLUGIN.exists(), reason="docker buildx is not here: scripts/setup --test")
+pytestmark = needs_buildx
 
 VERSION = {"ApiVersion": "1.48", "MinAPIVersion": "1.24", "Version": "28.0.0", "Os": "linux", "Arch": "amd64"}
 

@@ -11,15 +11,14 @@ from pathlib import Path
 import pytest
 
 from husk.runtime.emulators import registered
-from tests.support.build_client import PLUGIN
-from tests.support.building import Builds, Context
+from tests.support.building import Builds, buildkit_builds, needs_buildx
 from tests.support.daemon import Daemon
 from tests.support.fake_registry import FakeRegistry, Tokens
-from tests.support.images import forget_images, stored
+from tests.support.images import stored
 from tests.support.registry import PASSWORD, USERNAME, Registry, make_image, tar_of
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.skipif(not PLUGIN.exists(), reason="docker buildx is not here: scripts/setup --test")
+pytestmark = needs_buildx
 
 BOTH = ("--platform", "linux/amd64,linux/arm64")
 FILES = "FROM scratch\nCOPY a /\nARG TARGETARCH\nENV ARCH=$TARGETARCH\n"
@@ -27,11 +26,8 @@ FILES = "FROM scratch\nCOPY a /\nARG TARGETARCH\nENV ARCH=$TARGETARCH\n"
 
 @pytest.fixture
 def builds(daemon: Daemon, tmp_path: Path) -> Iterator[Builds]:
-    context = tmp_path / "context"
-    context.mkdir()
-    yield Builds(daemon, Context(context).write({"Dockerfile": FILES, "a": "content"}), buildkit=True)
-    forget_images(daemon)
-    daemon.docker("builder", "prune", "-af")
+    with buildkit_builds(daemon, tmp_path, {"Dockerfile": FILES, "a": "content"}) as builds:
+        yield builds
 
 
 @pytest.fixture(scope="module")

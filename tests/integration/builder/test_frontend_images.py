@@ -14,23 +14,18 @@ from husk.api.grpc.status import GrpcError
 from husk.engine.builder.graph import Graph
 from husk.engine.builder.operations import NONE, Build, FileAction, Files, MakeFile, Operation, Source
 from husk.registry.manifest import host_platform
-from tests.support.build_client import PLUGIN
-from tests.support.building import Builds, Context
+from tests.support.building import Builds, buildkit_builds, needs_buildx
 from tests.support.daemon import Daemon
 from tests.support.frontend_image import SERVICE, Calls, FrontendImage
-from tests.support.images import forget_images
 from tests.support.terminal import Terminal
 
-pytestmark = pytest.mark.skipif(not PLUGIN.exists(), reason="docker buildx is not here: scripts/setup --test")
+pytestmark = needs_buildx
 
 
 @pytest.fixture
 def builds(daemon: Daemon, tmp_path: Path) -> Iterator[Builds]:
-    context = tmp_path / "context"
-    context.mkdir()
-    yield Builds(daemon, Context(context), buildkit=True)
-    forget_images(daemon)
-    daemon.docker("builder", "prune", "-af")
+    with buildkit_builds(daemon, tmp_path) as builds:
+        yield builds
 
 
 def one_file(text: bytes) -> gateway.SolveRequest:

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.build_client import PLUGIN
-from tests.support.building import Builds, Context
+from tests.support.building import Builds, buildkit_builds, needs_buildx
 from tests.support.daemon import Daemon
 
-pytestmark = pytest.mark.skipif(not PLUGIN.exists(), reason="docker buildx is not here: scripts/setup --test")
+pytestmark = needs_buildx
 
 FILE = """ARG BASE=busybox
 FROM $BASE AS first
@@ -24,10 +23,8 @@ CMD echo $WHO
 
 @pytest.fixture
 def builds(daemon: Daemon, tmp_path: Path) -> Iterator[Builds]:
-    context = tmp_path / "context"
-    context.mkdir()
-    yield Builds(daemon, Context(context), buildkit=True)
-    daemon.docker("builder", "prune", "-af")
+    with buildkit_builds(daemon, tmp_path) as builds:
+        yield builds
 
 
 def test_questions_about_a_dockerfile(builds: Builds, daemon: Daemon) -> None:

@@ -5,13 +5,12 @@ import re
 
 import pytest
 
-from tests.support.build_client import PLUGIN
-from tests.support.building import Builds, Context
+from tests.support.building import Builds, Context, needs_buildx
 from tests.support.daemon import Daemon
 from tests.support.dockerd import Dockerd
 from tests.support.registry import Registry
 
-pytestmark = pytest.mark.skipif(not PLUGIN.exists(), reason="needs docker-buildx: scripts/setup --test")
+pytestmark = needs_buildx
 
 DOCKERFILE = """\
 FROM {base} AS one

@@ -16,25 +16,21 @@ from urllib.parse import urlencode
 import pytest
 import zstandard
 
-from tests.support.build_client import PLUGIN
-from tests.support.building import Builds, Context
+from tests.support.building import Builds, Context, buildkit_builds, needs_buildx
 from tests.support.daemon import Daemon
 from tests.support.images import forget_images
 from tests.support.repositories import Repository, git_daemon
 from tests.support.web import WebServer
 
-pytestmark = pytest.mark.skipif(not PLUGIN.exists(), reason="docker buildx is not here: scripts/setup --test")
+pytestmark = needs_buildx
 
 DOCKERFILE = "FROM busybox\nCOPY a /a\nCOPY sub /sub\n"
 
 
 @pytest.fixture
 def builds(daemon: Daemon, tmp_path: Path) -> Iterator[Builds]:
-    context = tmp_path / "context"
-    context.mkdir()
-    yield Builds(daemon, Context(context), buildkit=True)
-    forget_images(daemon)
-    daemon.docker("builder", "prune", "-af")
+    with buildkit_builds(daemon, tmp_path) as builds:
+        yield builds
 
 
 @pytest.fixture

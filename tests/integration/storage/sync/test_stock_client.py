@@ -10,9 +10,10 @@ from husk.storage.sync.exchange import exchange
 from husk.storage.sync.table import read_table
 from husk.storage.workers.messages import ReceiveJob
 from husk.storage.workers.nursery import Nursery
-from tests.support.build_client import PLUGIN, StockClient
+from tests.support.build_client import StockClient
+from tests.support.building import needs_buildx
 
-pytestmark = pytest.mark.skipif(not PLUGIN.exists(), reason="docker buildx is not in .venv/docker/cli-plugins")
+pytestmark = needs_buildx
 
 
 async def test_files_and_secrets_of_a_stock_client(tmp_path):
