@@ -313,6 +313,7 @@ async def _open(config: Config, stack: AsyncExitStack, open_files: int) -> Engin
         from husk.engine.services.parts import open_services
 
         services = await open_services(stack, config, state, machine, containers, images, networks, events)
+    networks.restored()
     return Engine(
         config=config,
         events=events,

@@ -83,23 +83,27 @@ class BridgeDriver:
         in a thread, when a bridge that was deleted is there again: others may have had something on it.
         """
         [driver] = await cls.open_all([Opening(settings, subnet, list(leases))], firewall, mended)
+        driver.warm_up()
         return driver
 
     @classmethod
     async def open_all(
         cls, openings: Sequence[Opening], firewall: Firewall, mended: Callable[[], None] = lambda: None
     ) -> list[Self]:
-        """As `open`, for many at once."""
+        """As `open`, for many at once, and without warm pools: whoever opens them says when to begin (`warm_up`)."""
         states = await asyncio.to_thread(provision.prepare, openings, firewall)
         drivers = []
         for opening, state in zip(openings, states, strict=True):
             driver = cls(opening.settings, firewall, state, mended)
             for lease in opening.leases:
                 driver._allocator.adopt(lease)
-            if not opening.settings.warm_for:
-                driver._refill()
             drivers.append(driver)
         return drivers
+
+    def warm_up(self) -> None:
+        """Begin to fill the pool of a network that keeps one at all times."""
+        if not self._settings.warm_for:
+            self._refill()
 
     @property
     def interface(self) -> str:

@@ -167,21 +167,33 @@ class Firewall:
     def _write(self) -> None:
         """All in one transaction."""
         networks = list(self._networks.values())
-        commands = ruleset(self._table, networks, self._ports)
-        if any(network.subnet6 for network in networks):
-            commands += ruleset(self._table, networks, self._ports, "ip6")
-            self._nftables.run(commands)
-            self._written6 = True
-        else:
-            self._nftables.run(commands)
-            if self._written6 or not self._written:
-                # It may be that of an earlier daemon.
-                self._remove6()
-        commands += self._write_frames()
-        self._shapes = integrity.look(self._table, commands)
+        packets, frames = ruleset(self._table, networks, self._ports), bridge_ruleset(self._table)
+        with6 = any(network.subnet6 for network in networks)
+        stale6 = ""
+        if with6:
+            packets += ruleset(self._table, networks, self._ports, "ip6")
+        elif self._written6 or not self._written:
+            # It may be that of an earlier daemon.
+            stale6 = REMOVE.format(table=self._table, family="ip6")
+        try:
+            # A transaction lasts as long as the kernel needs to be sure that no packet is among the old rules: a start
+            # waits once, not three times.
+            self._nftables.run(packets + stale6 + frames)
+            self._written6, self._frames = with6, True
+        except SystemFault:
+            frames = self._write_apart(packets, with6, bool(stale6), frames)
+        self._shapes = integrity.look(self._table, packets + frames)
 
-    def _write_frames(self) -> str:
-        commands = bridge_ruleset(self._table)
+    def _write_apart(self, packets: str, with6: bool, stale6: bool, frames: str) -> str:
+        """What a kernel lacks must not keep it from the rest; the rules of frames, if it has them."""
+        self._nftables.run(packets)
+        if with6:
+            self._written6 = True
+        elif stale6:
+            self._remove6()
+        return self._write_frames(frames)
+
+    def _write_frames(self, commands: str) -> str:
         try:
             self._nftables.run(commands)
         except SystemFault as error:

@@ -11,6 +11,7 @@ import pytest
 from husk.kernel import namespaces, rtaddresses, rtnetlink
 from husk.kernel.netlink import NetlinkSocket
 from tests.support.daemon import Daemon
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.skipif(not shutil.which("iptables"), reason="there is no iptables")
 
@@ -64,7 +65,7 @@ def test_a_firewall_that_drops_is_told_and_can_be_told_about_us(outside: str) ->
         [warning] = warnings()
         assert "chain FORWARD of the nftables table ip filter drops forwarded packets by default" in warning
         daemon.restart()
-        assert "chain FORWARD of the nftables table ip filter" in daemon.log(100), "the log says it too"
+        until(lambda: "chain FORWARD of the nftables table ip filter" in daemon.log(100), "the log to say it too")
         iptables("-I", "DOCKER-USER", "-i", bridge, "-j", "ACCEPT")
         iptables("-I", "DOCKER-USER", "-o", bridge, "-j", "ACCEPT")
         assert (warnings(), reached()) == ([], True)

@@ -5,6 +5,7 @@ from ipaddress import IPv4Network, IPv6Network
 
 import pytest
 
+from husk.errors import SystemFault
 from husk.kernel import nfelements
 from husk.kernel.nfelements import Element
 from husk.network import rules
@@ -86,6 +87,26 @@ def test_without_a_table_the_kernel_says_so(firewall: Firewall) -> None:
     firewall.remove()
     with pytest.raises(OSError, match="No such file"):
         nfelements.add([Element("ip", TABLE, "ports", bytes(8), bytes(8))])
+
+
+def test_what_a_kernel_lacks_does_not_keep_it_from_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    firewall = Firewall(TABLE)
+    firewall.add_network(NETWORK._replace(subnet6=None))
+    run = firewall._nftables.run
+
+    def old(commands: str) -> str:
+        if "table bridge" in commands or "table ip6" in commands:
+            raise SystemFault("nftables: Operation not supported")
+        return run(commands)
+
+    monkeypatch.setattr(firewall._nftables, "run", old)
+    firewall.apply()
+    assert firewall.intact()
+    assert "chain forward" in subprocess.check_output(["nft", "list", "table", "ip", TABLE], text=True)
+    monkeypatch.undo()
+    firewall.apply()
+    assert firewall.intact()
+    assert "chain input" in subprocess.check_output(["nft", "list", "table", "bridge", TABLE], text=True)
 
 
 DAMAGES = {

@@ -284,6 +284,17 @@ class Networks:
 
     # --- life of the daemon
 
+    def restored(self) -> None:
+        """Begin what can wait until the engine is there: sandboxes ahead of need, a look at the rules of others."""
+        for live in self._roster.by_name.values():
+            if live.bridged:
+                live.driver.warm_up()
+        self._tasks.spawn(self._warn(), "look at the rules of others")
+
+    async def _warn(self) -> None:
+        for warning in await self.warnings():
+            log.warning("%s", warning.removeprefix("WARNING: "))
+
     def reload(self) -> None:
         """Write the firewall's rules again, in case somebody has removed some."""
         self._tasks.spawn(self._guardian.restore(), "write firewall rules")
@@ -332,8 +343,6 @@ class Networks:
         await asyncio.to_thread(self._firewall.publish, published)
         await asyncio.to_thread(self._firewall.apply)
         self._guardian.open()
-        for warning in await self.warnings():
-            log.warning("%s", warning.removeprefix("WARNING: "))
         for record in running:
             try:
                 await self._connector.resume(record)

@@ -17,6 +17,7 @@ from husk.engine.model.network import IpamConfig, IpamRequest, Network, NetworkR
 from husk.engine.networks import service as module
 from husk.engine.networks.service import Networks
 from husk.errors import Conflict, Forbidden, HuskError, InvalidParameter, NotFound, SystemFault
+from husk.network.drop_policies import DropPolicy
 from husk.network.settings import BridgeSettings, Opening
 from husk.storage.state.store import StateStore
 from tests.unit.engine.records import container
@@ -32,6 +33,10 @@ class FakeBridge:
         self.subnet6, self.gateway6 = "", ""
         self.taken: list[str] = []
         self.full: set[int] = set()
+        self.warm = False
+
+    def warm_up(self) -> None:
+        self.warm = True
 
     @property
     def usage(self) -> dict[str, tuple[int, int]]:
@@ -151,6 +156,19 @@ async def test_three_networks_are_there_from_the_beginning(networks: Networks, h
     ]  # fmt: skip
     assert list(host.bridges) == [house.config.bridge_name] and host.applied == 1
     assert {one.name for one in house.state.records("network", Network).values()} == {"bridge", "host", "none"}
+
+
+async def test_what_can_wait_begins_when_the_engine_is_there(
+    networks: Networks, host: FakeHost, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    [bridge] = host.bridges.values()
+    assert not bridge.warm
+    policy = DropPolicy("ip", "filter", "FORWARD")
+    monkeypatch.setattr("husk.network.drop_policies.look", lambda interfaces: [policy])
+    networks.restored()
+    assert bridge.warm and "drops forwarded packets" not in caplog.text
+    await networks.close(remove=False)
+    assert "chain FORWARD of the nftables table ip filter drops forwarded packets" in caplog.text
 
 
 async def test_a_network_is_recorded_with_the_subnet_that_it_got(networks: Networks, house: House) -> None:
