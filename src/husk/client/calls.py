@@ -1,0 +1,210 @@
+"""Calls of the Engine API: paths and documents in, documents and streams out, errors as ours.
+
+Connections that have said all are kept for the next call. One on which something is still to be said when its caller
+leaves is closed, which tells the engine that nobody listens any more.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import msgspec
+
+from husk.client.dial import Dial
+from husk.client.http import Connection, Content, Response
+from husk.errors import (
+    Conflict,
+    Forbidden,
+    HuskError,
+    InvalidParameter,
+    NotFound,
+    NotImplementedYet,
+    NotModified,
+    SystemFault,
+    Unauthorized,
+    Unavailable,
+)
+
+# The newest version of the API that this client knows; an older engine is asked in its own.
+NEWEST = (1, 51)
+_MOST_IDLE = 16
+_LONGEST_IDLE = 5.0
+_ERRORS: dict[int, type[HuskError]] = {
+    304: NotModified,
+    400: InvalidParameter,
+    401: Unauthorized,
+    403: Forbidden,
+    404: NotFound,
+    405: NotImplementedYet,
+    409: Conflict,
+    501: NotImplementedYet,
+    503: Unavailable,
+}
+Query = Mapping[str, object]
+_NOTHING: Query = {}
+
+
+class Calls:
+    """Calls to one engine."""
+
+    def __init__(self, dial: Dial) -> None:
+        self._dial = dial
+        self._idle: list[tuple[Connection, float]] = []
+        self._version = ""
+        self._closed = False
+
+    async def get(self, path: str, query: Query = _NOTHING) -> Any:
+        return await self._document("GET", path, query, b"", {})
+
+    async def post(
+        self, path: str, document: object = None, query: Query = _NOTHING, headers: Mapping[str, str] | None = None
+    ) -> Any:
+        """The document that is answered; None where there is none."""
+        content = b"" if document is None else msgspec.json.encode(document)
+        told = {"Content-Type": "application/json", **(headers or {})} if content else headers or {}
+        return await self._document("POST", path, query, content, told)
+
+    async def put(self, path: str, content: Content, query: Query = _NOTHING) -> Any:
+        return await self._document("PUT", path, query, content, {"Content-Type": "application/x-tar"})
+
+    async def delete(self, path: str, query: Query = _NOTHING) -> Any:
+        return await self._document("DELETE", path, query, b"", {})
+
+    async def head(self, path: str, query: Query = _NOTHING) -> Mapping[str, str]:
+        async with self.answer("HEAD", path, query) as response:
+            return response.headers
+
+    @asynccontextmanager
+    async def answer(
+        self,
+        method: str,
+        path: str,
+        query: Query = _NOTHING,
+        content: Content = b"",
+        headers: Mapping[str, str] | None = None,
+    ) -> AsyncIterator[Response]:
+        """An answer while it is read; one that tells of a failure is raised as what it means."""
+        target = f"/v{await self._negotiated()}{target_of(path, query)}"
+        connection, response = await self._ask(method, target, content, headers or {})
+        try:
+            if response.status >= 300:
+                raise _failure(response.status, await response.read())
+            yield response
+        finally:
+            if response.reusable and not self._closed and len(self._idle) < _MOST_IDLE:
+                self._idle.append((connection, time.monotonic()))
+            else:
+                response.close()
+
+    async def lines(
+        self,
+        method: str,
+        path: str,
+        query: Query = _NOTHING,
+        content: Content = b"",
+        headers: Mapping[str, str] | None = None,
+    ) -> AsyncIterator[dict[str, Any]]:
+        """The documents of an answer that has one per line, as they come."""
+        async with self.answer(method, path, query, content, headers) as response:
+            rest = b""
+            async for piece in response.pieces():
+                *lines, rest = (rest + piece).split(b"\n")
+                for line in lines:
+                    if line.strip():
+                        yield msgspec.json.decode(line)
+            if rest.strip():
+                yield msgspec.json.decode(rest)
+
+    async def upgrade(
+        self, path: str, document: object = None, query: Query = _NOTHING
+    ) -> tuple[bytes, asyncio.StreamReader, asyncio.StreamWriter]:
+        """Take a connection over: what came with the answer, and both directions. The caller closes the writer."""
+        content = b"" if document is None else msgspec.json.encode(document)
+        headers = {"Connection": "Upgrade", "Upgrade": "tcp", "Content-Type": "application/json"}
+        target = f"/v{await self._negotiated()}{target_of(path, query)}"
+        _, response = await self._ask("POST", target, content, headers)
+        try:
+            if response.status not in (101, 200):
+                raise _failure(response.status, await response.read())
+        except BaseException:
+            response.close()
+            raise
+        return response.take_over()
+
+    async def close(self) -> None:
+        self._closed = True
+        idle, self._idle = self._idle, []
+        for connection, _ in idle:
+            connection.close()
+
+    async def _document(
+        self, method: str, path: str, query: Query, content: Content, headers: Mapping[str, str]
+    ) -> Any:
+        async with self.answer(method, path, query, content, headers) as response:
+            body = await response.read()
+            kind = response.headers.get("content-type", "")
+        return msgspec.json.decode(body) if body and kind.startswith("application/json") else None
+
+    async def _ask(
+        self, method: str, target: str, content: Content, headers: Mapping[str, str]
+    ) -> tuple[Connection, Response]:
+        """Ask on a connection that is free, or on a new one."""
+        connection = self._free() or await self._dial()
+        try:
+            return connection, await connection.request(method, target, headers, content)
+        except ConnectionError as error:
+            raise Unavailable(f"the engine broke the connection off: {error}") from error
+
+    def _free(self) -> Connection | None:
+        """One that was kept; not for long, for the engine closes connections on which nothing is said."""
+        now = time.monotonic()
+        while self._idle:
+            connection, since = self._idle.pop()
+            if connection.alive and now - since < _LONGEST_IDLE:
+                return connection
+            connection.close()
+        return None
+
+    async def _negotiated(self) -> str:
+        if not self._version:
+            _, response = await self._ask("GET", "/_ping", b"", {})
+            await response.read()
+            response.close()
+            offered = response.headers.get("api-version", "")
+            self._version = ".".join(map(str, min(_version(offered), NEWEST)))
+        return self._version
+
+
+def target_of(path: str, query: Query = _NOTHING) -> str:
+    """A path with its query: truths as 0 and 1, lists as repeated words, mappings as JSON; None is left out."""
+    pairs: list[tuple[str, str]] = []
+    for name, value in query.items():
+        if value is None:
+            continue
+        if isinstance(value, bool):
+            pairs.append((name, "1" if value else "0"))
+        elif isinstance(value, Mapping):
+            if value:
+                pairs.append((name, msgspec.json.encode(value).decode()))
+        elif isinstance(value, list | tuple):
+            pairs.extend((name, str(each)) for each in value)
+        else:
+            pairs.append((name, str(value)))
+    place = quote(path, safe="/:@,+~")
+    return f"{place}?{urlencode(pairs)}" if pairs else place
+
+
+def _version(text: str) -> tuple[int, int]:
+    major, _, minor = text.partition(".")
+    return (int(major), int(minor)) if major.isdigit() and minor.isdigit() else NEWEST
+
+
+def _failure(status: int, body: bytes) -> HuskError:
+    try:
+        message = str(msgspec.json.decode(body)["message"])
+    except (msgspec.DecodeError, KeyError, TypeError):
+        message = body.decode(errors="replace").strip() or f"the engine answered with status {status}"
+    return _ERRORS.get(status, SystemFault if status >= 500 else InvalidParameter)(message)

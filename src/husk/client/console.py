@@ -1,0 +1,78 @@
+"""The input and output of a process, as they come: what `attach` and `exec` give."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+from types import TracebackType
+from typing import Self
+
+from husk.client import output
+from husk.client.output import Piece
+
+_PIECE = 1 << 16
+
+
+class Console:
+    """Both directions of a process. Iterate over what it writes; `write` to what it reads; leave it to let go of it.
+
+    async with box.attach(stdin=True) as console:
+        await console.write(b"hello\\n")
+        await console.write_eof()
+        async for stream, data in console: ...
+    """
+
+    def __init__(
+        self,
+        early: bytes,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        *,
+        multiplexed: bool,
+        resize: Callable[[int, int], Awaitable[None]],
+    ) -> None:
+        self._early = early
+        self._reader = reader
+        self._writer = writer
+        self._resize = resize
+        self.multiplexed = multiplexed
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __aiter__(self) -> AsyncIterator[Piece]:
+        return output.pieces(self._data(), self.multiplexed)
+
+    def lines(self) -> AsyncIterator[str]:
+        """What it writes, line by line."""
+        return output.lines(self)
+
+    async def write(self, data: bytes) -> None:
+        """Give it something to read; ConnectionError when it has ended."""
+        self._writer.write(data)
+        await self._writer.drain()
+
+    async def write_eof(self) -> None:
+        """Say that nothing more comes. What it writes can still be read."""
+        if self._writer.can_write_eof():
+            with suppress(OSError):
+                self._writer.write_eof()
+
+    async def resize(self, height: int, width: int) -> None:
+        """The size of its terminal in characters."""
+        await self._resize(height, width)
+
+    def close(self) -> None:
+        self._writer.close()
+
+    async def _data(self) -> AsyncIterator[bytes]:
+        if self._early:
+            yield self._early
+            self._early = b""
+        with suppress(ConnectionResetError):
+            while data := await self._reader.read(_PIECE):
+                yield data

@@ -1,0 +1,307 @@
+"""A container, and all that can be done to it."""
+
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from husk.client import execs, output, tars
+from husk.client.calls import Calls
+from husk.client.console import Console
+from husk.client.execs import Exec
+from husk.client.images import Image, split_tag
+from husk.client.output import Piece
+from husk.client.spec import Command
+from husk.errors import CommandFailed, NotModified
+
+# A moment: seconds since 1970, or what docker takes: `10m`, `2026-01-02T03:04:05Z`.
+Moment = float | str | None
+
+
+class Output:
+    """What was written: await it for all of it, iterate over pieces of both streams, or over `lines()`."""
+
+    def __init__(self, open_it: Callable[[], AbstractAsyncContextManager[AsyncIterator[Piece]]]) -> None:
+        self._open = open_it
+
+    def __await__(self) -> Generator[Any, None, bytes]:
+        return self._whole().__await__()
+
+    async def __aiter__(self) -> AsyncIterator[Piece]:
+        async with self._open() as pieces:
+            async for piece in pieces:
+                yield piece
+
+    def lines(self) -> AsyncIterator[str]:
+        return output.lines(self)
+
+    async def _whole(self) -> bytes:
+        return b"".join([data async for _, data in self])
+
+
+class Container:
+    """A container of an engine. `attrs` is what the engine last said of it; `reload` asks again."""
+
+    def __init__(self, calls: Calls, attrs: Mapping[str, Any]) -> None:
+        self._calls = calls
+        self.attrs = dict(attrs)
+
+    def __repr__(self) -> str:
+        return f"<Container {self.short_id} {self.name}>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Container) and other.id == self.id
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    # what is known
+
+    @property
+    def id(self) -> str:
+        return str(self.attrs["Id"])
+
+    @property
+    def short_id(self) -> str:
+        return self.id[:12]
+
+    @property
+    def name(self) -> str:
+        return str(self.attrs.get("Name") or (self.attrs.get("Names") or [""])[0]).removeprefix("/")
+
+    @property
+    def status(self) -> str:
+        """created, running, paused, restarting, exited or dead, when it was last asked."""
+        state = self.attrs.get("State", "")
+        return str(state["Status"] if isinstance(state, dict) else state)
+
+    @property
+    def image(self) -> str:
+        """The image as it was named."""
+        config = self.attrs.get("Config")
+        return str(config["Image"] if config else self.attrs.get("Image", ""))
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return dict((self.attrs.get("Config") or self.attrs).get("Labels") or {})
+
+    @property
+    def ports(self) -> dict[str, list[tuple[str, int]]]:
+        """Ports in the container, each with the addresses and ports of the host that lead to it."""
+        found = (self.attrs.get("NetworkSettings") or {}).get("Ports") or {}
+        return {port: [(each["HostIp"], int(each["HostPort"])) for each in to or ()] for port, to in found.items()}
+
+    @property
+    def ip(self) -> str:
+        """Its address on the first of its networks that gave it one."""
+        networks = (self.attrs.get("NetworkSettings") or {}).get("Networks") or {}
+        return next((str(each["IPAddress"]) for each in networks.values() if each.get("IPAddress")), "")
+
+    async def reload(self) -> None:
+        self.attrs = await self._calls.get(f"{self._path}/json")
+
+    # its life
+
+    async def start(self) -> None:
+        await self._unless_done(self._calls.post(f"{self._path}/start"))
+
+    async def stop(self, timeout: int | None = None, signal: str | None = None) -> None:
+        """Ask it to end; kill it after `timeout` seconds (else as the container says, or 10)."""
+        await self._unless_done(self._calls.post(f"{self._path}/stop", None, {"t": timeout, "signal": signal}))
+
+    async def restart(self, timeout: int | None = None) -> None:
+        await self._calls.post(f"{self._path}/restart", None, {"t": timeout})
+
+    async def kill(self, signal: str | int | None = None) -> None:
+        await self._calls.post(f"{self._path}/kill", None, {"signal": signal})
+
+    async def pause(self) -> None:
+        await self._calls.post(f"{self._path}/pause")
+
+    async def unpause(self) -> None:
+        await self._calls.post(f"{self._path}/unpause")
+
+    async def wait(self, condition: str = "not-running") -> int:
+        """Its exit code, as soon as it is `not-running`, at its `next-exit`, or when it is `removed`."""
+        answer = await self._calls.post(f"{self._path}/wait", None, {"condition": condition})
+        if error := (answer.get("Error") or {}).get("Message"):
+            raise CommandFailed(error, answer["StatusCode"])
+        return int(answer["StatusCode"])
+
+    async def remove(self, *, force: bool = False, volumes: bool = False, link: bool = False) -> None:
+        """`force` ends it first; `volumes` takes those along that have no name."""
+        await self._calls.delete(self._path, {"force": force, "v": volumes, "link": link})
+
+    async def rename(self, name: str) -> None:
+        await self._calls.post(f"{self._path}/rename", None, {"name": name})
+        await self.reload()
+
+    async def update(self, **limits: Any) -> list[str]:
+        """Change limits in the API's words: `Memory=…`, `NanoCpus=…`, `RestartPolicy=…`; warnings, if any."""
+        return list((await self._calls.post(f"{self._path}/update", limits)).get("Warnings") or [])
+
+    # what it writes and reads
+
+    def logs(
+        self,
+        *,
+        stdout: bool = True,
+        stderr: bool = True,
+        follow: bool = False,
+        tail: int | str = "all",
+        since: Moment = None,
+        until: Moment = None,
+        timestamps: bool = False,
+    ) -> Output:
+        """What it has written; with `follow` also what it will."""
+        query = {
+            "stdout": stdout,
+            "stderr": stderr,
+            "follow": follow,
+            "tail": tail,
+            "since": since,
+            "until": until,
+            "timestamps": timestamps,
+        }
+
+        @asynccontextmanager
+        async def opened() -> AsyncIterator[AsyncIterator[Piece]]:
+            async with self._calls.answer("GET", f"{self._path}/logs", query) as response:
+                multiplexed = response.headers.get("content-type") == output.MULTIPLEXED
+                yield output.pieces(response.pieces(), multiplexed)
+
+        return Output(opened)
+
+    @asynccontextmanager
+    async def attach(
+        self,
+        *,
+        stdin: bool = False,
+        stdout: bool = True,
+        stderr: bool = True,
+        logs: bool = False,
+        detach_keys: str | None = None,
+    ) -> AsyncIterator[Console]:
+        """Its input and output from now on; with `logs` also what it wrote before."""
+        query = {"stream": True, "stdin": stdin, "stdout": stdout, "stderr": stderr, "logs": logs}
+        taken = await self._calls.upgrade(f"{self._path}/attach", None, {**query, "detachKeys": detach_keys})
+        tty = bool((self.attrs.get("Config") or {}).get("Tty"))
+        console = Console(*taken, multiplexed=not tty, resize=self.resize)
+        async with console:
+            yield console
+
+    async def resize(self, height: int, width: int) -> None:
+        await self._calls.post(f"{self._path}/resize", None, {"h": height, "w": width})
+
+    def exec(
+        self,
+        command: Command,
+        *,
+        environment: Mapping[str, str | None] | Sequence[str] = (),
+        user: str = "",
+        working_dir: str = "",
+        tty: bool = False,
+        privileged: bool = False,
+        input: bytes | None = None,
+        stdin: bool = False,
+        detach_keys: str = "",
+    ) -> Exec:
+        """Another process in it. It starts when it is awaited, read or opened."""
+        document = execs.document(
+            command,
+            environment_of=environment,
+            user=user,
+            working_dir=working_dir,
+            tty=tty,
+            privileged=privileged,
+            stdin=stdin or input is not None,
+            detach_keys=detach_keys,
+        )
+        return Exec(self._calls, self.id, document, input)
+
+    # its files
+
+    async def put(self, path: str, data: bytes | str | Path, *, mode: int = 0o644) -> None:
+        """Write a file at an absolute path; directories that are missing on the way are made. A `Path` names a file or
+        directory of the host."""
+        if isinstance(data, Path):
+            await self.put_archive("/", tars.tree(data, path.strip("/")))
+        else:
+            await self.put_archive("/", tars.one_file(path, data, mode=mode))
+
+    async def get(self, path: str) -> bytes:
+        """The content of a file."""
+        return tars.only_file(b"".join([piece async for piece in self.get_archive(path)]), path)
+
+    async def put_archive(self, path: str, archive: bytes | AsyncIterable[bytes]) -> None:
+        """Unpack a tar archive into a directory."""
+        await self._calls.put(f"{self._path}/archive", archive, {"path": path})
+
+    async def get_archive(self, path: str) -> AsyncIterator[bytes]:
+        """A file or directory as a tar archive."""
+        async with self._calls.answer("GET", f"{self._path}/archive", {"path": path}) as response:
+            async for piece in response.pieces():
+                yield piece
+
+    async def export(self) -> AsyncIterator[bytes]:
+        """All its files as a tar archive."""
+        async with self._calls.answer("GET", f"{self._path}/export") as response:
+            async for piece in response.pieces():
+                yield piece
+
+    async def diff(self) -> list[dict[str, Any]]:
+        """What differs from its image: `Path`, and `Kind` 0 (changed), 1 (added) or 2 (deleted)."""
+        return list(await self._calls.get(f"{self._path}/changes") or [])
+
+    async def commit(
+        self,
+        tag: str = "",
+        *,
+        message: str = "",
+        author: str = "",
+        pause: bool = True,
+        changes: Sequence[str] = (),
+        config: Mapping[str, Any] | None = None,
+    ) -> Image:
+        """Make an image of it. `changes` are instructions of a Dockerfile, `config` the API's own document."""
+        repository, version = split_tag(tag)
+        query = {
+            "container": self.id,
+            "repo": repository,
+            "tag": version,
+            "comment": message,
+            "author": author,
+            "pause": pause,
+            "changes": list(changes),
+        }
+        made = await self._calls.post("/commit", config, query)
+        return Image(self._calls, await self._calls.get(f"/images/{made['Id']}/json"))
+
+    # what goes on in it
+
+    async def top(self, ps_args: str | None = None) -> dict[str, Any]:
+        """Its processes: `Titles` and `Processes`."""
+        found: dict[str, Any] = await self._calls.get(f"{self._path}/top", {"ps_args": ps_args})
+        return found
+
+    async def stats(self) -> AsyncIterator[dict[str, Any]]:
+        """What it uses, about once a second."""
+        async for sample in self._calls.lines("GET", f"{self._path}/stats", {"stream": True}):
+            yield sample
+
+    async def stats_now(self, one_shot: bool = False) -> dict[str, Any]:
+        """What it uses; `one_shot` does not wait for a second sample to compare with."""
+        query = {"stream": False, "one-shot": one_shot}
+        found: dict[str, Any] = await self._calls.get(f"{self._path}/stats", query)
+        return found
+
+    async def _unless_done(self, call: Awaitable[Any]) -> None:
+        """What is already as it shall be is no failure."""
+        try:
+            await call
+        except NotModified:
+            return
+
+    @property
+    def _path(self) -> str:
+        return f"/containers/{self.id}"

@@ -1,0 +1,200 @@
+"""The containers of an engine: making them, finding them, running one to its end."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+
+from husk.client.calls import Calls
+from husk.client.console import Console
+from husk.client.container import Container
+from husk.client.execs import Result
+from husk.client.filters import filters_of
+from husk.client.images import Images
+from husk.client.output import STDERR, STDOUT
+from husk.client.spec import Command, ContainerSpec, document
+from husk.errors import NotFound
+from husk.tasks import Tasks
+
+# When an image is pulled before a container is made of it.
+MISSING, ALWAYS, NEVER = "missing", "always", "never"
+
+
+class Containers:
+    """`engine.containers`."""
+
+    def __init__(self, calls: Calls, images: Images, tasks: Tasks) -> None:
+        self._calls = calls
+        self._images = images
+        self._tasks = tasks
+
+    async def create(
+        self, image: str | ContainerSpec, command: Command = None, *, pull: str = MISSING, **spec: Any
+    ) -> Container:
+        """A container that is not started. An image that is not here is pulled, unless `pull` says `never`.
+
+        Who is cancelled meanwhile leaves none behind.
+        """
+        wanted = _spec(image, command, spec)
+        body = document(wanted)
+        if pull == ALWAYS:
+            await self._images.pull(wanted.image, platform=wanted.platform)
+        try:
+            return await self._create(wanted, body)
+        except NotFound:
+            if pull != MISSING or await self._has(wanted.image):
+                raise
+        await self._images.pull(wanted.image, platform=wanted.platform)
+        return await self._create(wanted, body)
+
+    async def get(self, name: str) -> Container:
+        """By name, id or the beginning of one; NotFound where there is none."""
+        return Container(self._calls, await self._calls.get(f"/containers/{name}/json"))
+
+    async def list(
+        self, *, all: bool = False, limit: int = 0, size: bool = False, filters: Mapping[str, Any] | None = None
+    ) -> list[Container]:
+        """Those that run; with `all` every one. They know what a list tells: `reload` one to know all of it."""
+        query = {"all": all, "limit": limit or None, "size": size, "filters": filters_of(filters)}
+        return [Container(self._calls, each) for each in await self._calls.get("/containers/json", query)]
+
+    async def prune(self, filters: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Remove all that do not run: `ContainersDeleted`, `SpaceReclaimed`."""
+        found: dict[str, Any] = await self._calls.post("/containers/prune", None, {"filters": filters_of(filters)})
+        return found
+
+    @asynccontextmanager
+    async def started(
+        self, image: str | ContainerSpec, command: Command = None, *, pull: str = MISSING, **spec: Any
+    ) -> AsyncIterator[Container]:
+        """A container that runs, and is ended and removed with the block."""
+        container = await self.create(image, command, pull=pull, **spec)
+        try:
+            await container.start()
+            await container.reload()
+            yield container
+        finally:
+            await self._tasks.to_its_end(self._gone(container), f"remove {container.short_id}")
+
+    async def run(
+        self,
+        image: str | ContainerSpec,
+        command: Command = None,
+        *,
+        input: bytes | None = None,
+        timeout: float | None = None,
+        max_output: int | None = None,
+        pull: str = MISSING,
+        **spec: Any,
+    ) -> Result:
+        """Run one to its end, and remove it: its exit code and what it wrote.
+
+        After `timeout` seconds it is killed. Of each stream at most `max_output` bytes are kept. Nothing of what it
+        writes is kept on disk, unless a log driver is asked for.
+        """
+        wanted = _spec(image, command, spec, stdin=input is not None)
+        if not wanted.log_driver:
+            wanted = _spec(wanted, None, {"log_driver": "none"})
+        container = await self.create(wanted, pull=pull)
+        try:
+            async with container.attach(stdin=input is not None) as console:
+                await container.start()
+                kept = _Kept(max_output)
+                timed_out = False
+                try:
+                    async with asyncio.timeout(timeout):
+                        await _converse(console, input, kept)
+                        code = await container.wait()
+                except TimeoutError:
+                    timed_out = True
+                    await container.kill()
+                    code = await container.wait()
+            await container.reload()
+            return Result(
+                exit_code=code,
+                stdout=kept.whole(STDOUT),
+                stderr=kept.whole(STDERR),
+                timed_out=timed_out,
+                oom_killed=bool(container.attrs["State"]["OOMKilled"]),
+                truncated=kept.truncated,
+            )
+        finally:
+            await self._tasks.to_its_end(self._gone(container), f"remove {container.short_id}")
+
+    async def _create(self, wanted: ContainerSpec, body: dict[str, Any]) -> Container:
+        query = {"name": wanted.name or None, "platform": wanted.platform or None}
+        making = self._tasks.spawn(self._calls.post("/containers/create", body, query), "create", awaited=True)
+        try:
+            made = await asyncio.shield(making)
+        except asyncio.CancelledError:
+            await self._tasks.to_its_end(self._unmade(making), "take back a container")
+            raise
+        tty = {"Config": {"Tty": wanted.tty, "Image": wanted.image, "Labels": dict(wanted.labels)}}
+        return Container(self._calls, {"Id": made["Id"], "Name": wanted.name, "State": "created", **tty})
+
+    async def _unmade(self, making: "asyncio.Task[Any]") -> None:
+        await asyncio.wait([making])
+        if not making.cancelled() and making.exception() is None:
+            await self._gone(Container(self._calls, making.result()))
+
+    async def _gone(self, container: Container) -> None:
+        try:
+            await container.remove(force=True, volumes=True)
+        except NotFound:
+            return
+
+    async def _has(self, image: str) -> bool:
+        try:
+            await self._images.get(image)
+        except NotFound:
+            return False
+        return True
+
+
+class _Kept:
+    """Output as it comes, up to so many bytes of each stream."""
+
+    def __init__(self, most: int | None) -> None:
+        self._most = most
+        self._pieces: dict[str, list[bytes]] = {STDOUT: [], STDERR: []}
+        self._sizes = {STDOUT: 0, STDERR: 0}
+        self.truncated = False
+
+    def add(self, stream: str, data: bytes) -> None:
+        if self._most is not None and self._sizes[stream] + len(data) > self._most:
+            data = data[: self._most - self._sizes[stream]]
+            self.truncated = True
+        self._sizes[stream] += len(data)
+        self._pieces[stream].append(data)
+
+    def whole(self, stream: str) -> bytes:
+        return b"".join(self._pieces[stream])
+
+
+async def _converse(console: Console, given: bytes | None, kept: _Kept) -> None:
+    """Write what is given and read what comes, both at once: a process may write before it has read all."""
+    async with asyncio.TaskGroup() as both:
+        if given is not None:
+            both.create_task(_write(console, given))
+        async for stream, data in console:
+            kept.add(stream, data)
+
+
+async def _write(console: Console, given: bytes) -> None:
+    try:
+        await console.write(given)
+        await console.write_eof()
+    except ConnectionError:
+        return  # it ended without reading all
+
+
+def _spec(
+    image: str | ContainerSpec, command: Command, keywords: Mapping[str, Any], stdin: bool = False
+) -> ContainerSpec:
+    """A specification out of keywords, or out of another one with some of them changed."""
+    if isinstance(image, ContainerSpec):
+        changes = {**keywords, **({"command": command} if command is not None else {})}
+        return msgspec.structs.replace(image, **changes, stdin=stdin or image.stdin)
+    return ContainerSpec(**{"image": image, "command": command, "stdin": stdin, **keywords})

@@ -1,0 +1,57 @@
+"""How is a daemon reached? By a Unix socket, or by TCP with or without TLS."""
+
+import asyncio
+import ssl
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from husk.client.http import Connection
+from husk.errors import InvalidParameter, Unavailable
+
+# Makes a new connection; Unavailable says why it cannot.
+Dial = Callable[[], Awaitable[Connection]]
+
+_PIECE = 1 << 18
+
+
+def dialer(address: str, tls: ssl.SSLContext | None = None) -> Dial:
+    """How to reach `unix:///path` or `tcp://host:port`; the latter speaks TLS where there is a context for it."""
+    scheme, _, rest = address.partition("://")
+    if scheme == "unix" and rest:
+        return lambda: _unix(rest)
+    if scheme == "tcp" and rest:
+        host, _, port = rest.rstrip("/").rpartition(":")
+        if host and port.isdigit():
+            return lambda: _tcp(address, host.strip("[]"), int(port), tls)
+    raise InvalidParameter(f"invalid address {address!r}: expected unix:///PATH or tcp://HOST:PORT")
+
+
+def client_context(directory: Path, verify: bool) -> ssl.SSLContext:
+    """TLS with the files that the docker client keeps in such a directory: ca.pem, cert.pem, key.pem."""
+    context = ssl.create_default_context(cafile=str(directory / "ca.pem") if verify else None)
+    if not verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    if (directory / "cert.pem").exists():
+        context.load_cert_chain(directory / "cert.pem", directory / "key.pem")
+    return context
+
+
+async def _unix(path: str) -> Connection:
+    try:
+        return Connection(*await asyncio.open_unix_connection(path, limit=_PIECE))
+    except OSError as error:
+        raise _unreached(f"unix://{path}", error) from error
+
+
+async def _tcp(address: str, host: str, port: int, tls: ssl.SSLContext | None) -> Connection:
+    try:
+        return Connection(*await asyncio.open_connection(host, port, limit=_PIECE, ssl=tls))
+    except OSError as error:
+        raise _unreached(address, error) from error
+
+
+def _unreached(address: str, error: OSError) -> Unavailable:
+    return Unavailable(
+        f"cannot reach an engine at {address}: {error.strerror or error}. Is it running, and may you use it?"
+    )

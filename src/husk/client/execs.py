@@ -1,0 +1,117 @@
+"""More processes in a container."""
+
+from collections.abc import AsyncIterator, Generator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from husk.client import output
+from husk.client.calls import Calls
+from husk.client.console import Console
+from husk.client.output import Piece
+from husk.client.spec import Command, environment, words
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """How a process ended, and what it wrote."""
+
+    exit_code: int
+    stdout: bytes
+    stderr: bytes
+    # Was it ended because its time was over, or because it used too much memory? Was not all of its output kept?
+    timed_out: bool = False
+    oom_killed: bool = False
+    truncated: bool = False
+
+    @property
+    def ok(self) -> bool:
+        return self.exit_code == 0 and not self.timed_out
+
+
+class Exec:
+    """A process to be started in a running container: await it for its result, or read what it writes.
+
+    result = await box.exec(["ls", "/"])
+    async for line in box.exec(["tail", "-f", "/log"]).lines(): ...
+    """
+
+    def __init__(self, calls: Calls, container: str, document: Mapping[str, Any], given: bytes | None) -> None:
+        self._calls = calls
+        self._container = container
+        self._document = document
+        self._given = given
+        self.id = ""
+        # None until it has ended.
+        self.exit_code: int | None = None
+
+    def __await__(self) -> Generator[Any, None, Result]:
+        return self._result().__await__()
+
+    async def __aiter__(self) -> AsyncIterator[Piece]:
+        """What it writes, as it comes; when that ends the process has ended and `exit_code` is known."""
+        async with await self.open() as console:
+            if self._given is not None:
+                await console.write(self._given)
+                await console.write_eof()
+            async for piece in console:
+                yield piece
+        self.exit_code = (await self.inspect())["ExitCode"]
+
+    def lines(self) -> AsyncIterator[str]:
+        """What it writes, line by line."""
+        return output.lines(self)
+
+    async def open(self) -> Console:
+        """Start it, with both directions in hand."""
+        await self._create()
+        tty = bool(self._document["Tty"])
+        taken = await self._calls.upgrade(f"/exec/{self.id}/start", {"Detach": False, "Tty": tty})
+        return Console(*taken, multiplexed=not tty, resize=self._resize)
+
+    async def start(self) -> None:
+        """Start it and let it run by itself."""
+        await self._create()
+        await self._calls.post(f"/exec/{self.id}/start", {"Detach": True, "Tty": self._document["Tty"]})
+
+    async def inspect(self) -> dict[str, Any]:
+        """What the engine knows of it."""
+        found: dict[str, Any] = await self._calls.get(f"/exec/{self.id}/json")
+        return found
+
+    async def _create(self) -> None:
+        created = await self._calls.post(f"/containers/{self._container}/exec", self._document)
+        self.id = created["Id"]
+
+    async def _resize(self, height: int, width: int) -> None:
+        await self._calls.post(f"/exec/{self.id}/resize", None, {"h": height, "w": width})
+
+    async def _result(self) -> Result:
+        stdout, stderr = await output.collected(self)
+        assert self.exit_code is not None
+        return Result(exit_code=self.exit_code, stdout=stdout, stderr=stderr)
+
+
+def document(
+    command: Command,
+    *,
+    environment_of: Mapping[str, str | None] | Sequence[str],
+    user: str,
+    working_dir: str,
+    tty: bool,
+    privileged: bool,
+    stdin: bool,
+    detach_keys: str = "",
+) -> dict[str, Any]:
+    """The body of `POST /containers/{id}/exec`."""
+    return {
+        "Cmd": words(command),
+        "Env": environment(environment_of),
+        "User": user,
+        "WorkingDir": working_dir,
+        "Tty": tty,
+        "Privileged": privileged,
+        "AttachStdin": stdin,
+        "AttachStdout": True,
+        "AttachStderr": True,
+        "DetachKeys": detach_keys,
+    }

@@ -1,0 +1,70 @@
+"""What a container writes, as the API carries it: raw with a TTY, in frames without one. Bytes in, pieces out.
+
+A frame is a byte for the stream (1 stdout, 2 stderr), three zero bytes, the length in four bytes, then the data.
+"""
+
+from collections.abc import AsyncIterable, AsyncIterator, Iterator
+from struct import Struct
+from typing import NamedTuple
+
+_HEADER = Struct(">BxxxL")
+STDOUT, STDERR = "stdout", "stderr"
+MULTIPLEXED = "application/vnd.docker.multiplexed-stream"
+
+
+class Piece(NamedTuple):
+    """Bytes as they were written, and where to: `stdout` or `stderr`; with a TTY all is `stdout`."""
+
+    stream: str
+    data: bytes
+
+
+class Frames:
+    """Takes the bytes of a connection as they come, gives the pieces that are whole."""
+
+    def __init__(self) -> None:
+        self._rest = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[Piece]:
+        rest = self._rest
+        rest += data
+        start = 0
+        while len(rest) - start >= _HEADER.size:
+            stream, length = _HEADER.unpack_from(rest, start)
+            end = start + _HEADER.size + length
+            if len(rest) < end:
+                break
+            yield Piece(STDERR if stream == 2 else STDOUT, bytes(rest[start + _HEADER.size : end]))
+            start = end
+        del rest[:start]
+
+
+async def pieces(data: AsyncIterable[bytes], multiplexed: bool) -> AsyncIterator[Piece]:
+    """What was written, piece by piece."""
+    frames = Frames()
+    async for each in data:
+        if multiplexed:
+            for piece in frames.feed(each):
+                yield piece
+        elif each:
+            yield Piece(STDOUT, each)
+
+
+async def lines(written: AsyncIterable[Piece]) -> AsyncIterator[str]:
+    """Whole lines of both streams in the order in which they were ended, without their ends."""
+    begun = {STDOUT: b"", STDERR: b""}
+    async for stream, data in written:
+        *whole, begun[stream] = (begun[stream] + data).split(b"\n")
+        for line in whole:
+            yield line.decode(errors="replace").removesuffix("\r")
+    for line in begun.values():
+        if line:
+            yield line.decode(errors="replace")
+
+
+async def collected(written: AsyncIterable[Piece]) -> tuple[bytes, bytes]:
+    """All that was written: (stdout, stderr)."""
+    whole: dict[str, list[bytes]] = {STDOUT: [], STDERR: []}
+    async for stream, data in written:
+        whole[stream].append(data)
+    return b"".join(whole[STDOUT]), b"".join(whole[STDERR])

@@ -1,0 +1,313 @@
+"""What a container is to be, in Python's words, and as the API writes it. Pure: no engine is asked here."""
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from husk.errors import InvalidParameter
+
+# A size: bytes, or a number with a unit as docker writes it: `64m`, `1.5g`.
+Size = int | str
+# One word is taken apart as a shell does; a list stays as it is.
+Command = str | Sequence[str] | None
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgtp]?)(?:i?b)?", re.IGNORECASE)
+_UNITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40, "p": 50}
+_NANO = 1_000_000_000
+
+
+class Mount(msgspec.Struct, frozen=True, kw_only=True):
+    """Something of the host, a volume or memory, at a place in the container.
+
+    Mount(target="/data", source="/srv/data", read_only=True)
+    Mount(target="/cache", source="cache", type="volume")
+    """
+
+    target: str
+    source: str = ""
+    type: str = "bind"  # bind, volume, tmpfs or image
+    read_only: bool = False
+    # What only some kinds have, in the API's words: `BindOptions`, `VolumeOptions`, `TmpfsOptions`.
+    options: Mapping[str, Any] = {}
+
+
+class Healthcheck(msgspec.Struct, frozen=True, kw_only=True):
+    """A test that tells whether a container does its work; times in seconds."""
+
+    test: Command
+    interval: float = 0
+    timeout: float = 0
+    retries: int = 0
+    start_period: float = 0
+    start_interval: float = 0
+
+
+class ContainerSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """A container to be: the keywords of `run`, `container` and `containers.create`.
+
+    ContainerSpec(image="busybox", command=["sleep", "60"], memory="64m", ports={"80/tcp": 8080})
+    """
+
+    image: str
+    command: Command = None
+    name: str = ""
+    entrypoint: Command = None
+    environment: Mapping[str, str | None] | Sequence[str] = ()
+    labels: Mapping[str, str] = {}
+    user: str = ""
+    working_dir: str = ""
+    hostname: str = ""
+    domainname: str = ""
+    tty: bool = False
+    stdin: bool = False  # may be written to; its end is the end of what the first client writes
+    platform: str = ""
+
+    # what it sees
+    mounts: Sequence[Mount] = ()
+    volumes: Sequence[str] = ()  # as `docker run -v` takes them: `/host:/there:ro`, `name:/there`
+    volumes_from: Sequence[str] = ()
+    tmpfs: Mapping[str, str] = {}
+    devices: Sequence[str] = ()  # `/dev/fuse`, `/dev/a:/dev/b:rw`
+    shm_size: Size = 0
+    read_only: bool = False
+
+    # its network
+    network: str = ""  # a name, or bridge, host, none, `container:NAME`
+    aliases: Sequence[str] = ()
+    ip: str = ""
+    ip6: str = ""
+    mac_address: str = ""
+    # Port in the container (`80`, `53/udp`) to that of the host: a number, (address, number), None for any, or several.
+    ports: Mapping[str | int, Any] = {}
+    expose: Sequence[str | int] = ()
+    publish_all_ports: bool = False
+    dns: Sequence[str] = ()
+    dns_search: Sequence[str] = ()
+    dns_opt: Sequence[str] = ()
+    extra_hosts: Sequence[str] = ()  # `name:address`
+    links: Sequence[str] = ()
+
+    # its limits
+    memory: Size = 0
+    memory_reservation: Size = 0
+    memory_swap: Size = 0
+    cpus: float = 0
+    cpu_shares: int = 0
+    cpuset_cpus: str = ""
+    cpuset_mems: str = ""
+    pids_limit: int | None = None
+    ulimits: Mapping[str, int | tuple[int, int]] = {}
+    blkio_weight: int = 0
+    storage_opt: Mapping[str, str] = {}
+    oom_kill_disable: bool = False
+    oom_score_adj: int = 0
+
+    # what it may
+    privileged: bool = False
+    cap_add: Sequence[str] = ()
+    cap_drop: Sequence[str] = ()
+    security_opt: Sequence[str] = ()
+    group_add: Sequence[str] = ()
+    sysctls: Mapping[str, str] = {}
+    ipc_mode: str = ""
+    pid_mode: str = ""
+    uts_mode: str = ""
+    userns_mode: str = ""
+    cgroupns: str = ""
+    cgroup_parent: str = ""
+    runtime: str = ""
+
+    # its life
+    init: bool | None = None
+    auto_remove: bool = False
+    restart: str = ""  # `no`, `always`, `unless-stopped`, `on-failure:3`
+    stop_signal: str = ""
+    stop_timeout: int | None = None
+    healthcheck: Healthcheck | None = None
+    log_driver: str = ""
+    log_opts: Mapping[str, str] = {}
+
+    # Fields of the API that have no name here: merged into the document, and into its `HostConfig`.
+    extra_config: Mapping[str, Any] = {}
+    extra_host_config: Mapping[str, Any] = {}
+
+
+def document(spec: ContainerSpec) -> dict[str, Any]:
+    """The body of `POST /containers/create`; InvalidParameter says which keyword cannot be understood."""
+    exposed: dict[str, Any] = {_port(port): {} for port in (*spec.expose, *spec.ports)}
+    config: dict[str, Any] = {
+        "Image": spec.image,
+        "Cmd": words(spec.command),
+        "Entrypoint": words(spec.entrypoint),
+        "Env": environment(spec.environment),
+        "Labels": dict(spec.labels),
+        "User": spec.user,
+        "WorkingDir": spec.working_dir,
+        "Hostname": spec.hostname,
+        "Domainname": spec.domainname,
+        "Tty": spec.tty,
+        "OpenStdin": spec.stdin,
+        "StdinOnce": spec.stdin,
+        "AttachStdin": spec.stdin,
+        "AttachStdout": True,
+        "AttachStderr": True,
+        "ExposedPorts": exposed,
+        "StopSignal": spec.stop_signal or None,
+        "StopTimeout": spec.stop_timeout,
+        "Healthcheck": None if spec.healthcheck is None else _healthcheck(spec.healthcheck),
+        "HostConfig": {**_host_config(spec), **spec.extra_host_config},
+        **spec.extra_config,
+    }
+    if endpoint := _endpoint(spec):
+        config["NetworkingConfig"] = {"EndpointsConfig": {spec.network or "default": endpoint}}
+    return {name: value for name, value in config.items() if value not in (None, "", [], {})}
+
+
+def _host_config(spec: ContainerSpec) -> dict[str, Any]:
+    restart, _, times = spec.restart.partition(":")
+    if times and not times.isdigit():
+        raise InvalidParameter(f"restart: {spec.restart!r} is no policy: expected for example on-failure:3")
+    config: dict[str, Any] = {
+        "Binds": list(spec.volumes),
+        "VolumesFrom": list(spec.volumes_from),
+        "Mounts": [_mount(mount) for mount in spec.mounts],
+        "Tmpfs": dict(spec.tmpfs),
+        "Devices": [_device(device) for device in spec.devices],
+        "ShmSize": size(spec.shm_size),
+        "ReadonlyRootfs": spec.read_only,
+        "NetworkMode": spec.network,
+        "PortBindings": {_port(port): _bindings(port, where) for port, where in spec.ports.items()},
+        "PublishAllPorts": spec.publish_all_ports,
+        "Dns": list(spec.dns),
+        "DnsSearch": list(spec.dns_search),
+        "DnsOptions": list(spec.dns_opt),
+        "ExtraHosts": list(spec.extra_hosts),
+        "Links": list(spec.links),
+        "Memory": size(spec.memory),
+        "MemoryReservation": size(spec.memory_reservation),
+        "MemorySwap": size(spec.memory_swap),
+        "NanoCpus": round(spec.cpus * _NANO),
+        "CpuShares": spec.cpu_shares,
+        "CpusetCpus": spec.cpuset_cpus,
+        "CpusetMems": spec.cpuset_mems,
+        "PidsLimit": spec.pids_limit,
+        "Ulimits": [_ulimit(name, limit) for name, limit in spec.ulimits.items()],
+        "BlkioWeight": spec.blkio_weight,
+        "StorageOpt": dict(spec.storage_opt),
+        "OomKillDisable": spec.oom_kill_disable or None,
+        "OomScoreAdj": spec.oom_score_adj,
+        "Privileged": spec.privileged,
+        "CapAdd": list(spec.cap_add),
+        "CapDrop": list(spec.cap_drop),
+        "SecurityOpt": list(spec.security_opt),
+        "GroupAdd": list(spec.group_add),
+        "Sysctls": dict(spec.sysctls),
+        "IpcMode": spec.ipc_mode,
+        "PidMode": spec.pid_mode,
+        "UTSMode": spec.uts_mode,
+        "UsernsMode": spec.userns_mode,
+        "CgroupnsMode": spec.cgroupns,
+        "CgroupParent": spec.cgroup_parent,
+        "Runtime": spec.runtime,
+        "Init": spec.init,
+        "AutoRemove": spec.auto_remove,
+        "RestartPolicy": {"Name": restart, "MaximumRetryCount": int(times or 0)} if restart else {},
+        "LogConfig": {"Type": spec.log_driver, "Config": dict(spec.log_opts)}
+        if spec.log_driver or spec.log_opts
+        else {},
+    }
+    return {name: value for name, value in config.items() if value not in (None, "", [], {}, 0, False)}
+
+
+def words(command: Command) -> list[str] | None:
+    """A command as a list; one string is taken apart as a shell does it."""
+    if command is None:
+        return None
+    return shlex.split(command) if isinstance(command, str) else list(command)
+
+
+def environment(given: Mapping[str, str | None] | Sequence[str]) -> list[str]:
+    """`NAME=value` for each; a name alone takes a variable of the image away."""
+    if isinstance(given, Mapping):
+        return [name if value is None else f"{name}={value}" for name, value in given.items()]
+    return list(given)
+
+
+def size(value: Size) -> int:
+    """Bytes. InvalidParameter for what is no size."""
+    if isinstance(value, int):
+        return value
+    found = _SIZE.fullmatch(value.strip())
+    if found is None:
+        if value.strip() == "-1":
+            return -1
+        raise InvalidParameter(f"invalid size: {value!r}: expected for example 64m or 1g")
+    return int(float(found[1]) * (1 << _UNITS[found[2].lower()]))
+
+
+def nanoseconds(seconds: float) -> int:
+    return round(seconds * _NANO)
+
+
+def _endpoint(spec: ContainerSpec) -> dict[str, Any]:
+    addresses = {"IPv4Address": spec.ip, "IPv6Address": spec.ip6}
+    endpoint = {
+        "Aliases": list(spec.aliases),
+        "IPAMConfig": {name: value for name, value in addresses.items() if value},
+        "MacAddress": spec.mac_address,
+    }
+    return {name: value for name, value in endpoint.items() if value}
+
+
+def _mount(mount: Mount) -> dict[str, Any]:
+    return {
+        "Type": mount.type,
+        "Source": mount.source,
+        "Target": mount.target,
+        "ReadOnly": mount.read_only,
+        **mount.options,
+    }
+
+
+def _device(text: str) -> dict[str, str]:
+    host, _, rest = text.partition(":")
+    inside, _, rights = rest.partition(":")
+    return {"PathOnHost": host, "PathInContainer": inside or host, "CgroupPermissions": rights or "rwm"}
+
+
+def _ulimit(name: str, limit: int | tuple[int, int]) -> dict[str, Any]:
+    soft, hard = limit if isinstance(limit, tuple) else (limit, limit)
+    return {"Name": name, "Soft": soft, "Hard": hard}
+
+
+def _port(port: str | int) -> str:
+    text = str(port)
+    return text if "/" in text else f"{text}/tcp"
+
+
+def _bindings(port: str | int, where: Any) -> list[dict[str, str]]:
+    if isinstance(where, list):
+        return [binding for each in where for binding in _bindings(port, each)]
+    if where is None:
+        return [{"HostIp": "", "HostPort": ""}]
+    if isinstance(where, int | str):
+        return [{"HostIp": "", "HostPort": str(where)}]
+    if isinstance(where, tuple) and len(where) == 2:
+        return [{"HostIp": str(where[0]), "HostPort": "" if where[1] is None else str(where[1])}]
+    raise InvalidParameter(f"ports: {where!r} for {port} is no place: expected 8080, ('127.0.0.1', 80), None or a list")
+
+
+def _healthcheck(check: Healthcheck) -> dict[str, Any]:
+    test = ["CMD-SHELL", check.test] if isinstance(check.test, str) else list(check.test or ["NONE"])
+    if not isinstance(check.test, str) and test[:1] not in (["CMD"], ["CMD-SHELL"], ["NONE"]):
+        test = ["CMD", *test]
+    return {
+        "Test": test,
+        "Interval": nanoseconds(check.interval),
+        "Timeout": nanoseconds(check.timeout),
+        "Retries": check.retries,
+        "StartPeriod": nanoseconds(check.start_period),
+        "StartInterval": nanoseconds(check.start_interval),
+    }
