@@ -155,14 +155,14 @@ def document(spec: ContainerSpec) -> dict[str, Any]:
         "AttachStderr": True,
         "ExposedPorts": exposed,
         "StopSignal": spec.stop_signal or None,
-        "StopTimeout": spec.stop_timeout,
         "Healthcheck": None if spec.healthcheck is None else _healthcheck(spec.healthcheck),
         "HostConfig": {**_host_config(spec), **spec.extra_host_config},
         **spec.extra_config,
     }
     if endpoint := _endpoint(spec):
         config["NetworkingConfig"] = {"EndpointsConfig": {spec.network or "default": endpoint}}
-    return {name: value for name, value in config.items() if value not in (None, "", [], {})}
+    said = _said(config)
+    return said if spec.stop_timeout is None else {**said, "StopTimeout": spec.stop_timeout}
 
 
 def _host_config(spec: ContainerSpec) -> dict[str, Any]:
@@ -211,14 +211,19 @@ def _host_config(spec: ContainerSpec) -> dict[str, Any]:
         "CgroupnsMode": spec.cgroupns,
         "CgroupParent": spec.cgroup_parent,
         "Runtime": spec.runtime,
-        "Init": spec.init,
         "AutoRemove": spec.auto_remove,
         "RestartPolicy": {"Name": restart, "MaximumRetryCount": int(times or 0)} if restart else {},
         "LogConfig": {"Type": spec.log_driver, "Config": dict(spec.log_opts)}
         if spec.log_driver or spec.log_opts
         else {},
     }
-    return {name: value for name, value in config.items() if value not in (None, "", [], {}, 0, False)}
+    said = _said(config)
+    return said if spec.init is None else {**said, "Init": spec.init}
+
+
+def _said(config: dict[str, Any]) -> dict[str, Any]:
+    """What somebody said; the rest is left to the engine."""
+    return {name: value for name, value in config.items() if value}
 
 
 def words(command: Command) -> list[str] | None:

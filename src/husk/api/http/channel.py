@@ -103,14 +103,18 @@ class Channel(asyncio.Protocol):
         self.answer_begun = True
 
     def write_now(self, data: bytes) -> None:
-        if self.gone:
-            raise ConnectionResetError("the client has gone")
+        self._require_client()
         self._transport.write(data)
 
     def write_pieces(self, pieces: list[bytes]) -> None:
-        if self.gone:
-            raise ConnectionResetError("the client has gone")
+        self._require_client()
         self._transport.writelines(pieces)
+
+    def _require_client(self) -> None:
+        """A transport that has failed says so before the loop has told us: who writes without a pause would not hear
+        of it, for it is told in pauses."""
+        if self.gone or self._transport.is_closing():
+            raise ConnectionResetError("the client has gone")
 
     async def drained(self) -> None:
         """Wait until the client has read enough."""

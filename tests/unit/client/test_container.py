@@ -1,0 +1,177 @@
+import pytest
+
+from husk.api.framing import frame
+from husk.api.http.hijack import hijack
+from husk.api.http.response import Response, Unanswered, fields
+from husk.client.container import Container
+from husk.client.output import MULTIPLEXED
+from husk.errors import CommandFailed, InvalidParameter
+from tests.support.fake_engine import JSON, failed
+
+INSPECTED = {
+    "Id": "c" * 64,
+    "Name": "/box",
+    "State": {"Status": "running"},
+    "Config": {"Image": "busybox", "Labels": {"a": "b"}, "Tty": False},
+    "NetworkSettings": {
+        "Ports": {"80/tcp": [{"HostIp": "0.0.0.0", "HostPort": "8080"}], "81/tcp": None},
+        "Networks": {"none": {"IPAddress": ""}, "bridge": {"IPAddress": "10.0.0.2"}},
+    },
+}
+LISTED = {"Id": "c" * 64, "Names": ["/box"], "State": "running", "Image": "busybox", "Labels": {"a": "b"}}
+
+
+@pytest.fixture
+def box(calls):
+    return Container(calls, {"Id": "c1"})
+
+
+@pytest.mark.parametrize("attrs", [INSPECTED, LISTED])
+def test_what_is_known_from_either_document(calls, attrs):
+    box = Container(calls, attrs)
+    assert (box.name, box.status, box.image, box.labels) == ("box", "running", "busybox", {"a": "b"})
+    assert (box.short_id, repr(box)) == ("c" * 12, "<Container cccccccccccc box>")
+    assert box == Container(calls, {"Id": "c" * 64})
+    assert len({box, Container(calls, LISTED)}) == 1
+
+
+def test_its_network(calls):
+    box = Container(calls, INSPECTED)
+    assert box.ports == {"80/tcp": [("0.0.0.0", 8080)], "81/tcp": []}
+    assert box.ip == "10.0.0.2"
+    assert Container(calls, {"Id": "c1"}).ip == ""
+
+
+@pytest.mark.parametrize(
+    ("verb", "path", "query"),
+    [
+        (lambda box: box.start(), "start", {}),
+        (lambda box: box.stop(), "stop", {}),
+        (lambda box: box.stop(timeout=0, signal="INT"), "stop", {"t": "0", "signal": "INT"}),
+        (lambda box: box.restart(3), "restart", {"t": "3"}),
+        (lambda box: box.kill("TERM"), "kill", {"signal": "TERM"}),
+        (lambda box: box.pause(), "pause", {}),
+        (lambda box: box.unpause(), "unpause", {}),
+        (lambda box: box.resize(24, 80), "resize", {"h": "24", "w": "80"}),
+    ],
+)
+async def test_verbs(box, engine, verb, path, query):
+    engine.answers("POST", f"/containers/c1/{path}", None)
+    await verb(box)
+    assert engine.last("POST", f"/containers/c1/{path}").query == query
+
+
+async def test_what_is_done_already_is_no_failure(box, engine):
+    engine.answers("POST", "/containers/c1/start", Response(304))
+    engine.answers("POST", "/containers/c1/stop", Response(304))
+    await box.start()
+    await box.stop()
+
+
+async def test_waiting(box, engine):
+    engine.answers("POST", "/containers/c1/wait", {"StatusCode": 3})
+    assert await box.wait(condition="next-exit") == 3
+    assert engine.last("POST", "/containers/c1/wait").query == {"condition": "next-exit"}
+    engine.answers("POST", "/containers/c1/wait", {"StatusCode": 127, "Error": {"Message": "no such program"}})
+    with pytest.raises(CommandFailed, match="no such program"):
+        await box.wait()
+
+
+async def test_removing(box, engine):
+    engine.answers("DELETE", "/containers/c1", None)
+    await box.remove(force=True, volumes=True)
+    assert engine.last("DELETE", "/containers/c1").query == {"force": "1", "v": "1", "link": "0"}
+
+
+async def test_a_new_name_is_known_at_once(box, engine):
+    engine.answers("POST", "/containers/c1/rename", None)
+    engine.answers("GET", "/containers/c1/json", {**INSPECTED, "Name": "/new"})
+    await box.rename("new")
+    assert box.name == "new"
+
+
+async def test_limits_are_changed_in_the_words_of_the_api(box, engine):
+    engine.answers("POST", "/containers/c1/update", {"Warnings": ["swap"]})
+    assert await box.update(Memory=1 << 20) == ["swap"]
+    assert engine.last("POST", "/containers/c1/update").document == {"Memory": 1 << 20}
+
+
+async def test_logs_whole_and_in_lines(box, engine):
+    written = frame(1, b"out\n") + frame(2, b"err\n")
+    engine.answers("GET", "/containers/c1/logs", Response(200, written, fields({"Content-Type": MULTIPLEXED})))
+    assert await box.logs() == b"out\nerr\n"
+    assert [line async for line in box.logs(tail=2, since=1.5).lines()] == ["out", "err"]
+    query = engine.last("GET", "/containers/c1/logs").query
+    assert (query["tail"], query["since"], query["follow"]) == ("2", "1.5", "0")
+
+
+async def test_logs_of_a_terminal(box, engine):
+    answer = Response(200, b"raw", fields({"Content-Type": "application/vnd.docker.raw-stream"}))
+    engine.answers("GET", "/containers/c1/logs", answer)
+    assert [piece async for piece in box.logs()] == [("stdout", b"raw")]
+
+
+async def test_attaching(box, engine):
+    async def answer(request):
+        stream = hijack(request, b"")
+        await stream.write(frame(1, b"hello"))
+        await stream.finish()
+        return Unanswered()
+
+    engine.answers("POST", "/containers/c1/attach", answer)
+    async with box.attach(stdin=True, logs=True) as console:
+        await console.write_eof()
+        assert [piece async for piece in console] == [("stdout", b"hello")]
+    assert engine.last("POST", "/containers/c1/attach").query == {
+        "stream": "1",
+        "stdin": "1",
+        "stdout": "1",
+        "stderr": "1",
+        "logs": "1",
+    }
+
+
+async def test_files_go_in_and_come_out(box, engine, tmp_path):
+    engine.answers("PUT", "/containers/c1/archive", None)
+    await box.put("/in/file", "text")
+    asked = engine.last("PUT", "/containers/c1/archive")
+    assert asked.query == {"path": "/"}
+    engine.answers("GET", "/containers/c1/archive", asked.body)
+    assert await box.get("/in/file") == b"text"
+    await box.put("/in/tree", tmp_path)
+    engine.answers("GET", "/containers/c1/archive", engine.last("PUT", "/containers/c1/archive").body)
+    with pytest.raises(InvalidParameter, match="not a regular file"):
+        await box.get("/in/tree")
+
+
+async def test_what_goes_on_in_it(box, engine):
+    engine.answers("GET", "/containers/c1/top", {"Titles": ["PID"], "Processes": [["1"]]})
+    engine.answers("GET", "/containers/c1/changes", [{"Path": "/x", "Kind": 1}])
+    engine.answers("GET", "/containers/c1/stats", {"read": "now"})
+    engine.answers("GET", "/containers/c1/export", b"tar")
+    assert (await box.top())["Processes"] == [["1"]]
+    assert await box.diff() == [{"Path": "/x", "Kind": 1}]
+    assert await box.stats_now(one_shot=True) == {"read": "now"}
+    assert [sample async for sample in box.stats()] == [{"read": "now"}]
+    assert b"".join([piece async for piece in box.export()]) == b"tar"
+
+
+async def test_nothing_differs(box, engine):
+    engine.answers("GET", "/containers/c1/changes", Response(200, b"null", JSON))
+    assert await box.diff() == []
+
+
+async def test_an_image_of_it(box, engine):
+    engine.answers("POST", "/commit", {"Id": "sha256:i1"})
+    engine.answers("GET", "/images/sha256:i1/json", {"Id": "sha256:i1", "RepoTags": ["mine:1"]})
+    image = await box.commit("host:5000/mine:1", message="why", changes=["ENV a=b"])
+    assert (image.id, image.tags) == ("sha256:i1", ["mine:1"])
+    query = engine.last("POST", "/commit").query
+    assert (query["repo"], query["tag"]) == ("host:5000/mine", "1")
+    assert (query["comment"], query["changes"]) == ("why", "ENV a=b")
+
+
+async def test_it_is_gone(box, engine):
+    engine.answers("POST", "/containers/c1/kill", failed(404, "No such container: c1"))
+    with pytest.raises(Exception, match="No such container"):
+        await box.kill()
