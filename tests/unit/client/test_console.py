@@ -38,7 +38,7 @@ async def test_bytes_as_they_are_with_a_terminal(calls, engine):
 
 
 async def test_a_terminal_has_a_size(calls, engine):
-    sizes = []
+    sizes: list[tuple[int, int]] = []
     async with await console_of(calls, engine, sizes) as console:
         await console.resize(24, 80)
     assert sizes == [(24, 80)]

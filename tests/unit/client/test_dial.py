@@ -14,7 +14,12 @@ def test_what_is_no_address(address):
 
 async def test_a_unix_socket(tmp_path):
     arrived = asyncio.Event()
-    async with await asyncio.start_unix_server(lambda _, writer: (arrived.set(), writer.close()), tmp_path / "s"):
+
+    def arrive(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        arrived.set()
+        writer.close()
+
+    async with await asyncio.start_unix_server(arrive, tmp_path / "s"):
         connection = await dialer(f"unix://{tmp_path}/s")()
         await arrived.wait()
         connection.close()

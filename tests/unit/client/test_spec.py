@@ -125,4 +125,4 @@ def test_fields_without_a_name_of_ours():
 
 def test_an_unknown_keyword_is_told():
     with pytest.raises(TypeError, match="memmory"):
-        ContainerSpec(image="busybox", memmory="1g")
+        said(memmory="1g")
