@@ -215,8 +215,9 @@ class Monitor:
         """Did the container run out of memory?"""
         return (bundle.directory / "oom").exists()
 
-    async def attach(self, bundle: Bundle) -> "Console":
-        """Connect to the container's streams; what it writes from now on is seen."""
+    async def attach(self, bundle: Bundle, *, accepts: bool = True) -> "Console":
+        """Connect to the container's streams; what it writes from now on is seen. `accepts` is False where the monitor
+        accepts nobody before it has been told to start its process: then it accepts first, and copies output after."""
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         connection.setblocking(False)
         directory = os.open(bundle.directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -229,7 +230,8 @@ class Monitor:
                 except BlockingIOError:  # the monitor's queue of new clients is full
                     await asyncio.sleep(0.01)
                 else:
-                    await _accepted(connection)
+                    if accepts:
+                        await _accepted(connection)
                     return Console(connection, bundle.closes_stdin)
             raise SystemFault(f"the monitor of container {bundle.container_id} does not answer")
         except BaseException as error:

@@ -5,8 +5,9 @@ while it runs, `exit` when it has ended. As with containers, the end of the moni
 and the output is complete, and neither monitor nor process ends with the daemon.
 
 The talk with conmon: it waits for a first message on the start pipe, opens its socket, says so on the attach pipe, and
-starts the process after a second message, so that no output is lost before we are connected. The sync pipe then brings
-the process's pid, or why there is none.
+starts the process after a second message, so that no output is lost before we are connected. It waits for that message
+in its loop, which accepts us, only if it also waits for a terminal there. The sync pipe then brings the process's pid, or
+why there is none.
 
 crun 1.8 sets the size of an exec's terminal while the program already starts: one that asks at once may see none yet.
 
@@ -83,7 +84,7 @@ class ExecMonitor(Monitor):
                 talk.spawned()
                 async with asyncio.timeout(START_TIMEOUT):
                     if attached and await read_report(talk.attach) is not None:
-                        console = await self.attach(bundle)
+                        console = await self.attach(bundle, accepts=bundle.terminal)
                         talk.go()
                     report = await read_report(talk.sync)
             except BaseException as error:

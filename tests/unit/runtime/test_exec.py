@@ -1,15 +1,31 @@
 """How a monitor of an exec is asked, and how a runtime's refusal reads."""
 
+import asyncio
 import os
+import sys
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from husk.runtime import oci
+from husk.runtime import conmon, oci
 from husk.runtime.conmon import Bundle, read_report
 from husk.runtime.exec import ExecMonitor, _Talk
 from husk.runtime.oci import OCIRuntime
+
+# What conmon does for an exec without a terminal: nobody is accepted before the process is to be started.
+LATE = """\
+import os, socket
+pipes = {name: int(os.environ[f"_OCI_{name}PIPE"]) for name in ("START", "ATTACH", "SYNC")}
+os.read(pipes["START"], 1)
+listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+listener.bind("attach")
+listener.listen()
+os.write(pipes["ATTACH"], b'{"data": 0}\\n')
+os.read(pipes["START"], 1)
+listener.accept()[0].send(b"\\x02hello")
+os.write(pipes["SYNC"], b'{"data": 42}\\n')
+"""
 
 RUNTIME = OCIRuntime("crun", "/usr/bin/crun", (), Path("/run/x"))
 
@@ -31,6 +47,20 @@ def test_no_descriptor_is_left(attached: bool):
         assert len(talk.environment) == (3 if attached else 1)
         talk.spawned()
     assert os.listdir("/proc/self/fd") == before
+
+
+async def test_a_monitor_that_accepts_nobody_before_the_start_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(conmon, "_ACCEPT_SECONDS", 600.0)
+    program = tmp_path / "conmon"
+    program.write_text(f"#!{sys.executable}\n{LATE}")
+    program.chmod(0o755)
+    async with asyncio.timeout(60):
+        started = await ExecMonitor(str(program)).start(Bundle("abc", tmp_path), RUNTIME, {}, attached=True)
+        assert started.console is not None
+        assert await started.console.read() == (1, b"hello")
+    started.console.close()
 
 
 async def test_the_exit_status_may_follow_the_pid_at_once():
