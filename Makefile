@@ -10,6 +10,8 @@ TESTS ?=
 
 # The tools of .venv first; the system's directories for users without sbin in their PATH.
 export PATH := $(CURDIR)/$(BIN):$(PATH):/usr/local/sbin:/usr/sbin:/sbin
+# What `collect` compiles is kept, also where the environment says otherwise.
+unexport PYTHONDONTWRITEBYTECODE
 
 # Independent commands two at a time, each with its output in one piece.
 BOTH := $(MAKE) --no-print-directory --jobs 2 --output-sync=target
