@@ -6,8 +6,8 @@ and the output is complete, and neither monitor nor process ends with the daemon
 
 The talk with conmon: it waits for a first message on the start pipe, opens its socket, says so on the attach pipe, and
 starts the process after a second message, so that no output is lost before we are connected. It waits for that message
-in its loop, which accepts us, only if it also waits for a terminal there. The sync pipe then brings the process's pid, or
-why there is none.
+in its loop, which accepts us, only if it also waits for a terminal there. The sync pipe then brings the process's pid,
+or why there is none.
 
 crun 1.8 sets the size of an exec's terminal while the program already starts: one that asks at once may see none yet.
 
