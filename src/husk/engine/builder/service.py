@@ -1,5 +1,6 @@
 """What the edge can do with builds: one method for each operation of the API."""
 
+import asyncio
 import fnmatch
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
@@ -37,6 +38,8 @@ from husk.tasks import Tasks
 log = logging.getLogger(__name__)
 
 LARGEST_FILE = 64 << 20
+# Seconds from a build's end until its cache is looked through: the next build may begin at once.
+_PAUSE = 0.5
 
 
 class Contexts(Protocol):
@@ -115,6 +118,7 @@ class Builder:
         self.rules = rules
         self.platforms = platforms
         self._tasks = Tasks()
+        self._collecting = Tasks()
         self._parts = AsyncExitStack()
 
     def understand(self, bridge: Bridge, read: ReadDefinition) -> None:
@@ -131,7 +135,8 @@ class Builder:
         self._steps.reload(defaults)
 
     async def close(self) -> None:
-        await self._tasks.cancel_all()
+        await self._collecting.cancel_all()
+        await self._tasks.join()
         await self._parts.aclose()
 
     async def solve(self, request: SolveRequest) -> dict[str, str]:
@@ -196,7 +201,8 @@ class Builder:
         try:
             yield context
         finally:
-            await self._tasks.to_its_end(self._cache.forget(context), "forget a context")
+            # Who waits for the image does not wait for this.
+            self._tasks.spawn(self._cache.forget(context), "forget a context")
             self.collect_soon()
 
     # --- what a client asks in the middle of a build -----------------------------------------------------------------
@@ -244,10 +250,11 @@ class Builder:
 
     def collect_soon(self) -> None:
         """What is too much by the rules goes in the background."""
-        if self.rules and not self._tasks.count:
-            self._tasks.spawn(self._collect(), "collect builds")
+        if self.rules and not self._collecting.count:
+            self._collecting.spawn(self._collect(), "collect builds")
 
     async def _collect(self) -> None:
+        await asyncio.sleep(_PAUSE)
         pruned = await self._pruner.collect(self.rules)
         if pruned.items:
             log.info("the cache of builds was too large: %d records went, %d bytes", len(pruned.items), pruned.freed)

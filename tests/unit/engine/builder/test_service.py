@@ -136,8 +136,9 @@ def bench() -> Bench:
 
 async def test_a_context_lives_as_long_as_its_build(bench):
     assert (await bench.upload()).id == "sha256:image"
-    assert bench.classic.contexts == bench.cache.forgotten == ["diff:context"]
     await bench.builder._tasks.join()
+    assert bench.classic.contexts == bench.cache.forgotten == ["diff:context"]
+    await bench.builder._collecting.join()
     assert bench.pruner.collected == [[CacheRule(keep=1)]]
 
 
@@ -145,11 +146,13 @@ async def test_it_goes_when_the_build_fails_too(bench):
     bench.classic.fails = True
     with pytest.raises(InvalidParameter):
         await bench.upload()
+    await bench.builder._tasks.join()
     assert bench.cache.forgotten == ["diff:context"]
 
 
 async def test_a_context_from_the_web(bench):
     await bench.builder.build_remote(REQUEST, "https://example.com/x.tar", NOBODYS, bench.told.append)
+    await bench.builder._tasks.join()
     assert bench.classic.contexts == bench.cache.forgotten == ["diff:BZhfrom web"]
     assert [progress.current for progress in bench.told] == [8, 11]
 
@@ -158,6 +161,7 @@ async def test_what_is_no_archive_is_a_dockerfile(bench):
     bench.registry.archive = False
     request: Any = ClassicRequest(options=Options(), dockerfile="other")
     await bench.builder.build_remote(request, "https://example.com/x", NOBODYS, bench.told.append)
+    await bench.builder._tasks.join()
     assert bench.classic.contexts == bench.cache.forgotten == ["diff:Dockerfile FROMweb"]
     assert bench.classic.requests[-1].dockerfile == "Dockerfile"
 

@@ -38,9 +38,13 @@ class Rules:
 
 
 DEFAULT = Rules()
+_NONE: frozenset[str] = frozenset()
 
 
 def expand(source: str, variables: Mapping[str, str], rules: Rules = DEFAULT) -> Expanded:
+    if not any(letter in source for letter in f"$<{rules.escape}'\""):
+        # What most words are: nothing in them means anything.
+        return Expanded(source, source.split(), _NONE, _NONE)
     reader = _Reader(source, variables, rules)
     try:
         text, words = reader.read_until("", keep_escapes=rules.keep_escapes)
