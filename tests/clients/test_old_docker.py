@@ -32,11 +32,12 @@ class OldDocker:
     def __init__(self, daemon: Daemon, program: str) -> None:
         self.daemon = daemon
         self._program = program
+        self.more: dict[str, str] = {}
 
     def __call__(self, *arguments: str, input: str | None = None, status: int = 0) -> str:
         done = subprocess.run(
             [self._program, *arguments],
-            env=self.daemon.environment,
+            env={**self.daemon.environment, **self.more},
             input=input,
             stdin=subprocess.DEVNULL if input is None else None,
             capture_output=True,
@@ -145,3 +146,26 @@ def test_services(docker: OldDocker) -> None:
         docker("service", "rm", "web")
     finally:
         docker("swarm", "leave", "--force")
+
+
+def test_builds_by_buildkit_with_a_session_beside_the_request(docker: OldDocker, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("hidden")
+    context = tmp_path / "context"
+    context.mkdir()
+    (context / "a").write_text("from the session ")
+    (context / "Dockerfile").write_text(
+        "FROM busybox AS made\nCOPY a /a\nRUN --mount=type=secret,id=s cat /a /run/secrets/s > /out\n"
+        "FROM scratch\nCOPY --from=made /out /\n"
+    )
+    docker.more = {"DOCKER_BUILDKIT": "1"}
+    build = ("build", "--progress=plain", "--secret", f"id=s,src={tmp_path}/secret")
+    docker(*build, "-t", "old-build", str(context))
+    id = docker(*build, "-q", "-t", "old-build", str(context)).strip()
+    assert json.loads(docker("image", "inspect", "old-build"))[0]["Id"] == id
+    docker(*build, "-o", f"type=local,dest={tmp_path}/out", str(context))
+    assert (tmp_path / "out/out").read_text() == "from the session hidden"
+    docker("build", "-t", "from-input", "-", input="FROM busybox\nRUN echo input > /it\n")
+    assert docker("run", "--rm", "from-input", "cat", "/it") == "input\n"
+    assert "exit code: 4" in docker("build", "-", input="FROM busybox\nRUN exit 4\n", status=1)
+    docker("rmi", "old-build", "from-input")
+    docker("builder", "prune", "-af")

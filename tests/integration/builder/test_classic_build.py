@@ -228,3 +228,19 @@ def _tar(files: dict[str, bytes]) -> bytes:
             info.size = len(content)
             archive.addfile(info, io.BytesIO(content))
     return out.getvalue()
+
+
+def test_an_image_serves_as_a_cache_by_its_history(builds, daemon):
+    dockerfile = (
+        "FROM busybox\nENV A=b\nRUN head -c 8 /dev/urandom > /one\nCOPY a /a\nRUN head -c 8 /dev/urandom > /two\n"
+    )
+    builds.run(dockerfile, "-t", "old", files={"a": "1"})
+    first = builds.inspect("old")["RootFS"]["Layers"]
+    daemon.docker("builder", "prune", "-af")
+    done = builds.run(dockerfile, "--cache-from", "old")
+    assert lines(done).count(" ---> Using cache") == 2
+    assert builds.inspect()["RootFS"]["Layers"] == first
+    daemon.docker("builder", "prune", "-af")
+    done = builds.run(dockerfile, "--cache-from", "old", "--cache-from", "absent", files={"a": "2"})
+    assert lines(done).count(" ---> Using cache") == 1, "what was copied is another file"
+    assert builds.inspect()["RootFS"]["Layers"][:2] == first[:2]

@@ -31,7 +31,7 @@ def test_what_the_page_calls_missing_is_what_answers_501() -> None:
 
 
 # What clients of builds use, and no description of the API has.
-UNDOCUMENTED = {("POST", "/grpc")}
+UNDOCUMENTED = {("POST", "/grpc"), ("POST", "/build/cancel")}
 
 
 def test_what_the_page_calls_working_has_a_handler() -> None:

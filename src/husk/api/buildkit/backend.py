@@ -1,6 +1,7 @@
 """What the services of BuildKit's protocol ask of the engine: `Backend`, a builder for its clients."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 from msgspec import Struct
@@ -84,6 +85,10 @@ class Backend(Protocol):
 
     async def build(self, request: BuildRequest, /) -> Mapping[str, str]:
         """Begin a job of that id, carry it to its end, and say what the exporters tell."""
+        ...
+
+    def offer_body(self, chunks: AsyncIterator[bytes], /) -> AbstractContextManager[str]:
+        """An address under which builds find a context that comes with a request."""
         ...
 
     async def job(self, id: str, /) -> Job:

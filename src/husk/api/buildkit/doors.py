@@ -1,4 +1,5 @@
 """The ways in: `POST /grpc`, `POST /session`, HTTP/2 from the first byte, and a session within a connection of gRPC.
+`posted` are builds that come with `POST /build`.
 
     server = BuildkitServer(backend, attach)
     await server.serve(stream)              # a client's calls, until it goes
@@ -16,6 +17,7 @@ from husk.api.buildkit.gateway import Gateway
 from husk.api.buildkit.history_content import HistoryContent
 from husk.api.buildkit.messages.common import HealthCheckRequest
 from husk.api.buildkit.messages.session import BytesMessage
+from husk.api.buildkit.posted import PostedBuilds
 from husk.api.buildkit.serve import answer, router
 from husk.api.grpc.connection import Bytes, Connection
 from husk.api.grpc.status import GrpcError
@@ -37,6 +39,7 @@ class BuildkitServer:
         self._backend = backend
         self._attach = attach
         control = Control(backend)
+        self.posted = PostedBuilds(backend, control)
         backend.serve_frontends(FrontendBridge(backend, control))
         self._handler = router(
             {

@@ -1,6 +1,7 @@
 """The engine's builder as the services of BuildKit's protocol know it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 
 from husk.api.buildkit import llb_read
 from husk.api.buildkit.backend import BuildRequest, FileStat, ResolvedImage, Worker
@@ -51,6 +52,9 @@ class EngineBackend:
                 attributes=request.attributes,
             )
         )
+
+    def offer_body(self, chunks: AsyncIterator[bytes], /) -> AbstractContextManager[str]:
+        return self._builder.bodies.offer(chunks)
 
     async def job(self, id: str, /) -> Job:
         return await self._builder.jobs.get(id)

@@ -36,6 +36,7 @@ from husk.engine.builder.remote.layers import LayerLoader
 from husk.engine.builder.remote.service import CacheService
 from husk.engine.builder.remote.targets import Targets
 from husk.engine.builder.remote.write import CacheWriter
+from husk.engine.builder.request_bodies import RequestBodies
 from husk.engine.builder.service import Builder
 from husk.engine.builder.sessions import Sessions
 from husk.engine.builder.solve import Exporter, Solves
@@ -109,7 +110,8 @@ async def _open(around: Surroundings, stack: AsyncExitStack) -> Builder:
     trees = Trees(diffs, around.nursery, mirrors.table)
     git = GitSource(Repositories(diffs, around.nursery, config.proxies), cache)
     layouts = LayoutSource(around.images, store, sessions)
-    web = HttpSource(around.registry.file, contexts, cache)
+    bodies = RequestBodies()
+    web = HttpSource(around.registry.file, contexts, cache, bodies)
     sources: dict[str, SourceKind] = {
         image_source.SCHEME: images,
         local_source.SCHEME: LocalSource(mirrors, sessions, cache.give_up),
@@ -158,6 +160,7 @@ async def _open(around: Surroundings, stack: AsyncExitStack) -> Builder:
         cache=cache,
         pruner=pruner,
         contexts=contexts,
+        bodies=bodies,
         images=images,
         git=git,
         web=web,

@@ -17,11 +17,12 @@ from husk.engine.builder.dockerfile.errors import DockerfileError
 from husk.engine.builder.dockerfile.options import BaseImage, NamedContext, Options
 from husk.engine.builder.export import ImageExporter
 from husk.engine.builder.frontend_options import epoch_of
+from husk.engine.builder.history_cache import HistoryCache
 from husk.engine.builder.image_source import CredentialsFor, ImageSource
 from husk.engine.builder.operations import NONE, FileAction, Remove, Source
 from husk.engine.builder.solver import Solver
 from husk.engine.builder.steps.plan import StepFailed
-from husk.engine.model.image import Image, Progress
+from husk.engine.model.image import Image, ImageConfig, Progress
 from husk.errors import CommandFailed, InvalidParameter
 from husk.registry.manifest import Platform
 from husk.registry.reference import Reference
@@ -39,6 +40,7 @@ class ClassicRequest(Struct, frozen=True, kw_only=True):
     names: list[Reference] = []
     pull: bool = False
     quiet: bool = False
+    cache_from: list[str] = []  # images whose layers may serve as a cache
 
 
 class Contexts(Protocol):
@@ -75,9 +77,17 @@ class ClassicBuilder:
             result = await convert(text, options, sources, file_name=path)
         except DockerfileError as error:
             raise InvalidParameter(str(error)) from error
-        return await self._make(result, request, epoch, report)
+        known = await sources.cached_images()
+        return await self._make(result, request, epoch, report, known)
 
-    async def _make(self, result: Result, request: ClassicRequest, epoch: int | None, report: Report) -> Image:
+    async def _make(
+        self,
+        result: Result,
+        request: ClassicRequest,
+        epoch: int | None,
+        report: Report,
+        known: Sequence[ImageConfig],
+    ) -> Image:
         def write(text: str) -> None:
             if not request.quiet:
                 report(Progress(stream=text))
@@ -88,7 +98,9 @@ class ClassicBuilder:
         if result.root is None:
             return await self._exporter.export("", result.image, request.names, epoch=epoch)
         try:
-            build = await self._solver.solve(result.graph, result.root, progress)
+            build = await self._solver.solve(
+                result.graph, result.root, progress, elsewhere=self._from_images(result, known)
+            )
         except StepFailed as failed:
             told = f"The command '{failed.command}' returned a non-zero code: {failed.exit_code}"
             raise CommandFailed(told, failed.exit_code) from failed
@@ -98,6 +110,13 @@ class ClassicBuilder:
             return await self._exporter.export(stack, result.image, request.names, epoch=epoch, clamp=epoch)
         finally:
             await build.close()
+
+    def _from_images(self, result: Result, known: Sequence[ImageConfig]) -> HistoryCache | None:
+        if not known or result.root is None:
+            return None
+        cache = HistoryCache(self._solver.executor, self._solver.cache.is_whole)
+        cache.prepare(result.graph, result.root, result.image, known)
+        return cache
 
     async def _text(self, context: str, path: str) -> str:
         data = await self._contexts.read(context, path, LARGEST_DOCKERFILE)
@@ -159,6 +178,15 @@ class _Sources:
         if (found := self._known.get((name, str(platform)))) is None:
             found = await self._images.resolve(name, platform, self._request.pull, self._credentials, self._report)
             self._known[name, str(platform)] = found
+        return found
+
+    async def cached_images(self) -> list[ImageConfig]:
+        """Those that may serve as a cache. One that is not here is not fetched for it."""
+        found = []
+        for name in self._request.cache_from:
+            image = await self._images.find(name, self._request.options.platform)
+            if image is not None:
+                found.append(image)
         return found
 
     async def named_context(self, name: str, platform: Platform) -> NamedContext | None:

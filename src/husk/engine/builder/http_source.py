@@ -18,6 +18,7 @@ from husk.engine.builder import cache_keys
 from husk.engine.builder.operations import Operation, Source
 from husk.engine.builder.per_build import PerBuild
 from husk.engine.builder.progress import Status
+from husk.engine.builder.request_bodies import RequestBodies
 from husk.engine.builder.sessions import Session
 from husk.engine.builder.solver import Record, Watcher
 from husk.errors import InvalidParameter, NotFound, NotImplementedYet
@@ -95,10 +96,12 @@ class Found(Struct, frozen=True):
 
 
 class HttpSource:
-    def __init__(self, open: Open, files: Files, cache: Kept) -> None:
+    def __init__(self, open: Open, files: Files, cache: Kept, bodies: RequestBodies | None = None) -> None:
+        """`bodies` are contexts that come with requests, each under an address of its own."""
         self._open = open
         self._files = files
         self._cache = cache
+        self._bodies = bodies or RequestBodies()
         # What servers have said of files, to ask them whether it is still so. A new daemon fetches once more.
         self._seen: dict[str, Found] = {}
         self._once: PerBuild[Found] = PerBuild()
@@ -141,6 +144,12 @@ class HttpSource:
             return await self._keep(source, Upload(source, watcher.session), watcher)
         seen = self._seen.get(_asked(source))
         record = await self._cache.find(_known_as(source, seen)) if seen else None
+        if body := self._bodies.get(source.identifier):
+            if seen and record:
+                return seen, record
+            found, record = await self._keep(source, body, watcher)
+            self._remember(source, found)
+            return found, record
         headers = await _headers(source, watcher.session) | (_conditions(seen) if seen and record else {})
         async with self._open(source.identifier, headers) as file:
             if seen and record and (file.unchanged or (seen.etag and file.etag == seen.etag)):
@@ -176,9 +185,12 @@ class HttpSource:
 
     def _see(self, source: Source, found: Found) -> None:
         if found.etag or found.modified:
-            self._seen[_asked(source)] = found
-            while len(self._seen) > _MOST_SEEN:
-                del self._seen[next(iter(self._seen))]
+            self._remember(source, found)
+
+    def _remember(self, source: Source, found: Found) -> None:
+        self._seen[_asked(source)] = found
+        while len(self._seen) > _MOST_SEEN:
+            del self._seen[next(iter(self._seen))]
 
 
 async def _told(file: WebFile, watcher: Watcher) -> AsyncIterator[bytes]:

@@ -22,7 +22,7 @@ from husk.engine.images.make import chain_ids, read_config
 from husk.engine.images.pull import resolve
 from husk.engine.images.service import Images
 from husk.engine.images.store import ImageStore
-from husk.engine.model.image import Image, Progress
+from husk.engine.model.image import Image, ImageConfig, Progress
 from husk.errors import InvalidParameter, NotFound
 from husk.registry import reference as references
 from husk.registry.auth import Credentials
@@ -113,6 +113,14 @@ class ImageSource:
             await self._images.pull(str(reference), "", str(platform), auth, report)
             image = self._images.select(str(reference), platform).image
         return BaseImage(str(reference), read_config(await self._store.blobs.read(image.id)))
+
+    async def find(self, name: str, platform: Platform) -> ImageConfig | None:
+        """An image that is here, by its name or id."""
+        try:
+            image = self._find(name, platform)
+        except InvalidParameter:
+            image = None
+        return None if image is None else read_config(await self._store.blobs.read(image.id))
 
     async def look_up(self, name: str, platform: Platform, pull: bool, watcher: Watcher) -> BaseImage:
         """What a stage begins with, for a client with a session."""

@@ -25,6 +25,7 @@ from husk.engine.builder.operations import Source
 from husk.engine.builder.progress import Status
 from husk.engine.builder.prune import CachePruner, Item, Pruned
 from husk.engine.builder.refs import Ref
+from husk.engine.builder.request_bodies import RequestBodies
 from husk.engine.builder.sessions import Sessions
 from husk.engine.builder.solve import SolveRequest, Solves
 from husk.engine.model.filters import NO_FILTERS, Filters
@@ -91,6 +92,7 @@ class Builder:
         cache: BuildCache,
         pruner: CachePruner,
         contexts: Contexts,
+        bodies: RequestBodies,
         images: ImageSource,
         git: GitSource,
         web: HttpSource,
@@ -110,6 +112,7 @@ class Builder:
         self._cache = cache
         self._pruner = pruner
         self._contexts = contexts
+        self.bodies = bodies
         self._images = images
         self._git = git
         self._web = web

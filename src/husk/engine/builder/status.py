@@ -1,7 +1,7 @@
 """What a build has told so far, for whoever wants to hear it: from the beginning, and on until its end."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 
 from msgspec import Struct
 
@@ -92,7 +92,7 @@ class StatusLog:
         self._closed = True
         self._changed.set()
 
-    async def follow(self) -> AsyncIterator[list[Told]]:
+    async def follow(self) -> AsyncGenerator[list[Told], None]:
         """All that was told, then what is told from now on, until the end."""
         position = 0
         while True:

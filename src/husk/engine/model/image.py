@@ -93,6 +93,12 @@ class Built(Struct, kw_only=True):
     id: str = field(name="ID")
 
 
+class Traced(Struct, kw_only=True):
+    """What a build tells in BuildKit's own messages."""
+
+    message: bytes
+
+
 class Progress(Struct, kw_only=True):
     """One record of the progress of work on an image; `stream` is a line of text instead of a status."""
 
@@ -101,7 +107,7 @@ class Progress(Struct, kw_only=True):
     current: int = 0
     total: int = 0
     stream: str = ""
-    aux: Pushed | PushedInsteadOfIndex | Built | None = None
+    aux: Pushed | PushedInsteadOfIndex | Built | Traced | None = None
 
 
 class Removal(Struct, kw_only=True):

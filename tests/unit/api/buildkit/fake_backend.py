@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager
 from typing import Any, TypeVar
 
 from husk.api.buildkit.backend import BuildRequest, FileStat, ResolvedImage, Worker
@@ -18,6 +18,7 @@ from husk.engine.builder.kept_builds import KeptBuilds
 from husk.engine.builder.operations import Source
 from husk.engine.builder.prune import Item
 from husk.engine.builder.refs import Ref
+from husk.engine.builder.request_bodies import RequestBodies
 from husk.engine.builder.sessions import Sessions
 from husk.engine.model.filters import Filters
 from husk.errors import NotFound
@@ -67,6 +68,7 @@ class FakeBackend:
         self.builds: list[BuildRequest] = []
         self.questions: list[object] = []
         self.kept: Any = KeptInMemory()
+        self.bodies = RequestBodies()
         self.files = {"/etc/os-release": b"NAME=x\n"}
 
     @property
@@ -77,6 +79,9 @@ class FakeBackend:
     def kept_builds(self) -> KeptBuilds:
         kept: KeptBuilds = self.kept
         return kept
+
+    def offer_body(self, chunks: AsyncIterator[bytes], /) -> AbstractContextManager[str]:
+        return self.bodies.offer(chunks)
 
     async def build(self, request: BuildRequest, /) -> Mapping[str, str]:
         self.builds.append(request)

@@ -103,6 +103,7 @@ async def test_what_a_client_may_ask_for(client: ClientSession, builder: Builder
     assert options.ulimits == [Ulimit("nofile", 1, 2)]
     assert options.limits == Limits(memory=5, memory_swap=-1, cpuset_cpus="0")
     assert str(options.platform).startswith("linux/arm64")
+    assert request.cache_from == ["a"]
 
 
 async def test_a_quiet_build_says_the_id_alone(client: ClientSession, builder: Builder) -> None:
@@ -133,8 +134,10 @@ async def test_credentials_for_registries(client: ClientSession, builder: Builde
 @pytest.mark.parametrize(
     ("query", "status"),
     [
-        ("version=2", 501),
-        ('outputs=[{"Type":"local"}]', 501),
+        ("version=3", 400),
+        ('outputs=[{"Type":"local"}]', 400),
+        ('version=2&outputs=[{"Type":"local"},{"Type":"tar"}]', 400),
+        ("version=2&outputs=x", 400),
         ("squash=1", 400),
         ("buildargs=x", 400),
         ("labels=[]", 400),
@@ -179,3 +182,8 @@ async def test_the_cache_is_pruned(client: ClientSession, builder: Builder) -> N
     assert await response.json() == {"CachesDeleted": ["abc"], "SpaceReclaimed": 7}
     filters, all, keep = builder.pruned
     assert (filters.get("id"), "label" in filters, all, keep) == (["a"], False, True, 5)
+
+
+async def test_cancelling_needs_an_id_and_one_that_nobody_has_is_no_error(client: ClientSession) -> None:
+    assert (await client.post("/build/cancel")).status == 400
+    assert (await client.post("/build/cancel?id=x")).status == 200

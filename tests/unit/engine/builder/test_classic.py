@@ -4,13 +4,16 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
+from husk.engine.builder import stacks
 from husk.engine.builder.classic import ClassicBuilder, ClassicRequest
 from husk.engine.builder.dockerfile.options import BaseImage, Options
 from husk.engine.builder.operations import Exec, Files, Source
 from husk.engine.builder.solver import Record, Solver
+from husk.engine.images.make import chain_ids
 from husk.engine.model.container_config import ContainerConfig
-from husk.engine.model.image import ImageConfig, RootFS
+from husk.engine.model.image import History, ImageConfig, RootFS
 from husk.errors import InvalidParameter
 from husk.registry.reference import parse
 
@@ -34,15 +37,21 @@ class Tree:
 class Images:
     def __init__(self):
         self.asked = []
+        self.here = {}
+        self.base = BASE
 
     async def resolve(self, name, platform, pull, credentials, report):
         self.asked.append((name, pull))
-        return BaseImage(f"docker.io/library/{name}:latest", BASE)
+        return BaseImage(f"docker.io/library/{name}:latest", self.base)
+
+    async def find(self, name, platform):
+        return self.here.get(name)
 
 
 class Worker:
     def __init__(self):
         self.ran = []
+        self.source_stack = ""
 
     async def source_key(self, operation, watcher):
         return operation.body.identifier
@@ -51,7 +60,7 @@ class Worker:
         body = vertex.operation.body
         self.ran.append(type(body))
         if isinstance(body, Source):
-            return Record(vertex.digest, [body.identifier])
+            return Record(vertex.digest, [self.source_stack or body.identifier])
         if isinstance(body, Exec):
             watcher.log(f"$ {body.process.args[-1]}\n".encode())
         return Record(vertex.digest, [f"{inputs[0]} +"])
@@ -173,3 +182,14 @@ async def test_times_are_those_of_source_date_epoch(bench):
     assert image.document.history[-1].created == "1970-01-01T00:00:00Z"
     image = await bench.build(Tree(Dockerfile="FROM busybox\nRUN x"), options=arguments)
     assert image.clamp == 0
+
+
+async def test_an_image_that_is_here_serves_as_a_cache(bench):
+    steps = [History(created_by="base"), History(created_by="/bin/sh -c make")]
+    bench.images.base = structs.replace(BASE, history=steps[:1])
+    bench.images.here["old"] = structs.replace(BASE, rootfs=RootFS(diff_ids=["sha256:d", "sha256:e"]), history=steps)
+    bench.worker.source_stack = stacks.of_layers(chain_ids(["sha256:d"]))
+    image = await bench.build(Tree(Dockerfile="FROM busybox\nRUN make"), cache_from=["old", "absent"])
+    assert image.stack == stacks.of_layers(chain_ids(["sha256:d", "sha256:e"]))
+    assert bench.worker.ran.count(Exec) == 0
+    assert " ---> Using cache\n" in bench.said

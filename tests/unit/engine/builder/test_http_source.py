@@ -9,6 +9,7 @@ import pytest
 from husk.engine.builder import cache_keys
 from husk.engine.builder.http_source import HttpSource, name_of
 from husk.engine.builder.operations import Operation, Source
+from husk.engine.builder.request_bodies import RequestBodies
 from husk.errors import InvalidParameter, NotFound, NotImplementedYet
 
 URL = "https://example.com/a/file.txt"
@@ -301,3 +302,16 @@ def test_names(attributes, url, name):
 async def test_what_cannot_be_is_refused(bench, attributes):
     with pytest.raises(InvalidParameter):
         await bench.key(**attributes)
+
+
+async def test_a_body_of_a_request_is_read_once_and_known_to_the_whole_build():
+    async def chunks():
+        yield b"tar"
+
+    bodies, files = RequestBodies(), Files()
+    source = HttpSource(None, files, Cache(), bodies)
+    with bodies.offer(chunks()) as url:
+        wanted = Source(url, {"http.filename": "context"})
+        first = await source.have(wanted, Watcher())
+        assert await source.have(wanted, Watcher()) == first
+    assert [kept[:2] for kept in files.kept] == [("context", b"tar")]
