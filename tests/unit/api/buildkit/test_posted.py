@@ -1,6 +1,7 @@
 """Builds of `POST /build?version=2`, with real jobs and doubles of what does the work."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -63,7 +64,7 @@ def wanted(**more):
 
 
 async def test_the_body_is_the_context_and_the_image_is_told(posted, backend):
-    told = []
+    told: list[Any] = []
     await posted.build(wanted(cache_from=["a"], inline_cache=True), chunks(b"ab", b"c"), told.append)
     assert backend.read == [b"ab", b"c"]
     assert told[-1].id == IMAGE_ID and told[-1].aux.id == "sha256:1"
@@ -75,7 +76,7 @@ async def test_the_body_is_the_context_and_the_image_is_told(posted, backend):
 
 
 async def test_a_quiet_one_says_the_id_alone(posted):
-    told = []
+    told: list[Any] = []
     await posted.build(wanted(quiet=True), chunks(), told.append)
     assert [one.stream for one in told] == ["sha256:1\n"]
 
@@ -87,7 +88,7 @@ async def test_directories_of_the_session_and_addresses(posted, backend):
 
 
 async def test_an_export_that_is_no_image_tells_none(posted):
-    told = []
+    told: list[Any] = []
     await posted.build(wanted(exporters=[control.Exporter("local")]), chunks(), told.append)
     assert [one for one in told if one.id == IMAGE_ID] == []
 

@@ -68,7 +68,8 @@ class Contents:
 
 def prepared(graph, contents, *others):
     cache = HistoryCache(contents, lambda record: not record.absent)
-    cache.prepare(*graph, image(DIFFS[:1], *OURS), others)
+    made, root = graph
+    cache.prepare(made, root, image(DIFFS[:1], *OURS), others)
     return cache
 
 

@@ -309,9 +309,11 @@ async def test_a_body_of_a_request_is_read_once_and_known_to_the_whole_build():
         yield b"tar"
 
     bodies, files = RequestBodies(), Files()
-    source = HttpSource(None, files, Cache(), bodies)
+    nobody: Any = None
+    watcher: Any = Watcher()
+    source = HttpSource(nobody, files, Cache(), bodies)
     with bodies.offer(chunks()) as url:
         wanted = Source(url, {"http.filename": "context"})
-        first = await source.have(wanted, Watcher())
-        assert await source.have(wanted, Watcher()) == first
+        first = await source.have(wanted, watcher)
+        assert await source.have(wanted, watcher) == first
     assert [kept[:2] for kept in files.kept] == [("context", b"tar")]

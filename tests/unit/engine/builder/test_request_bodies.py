@@ -15,6 +15,7 @@ async def test_a_body_is_there_for_as_long_as_its_request_and_is_read_once():
     bodies = RequestBodies()
     with bodies.offer(chunks(b"a", b"b")) as url:
         body = bodies.get(url)
+        assert body
         assert [one async for one in body.chunks()] == [b"a", b"b"]
         with pytest.raises(InvalidParameter, match="cannot be read again"):
             body.chunks()
