@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from husk.client.output import Piece
     from husk.client.spec import ContainerSpec, Healthcheck, Mount
     from husk.embedded import Engine, EngineConfig
+    from husk.sync import run
 
 __all__ = [
     "Client",
@@ -42,6 +43,7 @@ __all__ = [
     "__version__",
     "connect",
     "errors",
+    "run",
 ]
 
 _WHERE = {
@@ -60,6 +62,7 @@ _WHERE = {
     "PullProgress": "husk.client.images",
     "Result": "husk.client.execs",
     "connect": "husk.client.client",
+    "run": "husk.sync",
 }
 
 

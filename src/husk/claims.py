@@ -14,6 +14,18 @@ from pathlib import Path
 from husk.config import Config
 from husk.errors import Conflict, SystemFault
 
+# A lock belongs to all who have the file open: a child that a program with an engine has forked would keep it.
+_held: set[int] = set()
+
+
+def _let_go() -> None:
+    for descriptor in _held:
+        os.close(descriptor)
+    _held.clear()
+
+
+os.register_at_fork(after_in_child=_let_go)
+
 
 def pidfile_of(config: Config) -> Path:
     return config.pidfile or config.exec_root / "husk.pid"
@@ -65,6 +77,7 @@ def _lock(path: Path, what: str, flag: str) -> Iterator[None]:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     except OSError as error:
         raise SystemFault(f"cannot open {path}: {error.strerror}") from error
+    _held.add(descriptor)
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -78,7 +91,9 @@ def _lock(path: Path, what: str, flag: str) -> Iterator[None]:
             os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
         yield
     finally:
-        os.close(descriptor)
+        if descriptor in _held:
+            _held.remove(descriptor)
+            os.close(descriptor)
 
 
 def _make(directory: Path, mode: int) -> None:

@@ -1,7 +1,9 @@
 """An engine inside a Python program: no daemon, no socket in the file system.
 
 The program speaks with it as it would with a daemon: the API's own edge serves it over pairs of sockets, which costs
-about a tenth of a millisecond a call and keeps one behaviour, one set of errors and one face for both.
+about a tenth of a millisecond a call and keeps one behaviour, one set of errors and one face for both. The engine is in a
+thread with a loop of its own, so that a program that computes for a minute keeps no container waiting, and that the
+program's own loop, executor, working directory, signals and settings are as they were.
 """
 
 import asyncio
@@ -9,7 +11,7 @@ import hashlib
 import os
 import socket
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +19,13 @@ import msgspec
 
 from husk.api.http.limits import Limits
 from husk.api.server import Edge
-from husk.client.client import Client
+from husk.client.client import Client, connected
 from husk.client.http import Connection
 from husk.config import DEFAULT_DATA_ROOT, DEFAULT_EXEC_ROOT, AddressPool, Config, RuntimeConfig
 from husk.engine.engine import Engine as Core
-from husk.errors import Forbidden, InvalidParameter
+from husk.errors import Forbidden, InvalidParameter, Unavailable
+from husk.kernel import process, thread_files
+from husk.loop_thread import Kept
 
 _PIECE = 1 << 18
 
@@ -80,12 +84,14 @@ class Engine(Client):
 
     async with husk.Engine.open(data_root="/var/lib/app") as engine:
         result = await engine.run("busybox", ["echo", "hi"], network="none")
+
+    It lives in a thread of its own. The object belongs to the event loop that opened it; `connect` gives another one for
+    another loop.
     """
 
-    def __init__(self, core: Core, edge: Edge) -> None:
+    def __init__(self, home: "Kept[Edge]") -> None:
         super().__init__(self._dial)
-        self._core = core
-        self._edge = edge
+        self._home = home
 
     @classmethod
     @asynccontextmanager
@@ -100,25 +106,57 @@ class Engine(Client):
         wanted = _config(config, settings).settings()
         if os.geteuid() != 0:
             raise Forbidden("an engine needs root: it mounts filesystems and makes namespaces")
+        home = Kept(_served(wanted), "husk-engine", thread_files.use_own)
+        home.start()
+        await home.entered()
         async with AsyncExitStack() as parts:
-            core = await parts.enter_async_context(Core.open(wanted))
-            edge = Edge(core, limits=Limits())
-            parts.push_async_callback(edge.close)
-            engine = cls(core, edge)
+            parts.push_async_callback(home.left)
+            engine = cls(home)
             parts.push_async_callback(engine.close)
             if not detach:
                 parts.push_async_callback(engine._end_containers)
             yield engine
 
+    def connect(self) -> AbstractAsyncContextManager[Client]:
+        """The same engine for another event loop: one of another thread, or of a test."""
+        return connected(Client(self._dial))
+
     async def _dial(self) -> Connection:
         ours, theirs = socket.socketpair()
-        loop = asyncio.get_running_loop()
-        await loop.connect_accepted_socket(self._edge.server, theirs)
-        return Connection(*await asyncio.open_unix_connection(sock=ours, limit=_PIECE))
+        try:
+            await asyncio.wrap_future(self._home.submit(_taken(self._home.opened.result(), theirs)))
+            return Connection(*await asyncio.open_unix_connection(sock=ours, limit=_PIECE))
+        except BaseException as error:
+            ours.close()
+            if isinstance(error, RuntimeError):
+                raise Unavailable("the engine is closed") from error
+            raise
 
     async def _end_containers(self) -> None:
         running = await self.containers.list()
         await asyncio.gather(*(container.stop() for container in running), return_exceptions=True)
+
+
+@asynccontextmanager
+async def _served(config: Config) -> AsyncIterator[Edge]:
+    """The engine, and the edge that it is asked through."""
+    try:
+        async with Core.open(config) as core:
+            edge = Edge(core, limits=Limits())
+            try:
+                yield edge
+            finally:
+                await edge.close()
+    finally:
+        await process.reap_all()
+
+
+async def _taken(edge: Edge, theirs: socket.socket) -> None:
+    try:
+        await asyncio.get_running_loop().connect_accepted_socket(edge.server, theirs)
+    except BaseException:
+        theirs.close()
+        raise
 
 
 def _config(config: EngineConfig | None, settings: Mapping[str, Any]) -> EngineConfig:

@@ -24,6 +24,8 @@ from husk.errors import SystemFault
 _CLEAN_ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8"}
 
 _PATIENCE_MS = 1000
+# Children that nobody waits for; done when an event loop has seen their end.
+_owed: "dict[Child, asyncio.Future[None]]" = {}
 
 
 class Completed(NamedTuple):
@@ -276,13 +278,28 @@ async def end_family(child: Child) -> None:
 def reap_later(child: Child) -> None:
     """Give up ownership: reap the child and close its descriptor whenever it ends."""
     loop = asyncio.get_running_loop()
+    ended = _owed[child] = loop.create_future()
 
     def reap() -> None:
         loop.remove_reader(child.pidfd)
+        del _owed[child]
         _reap(child.pidfd)
         child.close()
+        ended.set_result(None)
 
     loop.add_reader(child.pidfd, reap)
+
+
+async def reap_all(patience: float = 5.0) -> None:
+    """Wait for the ends that this event loop still has to see, before it ends itself: a program that lives on would be
+    left with zombies. Children that take longer than `patience` are let go of."""
+    loop = asyncio.get_running_loop()
+    if mine := [ended for ended in _owed.values() if ended.get_loop() is loop]:
+        await asyncio.wait(mine, timeout=patience)
+    for child in [child for child, ended in _owed.items() if ended.get_loop() is loop]:
+        loop.remove_reader(child.pidfd)
+        del _owed[child]
+        child.close()
 
 
 def sealed_copy(path: str) -> int:
