@@ -23,7 +23,7 @@ from husk.client.client import Client, connected
 from husk.client.http import Connection
 from husk.config import DEFAULT_DATA_ROOT, DEFAULT_EXEC_ROOT, AddressPool, Config, RuntimeConfig
 from husk.engine.engine import Engine as Core
-from husk.errors import Forbidden, InvalidParameter, Unavailable
+from husk.errors import Forbidden, InvalidParameter
 from husk.kernel import process, thread_files
 from husk.loop_thread import Kept
 
@@ -122,14 +122,13 @@ class Engine(Client):
         return connected(Client(self._dial))
 
     async def _dial(self) -> Connection:
+        taken = self._home.opened.result()
         ours, theirs = socket.socketpair()
         try:
-            await asyncio.wrap_future(self._home.submit(_taken(self._home.opened.result(), theirs)))
+            await asyncio.wrap_future(self._home.submit(_taken(taken, theirs)))
             return Connection(*await asyncio.open_unix_connection(sock=ours, limit=_PIECE))
-        except BaseException as error:
+        except BaseException:
             ours.close()
-            if isinstance(error, RuntimeError):
-                raise Unavailable("the engine is closed") from error
             raise
 
     async def _end_containers(self) -> None:

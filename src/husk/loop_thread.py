@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar
 import uvloop
 
 from husk import threads
+from husk.errors import Unavailable
 from husk.tasks import Tasks
 
 T = TypeVar("T")
@@ -36,6 +37,7 @@ class Kept(Generic[T]):
         self._prepare = prepare
         self._loop = uvloop.new_event_loop()
         self._leaving = asyncio.Event()
+        self._left_by_us = False
         self._entering: asyncio.Task[None] | None = None
         # A program that ends without leaving does not wait for us: what is open then is found by the next one.
         self._thread = threading.Thread(target=self._live, name=name, daemon=True)
@@ -47,11 +49,15 @@ class Kept(Generic[T]):
         self._thread.start()
 
     def submit(self, work: Coroutine[Any, Any, R]) -> "Future[R]":
-        """Do it in the thread."""
+        """Do it in the thread. Unavailable when that is not there any more."""
+        if self._left_by_us or self.ended.done():
+            work.close()
+            raise Unavailable("the engine is closed")
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def leave(self) -> None:
         """Have it left, or not entered any more; `ended` tells when that is done. Can be asked more than once."""
+        self._left_by_us = True
         with suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self._left)
 

@@ -1,0 +1,67 @@
+"""How tests get an engine inside their own process: a place of its own on the host, with a look at what was left there.
+
+    with Place() as place:
+        async with Engine.open(place.config) as engine: ...
+"""
+
+import os
+import tempfile
+import threading
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from husk.embedded import EngineConfig
+from husk.kernel.trees import discard_tree
+from tests.support.daemon import unused_subnet
+from tests.support.litter import Traces
+
+
+class Place:
+    """The roots of an engine; leaving it fails where something of the engine is left on the host."""
+
+    def __init__(self) -> None:
+        self.directory = Path(tempfile.mkdtemp(prefix="hk-", dir="/tmp"))
+        self.config = EngineConfig(
+            data_root=self.directory / "data", exec_root=self.directory / "run", bip=unused_subnet()
+        )
+        self.traces = Traces(self.config.settings(), self.directory)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        left = self.traces.clean()
+        discard_tree(self.directory)
+        if left and error is None:
+            raise AssertionError("the engine left on the host:\n  " + "\n  ".join(left))
+
+
+class Belongings:
+    """What a process has: threads, children and descriptors."""
+
+    def __init__(self) -> None:
+        self.threads = {thread.name for thread in threading.enumerate()}
+        self.children = set(Path(f"/proc/self/task/{os.getpid()}/children").read_text().split())
+        self.descriptors = set(_descriptors())
+
+    def new(self) -> list[str]:
+        """What has been added since."""
+        now = Belongings()
+        return [
+            *(f"thread {name}" for name in now.threads - self.threads),
+            *(f"process {pid}" for pid in now.children - self.children),
+            *(f"descriptor {each}" for each in now.descriptors - self.descriptors),
+        ]
+
+
+def _descriptors() -> list[str]:
+    found = []
+    for number in os.listdir("/proc/self/fd"):
+        try:
+            found.append(f"{number} {os.readlink(f'/proc/self/fd/{number}')}")
+        except OSError:
+            continue  # that of the listing itself
+    return found
