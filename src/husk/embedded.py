@@ -1,8 +1,8 @@
 """An engine inside a Python program: no daemon, no socket in the file system.
 
 The program speaks with it as it would with a daemon: the API's own edge serves it over pairs of sockets, which costs
-about a tenth of a millisecond a call and keeps one behaviour, one set of errors and one face for both. The engine is in a
-thread with a loop of its own, so that a program that computes for a minute keeps no container waiting, and that the
+about a tenth of a millisecond a call and keeps one behaviour, one set of errors and one face for both. The engine is in
+a thread with a loop of its own, so that a program that computes for a minute keeps no container waiting, and that the
 program's own loop, executor, working directory, signals and settings are as they were.
 """
 
@@ -85,8 +85,8 @@ class Engine(Client):
     async with husk.Engine.open(data_root="/var/lib/app") as engine:
         result = await engine.run("busybox", ["echo", "hi"], network="none")
 
-    It lives in a thread of its own. The object belongs to the event loop that opened it; `connect` gives another one for
-    another loop.
+    It lives in a thread of its own. The object belongs to the event loop that opened it; `connect` gives another one
+    for another loop.
     """
 
     def __init__(self, home: "Kept[Edge]") -> None:

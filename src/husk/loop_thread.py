@@ -37,8 +37,7 @@ class Kept(Generic[T]):
         self._prepare = prepare
         self._loop = uvloop.new_event_loop()
         self._leaving = asyncio.Event()
-        self._left_by_us = False
-        self._entering: asyncio.Task[None] | None = None
+        self._closing = False
         # A program that ends without leaving does not wait for us: what is open then is found by the next one.
         self._thread = threading.Thread(target=self._live, name=name, daemon=True)
 
@@ -50,16 +49,19 @@ class Kept(Generic[T]):
 
     def submit(self, work: Coroutine[Any, Any, R]) -> "Future[R]":
         """Do it in the thread. Unavailable when that is not there any more."""
-        if self._left_by_us or self.ended.done():
+        if self._closing or self.ended.done():
             work.close()
             raise Unavailable("the engine is closed")
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def leave(self) -> None:
-        """Have it left, or not entered any more; `ended` tells when that is done. Can be asked more than once."""
-        self._left_by_us = True
+        """Have it left, as soon as it has been entered; `ended` tells when that is done. Can be asked more than once.
+
+        Entering is not cut off: what a thread of a pool has just opened would belong to nobody.
+        """
+        self._closing = True
         with suppress(RuntimeError):  # the loop is closed
-            self._loop.call_soon_threadsafe(self._left)
+            self._loop.call_soon_threadsafe(self._leaving.set)
 
     def close(self) -> None:
         """Leave, and wait until the thread has ended. Raises what leaving failed with."""
@@ -86,11 +88,6 @@ class Kept(Generic[T]):
         finally:
             self._thread.join()
 
-    def _left(self) -> None:
-        self._leaving.set()
-        if self._entering is not None and not self.opened.done():
-            self._entering.cancel()
-
     def _live(self) -> None:
         outcome: BaseException | None = None
         try:
@@ -109,7 +106,6 @@ class Kept(Generic[T]):
             self.ended.set_exception(outcome)
 
     async def _keep(self) -> None:
-        self._entering = asyncio.current_task()
         self._loop.set_default_executor(threads.short())
         if self._leaving.is_set():
             return

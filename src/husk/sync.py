@@ -4,8 +4,8 @@
 
     print(husk.run("busybox", "echo hi").stdout)
 
-A thread of its own keeps the engine open between calls, and closes it when the program ends. The caller's thread may have
-a running event loop, as in a notebook: it is not used.
+A thread of its own keeps the engine open between calls, and closes it when the program ends. The caller's thread may
+have a running event loop, as in a notebook: it is not used.
 """
 
 import atexit

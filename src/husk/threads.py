@@ -1,8 +1,8 @@
 """The threads in which blocking work runs, by purpose, so that what may take long never makes wait what is short.
 
 - `asyncio.to_thread`: short work that somebody waits for: mounts, a container's own files, the firewall. Most of it
-  waits for the kernel, which lets many wait together: `short` is the pool for it. An engine's loop is its own, and so is
-  the pool behind it.
+  waits for the kernel, which lets many wait together: `short` is the pool for it. An engine's loop is its own, and so
+  is the pool behind it.
 - `trees`: walks over whole trees, to measure, compare or copy them. A disk gets no faster by more of them at once.
 - `removals`: deleting whole trees; who removes something does not wait for who measures.
 - `outside`: what another machine may delay: mounts of its file systems, looking its name up.

@@ -1,7 +1,7 @@
 """How tests get an engine inside their own process: a place of its own on the host, with a look at what was left there.
 
-    with Place() as place:
-        async with Engine.open(place.config) as engine: ...
+with Place() as place:
+    async with Engine.open(place.config) as engine: ...
 """
 
 import os

@@ -200,3 +200,17 @@ def started_with(argument: str) -> list[str]:
         if argument in command:
             found.append(command)
     return found
+
+
+async def test_a_loop_that_ends_leaves_no_zombie_behind():
+    quick, slow = process.spawn(["sleep", "0.01"]), process.spawn(["sleep", "100"])
+    process.reap_later(quick)
+    await process.reap_all()
+    assert process.start_time(quick.pid) is None
+    with pytest.raises(ChildProcessError):
+        os.waitpid(quick.pid, os.WNOHANG)
+    process.reap_later(slow)
+    await process.reap_all(patience=0.01)
+    os.kill(slow.pid, signal.SIGKILL)
+    os.waitpid(slow.pid, 0)
+    await process.reap_all()
