@@ -125,7 +125,8 @@ class Engine(Client):
         taken = self._home.opened.result()
         ours, theirs = socket.socketpair()
         try:
-            await asyncio.wrap_future(self._home.submit(_taken(taken, theirs)))
+            # Not cut off: half a connection would be nobody's. Who is cancelled closes the other end.
+            await asyncio.shield(asyncio.wrap_future(self._home.submit(_taken(taken, theirs))))
             return Connection(*await asyncio.open_unix_connection(sock=ours, limit=_PIECE))
         except BaseException:
             ours.close()

@@ -6,9 +6,9 @@ leaves is closed, which tells the engine that nobody listens any more.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
 import msgspec
@@ -27,6 +27,9 @@ from husk.errors import (
     Unauthorized,
     Unavailable,
 )
+from husk.tasks import Tasks
+
+T = TypeVar("T")
 
 # The newest version of the API that this client knows; an older engine is asked in its own.
 NEWEST = (1, 51)
@@ -52,6 +55,8 @@ class Calls:
 
     def __init__(self, dial: Dial) -> None:
         self._dial = dial
+        # What must not be cut off: it is waited for before the engine is left.
+        self.tasks = Tasks()
         self._idle: list[tuple[Connection, float]] = []
         self._version = ""
         self._closed = False
@@ -134,7 +139,17 @@ class Calls:
             raise
         return response.take_over()
 
+    async def made(self, making: Coroutine[Any, Any, T], undo: Callable[[T], Coroutine[Any, Any, object]]) -> T:
+        """What is made. Who is cancelled meanwhile hears of it when that is undone, or was not made."""
+        task = self.tasks.spawn(making, "make something", awaited=True)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            await self.tasks.to_its_end(_undone(task, undo), "undo something")
+            raise
+
     async def close(self) -> None:
+        await self.tasks.join()
         self._closed = True
         idle, self._idle = self._idle, []
         for connection, _ in idle:
@@ -176,6 +191,12 @@ class Calls:
             offered = response.headers.get("api-version", "")
             self._version = ".".join(map(str, min(_version(offered), NEWEST)))
         return self._version
+
+
+async def _undone(making: "asyncio.Task[T]", undo: Callable[[T], Coroutine[Any, Any, object]]) -> None:
+    await asyncio.wait([making])
+    if not making.cancelled() and making.exception() is None:
+        await undo(making.result())
 
 
 def target_of(path: str, query: Query = _NOTHING) -> str:

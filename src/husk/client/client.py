@@ -11,7 +11,6 @@ from husk.client.dial import Dial, dialer
 from husk.client.execs import Result
 from husk.client.images import Images
 from husk.client.spec import Command, ContainerSpec
-from husk.tasks import Tasks
 
 
 class Client:
@@ -22,10 +21,9 @@ class Client:
     """
 
     def __init__(self, dial: Dial) -> None:
-        self._tasks = Tasks()
         self._calls = Calls(dial)
         self.images = Images(self._calls)
-        self.containers = Containers(self._calls, self.images, self._tasks)
+        self.containers = Containers(self._calls, self.images)
 
     async def run(self, image: str | ContainerSpec, command: Command = None, **spec: Any) -> Result:
         """Run a container to its end; as `containers.run`."""
@@ -57,7 +55,6 @@ class Client:
 
     async def close(self) -> None:
         """Let what must not be cut off come to its end, and close the connections."""
-        await self._tasks.join()
         await self._calls.close()
 
 

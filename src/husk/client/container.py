@@ -274,8 +274,14 @@ class Container:
             "pause": pause,
             "changes": list(changes),
         }
+        return await self._calls.made(self._commit(config, query), self._uncommit)
+
+    async def _commit(self, config: Mapping[str, Any] | None, query: Mapping[str, object]) -> Image:
         made = await self._calls.post("/commit", config, query)
         return Image(self._calls, await self._calls.get(f"/images/{made['Id']}/json"))
+
+    async def _uncommit(self, image: Image) -> None:
+        await self._calls.delete(f"/images/{image.id}", {"force": True})
 
     # what goes on in it
 

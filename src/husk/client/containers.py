@@ -16,7 +16,6 @@ from husk.client.images import Images
 from husk.client.output import STDERR, STDOUT
 from husk.client.spec import Command, ContainerSpec, document
 from husk.errors import NotFound
-from husk.tasks import Tasks
 
 # When an image is pulled before a container is made of it.
 MISSING, ALWAYS, NEVER = "missing", "always", "never"
@@ -25,10 +24,9 @@ MISSING, ALWAYS, NEVER = "missing", "always", "never"
 class Containers:
     """`engine.containers`."""
 
-    def __init__(self, calls: Calls, images: Images, tasks: Tasks) -> None:
+    def __init__(self, calls: Calls, images: Images) -> None:
         self._calls = calls
         self._images = images
-        self._tasks = tasks
 
     async def create(
         self, image: str | ContainerSpec, command: Command = None, *, pull: str = MISSING, **spec: Any
@@ -76,7 +74,7 @@ class Containers:
             await container.reload()
             yield container
         finally:
-            await self._tasks.to_its_end(self._gone(container), f"remove {container.short_id}")
+            await self._calls.tasks.to_its_end(self._gone(container), f"remove {container.short_id}")
 
     async def run(
         self,
@@ -111,33 +109,28 @@ class Containers:
                     timed_out = True
                     await container.kill()
                     code = await container.wait()
-            await container.reload()
             return Result(
                 exit_code=code,
                 stdout=kept.whole(STDOUT),
                 stderr=kept.whole(STDERR),
                 timed_out=timed_out,
-                oom_killed=bool(container.attrs["State"]["OOMKilled"]),
+                oom_killed=code != 0 and await self._ran_out_of_memory(container),
                 truncated=kept.truncated,
             )
         finally:
-            await self._tasks.to_its_end(self._gone(container), f"remove {container.short_id}")
+            await self._calls.tasks.to_its_end(self._gone(container), f"remove {container.short_id}")
 
     async def _create(self, wanted: ContainerSpec, body: dict[str, Any]) -> Container:
         query = {"name": wanted.name or None, "platform": wanted.platform or None}
-        making = self._tasks.spawn(self._calls.post("/containers/create", body, query), "create", awaited=True)
-        try:
-            made = await asyncio.shield(making)
-        except asyncio.CancelledError:
-            await self._tasks.to_its_end(self._unmade(making), "take back a container")
-            raise
+        made = await self._calls.made(
+            self._calls.post("/containers/create", body, query), lambda made: self._gone(Container(self._calls, made))
+        )
         tty = {"Config": {"Tty": wanted.tty, "Image": wanted.image, "Labels": dict(wanted.labels)}}
         return Container(self._calls, {"Id": made["Id"], "Name": wanted.name, "State": "created", **tty})
 
-    async def _unmade(self, making: "asyncio.Task[Any]") -> None:
-        await asyncio.wait([making])
-        if not making.cancelled() and making.exception() is None:
-            await self._gone(Container(self._calls, making.result()))
+    async def _ran_out_of_memory(self, container: Container) -> bool:
+        await container.reload()
+        return bool(container.attrs["State"]["OOMKilled"])
 
     async def _gone(self, container: Container) -> None:
         try:

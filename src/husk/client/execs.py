@@ -1,6 +1,7 @@
 """More processes in a container."""
 
 from collections.abc import AsyncIterator, Generator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -10,6 +11,7 @@ from husk.client.calls import Calls
 from husk.client.console import Console
 from husk.client.output import Piece
 from husk.client.spec import Command, environment, words
+from husk.errors import NotFound, NotImplementedYet
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,14 +50,21 @@ class Exec:
         return self._result().__await__()
 
     async def __aiter__(self) -> AsyncIterator[Piece]:
-        """What it writes, as it comes; when that ends the process has ended and `exit_code` is known."""
-        async with await self.open() as console:
-            if self._given is not None:
-                await console.write(self._given)
-                await console.write_eof()
-            async for piece in console:
-                yield piece
-        self.exit_code = (await self.inspect())["ExitCode"]
+        """What it writes, as it comes; when that ends the process has ended and `exit_code` is known.
+
+        Who leaves before has it ended, where the engine is Husk: dockerd cannot end it.
+        """
+        try:
+            async with await self.open() as console:
+                if self._given is not None:
+                    await console.write(self._given)
+                    await console.write_eof()
+                async for piece in console:
+                    yield piece
+            self.exit_code = (await self.inspect())["ExitCode"]
+        finally:
+            if self.id and self.exit_code is None:
+                await self._calls.tasks.to_its_end(self.end(), "end a process")
 
     def lines(self) -> AsyncIterator[str]:
         """What it writes, line by line."""
@@ -72,6 +81,11 @@ class Exec:
         """Start it and let it run by itself."""
         await self._create()
         await self._calls.post(f"/exec/{self.id}/start", {"Detach": True, "Tty": self._document["Tty"]})
+
+    async def end(self) -> None:
+        """Kill it, if it runs, and forget it. dockerd has no call for that: there it runs on."""
+        with suppress(NotFound, NotImplementedYet):
+            await self._calls.delete(f"/exec/{self.id}")
 
     async def inspect(self) -> dict[str, Any]:
         """What the engine knows of it."""

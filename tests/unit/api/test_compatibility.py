@@ -30,8 +30,8 @@ def test_what_the_page_calls_missing_is_what_answers_501() -> None:
     assert page == {(route.method, route.pattern) for route in missing.ROUTES}
 
 
-# What clients of builds use, and no description of the API has.
-UNDOCUMENTED = {("POST", "/grpc"), ("POST", "/build/cancel")}
+# What clients of builds and our own library use, and no description of the API has.
+UNDOCUMENTED = {("POST", "/grpc"), ("POST", "/build/cancel"), ("DELETE", "/exec/{id}")}
 
 
 def test_what_the_page_calls_working_has_a_handler() -> None:

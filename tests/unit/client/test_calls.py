@@ -1,3 +1,5 @@
+import asyncio
+
 import pytest
 
 from husk import errors
@@ -149,3 +151,35 @@ async def test_an_engine_that_leaves(calls, engine):
     engine.answers("GET", "/things", answer)
     with pytest.raises(errors.Unavailable, match="broke the connection off"):
         await calls.get("/things")
+
+
+@pytest.mark.parametrize("when", ["before it is made", "afterwards"])
+async def test_who_is_cancelled_leaves_nothing_that_was_made(calls, when):
+    may_make, undone = asyncio.Event(), []
+
+    async def making() -> str:
+        await may_make.wait()
+        return "thing"
+
+    async def undo(thing: str) -> None:
+        await asyncio.sleep(0)
+        undone.append(thing)
+
+    caller = asyncio.get_running_loop().create_task(calls.made(making(), undo))
+    await asyncio.sleep(0)
+    if when == "afterwards":
+        may_make.set()
+    caller.cancel()
+    await asyncio.sleep(0)
+    may_make.set()
+    with pytest.raises(asyncio.CancelledError):
+        await caller
+    assert undone == ["thing"]
+
+
+async def test_what_was_not_made_is_not_undone(calls):
+    async def making() -> str:
+        raise errors.Conflict("taken")
+
+    with pytest.raises(errors.Conflict):
+        await calls.made(making(), lambda thing: pytest.fail("nothing is there"))

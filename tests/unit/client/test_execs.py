@@ -58,3 +58,18 @@ async def test_a_container_that_does_not_run(box, engine):
     engine.answers("POST", "/containers/c1/exec", failed(409, "container c1 is not running"))
     with pytest.raises(Conflict, match="not running"):
         await box.exec(["work"])
+
+
+async def test_who_leaves_before_its_end_has_it_ended(box, engine):
+    engine.answers("DELETE", "/exec/e1", None)
+    pieces = aiter(box.exec(["work"], input=b""))
+    await anext(pieces)
+    await pieces.aclose()
+    assert engine.last("DELETE", "/exec/e1")
+
+
+async def test_an_engine_that_cannot_end_it(box, engine):
+    engine.answers("DELETE", "/exec/e1", failed(404, "page not found"))
+    pieces = aiter(box.exec(["work"], input=b""))
+    await anext(pieces)
+    await pieces.aclose()

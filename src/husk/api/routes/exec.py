@@ -61,6 +61,12 @@ async def resize(call: Call) -> Answer:
     return call.empty(200)
 
 
+async def remove(call: Call) -> Answer:
+    """Husk's own: a program that is cancelled takes its processes with it."""
+    await call.engine.execs.remove(call.argument)
+    return call.empty(204)
+
+
 def inspect(call: Call) -> Answer:
     record = call.engine.execs.inspect(call.argument)
     config = record.config
@@ -92,4 +98,5 @@ ROUTES = (
     stream("POST", "/exec/{id}/start", start),
     change("POST", "/exec/{id}/resize", resize),
     read("/exec/{id}/json", inspect),
+    change("DELETE", "/exec/{id}", remove),
 )

@@ -1,6 +1,6 @@
 """Exec: another process in a container, made, then started once, then inspected for a while.
 
-    create    made      in memory alone; gone when its container stops
+    create    made      in memory alone; gone when its container stops, or with `remove`
     start     running   + exec-root/exec/<id>/ (record, process.json, its monitor's files), a monitor, a process
     (ends)    ended     in memory, with its exit code, until it is forgotten after some minutes; nothing on disk
 
@@ -62,6 +62,7 @@ class Exec:
     def __init__(self, record: ExecRecord) -> None:
         self.record = record
         self.ended = asyncio.Event()
+        self.starting: asyncio.Task[Attachment] | None = None
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -157,6 +158,7 @@ class Execs(Companion):
         record.running = True
         # A client that leaves while the process is being made must not leave half of one.
         making = self._tasks.spawn(self._start(found, instance, attach, tty, size), "start exec", awaited=True)
+        found.starting = making
         try:
             return await asyncio.shield(making)
         except asyncio.CancelledError:
@@ -254,6 +256,15 @@ class Execs(Companion):
             attachment.connected(console)
             carrying = self._tasks.spawn(_carry(console, attachment, found), "carry exec output")
         return attachment
+
+    async def remove(self, exec_id: str) -> None:
+        """End it, if it runs, and forget it. Processes that it has started itself are not meant."""
+        found = self._find(exec_id)
+        if found.starting is not None:
+            await asyncio.wait([found.starting])
+            self._kill(found.record)
+            await found.ended.wait()
+        self._execs.pop(exec_id, None)
 
     async def resize(self, exec_id: str, height: int, width: int) -> None:
         record = self._find(exec_id).record

@@ -1,5 +1,7 @@
 """Execs: made, started once, inspected, forgotten; on a host that is only played."""
 
+import asyncio
+
 import pytest
 
 from husk.engine.containers import exec as execs
@@ -159,3 +161,24 @@ async def test_a_command_of_the_engines_own_is_killed_when_time_is_up(room: Room
     end(room, exec_id, 137)
     outcome = await running_probe
     assert process.signals == [9] and outcome.exit_code == 137
+
+
+async def test_one_that_is_removed_is_killed_and_forgotten(room: Room) -> None:
+    await running(room)
+    exec_id = room.execs.create("box", ECHO)
+    await room.execs.start(exec_id, attach=False)
+    removing = asyncio.get_running_loop().create_task(room.execs.remove(exec_id))
+    process = room.host.processes.running[room.execs.inspect(exec_id).pid]
+    await until_async(lambda: process.signals == [9], "SIGKILL")
+    end(room, exec_id, 137)
+    await removing
+    with pytest.raises(NotFound):
+        room.execs.inspect(exec_id)
+
+
+async def test_one_that_is_removed_before_it_starts_never_does(room: Room) -> None:
+    await running(room)
+    exec_id = room.execs.create("box", ECHO)
+    await room.execs.remove(exec_id)
+    with pytest.raises(NotFound):
+        await room.execs.start(exec_id, attach=False)

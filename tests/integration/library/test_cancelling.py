@@ -1,0 +1,130 @@
+"""Whoever cancels a call, at any of its awaits, finds nothing of it afterwards."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from husk.client.container import Container
+from husk.embedded import Engine
+from tests.support.cancelling import cut_everywhere
+from tests.support.engines import Place
+from tests.support.waiting import until_async
+
+pytestmark = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it runs real containers"),
+    pytest.mark.asyncio(loop_scope="module"),
+]
+Check = Callable[[str], Awaitable[None]]
+
+
+class Watched:
+    """An engine, and what it has to do at the moment."""
+
+    def __init__(self, place: Place, engine: Engine) -> None:
+        self.place = place
+        self.engine = engine
+        self.kept: frozenset[str] = frozenset()
+        self._at_rest = self._here()
+
+    def _here(self) -> set[str]:
+        """Tasks of the program's loop besides the one that asks."""
+        return {task.get_name() for task in asyncio.all_tasks() if task is not asyncio.current_task()}
+
+    async def keep(self, *containers: Container) -> None:
+        self.kept = frozenset(container.id for container in containers)
+
+    async def check(self, when: str) -> None:
+        """Fail if a call has left something: a container, an image, a process, a mount, a connection or a task."""
+        names = {container.id for container in await self.engine.containers.list(all=True)}
+        assert names == self.kept, f"containers are left: {when}"
+        assert [image.tags for image in await self.engine.images.list()] == [["busybox:latest"]], when
+        edge = self.engine._home.opened.result()
+
+        def busy() -> list[object]:
+            calls, crowd = self.engine._calls, edge.server.crowd
+            return [
+                *(self._here() - self._at_rest),
+                *[f"{calls.tasks.count} tasks of the client"] * bool(calls.tasks.count),
+                *edge._streams,
+                *[f"{edge._common.changes.count} changes"] * bool(edge._common.changes.count),
+                *[f"{len(crowd)} connections, {len(calls._idle)} are kept"] * (len(crowd) > len(calls._idle)),
+            ]
+
+        try:
+            await until_async(lambda: not busy(), "quiet", deadline=5)
+        except AssertionError:
+            raise AssertionError(f"{busy()}: {when}") from None
+        if not self.kept:
+            assert self.place.traces.settle(os.getpid()) == [], when
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def watched() -> AsyncIterator[Watched]:
+    with Place() as place:
+        async with Engine.open(place.config) as engine:
+            yield Watched(place, engine)
+
+
+async def in_a_box(box: Container, watched: Watched) -> list[bytes]:
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if box.id.encode() in (entry / "cgroup").read_bytes():
+                found.append((entry / "cmdline").read_bytes())
+        except OSError:
+            continue
+    return found
+
+
+async def test_running_to_the_end(watched: Watched):
+    await cut_everywhere(lambda: watched.engine.run("busybox", "cat", input=b"x", network="none"), watched.check, 5)
+
+
+async def test_a_container_for_a_block(watched: Watched):
+    async def block() -> None:
+        async with watched.engine.container("busybox", "sleep 100", volumes=["/data"]) as box:
+            await box.put("/a", b"x")
+            await box.get("/a")
+            async for _ in box.logs():
+                pass
+
+    await cut_everywhere(block, watched.check, 8)
+
+
+async def test_creating(watched: Watched):
+    async def create_and_remove() -> None:
+        box = await watched.engine.containers.create("busybox", "true")
+        await watched.engine._calls.tasks.to_its_end(box.remove(), "the test's own")
+
+    await cut_everywhere(create_and_remove, watched.check)
+
+
+async def test_processes_in_a_container(watched: Watched):
+    async with watched.engine.container("busybox", "sleep 100") as box:
+        await watched.keep(box)
+
+        async def check(when: str) -> None:
+            await watched.check(when)
+            assert await in_a_box(box, watched) == [b"sleep\x00100\x00"], when
+
+        await cut_everywhere(lambda: box.exec(["sh", "-c", "echo hi; exec sleep 0.05"])._result(), check, 5)
+        await cut_everywhere(lambda: box.put("/in/data", b"x" * 300_000), watched.check)
+        await cut_everywhere(lambda: box.get("/bin/busybox"), watched.check)
+    await watched.keep()
+
+
+async def test_committing(watched: Watched):
+    async with watched.engine.container("busybox", "sleep 100") as box:
+        await watched.keep(box)
+
+        async def commit() -> None:
+            image = await box.commit("mine:1")
+            undo = watched.engine._calls.delete(f"/images/{image.id}")
+            await watched.engine._calls.tasks.to_its_end(undo, "the test's own")
+
+        await cut_everywhere(commit, watched.check)
+    await watched.keep()
