@@ -31,6 +31,27 @@ EOF
 ENTRYPOINT ["sh", "-c", "sed s/N/$(cat $BUILDKIT_SCAN_SOURCE/a)$BUILDKIT_SCAN_MORE/ /statement \
   > $BUILDKIT_SCAN_DESTINATION/sbom.spdx.json"]
 """
+# One that tells of all that it is shown.
+MANY_SCANNER = """FROM busybox
+COPY <<EOF /statement
+{"_type": "https://in-toto.io/Statement/v0.1", "predicateType": "https://spdx.dev/Document", "predicate": {"name": "N"}}
+EOF
+COPY --chmod=755 <<"EOF" /scan
+#!/bin/sh
+cp /statement $BUILDKIT_SCAN_DESTINATION/sbom.spdx.json
+for one in $BUILDKIT_SCAN_SOURCE_EXTRAS/*; do
+  sed "s/N/$(cat $one/name)/" /statement > $BUILDKIT_SCAN_DESTINATION/$(basename $one).spdx.json
+done
+EOF
+ENTRYPOINT ["/scan"]
+"""
+STAGES = """FROM busybox AS one
+ARG BUILDKIT_SBOM_SCAN_STAGE=true
+RUN echo -n of one > /name
+FROM scratch
+COPY --from=one /name /a
+COPY a /
+"""
 
 
 @pytest.fixture
@@ -147,3 +168,28 @@ def test_sources_from_elsewhere_are_materials(builds, tmp_path):
     }
     assert provenance["metadata"]["completeness"]["materials"] is True
     assert provenance["metadata"]["https://mobyproject.org/buildkit@v1#hermetic"] is True
+
+
+def test_statements_lie_beside_the_files_that_they_are_about(builds, tmp_path):
+    scanner = tmp_path / "scanner"
+    Context(scanner).write({"Dockerfile": MANY_SCANNER})
+    builds.docker("build", "-t", "scanner", str(scanner))
+    builds.context.write({"Dockerfile": STAGES})
+    attest = ("--provenance=true", "--attest=type=sbom,generator=scanner")
+    build(builds, *attest, "-o", f"type=local,dest={tmp_path}/out,attestation-prefix=p-")
+    stated = sorted(one.name for one in (tmp_path / "out").iterdir())
+    assert stated == ["a", "p-provenance.json", "p-sbom-one.spdx.json", "p-sbom.spdx.json"]
+    about = json.loads((tmp_path / "out/p-sbom-one.spdx.json").read_text())
+    assert about["predicate"] == {"name": "of one"}
+    assert about["subject"] == [{"name": "a", "digest": {"sha256": hashlib.sha256(b"content").hexdigest()}}]
+    build(builds, *attest, "-o", f"type=tar,dest={tmp_path}/out.tar")
+    with tarfile.open(tmp_path / "out.tar") as tar:
+        assert [one.name for one in tar] == ["a", "provenance.json", "sbom-one.spdx.json", "sbom.spdx.json"]
+    builds.context.write({"Dockerfile": "FROM scratch\nARG TARGETARCH\nCOPY a /$TARGETARCH\n"})
+    both = ("--platform=linux/amd64,linux/arm64", "--provenance=true")
+    build(builds, *both, "-o", f"type=local,dest={tmp_path}/flat,platform-split=false")
+    flat = sorted(one.name for one in (tmp_path / "flat").iterdir())
+    assert flat == ["amd64", "arm64", "provenance.linux_amd64.json", "provenance.linux_arm64.json"]
+    builds.context.write({"Dockerfile": "FROM scratch\nCOPY a /\n"})
+    done = build(builds, *both, "-o", f"type=local,dest={tmp_path}/same,platform-split=false", check=False)
+    assert "cannot overwrite a from linux/amd64 with linux/arm64" in done.stderr

@@ -20,6 +20,7 @@ from husk.engine.builder.exporters.archive import ArchiveExport
 from husk.engine.builder.exporters.bundle import Bundler
 from husk.engine.builder.exporters.image import ImageExport
 from husk.engine.builder.exporters.local import LocalExport
+from husk.engine.builder.exporters.stated_files import StatedFiles
 from husk.engine.builder.exporters.tar import TarExport
 from husk.engine.builder.frontend import DockerfileFrontend
 from husk.engine.builder.gateway_frontend import GatewayFrontend
@@ -66,6 +67,7 @@ from husk.storage.diffs import DiffStore
 from husk.storage.layer_packing import LayerPacker
 from husk.storage.repositories import Repositories
 from husk.storage.stack_archives import StackArchives
+from husk.storage.stack_lists import StackLists
 from husk.storage.state.store import StateStore
 from husk.storage.sync.exports import StackSender
 from husk.storage.sync.mirrors import Mirrors
@@ -140,13 +142,14 @@ async def _open(around: Surroundings, stack: AsyncExitStack) -> Builder:
     pruner = CachePruner(cache, caches, lambda: diffs.shared() | store.layer_elements())
     gateway = GatewayFrontend(images, steps)
     jobs = Jobs(solver, DockerfileFrontend(solver, contexts, images, layouts), gateway, steps.held)
+    stated = StatedFiles(StackLists(diffs, around.nursery), trees, cache.forget)
     exporters: dict[str, Exporter] = {
         "moby": ImageExport(exporter, bundler, store, around.images),
         "image": ImageExport(exporter, bundler, store, around.images),
         "oci": ArchiveExport(bundler, store.blobs, "oci"),
         "docker": ArchiveExport(bundler, store.blobs, "docker"),
-        "local": LocalExport(StackSender(diffs, around.nursery)),
-        "tar": TarExport(StackArchives(diffs, around.nursery)),
+        "local": LocalExport(StackSender(diffs, around.nursery), stated),
+        "tar": TarExport(StackArchives(diffs, around.nursery), stated),
     }
     attester = Attester(Materials(images, git, web), Scanner(images, contexts))
     return Builder(

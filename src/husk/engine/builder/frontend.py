@@ -72,6 +72,7 @@ class Built(Struct, frozen=True):
     platform: Platform
     ref: Ref
     image: ImageConfig
+    scans: dict[str, Ref] = {}  # what an SBOM is to tell of besides
 
 
 class FrontendResult(Struct, frozen=True):
@@ -122,8 +123,11 @@ class DockerfileFrontend:
                 result = await convert(text, options, sources, file_name=wanted.file_name)
             except DockerfileError as error:
                 raise failure.of_dockerfile(error, source) from None
-            ref = Ref(self._solver, result.graph, result.root, asker.progress, asker.session, asker.elsewhere)
-            built.append(Built(platform, ref, result.image))
+            refs = {
+                name: Ref(self._solver, result.graph, edge, asker.progress, asker.session, asker.elsewhere)
+                for name, edge in {"": result.root, **result.scans}.items()
+            }
+            built.append(Built(platform, refs.pop(""), result.image, refs))
             warnings = result.warnings
         notice = syntax.notice(asked.image) if asked else ""
         return FrontendResult(built, wanted.several_platforms, source, warnings, wanted.epoch, notice=notice)

@@ -72,6 +72,7 @@ class Predicate(Struct, frozen=True, kw_only=True):
     """
 
     type: str
+    path: str = ""  # of the file that says it, where it is one
     body: bytes  # JSON
     inline_only: bool = False
     completed: Completed | None = None
@@ -140,6 +141,7 @@ class Job:
         self._entitlements = entitlements
         self._refs: dict[str, Ref] = {}
         self._questions: dict[Ref, Question] = {}
+        self.scans: dict[Ref, Mapping[str, Ref]] = {}  # what an SBOM of a ref is to tell of besides
         self._given: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
 
     async def solve(self, question: Question) -> Result:
@@ -167,6 +169,9 @@ class Job:
         for built in made.built:
             check_granted(built.ref.graph, self._entitlements)
             self.keep(built.ref)
+            self.scans[built.ref] = built.scans
+            for scanned in built.scans.values():
+                self.keep(scanned)
         if made.notice:
             self.warn(WarningTold(vertex=self._first, level=1, short=made.notice.encode()))
         for warning in made.warnings:

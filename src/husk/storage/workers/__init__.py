@@ -6,8 +6,8 @@
 - `unpack` makes a layer of a stream (`intake` keeps the blob, `extract` makes the files), `diff` a stream of what a
   container has changed, `diff_blob` a blob of what a step of a build has
 - `file_job` carries out the file actions of a build (`copying`, `archive_files`, `rooted_tree`, `symbolic_modes`) on
-  file systems that `stack_views` shows it; `tree_read` reads and looks at files of one, `difference` compares two,
-  `context` unpacks the context of a build
+  file systems that `stack_views` shows it; `tree_read` reads and looks at files of one, `listing` lists them,
+  `difference` compares two, `context` unpacks the context of a build
 - `git` gets files out of repositories: `git_view` is what the program sees of the host, `git_program` runs it
 - `pack` and `put` bring files out of and into a container's own view, which `confine` makes; `outlet` and `body` are
   the client's socket, past the daemon

@@ -253,9 +253,19 @@ class StackTarJob(_Message, frozen=True, tag="stack-tar"):
     latest: int | None = None
 
 
+class ListJob(_Message, frozen=True, tag="list"):
+    """Write a line of JSON to standard output for everything in a file system that is no directory: its path, and if
+    `digests` are wanted that of a regular file. Answer: `Done`."""
+
+    root: str
+    empty: str
+    stack: Stack
+    digests: bool = False
+
+
 TreeJob: TypeAlias = FilesJob | DigestJob | ReadJob | LookJob | DifferenceJob | ContextJob
 """What is done to the files of builds."""
-StreamJob: TypeAlias = ReceiveJob | SendJob | StackTarJob
+StreamJob: TypeAlias = ReceiveJob | SendJob | StackTarJob | ListJob
 Job: TypeAlias = UnpackJob | DiffJob | DiffBlobsJob | TreeJob | PackJob | PutJob | GitJob | StreamJob
 
 

@@ -20,6 +20,8 @@ from husk.engine.builder.status import VertexTold
 from husk.engine.model.clock import now_ns
 from husk.registry.manifest import Descriptor, host_platform
 
+PROVENANCE_FILE = "provenance.json"
+
 
 class Attester:
     def __init__(self, materials: Materials, scanner: Scanner) -> None:
@@ -79,6 +81,7 @@ class _About:
             counts = await self._layer_counts(steps.names)
         return Predicate(
             type=slsa.type_of(wanted),
+            path=PROVENANCE_FILE,
             body=slsa.document(wanted, self._captured, run),
             inline_only=wanted.inline_only,
             completed=_with_layers(wanted, self._captured, run, counts) if counts else None,

@@ -1,12 +1,13 @@
 """What is in a result: a generator looks at it, as one more step of the build, and writes down what it finds.
 
-A generator is an image that keeps to BuildKit's protocol: it finds the result below BUILDKIT_SCAN_SOURCE, and writes
-in-toto statements (JSON files) into BUILDKIT_SCAN_DESTINATION. Whom they say it about does not count: that is known
+A generator is an image that keeps to BuildKit's protocol: it finds the result below BUILDKIT_SCAN_SOURCE, what else a
+Dockerfile wants to have scanned below BUILDKIT_SCAN_SOURCE_EXTRAS, and writes in-toto statements (JSON files) into
+BUILDKIT_SCAN_DESTINATION. Whom they say it about does not count: that is known
 when the image is made.
 """
 
 import posixpath
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -27,6 +28,7 @@ from husk.registry.manifest import Platform, host_platform
 
 PREDICATE = "https://spdx.dev/Document"
 SOURCE = "/run/src/core/sbom"
+EXTRAS = "/run/src/extras"
 DESTINATION = "/run/out/"
 _CORE = "sbom"
 _LARGEST = 64 << 20
@@ -63,7 +65,8 @@ class Scanner:
     async def scan(self, job: Job, platform: str, ref: Ref, wanted: Sbom) -> list[Predicate]:
         """What the generator says of a ref, which is for this platform."""
         image = await self._generator(job, wanted.generator)
-        scanned = job.definition(definition(platform, await ref.stack(), image, wanted))
+        extras = {name: await one.stack() for name, one in job.scans.get(ref, {}).items()}
+        scanned = job.definition(definition(platform, await ref.stack(), image, wanted, extras))
         stack = await scanned.stack()
         names = [entry.name for entry in await self._files.look(stack, "/", inside=True)] if stack else []
         if len(names) > _MOST:
@@ -90,17 +93,25 @@ class Scanner:
             raise InvalidParameter(
                 f"bundle entry {statement.predicate_type} does not match required predicate type {PREDICATE}"
             )
-        return Predicate(type=PREDICATE, body=bytes(statement.predicate))
+        return Predicate(type=PREDICATE, path=name, body=bytes(statement.predicate))
 
 
-def definition(platform: str, stack: str, image: BaseImage, wanted: Sbom) -> Definition:
-    """The step that scans a stack: what is there, so that nothing is made again for it."""
+def definition(
+    platform: str, stack: str, image: BaseImage, wanted: Sbom, extras: Mapping[str, str] | None = None
+) -> Definition:
+    """The step that scans a stack: what is there, so that nothing is made again for it; `extras` by their names."""
     graph = Graph()
     name = f"docker-image://{image.reference}"
     inputs = [graph.add(Operation(Source(name), [], host_platform()), name=name)]
     if stack:
         inputs.append(graph.add(Operation(given.source_of(stack)), name=f"[{platform}] result"))
-    body = _process(image.document.config or ContainerConfig(), wanted, 1 if stack else NONE)
+    mounts = [Mount(target=SOURCE, input=1 if stack else NONE, read_only=True)]
+    for name, extra in (extras or {}).items():
+        mounts.append(Mount(target=f"{EXTRAS}/{_CORE}-{name}", input=len(inputs) if extra else NONE, read_only=True))
+        if extra:
+            edge = graph.add(Operation(given.source_of(extra)), name=f"[{platform}] {name}")
+            inputs.append(edge)
+    body = _process(image.document.config or ContainerConfig(), wanted, mounts, has_extras=bool(extras))
     made = graph.add(
         Operation(body, inputs, host_platform()),
         name=f"[{platform}] generating sbom using {wanted.generator}",
@@ -109,11 +120,12 @@ def definition(platform: str, stack: str, image: BaseImage, wanted: Sbom) -> Def
     return Definition(graph, made)
 
 
-def _process(config: ContainerConfig, wanted: Sbom, scanned: int) -> Exec:
+def _process(config: ContainerConfig, wanted: Sbom, scanned: Sequence[Mount], *, has_extras: bool) -> Exec:
     args = [*(config.entrypoint or []), *(config.cmd or [])]
     if not args:
         raise InvalidParameter(f"scanner {wanted.generator} does not have cmd")
-    env = {"DESTINATION": DESTINATION, "SOURCE": SOURCE, **wanted.parameters}
+    extras = {"SOURCE_EXTRAS": EXTRAS} if has_extras else {}
+    env = {"DESTINATION": DESTINATION, "SOURCE": SOURCE, **extras, **wanted.parameters}
     return Exec(
         process=Process(
             args=args,
@@ -122,7 +134,7 @@ def _process(config: ContainerConfig, wanted: Sbom, scanned: int) -> Exec:
         ),
         mounts=[
             Mount(target="/", input=0),
-            Mount(target=SOURCE, input=scanned, read_only=True),
+            *scanned,
             Mount(target=DESTINATION, output=0),
             Mount(target="/tmp", kind=TmpfsMount()),
         ],

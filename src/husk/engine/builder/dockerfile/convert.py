@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
-from husk.engine.builder.dockerfile import contexts
+from husk.engine.builder.dockerfile import contexts, scans
 from husk.engine.builder.dockerfile import instructions as types
 from husk.engine.builder.dockerfile.checks import Checks, Warning, check_bases, check_text, options_of
 from husk.engine.builder.dockerfile.configure import configure
@@ -53,6 +53,7 @@ class Result(Struct, frozen=True):
     warnings: list[Warning]
     steps: list[ShownStep] = []
     args: list[UsedArg] = []
+    scans: dict[str, Edge | None] = {}  # what an SBOM is to tell of besides, by name
 
 
 async def convert(
@@ -93,7 +94,11 @@ async def convert(
     state.config.labels.update(options.labels)
     checks.raise_if_asked()
     args = used_args(dockerfile, needed, conversion.args, variables, rules)
-    return Result(graph, state.root, state.image, checks.warnings, list(_steps(needed)), args)
+    scanned = scans.wanted_stages(target, needed, variables, options.build_args)
+    extras = {plan.name: conversion.states[plan].root for plan in scanned}
+    if scans.wants_context(target, variables, options.build_args):
+        extras["context"] = conversion.main_context()
+    return Result(graph, state.root, state.image, checks.warnings, list(_steps(needed)), args, extras)
 
 
 def _steps(plans: Iterable[StagePlan]) -> Iterator[ShownStep]:
@@ -269,7 +274,7 @@ class _Conversion:
             case _:
                 configure(state, instruction)
 
-    def _main_context(self) -> Edge:
+    def main_context(self) -> Edge:
         return contexts.add(self._graph, self._context)
 
     def _stage_root(self, plan: StagePlan, name: str, state: StageState) -> Edge | None:
@@ -287,7 +292,7 @@ class _Conversion:
         else:
             self.context_paths.update(copier.context_paths)
             self._check_ignored(instruction, copier.context_paths)
-            source = self._main_context() if copier.context_paths else None
+            source = self.main_context() if copier.context_paths else None
         copier.carry_out(source, from_trigger=step.from_trigger)
 
     def _check_ignored(self, instruction: types.Copy | types.Add, paths: list[str]) -> None:
@@ -307,7 +312,7 @@ class _Conversion:
                 edges.append(self._stage_root(plan, mount.origin, state) if mount.origin != SCRATCH else None)
             elif mount.type == "bind":
                 self.context_paths.add(posixpath.normpath("/" + mount.source.lstrip("/")))
-                edges.append(self._main_context())
+                edges.append(self.main_context())
             else:
                 edges.append(None)
         runner.carry_out(edges, from_trigger=step.from_trigger)

@@ -11,7 +11,7 @@ from husk.engine.builder.dockerfile.words import Rules, expand
 from husk.registry.manifest import Platform
 
 PROXIES = ("http_proxy", "https_proxy", "ftp_proxy", "no_proxy", "all_proxy")
-NOT_IN_ENVIRONMENT = ("BUILDKIT_SBOM_SCAN_CONTEXT", "BUILDKIT_SBOM_SCAN_STAGE")
+NOT_IN_ENVIRONMENT = ("BUILDKIT_SBOM_SCAN_CONTEXT", "BUILDKIT_SBOM_SCAN_STAGE")  # `scans` looks at them
 
 
 def predefined(target: Platform, here: Platform, build_args: Mapping[str, str], stage: str) -> dict[str, str]:

@@ -2,7 +2,8 @@
 
     image       an image of our store, or an index of several platforms; and the push of it (`moby`, `image`)
     archive     the same as a tar on the client's side (`oci`, `docker`)
-    local, tar  the files of the result in a directory, or in a tar, of the client's
+    local, tar  the files of the result in a directory, or in a tar, of the client's; `stated_files` are those of
+                statements about them, `file_options` says where all of them go
 
 An image goes out as a `bundle`: for each platform a configuration, a manifest and layers in their final compression;
 statements about them (`Predicate`); and an index, if there is more than one manifest. `options` reads what the client

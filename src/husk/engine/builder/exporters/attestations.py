@@ -14,7 +14,7 @@ from husk.registry.manifest import OCI_CONFIG, OCI_MANIFEST, Descriptor, Platfor
 from husk.registry.reference import Reference
 
 NOWHERE = Platform("unknown", "unknown")
-_STATEMENT = "https://in-toto.io/Statement/v0.1"
+STATEMENT = "https://in-toto.io/Statement/v0.1"
 
 
 class Attested(Struct, frozen=True):
@@ -50,7 +50,7 @@ def statement(about: Descriptor, platform: Platform, names: Sequence[Reference],
     subjects = [{"name": package_url(name, platform), "digest": {algorithm: value}} for name in names]
     return msgspec.json.encode(
         {
-            "_type": _STATEMENT,
+            "_type": STATEMENT,
             "predicateType": predicate.type,
             "subject": subjects or [{"name": "_", "digest": {algorithm: value}}],
             "predicate": msgspec.Raw(predicate.body),

@@ -1,11 +1,14 @@
-"""The exporter `tar`: the files of a result go to the client as one archive."""
+"""The exporter `tar`: the files of a result go to the client as one archive.
+
+As with BuildKit, several platforms have directories of their own there, whatever the client says of splitting them."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import aclosing
+from contextlib import AsyncExitStack, aclosing
 from typing import Protocol
 
-from husk.engine.builder.exporters.local import check_files, directories_of
-from husk.engine.builder.exporters.options import epoch_of
+from husk.engine.builder.exporters import file_options
+from husk.engine.builder.exporters.parts import is_several
+from husk.engine.builder.exporters.stated_files import StatedFiles
 from husk.engine.builder.frontend import Asker, Shown
 from husk.engine.builder.jobs import Job, Result
 from husk.engine.builder.progress import Status
@@ -23,22 +26,27 @@ class Archives(Protocol):
 
 
 class TarExport:
-    def __init__(self, archives: Archives) -> None:
+    def __init__(self, archives: Archives, stated: StatedFiles) -> None:
         self._archives = archives
+        self._stated = stated
 
     def check(self, attributes: Mapping[str, str]) -> None:
-        check_files(attributes)
+        file_options.read(attributes, {})
 
     async def export(self, job: Job, result: Result, attributes: Mapping[str, str], number: int) -> dict[str, str]:
         """Nothing is told of it but the progress."""
         if job.session is None:
             raise InvalidParameter("could not send an archive without session")
-        parts = directories_of(result)
-        latest = epoch_of(attributes, result.metadata)
-        with Shown(Asker(job.log, job.session), "exporting to client tarball") as shown:
-            stacks = {name: await part.stack() for name, part in parts.items()}
-            async with aclosing(self._archives.read(stacks, latest)) as pieces:
-                await job.session.send_file(number, counted(pieces, shown), {})
+        options = file_options.read(attributes, result.metadata)
+        parts = file_options.directories_of(result)
+        async with AsyncExitStack() as holding:
+            with Shown(Asker(job.log, job.session), "exporting to client tarball") as shown:
+                stacks = {}
+                for name, part in parts.items():
+                    called = file_options.name_in(options, part, several=is_several(result))
+                    stacks[name] = await holding.enter_async_context(self._stated.beside(part, called))
+                async with aclosing(self._archives.read(stacks, options.epoch)) as pieces:
+                    await job.session.send_file(number, counted(pieces, shown), {})
         return {}
 
 

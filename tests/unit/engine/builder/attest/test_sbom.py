@@ -107,6 +107,21 @@ def test_the_step_is_beside_what_it_looks_at():
     assert (out.target, out.output) == ("/run/out/", 0)
 
 
+def test_stages_and_the_context_lie_beside_it():
+    made = definition("linux/amd64", "diff:a", image(), WANTED, {"one": "diff:b", "context": "", "two": "diff:c"})
+    assert made.edge is not None
+    operation = made.graph[made.edge.digest].operation
+    assert isinstance(operation.body, Exec)
+    assert "BUILDKIT_SCAN_SOURCE_EXTRAS=/run/src/extras" in operation.body.process.env
+    extras = [(one.target, one.input) for one in operation.body.mounts if "extras" in one.target]
+    assert extras == [
+        ("/run/src/extras/sbom-one", 2),
+        ("/run/src/extras/sbom-context", NONE),
+        ("/run/src/extras/sbom-two", 3),
+    ]
+    assert made.graph[operation.inputs[3].digest].operation.body == Source("stack://diff:c")
+
+
 def test_nothing_to_look_at_is_an_empty_directory():
     made = definition("", "", image(), WANTED)
     assert made.edge is not None

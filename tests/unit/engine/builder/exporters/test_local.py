@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from husk.engine.builder.exporters.local import LocalExport, check_files, directories_of
+from husk.engine.builder.exporters.local import LocalExport
 from husk.engine.builder.jobs import Result
 from husk.engine.builder.status import StatusLog
-from husk.errors import InvalidParameter, NotImplementedYet
+from husk.errors import InvalidParameter
 from tests.unit.engine.builder.exporters.test_parts import platforms
 
 
@@ -20,6 +20,20 @@ class Sender:
     async def send(self, stacks, channel, mtime, progress):
         progress(1 << 20)
         self.sent.append((stacks, channel, mtime))
+
+
+class Stated:
+    """Puts a statement beside all files."""
+
+    def __init__(self):
+        self.apart = []
+
+    @asynccontextmanager
+    async def beside(self, part, name):
+        yield await part.stack()
+
+    async def check_apart(self, parts):
+        self.apart.append(parts)
 
 
 class Session:
@@ -41,11 +55,12 @@ REF: Any = Ref()
 class Bench:
     def __init__(self) -> None:
         self.sender: Any = Sender()
+        self.stated: Any = Stated()
         self.job: Any = SimpleNamespace(log=StatusLog(), session=Session())
 
-    async def export(self, result: Result) -> dict[str, str]:
-        doubles: tuple[Any, ...] = (self.sender,)
-        return await LocalExport(*doubles).export(self.job, result, {}, 2)
+    async def export(self, result: Result, **attributes: str) -> dict[str, str]:
+        doubles: tuple[Any, ...] = (self.sender, self.stated)
+        return await LocalExport(*doubles).export(self.job, result, attributes, 2)
 
 
 @pytest.fixture
@@ -72,14 +87,15 @@ async def test_nothing_is_nothing(bench):
     assert bench.sender.sent == [({"": ""}, "channel 2", None)]
 
 
-async def test_what_cannot_be(bench):
-    with pytest.raises(NotImplementedYet, match="platform-split"):
-        check_files({"platform-split": "false"})
-    with pytest.raises(InvalidParameter, match="SOURCE_DATE_EPOCH"):
-        check_files({"source-date-epoch": "x"})
-    metadata = {"refs.platforms": platforms("..").replace(b"linux/", b"")}
-    with pytest.raises(InvalidParameter, match="no directory"):
-        directories_of(Result(refs={"..": REF}, metadata=metadata))
+async def test_all_platforms_in_one_directory_go_one_after_another(bench):
+    metadata = {"refs.platforms": platforms("amd64", "arm64")}
+    result = Result(refs={"linux/amd64": REF, "linux/arm64": REF}, metadata=metadata)
+    await bench.export(result, **{"platform-split": "false"})
+    assert bench.sender.sent == [({"": "diff:a"}, "channel 2", None)] * 2
+    assert bench.stated.apart == [{"linux/amd64": "diff:a", "linux/arm64": "diff:a"}]
+
+
+async def test_nobody_to_send_it_to(bench):
     bench.job.session = None
     with pytest.raises(InvalidParameter):
         await bench.export(Result(ref=REF))

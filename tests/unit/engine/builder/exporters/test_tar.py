@@ -9,7 +9,7 @@ from husk.engine.builder.exporters.tar import TarExport
 from husk.engine.builder.jobs import Result
 from husk.engine.builder.status import StatusLog
 from husk.errors import InvalidParameter
-from tests.unit.engine.builder.exporters.test_local import REF
+from tests.unit.engine.builder.exporters.test_local import REF, Stated
 from tests.unit.engine.builder.exporters.test_parts import platforms
 
 
@@ -34,16 +34,18 @@ class Session:
 async def test_the_archive_goes_to_the_client():
     job: Any = SimpleNamespace(log=StatusLog(), session=Session())
     archives: Any = Archives()
-    assert await TarExport(archives).export(job, Result(ref=REF), {"source-date-epoch": "5"}, 1) == {}
+    stated: Any = Stated()
+    assert await TarExport(archives, stated).export(job, Result(ref=REF), {"source-date-epoch": "5"}, 1) == {}
     assert job.session.sent == (1, "{'': 'diff:a'} 5", {})
     told = [(each.status.current, each.status.done) for each in job.log.told if hasattr(each, "status")]
     assert told[-1] == (told[0][0], True)
     result = Result(refs={"linux/arm64": REF}, metadata={"refs.platforms": platforms("arm64")})
-    await TarExport(archives).export(job, result, {}, 0)
+    await TarExport(archives, stated).export(job, result, {}, 0)
     assert job.session.sent[1] == "{'linux_arm64': 'diff:a'} None"
 
 
 async def test_nobody_to_send_it_to():
     job: Any = SimpleNamespace(log=StatusLog(), session=None)
+    nobody: Any = None
     with pytest.raises(InvalidParameter):
-        await TarExport(Archives()).export(job, Result(ref=REF), {}, 1)
+        await TarExport(nobody, nobody).export(job, Result(ref=REF), {}, 1)
