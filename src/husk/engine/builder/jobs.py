@@ -168,10 +168,9 @@ class Job:
             return await self._forward(question, made.syntax, made.source)
         for built in made.built:
             check_granted(built.ref.graph, self._entitlements)
-            self.keep(built.ref)
             self.scans[built.ref] = built.scans
-            for scanned in built.scans.values():
-                self.keep(scanned)
+            for ref in (built.ref, *built.scans.values()):
+                self.keep(ref)
         if made.notice:
             self.warn(WarningTold(vertex=self._first, level=1, short=made.notice.encode()))
         for warning in made.warnings:

@@ -4,7 +4,16 @@ import pytest
 
 from tests.unit.engine.builder.dockerfile.building import build
 
-STAGES = "FROM busybox AS one\n{one}\nRUN a\nFROM one AS two\nRUN b\nFROM scratch\n{target}\nCOPY --from=two /x /\nCOPY y /\n"
+STAGES = """FROM busybox AS one
+{one}
+RUN a
+FROM one AS two
+RUN b
+FROM scratch
+{target}
+COPY --from=two /x /
+COPY y /
+"""
 
 
 def scanned(text: str, **build_args: str) -> list[str]:
