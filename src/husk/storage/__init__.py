@@ -4,7 +4,7 @@
 - `blobs`: content that has a digest (manifests, configurations, layers as registries have them); `sources` reads it
   out, as it is or compressed; `durable` tells when it is on the disk
 - `layers`: layers in the form that can be mounted; the life of a layer is told there
-- `file_actions`: what a build can do with files; `globs`: patterns of paths
+- `file_actions`: what a build can do with files
 - `trees`: works on the files of builds: actions, digests (`content_digest`), differences, contexts
 - `sync`: directories that go between a client and builds, in fsutil's protocol
 - `diffs`: what the steps of builds have changed, and how that becomes layers

@@ -16,7 +16,7 @@ import msgspec
 
 from husk.kernel.trees import walk
 from husk.storage.file_actions import Selection
-from husk.storage.globs import BadPattern, Patterns, has_wildcards
+from husk.globs import BadPattern, Patterns, has_wildcards
 from husk.storage.portable_digest import PortableDigester
 from husk.storage.sync.table import read_table
 from husk.storage.tar.whiteouts import is_overlay_xattr

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from husk.kernel.trees import walk
 from husk.storage.file_actions import Selection
-from husk.storage.globs import Patterns, has_wildcards, name_pattern
+from husk.globs import Patterns, has_wildcards, name_pattern
 from husk.storage.tar.whiteouts import is_overlay_xattr
 from husk.storage.workers.file_job import NotThere, clean_pattern
 from husk.storage.workers.rooted_tree import RootedTree

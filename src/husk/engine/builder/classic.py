@@ -9,9 +9,9 @@ from typing import Protocol
 
 from msgspec import Struct, structs
 
+from husk import ignore
 from husk.engine.builder import given
 from husk.engine.builder.classic_progress import ClassicProgress
-from husk.engine.builder.dockerfile import ignore
 from husk.engine.builder.dockerfile.convert import Result, convert
 from husk.engine.builder.dockerfile.errors import DockerfileError
 from husk.engine.builder.dockerfile.options import BaseImage, NamedContext, Options
@@ -24,6 +24,7 @@ from husk.engine.builder.solver import Solver
 from husk.engine.builder.steps.plan import StepFailed
 from husk.engine.model.image import Image, ImageConfig, Progress
 from husk.errors import CommandFailed, InvalidParameter
+from husk.globs import BadPattern
 from husk.registry.manifest import Platform
 from husk.registry.reference import Reference
 
@@ -135,7 +136,7 @@ class ClassicBuilder:
             return None, context
         try:
             ignored = ignore.Ignore(ignore.read(data.decode("utf-8", "replace")))
-        except DockerfileError as error:
+        except BadPattern as error:
             raise InvalidParameter(f"{IGNORE_FILE}: {error}") from None
         going = [name for name in (IGNORE_FILE, path) if ignored.leaves_out(name)]
         if going:

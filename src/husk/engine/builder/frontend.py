@@ -17,8 +17,9 @@ from typing import Protocol
 
 from msgspec import Struct, structs
 
+from husk import ignore
 from husk.engine.builder import failure, given, layout_source, remote_context, syntax
-from husk.engine.builder.dockerfile import contexts, ignore, questions
+from husk.engine.builder.dockerfile import contexts, questions
 from husk.engine.builder.dockerfile.checks import Checks, Warning
 from husk.engine.builder.dockerfile.convert import convert
 from husk.engine.builder.dockerfile.errors import DockerfileError
@@ -39,6 +40,7 @@ from husk.engine.builder.syntax import Syntax
 from husk.engine.images.make import read_config
 from husk.engine.model.image import ImageConfig
 from husk.errors import HuskError, InvalidParameter
+from husk.globs import BadPattern
 from husk.registry import reference as references
 from husk.registry.manifest import Platform, host_platform
 
@@ -108,7 +110,7 @@ class DockerfileFrontend:
             return FrontendResult([], False, source, [], syntax=asked)
         _check_capabilities(attributes)
         if wanted.request:
-            options = structs.replace(wanted.options, ignore=ignore.Ignore(patterns))
+            options = structs.replace(wanted.options, ignore=_ignored(patterns))
             answer = await _answer(wanted.request, text, options, sources, source)
             return FrontendResult([], False, source, [], answer=answer)
         built, warnings = [], []
@@ -117,7 +119,7 @@ class DockerfileFrontend:
                 wanted.options,
                 platform=platform,
                 several_platforms=wanted.several_platforms,
-                ignore=ignore.Ignore(patterns),
+                ignore=_ignored(patterns),
             )
             try:
                 result = await convert(text, options, sources, file_name=wanted.file_name)
@@ -131,6 +133,13 @@ class DockerfileFrontend:
             warnings = result.warnings
         notice = syntax.notice(asked.image) if asked else ""
         return FrontendResult(built, wanted.several_platforms, source, warnings, wanted.epoch, notice=notice)
+
+
+def _ignored(patterns: Sequence[str]) -> ignore.Ignore:
+    try:
+        return ignore.Ignore(patterns)
+    except BadPattern as error:
+        raise InvalidParameter(f"{IGNORE_FILE}: {error}") from None
 
 
 def _check_capabilities(attributes: Mapping[str, str]) -> None:

@@ -11,7 +11,7 @@ import stat
 from collections.abc import Iterator
 
 from husk.kernel.tree_cursor import DIRECTORY, TreeCursor
-from husk.storage.globs import BadPattern, has_wildcards, name_pattern
+from husk.globs import BadPattern, has_wildcards, name_pattern
 
 Owner = tuple[int, int]
 

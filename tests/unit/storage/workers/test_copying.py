@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from husk.storage.globs import Patterns
+from husk.globs import Patterns
 from husk.storage.workers.copying import Copier, Look, copy_data
 from husk.storage.workers.rooted_tree import ActionFailed, RootedTree
 

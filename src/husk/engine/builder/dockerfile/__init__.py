@@ -7,7 +7,6 @@
 - `lines` knows what a line is: comments, continuations, parser directives (`directives`) and heredocs (`heredocs`).
 - `words` splits, quotes and expands variables, as a shell would, with patterns (`patterns`) for `${name#pattern}`.
 - `parse` makes one typed instruction out of each line; `instructions` has their types.
-- `ignore` decides which files of a context a `.dockerignore` leaves out.
 
 Everything here is a pure function. A file is foreign input: nothing recurses as deep as the file says, and no pattern
 can make matching slow.

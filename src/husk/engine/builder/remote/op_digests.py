@@ -35,7 +35,7 @@ from husk.engine.builder.operations import (
 )
 from husk.registry.manifest import host_platform
 from husk.storage.file_actions import Selection
-from husk.storage.globs import has_wildcards
+from husk.globs import has_wildcards
 
 # What the digest of an input's files is an output of.
 CONTENT = -1

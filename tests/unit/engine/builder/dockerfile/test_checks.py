@@ -5,7 +5,7 @@ import pytest
 from husk.engine.builder.dockerfile.checks import RULES, CheckOptions, Warning, parse_options
 from husk.engine.builder.dockerfile.convert import convert
 from husk.engine.builder.dockerfile.errors import DockerfileError, Span
-from husk.engine.builder.dockerfile.ignore import Ignore
+from husk.ignore import Ignore
 from husk.engine.builder.dockerfile.options import Options
 from husk.registry.manifest import Platform
 from tests.unit.engine.builder.dockerfile.building import Images

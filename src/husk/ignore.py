@@ -1,4 +1,4 @@
-"""`.dockerignore`: which files of a context stay behind.
+"""`.dockerignore`: which files of a context stay behind. Whoever sends a context reads it, and whoever builds from one.
 
 A line is a pattern: `*`, `?`, `[a-z]` within one part of a path, `**` over any number of parts, `!` brings back what an
 earlier line left out; the last line that matches a file decides. What lies below a directory that matches, matches too.
@@ -7,8 +7,7 @@ earlier line left out; the last line that matches a file decides. What lies belo
 import posixpath
 from collections.abc import Iterable
 
-from husk.engine.builder.dockerfile.errors import DockerfileError
-from husk.storage.globs import BadPattern, Patterns
+from husk.globs import Patterns
 
 BYTE_ORDER_MARK = "\ufeff"
 
@@ -33,13 +32,10 @@ def read(text: str) -> list[str]:
 
 
 class Ignore:
-    """Decides about paths, which are relative to the context and have no leading slash."""
+    """Decides about paths, which are relative to the context and have no leading slash. BadPattern for what is none."""
 
     def __init__(self, patterns: Iterable[str]) -> None:
-        try:
-            self._patterns = Patterns(patterns)
-        except BadPattern as error:
-            raise DockerfileError(str(error)) from None
+        self._patterns = Patterns(patterns)
         self.brings_back = self._patterns.brings_back
 
     def leaves_out(self, path: str) -> bool:

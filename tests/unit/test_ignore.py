@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from husk.engine.builder.dockerfile.errors import DockerfileError
-from husk.engine.builder.dockerfile.ignore import Ignore, read
+from husk.globs import BadPattern
+from husk.ignore import Ignore, read
 
 
 def leaves_out(pattern, path):
@@ -85,7 +85,7 @@ def test_reading_a_file():
 
 @pytest.mark.parametrize("pattern", ["!", "[", "a[b", "[]", "[^]", "a\\", "[b-a]", "a**" + "*a" * 9])
 def test_patterns_that_are_none(pattern):
-    with pytest.raises(DockerfileError):
+    with pytest.raises(BadPattern):
         Ignore([pattern])
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from husk.storage.globs import BadPattern, Patterns, has_wildcards, name_pattern
+from husk.globs import BadPattern, Patterns, has_wildcards, name_pattern
 
 
 @pytest.mark.parametrize(
