@@ -15,31 +15,65 @@ from husk.version import __version__
 
 if TYPE_CHECKING:
     from husk import errors
+    from husk.client.builds import BuildOptions
     from husk.client.client import Client, connect
     from husk.client.console import Console
-    from husk.client.container import Container, Output
+    from husk.client.container import Container
+    from husk.client.events import Event
     from husk.client.execs import Exec, Result
-    from husk.client.images import Image, PullProgress
+    from husk.client.image import Image
+    from husk.client.logs import Output
+    from husk.client.networks import Network
     from husk.client.output import Piece
+    from husk.client.path_stat import PathStat
+    from husk.client.plugins import Plugin
+    from husk.client.progress import BuildProgress, PullProgress
+    from husk.client.prune import Pruned
+    from husk.client.registry_data import RegistryData
+    from husk.client.service_files import Config, Secret
+    from husk.client.service_spec import RestartPolicy, ServiceFile, ServiceSpec, UpdateConfig
+    from husk.client.services import Service, Task
     from husk.client.spec import ContainerSpec, Healthcheck, Mount
+    from husk.client.stats import Stats
+    from husk.client.swarm import Node
+    from husk.client.volumes import Volume
     from husk.embedded import Engine, EngineConfig
     from husk.sync import run
 
 __all__ = [
+    "BuildOptions",
+    "BuildProgress",
     "Client",
+    "Config",
     "Console",
     "Container",
     "ContainerSpec",
     "Engine",
     "EngineConfig",
+    "Event",
     "Exec",
     "Healthcheck",
     "Image",
     "Mount",
+    "Network",
+    "Node",
     "Output",
+    "PathStat",
     "Piece",
+    "Plugin",
+    "Pruned",
     "PullProgress",
+    "RegistryData",
+    "RestartPolicy",
     "Result",
+    "Secret",
+    "Service",
+    "ServiceFile",
+    "ServiceSpec",
+    "Stats",
+    "Task",
+    "UpdateConfig",
+    "Volume",
     "__version__",
     "connect",
     "errors",
@@ -47,20 +81,39 @@ __all__ = [
 ]
 
 _WHERE = {
+    "BuildOptions": "husk.client.builds",
+    "BuildProgress": "husk.client.progress",
     "Client": "husk.client.client",
+    "Config": "husk.client.service_files",
     "Console": "husk.client.console",
     "Container": "husk.client.container",
     "ContainerSpec": "husk.client.spec",
     "Engine": "husk.embedded",
     "EngineConfig": "husk.embedded",
+    "Event": "husk.client.events",
     "Exec": "husk.client.execs",
     "Healthcheck": "husk.client.spec",
-    "Image": "husk.client.images",
+    "Image": "husk.client.image",
     "Mount": "husk.client.spec",
-    "Output": "husk.client.container",
+    "Network": "husk.client.networks",
+    "Node": "husk.client.swarm",
+    "Output": "husk.client.logs",
+    "PathStat": "husk.client.path_stat",
     "Piece": "husk.client.output",
-    "PullProgress": "husk.client.images",
+    "Plugin": "husk.client.plugins",
+    "Pruned": "husk.client.prune",
+    "PullProgress": "husk.client.progress",
+    "RegistryData": "husk.client.registry_data",
+    "RestartPolicy": "husk.client.service_spec",
     "Result": "husk.client.execs",
+    "Secret": "husk.client.service_files",
+    "Service": "husk.client.services",
+    "ServiceFile": "husk.client.service_spec",
+    "ServiceSpec": "husk.client.service_spec",
+    "Stats": "husk.client.stats",
+    "Task": "husk.client.services",
+    "UpdateConfig": "husk.client.service_spec",
+    "Volume": "husk.client.volumes",
     "connect": "husk.client.client",
     "run": "husk.sync",
 }

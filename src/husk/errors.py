@@ -64,6 +64,14 @@ class CommandFailed(HuskError):
         self.code = code
 
 
+class BuildError(CommandFailed):
+    """A build has ended without an image; `log` is what it told until then."""
+
+    def __init__(self, message: str, code: int, log: str) -> None:
+        super().__init__(message, code)
+        self.log = log
+
+
 class SystemFault(HuskError):
     """The host or a tool on it failed; the message says which and how."""
 

@@ -5,7 +5,7 @@ import json
 import socket
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qs, parse_qsl
 
 from husk.api.http.request import Request
 from husk.api.http.response import Answer, Response, fields
@@ -22,6 +22,8 @@ class Asked(NamedTuple):
     query: dict[str, str]
     headers: dict[str, str]
     body: bytes
+    # The query, with all values of a name that comes several times.
+    all: dict[str, list[str]]
 
     @property
     def document(self) -> Any:
@@ -34,6 +36,8 @@ class FakeEngine:
     def __init__(self) -> None:
         self.asked: list[Asked] = []
         self.connections = 0
+        # What is answered where nothing else was said; None for 404.
+        self.otherwise: object = None
         self._answers: dict[tuple[str, str], list[object]] = {}
         self._server = Server(self._handle)
         self.answers("GET", "/_ping", Response(200, b"OK", fields({"Api-Version": "1.51"})))
@@ -64,8 +68,10 @@ class FakeEngine:
         body = b"" if request.body is None else await request.body.document(1 << 24)
         query = dict(parse_qsl(request.query_text))
         headers = {name: values[0] for name, values in request.all_headers().items()}
-        self.asked.append(Asked(method, path, query, headers, body))
-        if waiting is None:
+        self.asked.append(Asked(method, path, query, headers, body, parse_qs(request.query_text)))
+        if waiting is None and self.otherwise is not None:
+            answer = self.otherwise
+        elif waiting is None:
             return failed(404, f"nothing is known of {method} {path}")
         if callable(answer):
             return await answer(request)

@@ -61,8 +61,8 @@ class Calls:
         self._version = ""
         self._closed = False
 
-    async def get(self, path: str, query: Query = _NOTHING) -> Any:
-        return await self._document("GET", path, query, b"", {})
+    async def get(self, path: str, query: Query = _NOTHING, headers: Mapping[str, str] | None = None) -> Any:
+        return await self._document("GET", path, query, b"", headers or {})
 
     async def post(
         self, path: str, document: object = None, query: Query = _NOTHING, headers: Mapping[str, str] | None = None

@@ -1,16 +1,27 @@
 """An engine, seen from a program: its containers, images and all else, and the few things that are the engine's own."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 from husk.client.calls import Calls
 from husk.client.container import Container
 from husk.client.containers import MISSING, Containers
+from husk.client.credentials import Keychain
 from husk.client.dial import Dial, dialer
+from husk.client.events import Event, events
 from husk.client.execs import Result
 from husk.client.images import Images
+from husk.client.moments import Moment
+from husk.client.names import host_of
+from husk.client.networks import Networks
+from husk.client.plugins import Plugins
+from husk.client.prune import Pruned, pruned
+from husk.client.service_files import Configs, Secrets
+from husk.client.services import Services, ServiceTasks
 from husk.client.spec import Command, ContainerSpec
+from husk.client.swarm import Nodes, Swarm
+from husk.client.volumes import Volumes
 
 
 class Client:
@@ -21,9 +32,19 @@ class Client:
     """
 
     def __init__(self, dial: Dial) -> None:
-        self._calls = Calls(dial)
-        self.images = Images(self._calls)
-        self.containers = Containers(self._calls, self.images)
+        self._calls = calls = Calls(dial)
+        self._keychain = Keychain()
+        self.images = Images(calls, self._keychain)
+        self.containers = Containers(calls, self.images)
+        self.networks = Networks(calls)
+        self.volumes = Volumes(calls)
+        self.swarm = Swarm(calls)
+        self.nodes = Nodes(calls)
+        self.services = Services(calls, self._keychain)
+        self.tasks = ServiceTasks(calls)
+        self.secrets = Secrets(calls)
+        self.configs = Configs(calls)
+        self.plugins = Plugins(calls)
 
     async def run(self, image: str | ContainerSpec, command: Command = None, **spec: Any) -> Result:
         """Run a container to its end; as `containers.run`."""
@@ -41,17 +62,51 @@ class Client:
             await response.read()
 
     async def info(self) -> dict[str, Any]:
+        """What the engine is, and how much it has: docker's `info`."""
         found: dict[str, Any] = await self._calls.get("/info")
         return found
 
     async def version(self) -> dict[str, Any]:
+        """Which engine it is, of which version, with which version of the API."""
         found: dict[str, Any] = await self._calls.get("/version")
         return found
 
-    async def df(self) -> dict[str, Any]:
-        """What takes how much room."""
-        found: dict[str, Any] = await self._calls.get("/system/df")
+    async def df(self, *types: str) -> dict[str, Any]:
+        """What takes how much room: all, or only `container`, `image`, `volume`, `build-cache`."""
+        found: dict[str, Any] = await self._calls.get("/system/df", {"type": types})
         return found
+
+    def events(
+        self, *, since: Moment = None, until: Moment = None, filters: Mapping[str, Any] | None = None
+    ) -> AsyncIterator[Event]:
+        """What happens from now on, or happened since; to the end of time, or until then.
+
+        async for event in engine.events(filters={"type": "container", "event": ["die", "oom"]}):
+            print(event.name, event.action)
+        """
+        return events(self._calls, since, until, filters)
+
+    async def login(
+        self, username: str = "", password: str = "", *, registry: str = "", identity_token: str = ""
+    ) -> None:
+        """Say who we are at a registry (without one: Docker's own); Unauthorized where it does not believe it.
+
+        This client remembers it for what comes later, and writes it nowhere.
+        """
+        auth = {"username": username, "password": password, "serveraddress": host_of(registry)}
+        if identity_token:
+            auth = {"identitytoken": identity_token, "serveraddress": host_of(registry)}
+        answer = await self._calls.post("/auth", auth) or {}
+        if token := answer.get("IdentityToken"):
+            auth = {"identitytoken": token, "serveraddress": host_of(registry)}
+        self._keychain.remember(registry, auth)
+
+    async def prune(
+        self, *, all: bool = False, volumes: bool = False, filters: Mapping[str, Any] | None = None
+    ) -> Pruned:
+        """Remove what nobody uses: containers that do not run, networks, images without a name (with `all`: all that
+        no container has), what builds have kept, and with `volumes` volumes without a name."""
+        return await pruned(self, all, volumes, filters or {})
 
     async def close(self) -> None:
         """Let what must not be cut off come to its end, and close the connections."""

@@ -1,69 +1,35 @@
 """A container, and all that can be done to it."""
 
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Generator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from husk.client import execs, output, tars
-from husk.client.calls import Calls
+from husk.client import execs, tars
 from husk.client.console import Console
 from husk.client.execs import Exec
-from husk.client.images import Image, split_tag
-from husk.client.output import Piece
+from husk.client.image import Image
+from husk.client.logs import Output, logs
+from husk.client.moments import Moment
+from husk.client.names import split_tag
+from husk.client.path_stat import HEADER, PathStat, path_stat
 from husk.client.spec import Command
+from husk.client.stats import Stats, stats
+from husk.client.thing import Thing
 from husk.errors import CommandFailed, NotModified
 
-# A moment: seconds since 1970, or what docker takes: `10m`, `2026-01-02T03:04:05Z`.
-Moment = float | str | None
 
+class Container(Thing):
+    """A container of an engine.
 
-class Output:
-    """What was written: await it for all of it, iterate over pieces of both streams, or over `lines()`."""
-
-    def __init__(self, open_it: Callable[[], AbstractAsyncContextManager[AsyncIterator[Piece]]]) -> None:
-        self._open = open_it
-
-    def __await__(self) -> Generator[Any, None, bytes]:
-        return self._whole().__await__()
-
-    async def __aiter__(self) -> AsyncIterator[Piece]:
-        async with self._open() as pieces:
-            async for piece in pieces:
-                yield piece
-
-    def lines(self) -> AsyncIterator[str]:
-        return output.lines(self)
-
-    async def _whole(self) -> bytes:
-        return b"".join([data async for _, data in self])
-
-
-class Container:
-    """A container of an engine. `attrs` is what the engine last said of it; `reload` asks again."""
-
-    def __init__(self, calls: Calls, attrs: Mapping[str, Any]) -> None:
-        self._calls = calls
-        self.attrs = dict(attrs)
+    async with engine.container("busybox", ["sleep", "60"]) as box:
+        print(box.name, box.status, (await box.exec(["ls"])).stdout)
+    """
 
     def __repr__(self) -> str:
         return f"<Container {self.short_id} {self.name}>"
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Container) and other.id == self.id
-
-    def __hash__(self) -> int:
-        return hash(self.id)
-
     # what is known
-
-    @property
-    def id(self) -> str:
-        return str(self.attrs["Id"])
-
-    @property
-    def short_id(self) -> str:
-        return self.id[:12]
 
     @property
     def name(self) -> str:
@@ -98,6 +64,7 @@ class Container:
         return next((str(each["IPAddress"]) for each in networks.values() if each.get("IPAddress")), "")
 
     async def reload(self) -> None:
+        """Ask the engine again."""
         self.attrs = await self._calls.get(f"{self._path}/json")
 
     # its life
@@ -154,23 +121,17 @@ class Container:
         timestamps: bool = False,
     ) -> Output:
         """What it has written; with `follow` also what it will."""
-        query = {
-            "stdout": stdout,
-            "stderr": stderr,
-            "follow": follow,
-            "tail": tail,
-            "since": since,
-            "until": until,
-            "timestamps": timestamps,
-        }
-
-        @asynccontextmanager
-        async def opened() -> AsyncIterator[AsyncIterator[Piece]]:
-            async with self._calls.answer("GET", f"{self._path}/logs", query) as response:
-                multiplexed = response.headers.get("content-type") == output.MULTIPLEXED
-                yield output.pieces(response.pieces(), multiplexed)
-
-        return Output(opened)
+        return logs(
+            self._calls,
+            f"{self._path}/logs",
+            stdout=stdout,
+            stderr=stderr,
+            follow=follow,
+            tail=tail,
+            since=since,
+            until=until,
+            timestamps=timestamps,
+        )
 
     @asynccontextmanager
     async def attach(
@@ -233,6 +194,11 @@ class Container:
         """The content of a file."""
         return tars.only_file(b"".join([piece async for piece in self.get_archive(path)]), path)
 
+    async def stat(self, path: str) -> PathStat:
+        """What a path names; NotFound where there is nothing."""
+        headers = await self._calls.head(f"{self._path}/archive", {"path": path})
+        return path_stat(headers.get(HEADER, ""))
+
     async def put_archive(self, path: str, archive: bytes | AsyncIterable[bytes]) -> None:
         """Unpack a tar archive into a directory."""
         await self._calls.put(f"{self._path}/archive", archive, {"path": path})
@@ -263,7 +229,10 @@ class Container:
         changes: Sequence[str] = (),
         config: Mapping[str, Any] | None = None,
     ) -> Image:
-        """Make an image of it. `changes` are instructions of a Dockerfile, `config` the API's own document."""
+        """Make an image of it. `changes` are instructions of a Dockerfile, `config` the API's own document.
+
+        Who is cancelled meanwhile leaves none behind.
+        """
         repository, version = split_tag(tag)
         query = {
             "container": self.id,
@@ -290,16 +259,15 @@ class Container:
         found: dict[str, Any] = await self._calls.get(f"{self._path}/top", {"ps_args": ps_args})
         return found
 
-    async def stats(self) -> AsyncIterator[dict[str, Any]]:
-        """What it uses, about once a second."""
+    async def stats(self) -> AsyncIterator[Stats]:
+        """What it uses, about once a second; `attrs` of each is the engine's own document."""
         async for sample in self._calls.lines("GET", f"{self._path}/stats", {"stream": True}):
-            yield sample
+            yield stats(sample)
 
-    async def stats_now(self, one_shot: bool = False) -> dict[str, Any]:
+    async def stats_now(self, one_shot: bool = False) -> Stats:
         """What it uses; `one_shot` does not wait for a second sample to compare with."""
         query = {"stream": False, "one-shot": one_shot}
-        found: dict[str, Any] = await self._calls.get(f"{self._path}/stats", query)
-        return found
+        return stats(await self._calls.get(f"{self._path}/stats", query))
 
     async def _unless_done(self, call: Awaitable[Any]) -> None:
         """What is already as it shall be is no failure."""

@@ -50,12 +50,18 @@ class Connection:
         return response
 
     async def _send_pieces(self, content: AsyncIterable[bytes]) -> None:
-        async for piece in content:
-            if piece:
-                self.writer.write(b"%x\r\n%b\r\n" % (len(piece), piece))
-                await self.writer.drain()
-        self.writer.write(b"0\r\n\r\n")
-        await self.writer.drain()
+        try:
+            async for piece in content:
+                if piece:
+                    self.writer.write(b"%x\r\n%b\r\n" % (len(piece), piece))
+                    await self.writer.drain()
+            self.writer.write(b"0\r\n\r\n")
+            await self.writer.drain()
+        except ConnectionError:
+            return  # an answer that came before says why; if there is none, its reader says so
+        except BaseException:
+            self.close()  # half a body is never answered
+            raise
 
     def close(self) -> None:
         self.writer.close()

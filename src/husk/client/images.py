@@ -1,110 +1,187 @@
-"""Images: the engine's store of them, and each by itself."""
+"""The images of an engine: getting them, finding them, giving them away."""
 
-import base64
-from collections.abc import AsyncIterator, Mapping
-from typing import Any
+from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
+from typing import Any, Unpack
 
-import msgspec
-
+from husk.client import builds
+from husk.client.builds import BuildOptions
 from husk.client.calls import Calls
+from husk.client.credentials import Auth, Keychain
 from husk.client.filters import filters_of
-from husk.errors import CommandFailed
+from husk.client.image import Image
+from husk.client.names import platform_document, split_tag, with_tag
+from husk.client.progress import BuildProgress, PullProgress, progress
+from husk.client.registry_data import RegistryData
+from husk.client.thing import id_of
 
-
-class PullProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """A line of what a pull or push tells: of one layer (`id`), or of the whole."""
-
-    status: str
-    id: str = ""
-    current: int = 0
-    total: int = 0
-
-
-class Image:
-    """An image of an engine. `attrs` is what the engine last said of it; `reload` asks again."""
-
-    def __init__(self, calls: Calls, attrs: Mapping[str, Any]) -> None:
-        self._calls = calls
-        self.attrs = dict(attrs)
-
-    def __repr__(self) -> str:
-        return f"<Image {self.short_id} {' '.join(self.tags)}>"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Image) and other.id == self.id
-
-    def __hash__(self) -> int:
-        return hash(self.id)
-
-    @property
-    def id(self) -> str:
-        return str(self.attrs["Id"])
-
-    @property
-    def short_id(self) -> str:
-        return self.id.removeprefix("sha256:")[:12]
-
-    @property
-    def tags(self) -> list[str]:
-        return [tag for tag in self.attrs.get("RepoTags") or [] if tag != "<none>:<none>"]
-
-    @property
-    def labels(self) -> dict[str, str]:
-        return dict((self.attrs.get("Config") or self.attrs).get("Labels") or {})
-
-    async def reload(self) -> None:
-        self.attrs = await self._calls.get(f"/images/{self.id}/json")
+_TAR = {"Content-Type": "application/x-tar"}
 
 
 class Images:
     """`engine.images`."""
 
-    def __init__(self, calls: Calls) -> None:
+    def __init__(self, calls: Calls, keychain: Keychain | None = None) -> None:
         self._calls = calls
+        self._keychain = keychain or Keychain()
 
-    async def get(self, name: str) -> Image:
+    async def get(self, name: str, *, platform: str = "") -> Image:
         """By name or id; NotFound where there is none."""
-        return Image(self._calls, await self._calls.get(f"/images/{name}/json"))
+        return Image(
+            self._calls, await self._calls.get(f"/images/{name}/json", {"platform": platform_document(platform)})
+        )
 
-    async def list(self, *, all: bool = False, filters: Mapping[str, Any] | None = None) -> list[Image]:
-        found = await self._calls.get("/images/json", {"all": all, "filters": filters_of(filters)})
-        return [Image(self._calls, each) for each in found]
-
-    async def pull(self, name: str, *, platform: str = "", auth: Mapping[str, str] | None = None) -> Image:
-        """Get an image from its registry."""
+    async def pull(self, name: str, *, platform: str = "", auth: Auth | None = None) -> Image:
+        """Get an image from its registry. Who is cancelled meanwhile ends it."""
         async for _ in self.pulling(name, platform=platform, auth=auth):
             pass
         return await self.get(name)
 
-    async def pulling(
-        self, name: str, *, platform: str = "", auth: Mapping[str, str] | None = None
-    ) -> AsyncIterator[PullProgress]:
-        """The same, told as it goes on. `auth` has `username` and `password`."""
-        headers = {} if auth is None else {"X-Registry-Auth": registry_auth(auth)}
-        query = {"fromImage": name if "@" in name or split_tag(name)[1] else f"{name}:latest", "platform": platform}
+    async def pulling(self, name: str, *, platform: str = "", auth: Auth | None = None) -> AsyncIterator[PullProgress]:
+        """The same, told as it goes on.
+
+        `auth` has `username` and `password`; without it a login or docker's own files say who we are.
+        """
+        headers = await self._keychain.headers_for(name, auth)
+        query = {"fromImage": with_tag(name), "platform": platform}
         async for line in self._calls.lines("POST", "/images/create", query, b"", headers):
             yield progress(line)
 
+    async def push(self, name: str, *, platform: str = "", auth: Auth | None = None) -> str:
+        """Send an image to the registry that it is named after: the digest under which it is there."""
+        digest = ""
+        async for line in self.pushing(name, platform=platform, auth=auth):
+            digest = line.digest or digest
+        return digest
 
-def progress(line: Mapping[str, Any]) -> PullProgress:
-    """A line of progress; CommandFailed where it tells of a failure."""
-    if error := line.get("error"):
-        raise CommandFailed(str(error), int((line.get("errorDetail") or {}).get("code") or 1))
-    detail = line.get("progressDetail") or {}
-    return PullProgress(
-        status=str(line.get("status", "")),
-        id=str(line.get("id", "")),
-        current=int(detail.get("current") or 0),
-        total=int(detail.get("total") or 0),
-    )
+    async def pushing(self, name: str, *, platform: str = "", auth: Auth | None = None) -> AsyncIterator[PullProgress]:
+        """The same, told as it goes on."""
+        # An engine may want the header also of who is nobody.
+        headers = await self._keychain.headers_for(name, auth) or await self._keychain.headers_for(name, {})
+        repository, tag = split_tag(name)
+        query = {"tag": tag or "latest", "platform": platform_document(platform)}
+        async for line in self._calls.lines("POST", f"/images/{repository}/push", query, b"", headers):
+            yield progress(line)
+
+    async def registry_data(self, name: str, *, auth: Auth | None = None) -> RegistryData:
+        """What the registry says of an image, without getting it: its digest and platforms."""
+        headers = await self._keychain.headers_for(name, auth)
+        return RegistryData(name, await self._calls.get(f"/distribution/{name}/json", {}, headers))
+
+    async def search(
+        self, term: str, *, limit: int = 0, filters: Mapping[str, Any] | None = None, auth: Auth | None = None
+    ) -> list[dict[str, Any]]:
+        """What a registry has under such a name: `name`, `description`, `star_count`, `is_official`."""
+        headers = await self._keychain.headers_for(term, auth)
+        query = {"term": term, "limit": limit or None, "filters": filters_of(filters)}
+        return list(await self._calls.get("/images/search", query, headers) or [])
+
+    async def tag(self, image: str | Image, name: str) -> None:
+        """Give an image one more name: `repository:tag`."""
+        repository, tag = split_tag(name)
+        await self._calls.post(f"/images/{id_of(image)}/tag", None, {"repo": repository, "tag": tag})
+
+    async def remove(
+        self, image: str | Image, *, force: bool = False, noprune: bool = False, platforms: Sequence[str] = ()
+    ) -> list[dict[str, str]]:
+        """Take a name away, and with the last name the image: what was `Untagged` and `Deleted`.
+
+        Conflict while a container is made of it; `force` removes it nevertheless. `noprune` keeps the images that it
+        was made of.
+        """
+        query = {"force": force, "noprune": noprune, "platforms": [platform_document(each) for each in platforms]}
+        return list(await self._calls.delete(f"/images/{id_of(image)}", query))
+
+    async def prune(self, filters: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Remove those without a name that nobody uses, with the filter `dangling=false` all that nobody uses:
+        `ImagesDeleted`, `SpaceReclaimed`."""
+        found: dict[str, Any] = await self._calls.post("/images/prune", None, {"filters": filters_of(filters)})
+        return found
+
+    async def prune_builds(
+        self, *, all: bool = False, keep: int = 0, filters: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """Remove what builds have kept for later ones, down to `keep` bytes: `CachesDeleted`, `SpaceReclaimed`."""
+        query = {"all": all, "reserved-space": keep or None, "filters": filters_of(filters)}
+        found: dict[str, Any] = await self._calls.post("/build/prune", None, query)
+        return found
+
+    async def save(self, *images: str | Image, platforms: Sequence[str] = ()) -> AsyncIterator[bytes]:
+        """One archive of several images, as `load` takes it.
+
+        async for piece in engine.images.save("busybox", "mine:1"):
+            file.write(piece)
+        """
+        query = {
+            "names": [_name(image) for image in images],
+            "platform": [platform_document(each) for each in platforms],
+        }
+        async with self._calls.answer("GET", "/images/get", query) as response:
+            async for piece in response.pieces():
+                yield piece
+
+    async def load(self, archive: bytes | AsyncIterable[bytes], *, platforms: Sequence[str] = ()) -> list[Image]:
+        """The images of an archive that `save` made."""
+        told = [line.image async for line in self.loading(archive, platforms=platforms)]
+        return [await self.get(name) for name in dict.fromkeys(told) if name]
+
+    async def loading(
+        self, archive: bytes | AsyncIterable[bytes], *, platforms: Sequence[str] = ()
+    ) -> AsyncIterator[PullProgress]:
+        """The same, told as it goes on; `image` is the name or id of each that is here."""
+        query = {"quiet": False, "platform": [platform_document(each) for each in platforms]}
+        async for line in self._calls.lines("POST", "/images/load", query, archive, _TAR):
+            yield progress(line)
+
+    async def import_image(
+        self,
+        source: str | bytes | AsyncIterable[bytes],
+        name: str = "",
+        *,
+        changes: Sequence[str] = (),
+        message: str = "",
+        platform: str = "",
+    ) -> Image:
+        """An image of one layer out of a tar archive of files: its bytes, or the address that it is at.
+
+        `changes` are instructions of a Dockerfile, such as `CMD ["sh"]`.
+        """
+        repository, tag = split_tag(name)
+        is_address = isinstance(source, str)
+        query = {
+            "fromSrc": source if is_address else "-",
+            "repo": repository or None,
+            "tag": tag or None,
+            "message": message or None,
+            "changes": [*changes],
+            "platform": platform or None,
+        }
+        content = b"" if isinstance(source, str) else source
+        made = ""
+        async for line in self._calls.lines("POST", "/images/create", query, content, {} if is_address else _TAR):
+            made = progress(line).image or made
+        return await self.get(made)
+
+    async def build(self, **options: Unpack[BuildOptions]) -> Image:
+        """Build an image; BuildError has what was told until then. `building` lists the options.
+
+        image = await engine.images.build(path=".", tag="mine:1", buildargs={"VERSION": "2"})
+        """
+        return await builds.built(self, self.building(**options))
+
+    async def building(self, **options: Unpack[BuildOptions]) -> AsyncIterator[BuildProgress]:
+        """The same, told as it goes on. Who leaves meanwhile ends it."""
+        headers = await self._keychain.headers_for_build(options.get("auths"))
+        async for line in builds.building(self._calls, options, headers):
+            yield line
+
+    async def list(self, name: str = "", *, all: bool = False, filters: Mapping[str, Any] | None = None) -> list[Image]:
+        """All, or those of a repository; with `all` also those that others are made of."""
+        wanted = filters_of(filters)
+        if name:
+            wanted.setdefault("reference", []).append(name)
+        found = await self._calls.get("/images/json", {"all": all, "filters": wanted})
+        return [Image(self._calls, each) for each in found]
 
 
-def registry_auth(auth: Mapping[str, str]) -> str:
-    """Credentials as the header `X-Registry-Auth` carries them."""
-    return base64.urlsafe_b64encode(msgspec.json.encode(dict(auth))).decode()
-
-
-def split_tag(name: str) -> tuple[str, str]:
-    """(repository, tag) of a name; a port of the registry is no tag."""
-    repository, colon, tag = name.rpartition(":")
-    return (repository, tag) if colon and "/" not in tag else (name, "")
+def _name(image: str | Image) -> str:
+    return image if isinstance(image, str) else (image.tags or [image.id])[0]

@@ -155,7 +155,7 @@ def document(spec: ContainerSpec) -> dict[str, Any]:
         "AttachStderr": True,
         "ExposedPorts": exposed,
         "StopSignal": spec.stop_signal or None,
-        "Healthcheck": None if spec.healthcheck is None else _healthcheck(spec.healthcheck),
+        "Healthcheck": None if spec.healthcheck is None else healthcheck_document(spec.healthcheck),
         "HostConfig": {**_host_config(spec), **spec.extra_host_config},
         **spec.extra_config,
     }
@@ -172,7 +172,7 @@ def _host_config(spec: ContainerSpec) -> dict[str, Any]:
     config: dict[str, Any] = {
         "Binds": list(spec.volumes),
         "VolumesFrom": list(spec.volumes_from),
-        "Mounts": [_mount(mount) for mount in spec.mounts],
+        "Mounts": [mount_document(mount) for mount in spec.mounts],
         "Tmpfs": dict(spec.tmpfs),
         "Devices": [_device(device) for device in spec.devices],
         "ShmSize": size(spec.shm_size),
@@ -193,7 +193,7 @@ def _host_config(spec: ContainerSpec) -> dict[str, Any]:
         "CpusetCpus": spec.cpuset_cpus,
         "CpusetMems": spec.cpuset_mems,
         "PidsLimit": spec.pids_limit,
-        "Ulimits": [_ulimit(name, limit) for name, limit in spec.ulimits.items()],
+        "Ulimits": [ulimit(name, limit) for name, limit in spec.ulimits.items()],
         "BlkioWeight": spec.blkio_weight,
         "StorageOpt": dict(spec.storage_opt),
         "OomKillDisable": spec.oom_kill_disable or None,
@@ -266,7 +266,8 @@ def _endpoint(spec: ContainerSpec) -> dict[str, Any]:
     return {name: value for name, value in endpoint.items() if value}
 
 
-def _mount(mount: Mount) -> dict[str, Any]:
+def mount_document(mount: Mount) -> dict[str, Any]:
+    """A mount as the API writes it."""
     return {
         "Type": mount.type,
         "Source": mount.source,
@@ -282,7 +283,8 @@ def _device(text: str) -> dict[str, str]:
     return {"PathOnHost": host, "PathInContainer": inside or host, "CgroupPermissions": rights or "rwm"}
 
 
-def _ulimit(name: str, limit: int | tuple[int, int]) -> dict[str, Any]:
+def ulimit(name: str, limit: int | tuple[int, int]) -> dict[str, Any]:
+    """A limit as the API writes it: one number is soft and hard."""
     soft, hard = limit if isinstance(limit, tuple) else (limit, limit)
     return {"Name": name, "Soft": soft, "Hard": hard}
 
@@ -304,7 +306,8 @@ def _bindings(port: str | int, where: Any) -> list[dict[str, str]]:
     raise InvalidParameter(f"ports: {where!r} for {port} is no place: expected 8080, ('127.0.0.1', 80), None or a list")
 
 
-def _healthcheck(check: Healthcheck) -> dict[str, Any]:
+def healthcheck_document(check: Healthcheck) -> dict[str, Any]:
+    """A test as the API writes it; nothing to test with means none, also where the image has one."""
     test = ["CMD-SHELL", check.test] if isinstance(check.test, str) else list(check.test or ["NONE"])
     if not isinstance(check.test, str) and test[:1] not in (["CMD"], ["CMD-SHELL"], ["NONE"]):
         test = ["CMD", *test]

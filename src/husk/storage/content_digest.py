@@ -14,9 +14,9 @@ from collections.abc import Iterator
 
 import msgspec
 
+from husk.globs import BadPattern, Patterns, has_wildcards
 from husk.kernel.trees import walk
 from husk.storage.file_actions import Selection
-from husk.globs import BadPattern, Patterns, has_wildcards
 from husk.storage.portable_digest import PortableDigester
 from husk.storage.sync.table import read_table
 from husk.storage.tar.whiteouts import is_overlay_xattr

@@ -1,7 +1,8 @@
 import pytest
 
 from husk.client.client import Client, connect, connected
-from husk.errors import Unavailable
+from husk.errors import Unauthorized, Unavailable
+from tests.support.fake_engine import failed
 
 
 async def test_what_the_engine_says_of_itself(client, engine):
@@ -14,6 +15,32 @@ async def test_what_the_engine_says_of_itself(client, engine):
         {"Version": "1"},
         {"LayersSize": 3},
     )
+
+
+async def test_only_some_of_what_takes_room(client, engine):
+    engine.answers("GET", "/system/df", {})
+    await client.df("image", "volume")
+    assert engine.last("GET", "/system/df").all == {"type": ["image", "volume"]}
+
+
+async def test_a_login_is_remembered(client, engine):
+    engine.answers("POST", "/auth", {"Status": "Login Succeeded"}, {"IdentityToken": "t"})
+    engine.answers("POST", "/images/create", b"")
+    engine.answers("GET", "/images/host:5000/a/json", {"Id": "sha256:1"})
+    await client.login("me", "secret", registry="host:5000")
+    me = {"username": "me", "password": "secret", "serveraddress": "host:5000"}
+    assert engine.last("POST", "/auth").document == me
+    await client.login("me", "secret", registry="https://host:5000")
+    assert await client._keychain.of("host:5000") == {"identitytoken": "t", "serveraddress": "host:5000"}
+    await client.images.pull("host:5000/a")
+    assert "x-registry-auth" in engine.last("POST", "/images/create").headers
+
+
+async def test_a_login_that_is_not_believed(client, engine):
+    engine.answers("POST", "/auth", failed(401, "wrong password"))
+    with pytest.raises(Unauthorized, match="wrong password"):
+        await client.login(registry="host:5000", identity_token="t")
+    assert engine.last("POST", "/auth").document == {"identitytoken": "t", "serveraddress": "host:5000"}
 
 
 async def test_a_client_for_a_block(engine):

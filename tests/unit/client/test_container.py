@@ -1,3 +1,5 @@
+import base64
+
 import pytest
 
 from husk.api.framing import frame
@@ -144,15 +146,25 @@ async def test_files_go_in_and_come_out(box, engine, tmp_path):
         await box.get("/in/tree")
 
 
+async def test_what_a_path_names(box, engine):
+    told = base64.b64encode(b'{"name":"x","size":3,"mode":420,"mtime":"2026-01-02T03:04:05.123456789Z"}').decode()
+    answer = Response(200, b"", fields({"X-Docker-Container-Path-Stat": told}))
+    engine.answers("HEAD", "/containers/c1/archive", answer)
+    found = await box.stat("/x")
+    assert (found.name, found.size, found.is_file) == ("x", 3, True)
+    assert engine.last("HEAD", "/containers/c1/archive").query == {"path": "/x"}
+
+
 async def test_what_goes_on_in_it(box, engine):
     engine.answers("GET", "/containers/c1/top", {"Titles": ["PID"], "Processes": [["1"]]})
     engine.answers("GET", "/containers/c1/changes", [{"Path": "/x", "Kind": 1}])
-    engine.answers("GET", "/containers/c1/stats", {"read": "now"})
+    sample = {"read": "2026-01-02T03:04:05Z", "pids_stats": {"current": 2}}
+    engine.answers("GET", "/containers/c1/stats", sample)
     engine.answers("GET", "/containers/c1/export", b"tar")
     assert (await box.top())["Processes"] == [["1"]]
     assert await box.diff() == [{"Path": "/x", "Kind": 1}]
-    assert await box.stats_now(one_shot=True) == {"read": "now"}
-    assert [sample async for sample in box.stats()] == [{"read": "now"}]
+    assert (await box.stats_now(one_shot=True)).attrs == sample
+    assert [each.pids async for each in box.stats()] == [2]
     assert b"".join([piece async for piece in box.export()]) == b"tar"
 
 

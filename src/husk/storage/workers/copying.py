@@ -12,9 +12,9 @@ import stat
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from husk.globs import Patterns
 from husk.kernel.rooted import open_beneath
 from husk.kernel.tree_cursor import DIRECTORY, TreeCursor
-from husk.globs import Patterns
 from husk.storage.tar.whiteouts import is_overlay_xattr
 from husk.storage.workers import symbolic_modes
 from husk.storage.workers.rooted_tree import ActionFailed, Owner, RootedTree, remove_all

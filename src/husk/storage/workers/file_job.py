@@ -9,8 +9,8 @@ import stat
 
 import msgspec
 
-from husk.storage.file_actions import Copy, FileAction, MakeDirectory, MakeFile, Owner, Remove, Symlink
 from husk.globs import BadPattern, Patterns
+from husk.storage.file_actions import Copy, FileAction, MakeDirectory, MakeFile, Owner, Remove, Symlink
 from husk.storage.workers import archive_files, rooted_tree
 from husk.storage.workers.caller import Caller
 from husk.storage.workers.copying import Copier, Look

@@ -10,8 +10,8 @@ import os
 import stat
 from collections.abc import Iterator
 
-from husk.kernel.tree_cursor import DIRECTORY, TreeCursor
 from husk.globs import BadPattern, has_wildcards, name_pattern
+from husk.kernel.tree_cursor import DIRECTORY, TreeCursor
 
 Owner = tuple[int, int]
 

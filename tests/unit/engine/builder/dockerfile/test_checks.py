@@ -5,8 +5,8 @@ import pytest
 from husk.engine.builder.dockerfile.checks import RULES, CheckOptions, Warning, parse_options
 from husk.engine.builder.dockerfile.convert import convert
 from husk.engine.builder.dockerfile.errors import DockerfileError, Span
-from husk.ignore import Ignore
 from husk.engine.builder.dockerfile.options import Options
+from husk.ignore import Ignore
 from husk.registry.manifest import Platform
 from tests.unit.engine.builder.dockerfile.building import Images
 

@@ -1,0 +1,75 @@
+"""An image, and all that can be done to it."""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+from husk.client.names import platform_document, split_tag
+from husk.client.thing import Thing
+
+
+class Image(Thing):
+    """An image of an engine.
+
+    image = await engine.images.get("busybox")
+    await image.tag("mine:1")
+    """
+
+    def __repr__(self) -> str:
+        return f"<Image {self.short_id} {' '.join(self.tags)}>"
+
+    @property
+    def tags(self) -> list[str]:
+        return [tag for tag in self.attrs.get("RepoTags") or [] if tag != "<none>:<none>"]
+
+    @property
+    def digests(self) -> list[str]:
+        """Names with the digest by which a registry knows it."""
+        return [name for name in self.attrs.get("RepoDigests") or [] if name != "<none>@<none>"]
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return dict((self.attrs.get("Config") or self.attrs).get("Labels") or {})
+
+    @property
+    def size(self) -> int:
+        return int(self.attrs.get("Size", 0))
+
+    async def reload(self) -> None:
+        """Ask the engine again."""
+        self.attrs = await self._calls.get(f"{self._path}/json")
+
+    async def history(self, *, platform: str = "") -> list[dict[str, Any]]:
+        """The steps that it was made by, the last one first: `CreatedBy`, `Size`, `Tags` …"""
+        return list(await self._calls.get(f"{self._path}/history", {"platform": platform_document(platform)}))
+
+    async def attestations(
+        self, *, types: Sequence[str] = (), statement: bool = False, platform: str = ""
+    ) -> list[dict[str, Any]]:
+        """What is attested of it (where it comes from, what is in it); with `statement` in full."""
+        query = {"type": list(types), "statement": statement, "platform": platform_document(platform)}
+        return list(await self._calls.get(f"{self._path}/attestations", query) or [])
+
+    async def tag(self, name: str) -> None:
+        """Give it one more name: `repository:tag`."""
+        repository, tag = split_tag(name)
+        await self._calls.post(f"{self._path}/tag", None, {"repo": repository, "tag": tag})
+        await self.reload()
+
+    async def save(self, *, platform: str = "") -> AsyncIterator[bytes]:
+        """It as an archive that `images.load` takes, under the first of its names."""
+        name = (self.tags or [self.id])[0]
+        query = {"platform": platform_document(platform)}
+        async with self._calls.answer("GET", f"/images/{name}/get", query) as response:
+            async for piece in response.pieces():
+                yield piece
+
+    async def remove(self, *, force: bool = False, noprune: bool = False) -> list[dict[str, str]]:
+        """Remove it with all its names: what was `Untagged` and `Deleted`.
+
+        Conflict while a container is made of it, or where it has several names; `force` removes it nevertheless.
+        """
+        return list(await self._calls.delete(self._path, {"force": force, "noprune": noprune}))
+
+    @property
+    def _path(self) -> str:
+        return f"/images/{self.id}"

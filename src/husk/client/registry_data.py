@@ -1,0 +1,35 @@
+"""What a registry says of an image that need not be here."""
+
+from collections.abc import Mapping
+from typing import Any
+
+
+class RegistryData:
+    """What a registry says of an image.
+
+    data = await engine.images.registry_data("busybox")
+    print(data.id, data.has_platform("linux/arm64"))
+    """
+
+    def __init__(self, name: str, attrs: Mapping[str, Any]) -> None:
+        self.name = name
+        self.attrs = dict(attrs)
+
+    def __repr__(self) -> str:
+        return f"<RegistryData {self.name} {self.id}>"
+
+    @property
+    def id(self) -> str:
+        """The digest of what the name points to."""
+        return str(self.attrs["Descriptor"]["digest"])
+
+    @property
+    def platforms(self) -> list[str]:
+        """As docker writes them: `linux/amd64`, `linux/arm/v7`."""
+        return [
+            "/".join(filter(None, (each.get("os"), each.get("architecture"), each.get("variant"))))
+            for each in self.attrs.get("Platforms") or []
+        ]
+
+    def has_platform(self, platform: str) -> bool:
+        return platform in self.platforms

@@ -1,0 +1,125 @@
+"""Secrets and configs: values that the tasks of services get as files."""
+
+import base64
+from collections.abc import Mapping
+from typing import Any, Generic, TypeVar
+
+from husk.client.calls import Calls
+from husk.client.filters import filters_of
+from husk.client.service_spec import ServiceFile
+from husk.client.thing import Thing
+
+T = TypeVar("T", bound="_Kept")
+
+
+class _Kept(Thing):
+    """What secrets and configs have in common."""
+
+    _kind = ""
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.short_id} {self.name}>"
+
+    @property
+    def name(self) -> str:
+        return str(self._spec.get("Name", ""))
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return dict(self._spec.get("Labels") or {})
+
+    def reference(self, filename: str = "", *, uid: str = "0", gid: str = "0", mode: int = 0o444) -> ServiceFile:
+        """It as a file of a service's tasks: under its own name, unless another is said."""
+        return ServiceFile(id=self.id, name=self.name, filename=filename or self.name, uid=uid, gid=gid, mode=mode)
+
+    async def update(self, *, labels: Mapping[str, str]) -> None:
+        """Its labels are all that can be changed."""
+        spec = {**self._spec, "Labels": dict(labels)}
+        await self._calls.post(f"{self._path}/update", spec, {"version": self._version})
+        await self.reload()
+
+    async def remove(self) -> None:
+        """InvalidParameter while a service has it."""
+        await self._calls.delete(self._path)
+
+    @property
+    def _spec(self) -> Mapping[str, Any]:
+        return self.attrs.get("Spec") or {}
+
+    @property
+    def _path(self) -> str:
+        return f"/{self._kind}/{self.id}"
+
+
+class Secret(_Kept):
+    """A value that an engine keeps sealed, and never tells.
+
+    secret = await engine.secrets.create("password", b"hunter2")
+    await engine.services.create("app:1", secrets=[secret.reference()])
+    """
+
+    _kind = "secrets"
+
+
+class Config(_Kept):
+    """A value that an engine keeps, and tells.
+
+    config = await engine.configs.create("nginx", b"server {}")
+    print(config.data)
+    """
+
+    _kind = "configs"
+
+    @property
+    def data(self) -> bytes:
+        return base64.b64decode(self._spec.get("Data") or "")
+
+
+class _Collection(Generic[T]):
+    def __init__(self, calls: Calls, of: type[T]) -> None:
+        self._calls = calls
+        self._of = of
+
+    async def create(
+        self, name: str, data: bytes | str, *, labels: Mapping[str, str] | None = None, templating: str = ""
+    ) -> T:
+        """A new one; with the `templating` `golang` its value may name what differs between tasks.
+
+        Who is cancelled meanwhile leaves none behind.
+        """
+        value = data.encode() if isinstance(data, str) else data
+        document = {"Name": name, "Labels": dict(labels or {}), "Data": base64.b64encode(value).decode()}
+        if templating:
+            document["Templating"] = {"Name": templating}
+
+        async def created() -> T:
+            answer = await self._calls.post(f"{self._path}/create", document)
+            return await self.get(answer["ID"])
+
+        return await self._calls.made(created(), self._of.remove)
+
+    async def get(self, name: str) -> T:
+        """By name, id or the beginning of one; NotFound where there is none."""
+        return self._of(self._calls, await self._calls.get(f"{self._path}/{name}"))
+
+    async def list(self, *, filters: Mapping[str, Any] | None = None) -> list[T]:
+        found = await self._calls.get(self._path, {"filters": filters_of(filters)})
+        return [self._of(self._calls, each) for each in found]
+
+    @property
+    def _path(self) -> str:
+        return f"/{self._of._kind}"
+
+
+class Secrets(_Collection[Secret]):
+    """`engine.secrets`."""
+
+    def __init__(self, calls: Calls) -> None:
+        super().__init__(calls, Secret)
+
+
+class Configs(_Collection[Config]):
+    """`engine.configs`."""
+
+    def __init__(self, calls: Calls) -> None:
+        super().__init__(calls, Config)

@@ -1,0 +1,240 @@
+"""Services and their tasks: the engine's, and each by itself."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from husk.client.calls import Calls
+from husk.client.credentials import REGISTRY_AUTH, Auth, Keychain, encoded
+from husk.client.filters import filters_of
+from husk.client.logs import Output, logs
+from husk.client.moments import Moment
+from husk.client.service_spec import ServiceSpec, changed, document
+from husk.client.spec import Command
+from husk.client.thing import Thing
+from husk.errors import InvalidParameter
+
+
+class Task(Thing):
+    """One attempt to run a service.
+
+    for task in await service.tasks():
+        print(task.slot, task.state, task.error)
+    """
+
+    @property
+    def state(self) -> str:
+        """new, pending, preparing, starting, running, complete, shutdown, failed, rejected … when it was last asked."""
+        return str(self._status.get("State", ""))
+
+    @property
+    def desired_state(self) -> str:
+        return str(self.attrs.get("DesiredState", ""))
+
+    @property
+    def slot(self) -> int:
+        """Which of the service's copies it is; 0 where they are not counted."""
+        return int(self.attrs.get("Slot", 0))
+
+    @property
+    def error(self) -> str:
+        return str(self._status.get("Err", ""))
+
+    @property
+    def service_id(self) -> str:
+        return str(self.attrs.get("ServiceID", ""))
+
+    @property
+    def container_id(self) -> str:
+        """Of the container that it runs in; empty before there is one."""
+        return str((self._status.get("ContainerStatus") or {}).get("ContainerID", ""))
+
+    def logs(
+        self,
+        *,
+        stdout: bool = True,
+        stderr: bool = True,
+        follow: bool = False,
+        tail: int | str = "all",
+        since: Moment = None,
+        timestamps: bool = False,
+        details: bool = False,
+    ) -> Output:
+        """What it has written; with `follow` also what it will."""
+        return logs(
+            self._calls,
+            f"{self._path}/logs",
+            stdout=stdout,
+            stderr=stderr,
+            follow=follow,
+            tail=tail,
+            since=since,
+            timestamps=timestamps,
+            details=details,
+        )
+
+    @property
+    def _status(self) -> Mapping[str, Any]:
+        return self.attrs.get("Status") or {}
+
+    @property
+    def _path(self) -> str:
+        return f"/tasks/{self.id}"
+
+
+class ServiceTasks:
+    """`engine.tasks`: those of all services."""
+
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+
+    async def get(self, task: str) -> Task:
+        """By id or its beginning; NotFound where there is none."""
+        return Task(self._calls, await self._calls.get(f"/tasks/{task}"))
+
+    async def list(self, *, filters: Mapping[str, Any] | None = None) -> list[Task]:
+        found = await self._calls.get("/tasks", {"filters": filters_of(filters)})
+        return [Task(self._calls, each) for each in found]
+
+
+class Service(Thing):
+    """A service of a swarm: what shall run, and how often.
+
+    service = await engine.services.create("app:1", name="web", replicas=2)
+    await service.scale(3)
+    """
+
+    def __repr__(self) -> str:
+        return f"<Service {self.short_id} {self.name}>"
+
+    @property
+    def name(self) -> str:
+        return str(self._spec.get("Name", ""))
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return dict(self._spec.get("Labels") or {})
+
+    @property
+    def version(self) -> int:
+        """Which state of it `attrs` tells. A change that begins with an older one is refused."""
+        return self._version
+
+    @property
+    def replicas(self) -> int | None:
+        """How many copies shall run; None where it has one on each node."""
+        mode = self._spec.get("Mode") or {}
+        if "Replicated" in mode:
+            return int((mode["Replicated"] or {}).get("Replicas", 1))
+        if "ReplicatedJob" in mode:
+            return int((mode["ReplicatedJob"] or {}).get("TotalCompletions", 1))
+        return None
+
+    async def update(self, *, auth: Auth | None = None, **changes: Any) -> None:
+        """Say some of `ServiceSpec`'s keywords anew; tasks are replaced as `update_config` says.
+
+        Conflict or InvalidParameter where somebody else has changed it since it was last asked: `reload` and try again.
+        """
+        await self._update(changed(self._spec, changes), auth=auth)
+
+    async def scale(self, replicas: int) -> None:
+        """Let so many copies run."""
+        if self.replicas is None:
+            raise InvalidParameter(f"{self.name} has one task on each node: it cannot be scaled")
+        await self.update(replicas=replicas)
+
+    async def rollback(self) -> None:
+        """Back to what it was before the last change."""
+        await self._update(dict(self._spec), rollback="previous")
+
+    async def force_update(self) -> None:
+        """Replace all tasks, although nothing has changed."""
+        count = int((self._spec.get("TaskTemplate") or {}).get("ForceUpdate", 0))
+        await self._update(changed(self._spec, {"extra": {"TaskTemplate": {"ForceUpdate": count + 1}}}))
+
+    async def tasks(self, *, filters: Mapping[str, Any] | None = None) -> list[Task]:
+        """Its tasks, also those that have ended."""
+        wanted = {**filters_of(filters), "service": [self.id]}
+        return [Task(self._calls, each) for each in await self._calls.get("/tasks", {"filters": wanted})]
+
+    def logs(
+        self,
+        *,
+        stdout: bool = True,
+        stderr: bool = True,
+        follow: bool = False,
+        tail: int | str = "all",
+        since: Moment = None,
+        timestamps: bool = False,
+        details: bool = False,
+    ) -> Output:
+        """What its tasks have written; with `details` each line begins with where it is from."""
+        return logs(
+            self._calls,
+            f"{self._path}/logs",
+            stdout=stdout,
+            stderr=stderr,
+            follow=follow,
+            tail=tail,
+            since=since,
+            timestamps=timestamps,
+            details=details,
+        )
+
+    async def remove(self) -> None:
+        """End its tasks, and forget it."""
+        await self._calls.delete(self._path)
+
+    async def _update(self, spec: Mapping[str, Any], *, rollback: str | None = None, auth: Auth | None = None) -> None:
+        headers = {} if auth is None else {REGISTRY_AUTH: encoded(auth)}
+        query = {"version": self.version, "rollback": rollback}
+        await self._calls.post(f"{self._path}/update", spec, query, headers)
+        await self.reload()
+
+    @property
+    def _spec(self) -> Mapping[str, Any]:
+        return self.attrs.get("Spec") or {}
+
+    @property
+    def _path(self) -> str:
+        return f"/services/{self.id}"
+
+
+class Services:
+    """`engine.services`. They need a swarm: `await engine.swarm.init()`."""
+
+    def __init__(self, calls: Calls, keychain: Keychain | None = None) -> None:
+        self._calls = calls
+        self._keychain = keychain or Keychain()
+
+    async def create(
+        self, image: str | ServiceSpec, command: Command = None, *, auth: Auth | None = None, **spec: Any
+    ) -> Service:
+        """A new service, by the keywords of `ServiceSpec`.
+
+        Who is cancelled meanwhile leaves none behind.
+        """
+        wanted = image if isinstance(image, ServiceSpec) else _spec(image, command, spec)
+        headers = await self._keychain.headers_for(wanted.image, auth)
+
+        async def created() -> Service:
+            answer = await self._calls.post("/services/create", document(wanted), {}, headers)
+            return await self.get(answer["ID"])
+
+        return await self._calls.made(created(), Service.remove)
+
+    async def get(self, name: str, *, insert_defaults: bool = False) -> Service:
+        """By name, id or the beginning of one; with `insert_defaults` its document says all that is usual too."""
+        query = {"insertDefaults": insert_defaults or None}
+        return Service(self._calls, await self._calls.get(f"/services/{name}", query))
+
+    async def list(self, *, filters: Mapping[str, Any] | None = None, status: bool = False) -> list[Service]:
+        """All; with `status` their documents say how many tasks run."""
+        query = {"filters": filters_of(filters), "status": status}
+        return [Service(self._calls, each) for each in await self._calls.get("/services", query)]
+
+
+def _spec(image: str, command: Command, keywords: Mapping[str, Any]) -> ServiceSpec:
+    try:
+        return ServiceSpec(image=image, command=command, **keywords)
+    except TypeError as error:
+        raise InvalidParameter(f"{error}. ServiceSpec lists what a service knows") from error

@@ -1,0 +1,50 @@
+"""What all things of an engine have in common: an id, the engine's own document, and a way to ask for it again."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from husk.client.calls import Calls
+
+
+class Thing:
+    """Something that an engine has. `attrs` is what the engine last said of it; `reload` asks again."""
+
+    def __init__(self, calls: Calls, attrs: Mapping[str, Any]) -> None:
+        self._calls = calls
+        self.attrs = dict(attrs)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.short_id}>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Thing) and type(other) is type(self) and other.id == self.id
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    @property
+    def id(self) -> str:
+        return str(self.attrs["ID"] if "ID" in self.attrs else self.attrs["Id"])
+
+    @property
+    def short_id(self) -> str:
+        return self.id.removeprefix("sha256:")[:12]
+
+    async def reload(self) -> None:
+        """Ask the engine again."""
+        self.attrs = await self._calls.get(self._path)
+
+    @property
+    def _path(self) -> str:
+        """Where the API has it."""
+        raise NotImplementedError
+
+    @property
+    def _version(self) -> int:
+        """Of a thing of a swarm: which state of it `attrs` tells. A change of an older one is refused."""
+        return int((self.attrs.get("Version") or {}).get("Index", 0))
+
+
+def id_of(thing: str | Thing) -> str:
+    """The id of a thing, or the name that was given for it."""
+    return thing.id if isinstance(thing, Thing) else thing
