@@ -11,7 +11,7 @@ import hashlib
 import os
 import socket
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ import msgspec
 
 from husk.api.http.limits import Limits
 from husk.api.server import Edge
-from husk.client.client import Client, connected
+from husk.client.client import Client
 from husk.client.http import Connection
 from husk.config import DEFAULT_DATA_ROOT, DEFAULT_EXEC_ROOT, AddressPool, Config, RuntimeConfig
 from husk.engine.engine import Engine as Core
@@ -116,10 +116,6 @@ class Engine(Client):
             if not detach:
                 parts.push_async_callback(engine._end_containers)
             yield engine
-
-    def connect(self) -> AbstractAsyncContextManager[Client]:
-        """The same engine for another event loop: one of another thread, or of a test."""
-        return connected(Client(self._dial))
 
     async def _dial(self) -> Connection:
         taken = self._home.opened.result()

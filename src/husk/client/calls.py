@@ -54,7 +54,7 @@ class Calls:
     """Calls to one engine."""
 
     def __init__(self, dial: Dial) -> None:
-        self._dial = dial
+        self.dial = dial
         # What must not be cut off: it is waited for before the engine is left.
         self.tasks = Tasks()
         self._idle: list[tuple[Connection, float]] = []
@@ -167,7 +167,7 @@ class Calls:
         self, method: str, target: str, content: Content, headers: Mapping[str, str]
     ) -> tuple[Connection, Response]:
         """Ask on a connection that is free, or on a new one."""
-        connection = self._free() or await self._dial()
+        connection = self._free() or await self.dial()
         try:
             return connection, await connection.request(method, target, headers, content)
         except ConnectionError as error:

@@ -108,6 +108,10 @@ class Client:
         no container has), what builds have kept, and with `volumes` volumes without a name."""
         return await pruned(self, all, volumes, filters or {})
 
+    def connect(self) -> AbstractAsyncContextManager["Client"]:
+        """The same engine for another event loop: one of another thread, or of a test."""
+        return connected(Client(self._calls.dial))
+
     async def close(self) -> None:
         """Let what must not be cut off come to its end, and close the connections."""
         await self._calls.close()

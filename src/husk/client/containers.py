@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import msgspec
@@ -15,7 +15,7 @@ from husk.client.filters import filters_of
 from husk.client.images import Images
 from husk.client.output import STDERR, STDOUT
 from husk.client.spec import Command, ContainerSpec, document
-from husk.errors import NotFound
+from husk.errors import Conflict, NotFound
 
 # When an image is pulled before a container is made of it.
 MISSING, ALWAYS, NEVER = "missing", "always", "never"
@@ -84,13 +84,15 @@ class Containers:
         input: bytes | None = None,
         timeout: float | None = None,
         max_output: int | None = None,
+        kill_at_max_output: bool = False,
         pull: str = MISSING,
         **spec: Any,
     ) -> Result:
         """Run one to its end, and remove it: its exit code and what it wrote.
 
-        After `timeout` seconds it is killed. Of each stream at most `max_output` bytes are kept. Nothing of what it
-        writes is kept on disk, unless a log driver is asked for.
+        After `timeout` seconds it is killed. Of each stream at most `max_output` bytes are kept; with
+        `kill_at_max_output` it is killed when it writes more. Nothing of what it writes is kept on disk, unless a log
+        driver is asked for.
         """
         wanted = _spec(image, command, spec, stdin=input is not None)
         if not wanted.log_driver:
@@ -100,14 +102,17 @@ class Containers:
             async with container.attach(stdin=input is not None) as console:
                 await container.start()
                 kept = _Kept(max_output)
-                timed_out = False
+                timed_out = killed = False
                 try:
                     async with asyncio.timeout(timeout):
-                        await _converse(console, input, kept)
-                        code = await container.wait()
+                        killed = not await _converse(console, input, kept, kill_at_max_output)
+                        if not killed:
+                            code = await container.wait()
                 except TimeoutError:
-                    timed_out = True
-                    await container.kill()
+                    timed_out = killed = True
+                if killed:
+                    with suppress(Conflict):  # it has ended meanwhile
+                        await container.kill()
                     code = await container.wait()
             return Result(
                 exit_code=code,
@@ -166,13 +171,20 @@ class _Kept:
         return b"".join(self._pieces[stream])
 
 
-async def _converse(console: Console, given: bytes | None, kept: _Kept) -> None:
-    """Write what is given and read what comes, both at once: a process may write before it has read all."""
+async def _converse(console: Console, given: bytes | None, kept: _Kept, leave_when_full: bool) -> bool:
+    """Write what is given and read what comes, both at once: a process may write before it has read all.
+
+    False when it was left because it had written too much.
+    """
     async with asyncio.TaskGroup() as both:
-        if given is not None:
-            both.create_task(_write(console, given))
+        writing = None if given is None else both.create_task(_write(console, given))
         async for stream, data in console:
             kept.add(stream, data)
+            if kept.truncated and leave_when_full:
+                if writing is not None:
+                    writing.cancel()
+                return False
+    return True
 
 
 async def _write(console: Console, given: bytes) -> None:
