@@ -1,8 +1,9 @@
 """The programs in examples/ do what their first lines say."""
 
+import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,11 @@ import pytest_asyncio
 
 from examples.ci import Pipeline, Step, run_pipeline
 from examples.jobs import Job, run_jobs
+from examples.logs import Shipper
 from husk.embedded import Engine
 from husk.kernel import process
 from tests.support.engines import Place
+from tests.support.waiting import until_async
 
 ROOT = Path(__file__).parents[3]
 EXAMPLE = ROOT / "examples" / "test_service.py"
@@ -72,6 +75,37 @@ async def test_a_pipeline(engine: Engine, tmp_path: Path):
     bad = Pipeline("busybox", [Step("slow", "sleep 100", timeout=0.2), Step("never", "true")])
     assert await run_pipeline(engine, bad, tmp_path, said.append) == 124
     assert said[-2:] == ["slow | ended after 0.2 seconds", "slow failed: 124"]
+
+
+async def test_logs_are_shipped_once_from_old_and_new_containers(engine: Engine):
+    lines: list[Mapping[str, str]] = []
+    seen: dict[str, str] = {}
+
+    async def shipped(count: int) -> None:
+        shipping = asyncio.get_running_loop().create_task(Shipper(engine, lines.append, seen).run())
+        try:
+            await until_async(lambda: len(lines) >= count or shipping.done(), f"{count} lines, not {lines}")
+        finally:
+            shipping.cancel()
+            await asyncio.wait([shipping])
+        assert shipping.cancelled(), shipping
+
+    talk = ["sh", "-c", "echo one; read line; echo $line; sleep 100"]
+    async with (
+        engine.container("busybox", talk, name="old", stdin=True) as old,
+        engine.container("busybox", "echo hidden", labels={"ship": "no"}),
+    ):
+        await shipped(1)
+        async with old.attach(stdin=True) as console:
+            await console.write(b"two\n")
+        shipping = asyncio.get_running_loop().create_task(shipped(3))
+        async with engine.container("busybox", ["sh", "-c", "echo new; sleep 100"], name="new"):
+            await shipping
+    assert sorted((line["container"], line["text"]) for line in lines) == [
+        ("new", "new"),
+        ("old", "one"),
+        ("old", "two"),
+    ]
 
 
 async def test_a_service_for_tests():
