@@ -1,7 +1,7 @@
-"""The `husk` command: serve, doctor, version. Containers are handled with the `docker` client.
+"""The `husk` command: the daemon (serve, doctor), and a client for whoever has no docker client (run, ps, …).
 
-Commands import what they need when they run, so that `husk --help` and `husk version` answer at once, and a daemon
-whose flags are plain starts without click.
+Commands import what they need when they run, so that each answers at once, and a daemon whose flags are plain starts
+without click. Those of the client use the library's face (`husk.client`) and nothing else of Husk.
 """
 
 import os
@@ -44,5 +44,6 @@ def _ask_click() -> None:
         dockerd(prog_name="dockerd")
     else:
         from husk.cli.commands import husk
+        from husk.cli.kit.entry import enter
 
-        husk()
+        sys.exit(enter(husk, "husk"))

@@ -4,11 +4,12 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
+from husk.client.address import resolve
 from husk.client.calls import Calls
 from husk.client.container import Container
 from husk.client.containers import MISSING, Containers
 from husk.client.credentials import Keychain
-from husk.client.dial import Dial, dialer
+from husk.client.dial import Dial, dialer_to
 from husk.client.events import Event, events
 from husk.client.execs import Result
 from husk.client.images import Images
@@ -127,6 +128,10 @@ async def connected(client: Client) -> AsyncIterator[Client]:
         await client.close()
 
 
-def connect(address: str = "") -> AbstractAsyncContextManager[Client]:
-    """The engine of a daemon that listens at `unix:///path` or `tcp://host:port`."""
-    return connected(Client(dialer(address or "unix:///run/husk.sock")))
+def connect(address: str = "", *, context: str = "") -> AbstractAsyncContextManager[Client]:
+    """The engine of a daemon that listens at `unix:///path` or `tcp://host:port`, or is behind `ssh://user@host`.
+
+    Without an address, that of a docker context, or what `HUSK_HOST`, `DOCKER_HOST` (with `DOCKER_TLS_VERIFY` and
+    `DOCKER_CERT_PATH`) and the docker client's settings say.
+    """
+    return connected(Client(dialer_to(resolve(address, context))))

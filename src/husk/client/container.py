@@ -1,9 +1,11 @@
 """A container, and all that can be done to it."""
 
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from husk.client import execs, tars
 from husk.client.console import Console
@@ -90,10 +92,23 @@ class Container(Thing):
 
     async def wait(self, condition: str = "not-running") -> int:
         """Its exit code, as soon as it is `not-running`, at its `next-exit`, or when it is `removed`."""
-        answer = await self._calls.post(f"{self._path}/wait", None, {"condition": condition})
-        if error := (answer.get("Error") or {}).get("Message"):
-            raise CommandFailed(error, answer["StatusCode"])
-        return int(answer["StatusCode"])
+        return _exit_code(await self._calls.post(f"{self._path}/wait", None, {"condition": condition}))
+
+    @asynccontextmanager
+    async def waiting(self, condition: str = "not-running") -> AsyncIterator[Callable[[], Awaitable[int]]]:
+        """As `wait`, for who must not miss it: inside the block the engine waits already, the call gives the code.
+
+        async with box.waiting("removed") as ended:
+            await box.start()
+            print(await ended())
+        """
+        query = {"condition": condition}
+        async with self._calls.answer("POST", f"{self._path}/wait", query) as response:
+
+            async def ended() -> int:
+                return _exit_code(msgspec.json.decode(await response.read()))
+
+            yield ended
 
     async def remove(self, *, force: bool = False, volumes: bool = False, link: bool = False) -> None:
         """`force` ends it first; `volumes` takes those along that have no name."""
@@ -279,3 +294,9 @@ class Container(Thing):
     @property
     def _path(self) -> str:
         return f"/containers/{self.id}"
+
+
+def _exit_code(answer: Mapping[str, Any]) -> int:
+    if error := (answer.get("Error") or {}).get("Message"):
+        raise CommandFailed(error, answer["StatusCode"])
+    return int(answer["StatusCode"])

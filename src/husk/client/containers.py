@@ -131,7 +131,10 @@ class Containers:
             self._calls.post("/containers/create", body, query), lambda made: self._gone(Container(self._calls, made))
         )
         tty = {"Config": {"Tty": wanted.tty, "Image": wanted.image, "Labels": dict(wanted.labels)}}
-        return Container(self._calls, {"Id": made["Id"], "Name": wanted.name, "State": "created", **tty})
+        return Container(
+            self._calls,
+            {"Id": made["Id"], "Name": wanted.name, "State": "created", "Warnings": made.get("Warnings"), **tty},
+        )
 
     async def _ran_out_of_memory(self, container: Container) -> bool:
         await container.reload()

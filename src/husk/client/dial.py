@@ -1,10 +1,12 @@
-"""How is a daemon reached? By a Unix socket, or by TCP with or without TLS."""
+"""How is a daemon reached? By a Unix socket, by TCP with or without TLS, or through ssh."""
 
 import asyncio
 import ssl
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+from husk.client import ssh
+from husk.client.address import Address
 from husk.client.http import Connection
 from husk.errors import InvalidParameter, Unavailable
 
@@ -15,15 +17,29 @@ _PIECE = 1 << 18
 
 
 def dialer(address: str, tls: ssl.SSLContext | None = None) -> Dial:
-    """How to reach `unix:///path` or `tcp://host:port`; the latter speaks TLS where there is a context for it."""
+    """How to reach `unix:///path`, `tcp://host:port`, which speaks TLS where there is a context for it, or
+    `ssh://user@host`."""
     scheme, _, rest = address.partition("://")
+    if scheme == "ssh":
+        ssh.arguments(address)
+        return lambda: ssh.dial(address)
     if scheme == "unix" and rest:
         return lambda: _unix(rest)
     if scheme == "tcp" and rest:
         host, _, port = rest.rstrip("/").rpartition(":")
         if host and port.isdigit():
             return lambda: _tcp(address, host.strip("[]"), int(port), tls)
-    raise InvalidParameter(f"invalid address {address!r}: expected unix:///PATH or tcp://HOST:PORT")
+    raise InvalidParameter(f"invalid address {address!r}: expected unix:///PATH, tcp://HOST:PORT or ssh://USER@HOST")
+
+
+def dialer_to(place: Address) -> Dial:
+    """How to reach what was resolved."""
+    if place.certificates is None:
+        return dialer(place.url)
+    try:
+        return dialer(place.url, client_context(place.certificates, place.verify))
+    except OSError as error:
+        raise InvalidParameter(f"TLS cannot be spoken with the files in {place.certificates}: {error}") from error
 
 
 def client_context(directory: Path, verify: bool) -> ssl.SSLContext:

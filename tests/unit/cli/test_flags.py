@@ -52,10 +52,10 @@ def test_what_is_not_plain_is_left_to_click(arguments: list[str]) -> None:
 
 
 def test_click_complains_about_what_nobody_can_read(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.argv", ["husk", "serve", "--unknown"])
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 2
-    assert "No such option" in capsys.readouterr().err
+    assert capfd.readouterr().err == "husk serve: unknown flag: --unknown. See 'husk serve --help'\n"

@@ -1,0 +1,102 @@
+"""`husk create`, and what it shares with `husk run`: a container made as the flags say, its image pulled if need be."""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from husk.cli.containers.flags import container_flags
+from husk.cli.kit.command import Command, as_json
+from husk.cli.kit.complete import image_then_files
+from husk.cli.kit.engine import NOT_RUN, ask
+from husk.cli.kit.place import Place
+from husk.cli.kit.writing import complain, document, say
+from husk.errors import InvalidParameter, NotFound
+
+if TYPE_CHECKING:
+    from husk.client.client import Client
+    from husk.client.container import Container
+    from husk.client.spec import ContainerSpec
+
+
+def image_and_command(function: Any) -> Any:
+    """What stands behind the flags."""
+    command = click.argument("command", nargs=-1, type=click.UNPROCESSED)
+    return click.argument("image", shell_complete=image_then_files)(command(function))
+
+
+@click.command(cls=Command, own_words=True, context_settings={"help_option_names": ["--help"]})
+@container_flags
+@as_json
+@image_and_command
+@click.pass_obj
+def create(place: Place, /, image: str, command: Sequence[str], as_json: bool, **flags: Any) -> None:
+    """Create a new container."""
+    spec = read(image, command, flags, detached=False)
+
+    async def created(engine: "Client") -> None:
+        container = await made(engine, spec, flags)
+        if as_json:
+            document({"Id": container.id, "Warnings": container.attrs.get("Warnings") or []})
+        else:
+            say(container.id)
+
+    ask(place, created)
+
+
+def read(image: str, command: Sequence[str], flags: Mapping[str, Any], detached: bool) -> "ContainerSpec":
+    """The flags' meaning; those that have none end the command."""
+    from husk.cli.containers.spec import spec_of
+    from husk.client.spec import document
+
+    try:
+        spec = spec_of(image, command, flags, detached)
+        document(spec)
+        if flags["cidfile"] and os.path.exists(flags["cidfile"]):
+            file = flags["cidfile"]
+            raise InvalidParameter(
+                f"container ID file found, make sure the other container isn't running or delete {file}"
+            )
+    except InvalidParameter as error:
+        complain(f"husk: {error.message}")
+        raise SystemExit(NOT_RUN) from None
+    return spec
+
+
+async def made(engine: "Client", spec: "ContainerSpec", flags: Mapping[str, Any]) -> "Container":
+    """The container. An image that is not here is pulled first, which is told on stderr."""
+    from husk.client.containers import ALWAYS, MISSING, NEVER
+
+    if flags["pull"] == ALWAYS:
+        await _pull(engine, spec, flags["quiet"])
+    try:
+        container = await engine.containers.create(spec, pull=NEVER)
+    except NotFound as error:
+        if flags["pull"] != MISSING or "No such image" not in error.message:
+            raise
+        from husk.client.names import with_tag
+
+        if not flags["quiet"]:
+            complain(f"Unable to find image '{with_tag(spec.image)}' locally")
+        await _pull(engine, spec, flags["quiet"])
+        container = await engine.containers.create(spec, pull=NEVER)
+    for warning in container.attrs.get("Warnings") or []:
+        complain(f"WARNING: {warning}")
+    if flags["cidfile"]:
+        _note(flags["cidfile"], container.id)
+    return container
+
+
+def _note(file: str, identity: str) -> None:
+    with open(file, "x") as written:
+        written.write(identity)
+
+
+async def _pull(engine: "Client", spec: "ContainerSpec", quiet: bool) -> None:
+    from husk.cli.kit.progress import Silence, teller
+
+    told = Silence() if quiet else teller(2)
+    with told:
+        async for step in engine.images.pulling(spec.image, platform=spec.platform):
+            told.tell(step)

@@ -1,0 +1,45 @@
+"""`husk logs`: what a container has written, and will write."""
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from husk.cli.kit.command import Command, as_json, flag
+from husk.cli.kit.complete import containers
+from husk.cli.kit.engine import ask
+from husk.cli.kit.place import Place
+from husk.cli.kit.read import moment
+from husk.cli.kit.streams import Lines, descriptor
+from husk.cli.kit.writing import write
+
+if TYPE_CHECKING:
+    from husk.client.client import Client
+
+
+@click.command(cls=Command)
+@flag("-f", "--follow", help="Follow log output.")
+@click.option("-n", "--tail", default="all", metavar="STRING", help="Number of lines to show from the end of the logs.")
+@flag("-t", "--timestamps", help="Show timestamps.")
+@click.option("--since", default="", metavar="STRING", help="Show logs since timestamp or relative (e.g. 42m).")
+@click.option("--until", default="", metavar="STRING", help="Show logs before a timestamp or relative (e.g. 42m).")
+@as_json
+@click.argument("container", shell_complete=containers)
+@click.pass_obj
+def logs(place: Place, /, container: str, as_json: bool, since: str, until: str, **options: Any) -> None:
+    """Fetch the logs of a container."""
+    now = time.time()
+    options |= {"since": moment(since, now), "until": moment(until, now, "--until")}
+    ask(place, lambda engine: _logs(engine, container, as_json, **options))
+
+
+async def _logs(engine: "Client", name: str, as_json: bool, **options: Any) -> None:
+    container = await engine.containers.get(name)
+    if not as_json:
+        async for stream, data in container.logs(**options):
+            write(descriptor(stream), data)
+        return
+    lines = Lines(timed=True)
+    async for stream, data in container.logs(**{**options, "timestamps": True}):
+        lines.add(stream, data)
+    lines.end()

@@ -1,0 +1,106 @@
+"""`husk ps`: containers, one line each."""
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from husk.cli.kit import words
+from husk.cli.kit.command import Command, as_json, flag, many
+from husk.cli.kit.engine import ask
+from husk.cli.kit.place import Place
+from husk.cli.kit.read import filters_of
+from husk.cli.kit.tables import show
+from husk.cli.kit.writing import document, say
+
+if TYPE_CHECKING:
+    from husk.client.client import Client
+
+HEADINGS = {
+    "ID": "CONTAINER ID",
+    "Image": "IMAGE",
+    "Command": "COMMAND",
+    "CreatedAt": "CREATED AT",
+    "RunningFor": "CREATED",
+    "Ports": "PORTS",
+    "State": "STATE",
+    "Status": "STATUS",
+    "Size": "SIZE",
+    "Names": "NAMES",
+    "Labels": "LABELS",
+    "LocalVolumes": "LOCAL VOLUMES",
+    "Mounts": "MOUNTS",
+    "Networks": "NETWORKS",
+}
+_FIELDS = ("ID", "Image", "Command", "RunningFor", "Status", "Ports", "Names")
+
+
+@click.command(cls=Command)
+@flag("-a", "--all", "everything", help="Show all containers (default shows just running).")
+@many("-f", "--filter", "filters", metavar="FILTER", help="Filter output based on conditions provided.")
+@click.option("--format", "template", metavar="STRING", help="'json', 'TEMPLATE' or 'table TEMPLATE' of Go's.")
+@click.option("-n", "--last", type=int, default=-1, help="Show n last created containers (includes all states).")
+@flag("-l", "--latest", help="Show the latest created container (includes all states).")
+@flag("--no-trunc", help="Don't truncate output.")
+@flag("-q", "--quiet", help="Only display container IDs.")
+@flag("-s", "--size", help="Display total file sizes.")
+@as_json
+@click.pass_obj
+def ps(place: Place, /, last: int, latest: bool, **options: Any) -> None:
+    """List containers."""
+    ask(place, lambda engine: _ps(engine, limit=1 if latest and last < 0 else last, **options))
+
+
+async def _ps(
+    engine: "Client",
+    *,
+    limit: int,
+    everything: bool,
+    filters: Sequence[str],
+    template: str | None,
+    no_trunc: bool,
+    quiet: bool,
+    size: bool,
+    as_json: bool,
+) -> None:
+    size = size or ".Size" in (template or "")
+    wanted = filters_of(filters)
+    found = await engine.containers.list(all=everything or limit > 0, limit=max(limit, 0), size=size, filters=wanted)
+    if as_json:
+        document([container.attrs for container in found])
+    elif quiet and not template:
+        for container in found:
+            say(container.id if no_trunc else container.short_id)
+    else:
+        now = time.time()
+        rows = [row(container.attrs, now, no_trunc) for container in found]
+        show(HEADINGS, (*_FIELDS, "Size") if size else _FIELDS, rows, template)
+
+
+def row(attrs: Mapping[str, Any], now: float, whole: bool = False) -> dict[str, str]:
+    """What is shown of a container, as `GET /containers/json` tells of it."""
+    names = [name.removeprefix("/") for name in attrs.get("Names") or []]
+    mounts = [str(mount.get("Name") or mount.get("Source") or "") for mount in attrs.get("Mounts") or []]
+    image, identity = str(attrs.get("Image") or "<no image>"), str(attrs.get("ImageID") or "")
+    if not whole and image == identity:
+        image = words.short_id(image)
+    own = words.size(attrs.get("SizeRw") or 0)
+    root = attrs.get("SizeRootFs") or 0
+    command = str(attrs.get("Command") or "")
+    return {
+        "ID": str(attrs["Id"]) if whole else words.short_id(str(attrs["Id"])),
+        "Image": image,
+        "Command": words.quoted(command if whole else words.shortened(command, 20)),
+        "CreatedAt": words.moment(attrs["Created"]),
+        "RunningFor": words.ago(attrs["Created"], now),
+        "Ports": words.ports(attrs.get("Ports") or []),
+        "State": str(attrs.get("State") or ""),
+        "Status": str(attrs.get("Status") or ""),
+        "Size": f"{own} (virtual {words.size(root)})" if root else own,
+        "Names": ",".join(name for name in names if whole or "/" not in name),
+        "Labels": words.pairs(attrs.get("Labels")),
+        "LocalVolumes": str(sum(mount.get("Driver") == "local" for mount in attrs.get("Mounts") or [])),
+        "Mounts": ",".join(mounts if whole else [words.shortened(mount, 15) for mount in mounts]),
+        "Networks": ",".join((attrs.get("NetworkSettings") or {}).get("Networks") or {}),
+    }

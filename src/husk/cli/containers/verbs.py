@@ -1,0 +1,132 @@
+"""Commands that do one thing to each of some containers: stop, restart, kill, pause, unpause, wait, rm, rename."""
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from husk.cli.kit.command import AnyFunction, Command, as_json, flag
+from husk.cli.kit.complete import containers, running
+from husk.cli.kit.engine import ask, each
+from husk.cli.kit.place import Place
+from husk.cli.kit.writing import document
+
+if TYPE_CHECKING:
+    from husk.client.client import Client
+    from husk.client.container import Container
+
+
+def names(complete: Callable[..., Any]) -> Callable[[AnyFunction], AnyFunction]:
+    return click.argument("names", nargs=-1, required=True, metavar="CONTAINER...", shell_complete=complete)
+
+
+def _to_each(
+    place: Place, wanted: tuple[str, ...], as_json: bool, act: "Callable[[Container], Awaitable[Any]]"
+) -> None:
+    async def all_of_them(engine: "Client") -> int:
+        async def one(name: str) -> None:
+            await act(await engine.containers.get(name))
+
+        return await each(wanted, one, as_json)
+
+    ask(place, all_of_them)
+
+
+@click.command(cls=Command)
+@click.option("-s", "--signal", metavar="STRING", help="Signal to send to the container.")
+@click.option("-t", "--time", "--timeout", "timeout", type=int, help="Seconds to wait before killing the container.")
+@as_json
+@names(running)
+@click.pass_obj
+def stop(place: Place, names: tuple[str, ...], signal: str | None, timeout: int | None, as_json: bool) -> None:
+    """Stop one or more running containers."""
+    _to_each(place, names, as_json, lambda container: container.stop(timeout, signal))
+
+
+@click.command(cls=Command)
+@click.option("-t", "--time", "--timeout", "timeout", type=int, help="Seconds to wait before killing the container.")
+@as_json
+@names(containers)
+@click.pass_obj
+def restart(place: Place, names: tuple[str, ...], timeout: int | None, as_json: bool) -> None:
+    """Restart one or more containers."""
+    _to_each(place, names, as_json, lambda container: container.restart(timeout))
+
+
+@click.command(cls=Command)
+@click.option("-s", "--signal", metavar="STRING", default="KILL", help="Signal to send to the container.")
+@as_json
+@names(running)
+@click.pass_obj
+def kill(place: Place, names: tuple[str, ...], signal: str, as_json: bool) -> None:
+    """Kill one or more running containers."""
+    _to_each(place, names, as_json, lambda container: container.kill(signal))
+
+
+@click.command(cls=Command)
+@as_json
+@names(running)
+@click.pass_obj
+def pause(place: Place, names: tuple[str, ...], as_json: bool) -> None:
+    """Pause all processes within one or more containers."""
+    _to_each(place, names, as_json, lambda container: container.pause())
+
+
+@click.command(cls=Command)
+@as_json
+@names(running)
+@click.pass_obj
+def unpause(place: Place, names: tuple[str, ...], as_json: bool) -> None:
+    """Unpause all processes within one or more containers."""
+    _to_each(place, names, as_json, lambda container: container.unpause())
+
+
+@click.command(cls=Command)
+@flag("-f", "--force", help="Force the removal of a running container (uses SIGKILL).")
+@flag("-l", "--link", help="Remove the specified link.")
+@flag("-v", "--volumes", help="Remove anonymous volumes associated with the container.")
+@as_json
+@names(containers)
+@click.pass_obj
+def rm(place: Place, names: tuple[str, ...], force: bool, link: bool, volumes: bool, as_json: bool) -> None:
+    """Remove one or more containers."""
+    _to_each(place, names, as_json, lambda container: container.remove(force=force, volumes=volumes, link=link))
+
+
+@click.command(cls=Command)
+@as_json
+@click.argument("container", shell_complete=containers)
+@click.argument("new_name")
+@click.pass_obj
+def rename(place: Place, container: str, new_name: str, as_json: bool) -> None:
+    """Rename a container."""
+
+    async def renamed(engine: "Client") -> None:
+        found = await engine.containers.get(container)
+        await found.rename(new_name)
+        if as_json:
+            document({"Id": found.id, "Name": found.name})
+
+    ask(place, renamed)
+
+
+@click.command(cls=Command)
+@as_json
+@names(running)
+@click.pass_obj
+def wait(place: Place, names: tuple[str, ...], as_json: bool) -> None:
+    """Block until one or more containers stop, then print their exit codes."""
+    codes: dict[str, int] = {}
+
+    async def waited(engine: "Client") -> int:
+        async def one(name: str) -> None:
+            codes[name] = await (await engine.containers.get(name)).wait()
+
+        if not as_json:
+            return await each(names, one, False, lambda name: str(codes[name]))
+        for name in names:
+            await one(name)
+        document([{"Name": name, "ExitCode": codes[name]} for name in names])
+        return 0
+
+    ask(place, waited)

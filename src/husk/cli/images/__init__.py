@@ -1,0 +1,1 @@
+"""Commands for images: one module for each, or for those that are alike."""

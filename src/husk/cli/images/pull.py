@@ -1,0 +1,43 @@
+"""`husk pull`: an image from its registry."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from husk.cli.images.names import whole
+from husk.cli.kit.command import Command, as_json, flag
+from husk.cli.kit.complete import images
+from husk.cli.kit.engine import ask
+from husk.cli.kit.place import Place
+from husk.cli.kit.progress import Silence, teller
+from husk.cli.kit.writing import line, say
+
+if TYPE_CHECKING:
+    from husk.client.client import Client
+
+
+@click.command(cls=Command)
+@click.option("--platform", default="", metavar="STRING", help="Set platform if server is multi-platform capable.")
+@flag("-q", "--quiet", help="Suppress verbose output.")
+@as_json
+@click.argument("name", metavar="NAME[:TAG|@DIGEST]", shell_complete=images)
+@click.pass_obj
+def pull(place: Place, name: str, platform: str, quiet: bool, as_json: bool) -> None:
+    """Download an image from a registry."""
+
+    async def pulled(engine: "Client") -> None:
+        from husk.client.names import with_tag
+
+        tagged = with_tag(name)
+        if tagged != name and not quiet and not as_json:
+            say("Using default tag: latest")
+        told = Silence() if quiet else teller(1, as_json)
+        with told:
+            async for step in engine.images.pulling(tagged, platform=platform):
+                told.tell(step)
+        if as_json:
+            line({"Name": whole(name), "Id": (await engine.images.get(tagged)).id})
+        else:
+            say(whole(name))
+
+    ask(place, pulled)

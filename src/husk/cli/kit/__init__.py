@@ -1,0 +1,7 @@
+"""What the commands for people share: how a line is read, how an engine is asked, and how answers are shown.
+
+command, group       how a line is read: as docker's client reads it
+engine               how an engine is asked, and what becomes of failures
+writing, tables, templates, words, progress
+                     how answers are shown: to people at a terminal, to programs behind a pipe
+"""

@@ -1,0 +1,77 @@
+"""Names for the shell to complete, asked of the daemon. One that does not answer at once completes nothing."""
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+import click
+from click.shell_completion import CompletionItem
+
+from husk.cli.kit.place import Place
+from husk.errors import HuskError
+
+if TYPE_CHECKING:
+    from husk.client.client import Client
+
+_PATIENCE = 2.0
+
+
+def containers(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Containers, whatever their state."""
+    return _completed(context, begun, _containers)
+
+
+def running(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    return _completed(context, begun, _running)
+
+
+def images(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    return _completed(context, begun, _images)
+
+
+def either(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    return [*containers(context, parameter, begun), *images(context, parameter, begun)]
+
+
+def image_then_files(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    """The first word is an image; the others are the container's own."""
+    return [] if context.params.get(parameter.name or "") else images(context, parameter, begun)
+
+
+async def _containers(engine: "Client") -> list[str]:
+    return [container.name for container in await engine.containers.list(all=True)]
+
+
+async def _running(engine: "Client") -> list[str]:
+    return [container.name for container in await engine.containers.list()]
+
+
+async def _images(engine: "Client") -> list[str]:
+    found = [tag for image in await engine.images.list() for tag in image.tags]
+    return [*found, *(tag.removesuffix(":latest") for tag in found if tag.endswith(":latest"))]
+
+
+def _completed(
+    context: click.Context, begun: str, names: Callable[["Client"], Awaitable[list[str]]]
+) -> list[CompletionItem]:
+    import asyncio
+
+    try:
+        found = asyncio.run(_asked(_place(context), names))
+    except (HuskError, TimeoutError, OSError):
+        return []
+    return [CompletionItem(name) for name in sorted(found) if name.startswith(begun)]
+
+
+def _place(context: click.Context) -> Place:
+    """Commands are not run while a line is completed: what -H and --context say is in the root's parameters."""
+    root = context.find_root().params
+    return Place(root.get("host") or "", root.get("context_name") or "")
+
+
+async def _asked(place: Place, names: Callable[["Client"], Awaitable[list[str]]]) -> list[str]:
+    import asyncio
+
+    from husk.client.client import connect
+
+    async with asyncio.timeout(_PATIENCE), connect(place.host, context=place.context) as engine:
+        return await names(engine)

@@ -1,0 +1,71 @@
+"""How commands ask an engine, and what becomes of failures: one line on stderr, and docker's exit codes."""
+
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import TYPE_CHECKING, Any
+
+from husk.cli.kit.place import Place
+from husk.cli.kit.writing import complain, document, say
+from husk.errors import CommandFailed, HuskError
+
+if TYPE_CHECKING:
+    from husk.client.client import Client
+
+# Exit codes of `run` and `create` when it is not the container that fails.
+NOT_RUN, NOT_EXECUTABLE, NO_SUCH_COMMAND = 125, 126, 127
+Work = Callable[["Client"], Awaitable[int | None]]
+
+
+def ask(place: Place, work: Work, failed: int = 1) -> None:
+    """Do something with the engine, and leave with its exit code; with `failed` where the engine cannot be reached."""
+    if code := run(_asked(place, work, failed)):
+        raise SystemExit(code)
+
+
+def run(work: Coroutine[Any, Any, int | None]) -> int:
+    import asyncio
+
+    return asyncio.run(work) or 0
+
+
+async def _asked(place: Place, work: Work, failed: int) -> int | None:
+    from husk.client.client import connect
+
+    try:
+        connection = connect(place.host, context=place.context)
+        engine = await connection.__aenter__()
+    except HuskError as error:
+        complain(f"husk: {error.message}")
+        return failed
+    try:
+        return await work(engine)
+    except HuskError as error:
+        complain(told(error))
+        return failed
+    finally:
+        await engine.close()
+
+
+def told(error: HuskError) -> str:
+    """What the engine said, in docker's words."""
+    return error.message if isinstance(error, CommandFailed) else f"Error response from daemon: {error.message}"
+
+
+async def each(
+    names: Sequence[str], act: Callable[[str], Awaitable[object]], as_json: bool, shown: Callable[[str], str] = str
+) -> int:
+    """Do something to each of them, whatever becomes of the others: their names, or what was wrong."""
+    results: list[dict[str, str | None]] = []
+    for name in names:
+        problem: str | None = None
+        try:
+            await act(name)
+        except HuskError as error:
+            problem = error.message
+            complain(told(error))
+        else:
+            if not as_json:
+                say(shown(name))
+        results.append({"Name": name, "Error": problem})
+    if as_json:
+        document(results)
+    return 1 if any(result["Error"] is not None for result in results) else 0

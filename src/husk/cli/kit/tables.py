@@ -1,0 +1,48 @@
+"""Rows of answers: a table for people at a terminal, docker's columns for programs, or a template of the caller's."""
+
+from collections.abc import Mapping, Sequence
+
+from husk.cli.kit.writing import at_terminal, say
+
+_NARROWEST = 10
+_BETWEEN = 3
+Row = Mapping[str, str]
+
+
+def show(headings: Mapping[str, str], fields: Sequence[str], rows: Sequence[Row], template: str | None = None) -> None:
+    """Print rows: `headings` has the title of every field that there is, `fields` are those of the plain table."""
+    if template in (None, "", "table"):
+        if at_terminal():
+            from husk.cli.kit.rich_tables import show_rich
+
+            show_rich([headings[field] for field in fields], [[row[field] for field in fields] for row in rows])
+        else:
+            print_plain([[headings[field] for field in fields], *([row[field] for field in fields] for row in rows)])
+        return
+    from husk.cli.kit.templates import Template
+
+    assert template is not None
+    if template.startswith("table "):
+        shape = Template(template.removeprefix("table ").replace("\\t", "\t").replace("\\n", "\n"))
+        print_plain([line.split("\t") for line in (shape.fill(headings), *(shape.fill(row) for row in rows))])
+    else:
+        shape = Template("{{json .}}" if template == "json" else template.replace("\\t", "\t").replace("\\n", "\n"))
+        for row in rows:
+            say(shape.fill(row))
+
+
+def print_plain(lines: Sequence[Sequence[str]]) -> None:
+    for line in plain(lines):
+        say(line)
+
+
+def plain(lines: Sequence[Sequence[str]]) -> list[str]:
+    """Columns as docker's client aligns them: at least ten wide, three apart, the last as it is."""
+    columns = max((len(line) for line in lines), default=0)
+    widths = [
+        max(_NARROWEST, *(len(line[place]) + _BETWEEN for line in lines if len(line) > place + 1), 0)
+        for place in range(columns)
+    ]
+    return [
+        "".join(f"{cell:{width}}" for cell, width in zip(line[:-1], widths, strict=False)) + line[-1] for line in lines
+    ]

@@ -1,0 +1,61 @@
+"""How is something written? At once, and when nobody reads any more the program ends without a word, as others do."""
+
+import os
+import sys
+from typing import Any, NoReturn
+
+# What a shell says of a program that SIGPIPE ended.
+_NOBODY_READS = 141
+
+
+def say(text: str = "", *, end: str = "\n") -> None:
+    """A line on stdout."""
+    write(1, f"{text}{end}".encode(errors="surrogateescape"))
+
+
+def complain(text: str) -> None:
+    """A line on stderr."""
+    write(2, f"{text}\n".encode(errors="surrogateescape"))
+
+
+def write(descriptor: int, data: bytes) -> None:
+    """All of it, to stdout (1) or stderr (2)."""
+    try:
+        while data:
+            data = data[os.write(descriptor, data) :]
+    except BrokenPipeError:
+        nobody_reads()
+    except OSError as error:
+        raise SystemExit(f"husk: cannot write: {error.strerror}") from None
+
+
+def nobody_reads() -> NoReturn:
+    raise SystemExit(_NOBODY_READS)
+
+
+def document(value: Any) -> None:
+    """One document: for people in lines, for programs in one."""
+    import msgspec
+
+    text = msgspec.json.encode(value)
+    say((msgspec.json.format(text, indent=2) if at_terminal() else text).decode())
+
+
+def line(value: Any) -> None:
+    """A document in one line: of many."""
+    import msgspec
+
+    say(msgspec.json.encode(value).decode())
+
+
+def at_terminal(descriptor: int = 1) -> bool:
+    return os.isatty(descriptor)
+
+
+def flush() -> None:
+    """What others have written with `print`."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        nobody_reads()

@@ -1,0 +1,1 @@
+"""Commands for an engine as a whole."""

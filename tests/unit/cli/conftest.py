@@ -1,0 +1,41 @@
+"""The `husk` command in this process, with an engine that answers as the test says."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import pytest
+
+from husk.cli.commands import husk
+from husk.cli.kit.entry import enter
+from husk.client import client
+from husk.client.client import Client, connected
+from tests.support.fake_engine import FakeEngine
+
+
+class Typed(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def engine(monkeypatch: pytest.MonkeyPatch, tmp_path) -> FakeEngine:
+    fake = FakeEngine()
+    monkeypatch.setattr(client, "connect", lambda address="", *, context="": connected(Client(fake.dial)))
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    return fake
+
+
+@pytest.fixture
+def typed(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Callable[..., Typed]:
+    """Type a line: the exit code, and what was written."""
+
+    def run(*words: str) -> Typed:
+        monkeypatch.setattr("sys.argv", ["husk", *words])
+        try:
+            code = enter(husk, "husk")
+        except SystemExit as left:
+            code = left.code if isinstance(left.code, int) else 1
+        return Typed(code, *capfd.readouterr())
+
+    return run

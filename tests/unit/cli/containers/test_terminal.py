@@ -1,0 +1,94 @@
+import asyncio
+import io
+import os
+import pty
+import signal
+import termios
+from typing import Any
+
+import pytest
+
+from husk.cli.containers.terminal import Talk, check_terminal, forwarded, raw_terminal, window
+
+
+class Console:
+    """Writes what it is told until it is closed."""
+
+    def __init__(self) -> None:
+        self.pieces: asyncio.Queue = asyncio.Queue()
+        self.heard: list = []
+
+    async def __aiter__(self):
+        while (piece := await self.pieces.get()) is not None:
+            yield piece
+
+    async def write(self, data):
+        self.heard.append(data)
+
+    async def write_eof(self):
+        self.heard.append("end")
+        self.pieces.put_nowait(None)
+
+    async def resize(self, height, width):
+        self.heard.append((height, width))
+
+
+@pytest.fixture
+def stdin(monkeypatch):
+    """Something to read instead of our stdin."""
+    reader, writer = os.pipe()
+    real = os.read
+    monkeypatch.setattr(os, "read", lambda descriptor, most: real(reader if descriptor == 0 else descriptor, most))
+    yield writer
+    os.close(reader)
+
+
+async def test_output_goes_on_until_its_end(capfd):
+    console: Any = Console()
+    for piece in (("stdout", b"out"), ("stderr", b"err"), None):
+        console.pieces.put_nowait(piece)
+    assert await Talk(console, stdin=False, tty=False, keys=b"").hold() is False
+    assert capfd.readouterr() == ("out", "err")
+
+
+async def test_input_and_its_end(stdin):
+    console: Any = Console()
+    os.write(stdin, b"typed")
+    os.close(stdin)
+    assert await Talk(console, stdin=True, tty=False, keys=b"\x10\x11").hold() is False
+    assert console.heard == [b"typed", "end"]
+
+
+async def test_keys_that_detach(stdin):
+    console: Any = Console()
+    os.write(stdin, b"x\x10\x11")
+    assert await Talk(console, stdin=True, tty=True, keys=b"\x10\x11").hold() is True
+    assert console.heard == [b"x"]
+    os.close(stdin)
+
+
+async def test_signals_are_forwarded(capfd):
+    got: asyncio.Queue = asyncio.Queue()
+    with forwarded(got.put):
+        os.kill(os.getpid(), signal.SIGHUP)
+        assert await got.get() == "HUP"
+
+
+def test_a_raw_terminal_is_as_before_afterwards():
+    master, slave = pty.openpty()
+    before = termios.tcgetattr(slave)
+    with raw_terminal(slave):
+        assert not termios.tcgetattr(slave)[3] & termios.ECHO
+    assert termios.tcgetattr(slave) == before
+    assert window(slave) is None  # a window without a size
+    os.close(master)
+    os.close(slave)
+    assert window(slave) is None
+
+
+def test_a_terminal_has_to_be_there(monkeypatch, capfd):
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    check_terminal(False, True)
+    with pytest.raises(SystemExit):
+        check_terminal(True, True)
+    assert "not a TTY" in capfd.readouterr().err

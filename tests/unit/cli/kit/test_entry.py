@@ -1,0 +1,51 @@
+import click
+import pytest
+
+from husk.cli.kit.command import Command
+from husk.cli.kit.entry import enter
+
+OURS = ". See 'husk ours --help'"
+
+
+@click.group()
+def root() -> None:
+    """All."""
+
+
+@root.command(cls=Command)
+@click.option("--number", type=int)
+@click.argument("name")
+def ours(number: int, name: str) -> None:
+    if name == "leave":
+        raise KeyboardInterrupt
+    if name == "fail":
+        raise click.ClickException("it cannot be done")
+
+
+@root.command()
+def other() -> None:
+    """Reads its line as click does."""
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "told"),
+    [
+        (["ours", "x"], 0, ""),
+        (["ours", "--numbr=1", "x"], 125, "husk ours: unknown flag: --numbr (did you mean --number?)" + OURS),
+        (["ours", "-x"], 125, "husk ours: unknown shorthand flag: 'x' in -x" + OURS),
+        (
+            ["ours", "--number=x", "y"],
+            125,
+            "husk ours: invalid value for '--number': 'x' is not a valid integer" + OURS,
+        ),
+        (["ours"], 1, "husk ours: missing argument 'NAME'" + OURS),
+        (["nosuch"], 1, "husk: unknown command: 'nosuch'. See 'husk --help'"),
+        (["other", "--nosuch"], 2, "husk other: unknown flag: --nosuch. See 'husk other --help'"),
+        (["ours", "leave"], 130, ""),
+        (["ours", "fail"], 1, "husk: it cannot be done"),
+    ],
+)
+def test_complaints_are_one_line(line, code, told, monkeypatch, capfd):
+    monkeypatch.setattr("sys.argv", ["husk", *line])
+    assert enter(root, "husk") == code
+    assert capfd.readouterr().err.rstrip("\n") == told

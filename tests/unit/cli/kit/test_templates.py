@@ -1,0 +1,55 @@
+import pytest
+
+from husk.cli.kit.templates import Template
+from husk.errors import InvalidParameter
+
+DOCUMENT = {
+    "Name": "/web",
+    "State": {"Running": True, "Pid": 7, "Health": None},
+    "Env": ["A=1", "B=2"],
+    "Networks": {"one": {"IP": "10.0.0.1"}, "two": {"IP": "10.0.0.2"}},
+    "Labels": {"com.a": "b"},
+}
+
+
+@pytest.mark.parametrize(
+    ("template", "told"),
+    [
+        ("plain", "plain"),
+        ("{{.Name}}", "/web"),
+        ("{{ .State.Running }}/{{.State.Pid}}/{{.State.Health}}", "true/7/<nil>"),
+        ("{{.Nothing.At.All}}", "<no value>"),
+        ("{{json .State}}", '{"Running":true,"Pid":7,"Health":null}'),
+        ("{{.Env}} {{.Labels}}", "[A=1 B=2] map[com.a:b]"),
+        ("{{range .Env}}<{{.}}>{{end}}", "<A=1><B=2>"),
+        ("{{range .Networks}}{{.IP}} {{$.Name}} {{end}}", "10.0.0.1 /web 10.0.0.2 /web "),
+        ("{{range .None}}x{{else}}none{{end}}", "none"),
+        ("{{if .State.Running}}up{{else}}down{{end}}", "up"),
+        ('{{if not .State.Running}}down{{else if eq .Name "/web"}}mine{{end}}', "mine"),
+        ("{{with .State}}{{.Pid}}{{end}}", "7"),
+        ('{{index .Labels "com.a"}} {{index .Env 1}} {{(index .Networks "two").IP}}', None),
+        ('{{join .Env ","}} {{.Name | upper}} {{len .Env}}', "A=1,B=2 /WEB 2"),
+        ('{{printf "%s!" .Name}}{{/* said */}}', "/web!"),
+        ("a {{- .Name -}} b", "a/webb"),
+        ("{{eq .State.Pid 7}} {{ne .Name `x`}} {{and true .Name}} {{or .State.Health .Name}}", "true true /web /web"),
+    ],
+)
+def test_what_is_written(template, told):
+    if told is None:
+        with pytest.raises(InvalidParameter):
+            Template(template).fill(DOCUMENT)
+    else:
+        assert Template(template).fill(DOCUMENT) == told
+
+
+@pytest.mark.parametrize(
+    "template", ["{{nosuch .}}", "{{range .}}", "{{end}}", "{{.A .B}}", "{{|}}", "{{json json}}", "{{a-b}}"]
+)
+def test_what_is_not_understood_is_said(template):
+    with pytest.raises(InvalidParameter, match="template"):
+        Template(template)
+
+
+def test_a_function_that_fails_says_where():
+    with pytest.raises(InvalidParameter, match="index in"):
+        Template("{{index .Env 9}}").fill(DOCUMENT)
