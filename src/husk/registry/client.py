@@ -100,6 +100,7 @@ class RegistryClient:
         proxies: Proxies = NO_PROXIES,
         attempts: int = _BLOB_TRIES,
     ) -> None:
+        self._own = user_agent, backoff, proxies
         self._transport = Transport(user_agent, insecure, proxies=proxies)
         self._attempts = attempts
         self._authorizer = Authorizer(self._transport)
@@ -112,6 +113,11 @@ class RegistryClient:
         self._attempts = attempts
         self._transport.configure(insecure)
         self._mirrors = _mirrors(mirrors)
+
+    def insecurely(self, host: str) -> "RegistryClient":
+        """A client of its own for somebody who wants one registry without verified TLS; to be closed."""
+        user_agent, backoff, proxies = self._own
+        return RegistryClient((host,), (), user_agent, backoff, proxies, self._attempts)
 
     async def __aenter__(self) -> Self:
         return self

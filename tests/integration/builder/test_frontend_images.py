@@ -145,15 +145,18 @@ def test_a_client_looks_around_in_a_result(builds: Builds) -> None:
 
 
 def test_a_client_looks_around_where_a_step_has_failed(builds: Builds) -> None:
-    dockerfile = "FROM busybox\nENV A=b\nRUN echo made > /made\nRUN --mount=type=cache,target=/c false\n"
+    dockerfile = (
+        "FROM busybox\nENV A=b\nRUN echo made > /made\nRUN --mount=type=cache,target=/c echo left > /left; false\n"
+    )
     builds.context.write({"Dockerfile": dockerfile})
     environment = {**builds.environment, "BUILDX_EXPERIMENTAL": "1"}
     command = ["docker", "buildx", "debug", "--invoke", "/bin/sh", "build", str(builds.context.path)]
     with Terminal(command, environment) as terminal:
         terminal.expect(b"Press Ctrl-a-c")
         terminal.expect(b"# ")
-        terminal.type(b"cat /made; ls -d /c; echo A is $A\r")
+        terminal.type(b"cat /made /left; ls -d /c; echo A is $A\r")
         seen = terminal.expect(b"A is b")
+        assert b"\nleft" in seen, "what the failed step itself has written is there"
         assert b"\nmade" in seen
         assert b"\n/c" in seen
         terminal.type(b"exit\r")

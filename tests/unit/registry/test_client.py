@@ -382,3 +382,10 @@ async def test_settings_hold_from_the_start_and_may_change_while_running(image: 
             client.configure((), [f"http://{mirror.host}"])
             assert not await client._transport.is_insecure("plain.example")
             assert (await client.manifest(parse("app:1"))).body == image.manifest
+
+
+async def test_one_registry_may_be_had_insecurely_by_who_asks_for_it() -> None:
+    async with RegistryClient() as client, client.insecurely("192.0.2.1:5000") as other:
+        assert await other._transport.is_insecure("192.0.2.1:5000")
+        assert not await other._transport.is_insecure("192.0.2.2:5000")
+        assert not await client._transport.is_insecure("192.0.2.1:5000")

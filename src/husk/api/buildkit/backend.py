@@ -101,6 +101,12 @@ class Backend(Protocol):
         """What an image is; `mode` is `default`, `pull` or `local`."""
         ...
 
+    async def resolve_layout(
+        self, job: Job, source: Source, platform: Platform | None, shown_as: str, /
+    ) -> ResolvedImage:
+        """What an image of a client's OCI layout is."""
+        ...
+
     async def resolve_git(self, job: Job, source: Source, shown_as: str, /) -> Resolved:
         """What a repository's name stands for now."""
         ...

@@ -65,6 +65,12 @@ class EngineBackend:
         found = await self._builder.resolve_image(job, reference, platform, pull=mode == "pull", shown_as=shown_as)
         return ResolvedImage(found.reference, found.digest, found.config)
 
+    async def resolve_layout(
+        self, job: Job, source: Source, platform: Platform | None, shown_as: str, /
+    ) -> ResolvedImage:
+        found = await self._builder.resolve_layout(job, source, platform, shown_as)
+        return ResolvedImage(found.reference, found.digest, found.config)
+
     async def resolve_git(self, job: Job, source: Source, shown_as: str, /) -> Resolved:
         return await self._builder.resolve_git(job, source, shown_as)
 

@@ -8,8 +8,8 @@ from husk.api.buildkit.messages.common import Any, Status
 from husk.api.grpc import status
 from husk.api.grpc.status import GrpcError
 from husk.engine.builder import operations
+from husk.engine.builder.failed_steps import FailedStep
 from husk.engine.builder.failure import BuildFailed, MissingCapability, UnknownQuestion
-from husk.engine.builder.jobs import FailedStep
 from husk.errors import (
     Conflict,
     Forbidden,
@@ -92,7 +92,7 @@ def _described(error: HuskError) -> list[Any]:
 
 
 def _solve(step: FailedStep) -> dict[str, object]:
-    """A step in the words of the protocol's JSON. What it has written is gone: mounts are as they were before it."""
+    """A step in the words of the protocol's JSON. Mounts are as it has left them, where that was kept."""
     process = step.body.process
     mounts = []
     for one in step.body.mounts:
@@ -109,8 +109,14 @@ def _solve(step: FailedStep) -> dict[str, object]:
                 mount |= {"mountType": "SSH", "SSHOpt": {"ID": id, "mode": mode, "optional": True}}
         mounts.append(mount)
     meta = {"args": process.args, "env": process.env, "cwd": process.cwd, "user": process.user}
-    ids = [step.inputs[one.input] if one.input != operations.NONE else "" for one in step.body.mounts]
+    ids = [_left(step, one) for one in step.body.mounts]
     return {"inputIDs": step.inputs, "mountIDs": ids, "op": {"exec": {"meta": meta, "mounts": mounts}}}
+
+
+def _left(step: FailedStep, mount: operations.Mount) -> str:
+    if 0 <= mount.output < len(step.outputs) and step.outputs[mount.output]:
+        return step.outputs[mount.output]
+    return step.inputs[mount.input] if mount.input != operations.NONE else ""
 
 
 def _any(name: str, content: dict[str, object]) -> Any:

@@ -31,6 +31,8 @@ BUILD_ID = "buildkit-controlapi-buildid"
 # A message has to have room for more than the file.
 _LARGEST_FILE = LARGEST - (64 << 10)
 _IMAGE = "docker-image://"
+_LAYOUT = "oci-layout://"
+_OF_LAYOUT = 1  # a type of resolver
 
 # The kinds of files as Go has them, by what the kernel has for them.
 _KINDS = {
@@ -168,13 +170,16 @@ class Gateway:
     async def resolve_image_config(
         self, request: gateway.ResolveImageConfigRequest, metadata: Metadata
     ) -> gateway.ResolveImageConfigResponse:
-        if request.resolver_type:
-            raise NotImplementedYet("images of an OCI layout are not implemented by Husk yet")
         job = await self._job(metadata)
         platform = llb_read.platform(request.platform)
-        found = await self._backend.resolve_image(
-            job, request.ref, platform, request.resolve_mode or "default", request.log_name
-        )
+        if request.resolver_type == _OF_LAYOUT:
+            attributes = {"oci.store": request.store_id, "oci.session": request.session_id}
+            source = Source(_LAYOUT + request.ref, attributes)
+            found = await self._backend.resolve_layout(job, source, platform, request.log_name)
+        else:
+            found = await self._backend.resolve_image(
+                job, request.ref, platform, request.resolve_mode or "default", request.log_name
+            )
         return gateway.ResolveImageConfigResponse(found.digest, found.config, found.reference)
 
     async def resolve_source_meta(
@@ -194,15 +199,19 @@ class Gateway:
             return gateway.ResolveSourceMetaResponse(source=source, http=_http(file))
         if scheme == "local":
             return gateway.ResolveSourceMetaResponse(source=source)  # it is what it is when it is sent
-        if not source.identifier.startswith(_IMAGE):
-            raise NotImplementedYet(f"what {source.identifier} is cannot be asked for without building it yet")
-        name = source.identifier.removeprefix(_IMAGE)
-        mode = source.attrs.get("image.resolvemode") or request.resolve_mode or "default"
         platform = llb_read.platform(request.platform)
-        found = await self._backend.resolve_image(job, name, platform, mode, request.log_name)
         wants_config = not (request.image and request.image.no_config)
+        if scheme == "oci-layout":
+            found = await self._backend.resolve_layout(job, ours, platform, request.log_name)
+            answered = source
+        elif source.identifier.startswith(_IMAGE):
+            name = source.identifier.removeprefix(_IMAGE)
+            mode = source.attrs.get("image.resolvemode") or request.resolve_mode or "default"
+            found = await self._backend.resolve_image(job, name, platform, mode, request.log_name)
+            answered = ops.SourceOp(_IMAGE + found.reference, source.attrs)
+        else:
+            raise NotImplementedYet(f"what {source.identifier} is cannot be asked for without building it yet")
         image = gateway.ResolveSourceImageResponse(found.digest, found.config if wants_config else b"")
-        answered = ops.SourceOp(_IMAGE + found.reference, source.attrs)
         return gateway.ResolveSourceMetaResponse(source=answered, image=image)
 
     # --- files of refs -----------------------------------------------------------------------------------------------

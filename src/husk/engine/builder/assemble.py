@@ -32,12 +32,14 @@ from husk.engine.builder.kept_builds import KeptBuilds
 from husk.engine.builder.layout_source import LayoutSource
 from husk.engine.builder.local_source import LocalSource
 from husk.engine.builder.prune import CachePruner, default_rules
+from husk.engine.builder.remains import Remains
 from husk.engine.builder.remote.imports import CacheImporter
 from husk.engine.builder.remote.layers import LayerLoader
 from husk.engine.builder.remote.service import CacheService
 from husk.engine.builder.remote.targets import Targets
 from husk.engine.builder.remote.write import CacheWriter
 from husk.engine.builder.request_bodies import RequestBodies
+from husk.engine.builder.seen_files import SeenFiles
 from husk.engine.builder.service import Builder
 from husk.engine.builder.sessions import Sessions
 from husk.engine.builder.solve import Exporter, Solves
@@ -113,7 +115,7 @@ async def _open(around: Surroundings, stack: AsyncExitStack) -> Builder:
     git = GitSource(Repositories(diffs, around.nursery, config.proxies), cache)
     layouts = LayoutSource(around.images, store, sessions)
     bodies = RequestBodies()
-    web = HttpSource(around.registry.file, contexts, cache, bodies)
+    web = HttpSource(around.registry.file, contexts, cache, bodies, SeenFiles.open(state))
     sources: dict[str, SourceKind] = {
         image_source.SCHEME: images,
         local_source.SCHEME: LocalSource(mirrors, sessions, cache.give_up),
@@ -123,7 +125,8 @@ async def _open(around: Surroundings, stack: AsyncExitStack) -> Builder:
         **dict.fromkeys(http_source.SCHEMES, web),
     }
     caches = await _open_cache_mounts(around, stack)
-    steps = _steps(around, Mounts(diffs, caches))
+    remains = Remains(cache.forget)
+    steps = _steps(around, Mounts(diffs, caches), remains)
     execution = Execution(sources, trees, steps, contexts)
     solver = Solver(execution, cache)
     finisher = Finisher(diffs, cache)
@@ -141,7 +144,7 @@ async def _open(around: Surroundings, stack: AsyncExitStack) -> Builder:
     )
     pruner = CachePruner(cache, caches, lambda: diffs.shared() | store.layer_elements())
     gateway = GatewayFrontend(images, steps)
-    jobs = Jobs(solver, DockerfileFrontend(solver, contexts, images, layouts), gateway, steps.held)
+    jobs = Jobs(solver, DockerfileFrontend(solver, contexts, images, layouts), gateway, steps.held, remains)
     stated = StatedFiles(StackLists(diffs, around.nursery), trees, cache.forget)
     exporters: dict[str, Exporter] = {
         "moby": ImageExport(exporter, bundler, store, around.images),
@@ -165,6 +168,7 @@ async def _open(around: Surroundings, stack: AsyncExitStack) -> Builder:
         contexts=contexts,
         bodies=bodies,
         images=images,
+        layouts=layouts,
         git=git,
         web=web,
         steps=steps,
@@ -189,7 +193,7 @@ async def _open_cache_mounts(around: Surroundings, stack: AsyncExitStack) -> Cac
     return caches
 
 
-def _steps(around: Surroundings, mounts: Mounts) -> Steps:
+def _steps(around: Surroundings, mounts: Mounts, remains: Remains) -> Steps:
     return Steps(
         paths=around.paths,
         files=functools.partial(StepFiles, around.paths),
@@ -200,6 +204,7 @@ def _steps(around: Surroundings, mounts: Mounts) -> Steps:
         host=around.host,
         defaults=around.config.containers,
         entitlements=_entitlements(around.config),
+        remains=remains,
     )
 
 

@@ -18,6 +18,7 @@ class BuildFailed(HuskError):
         self.vertex = vertex
         self.source = source
         self.locations = list(locations)
+        self.left: list[str] = []  # by a step that failed: stacks, by the numbers of its outputs
 
 
 class UnknownQuestion(NotImplementedYet):

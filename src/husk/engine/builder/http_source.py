@@ -19,6 +19,8 @@ from husk.engine.builder.operations import Operation, Source
 from husk.engine.builder.per_build import PerBuild
 from husk.engine.builder.progress import Status
 from husk.engine.builder.request_bodies import RequestBodies
+from husk.engine.builder.seen_files import Found as Found
+from husk.engine.builder.seen_files import SeenFiles
 from husk.engine.builder.sessions import Session
 from husk.engine.builder.solver import Record, Watcher
 from husk.errors import InvalidParameter, NotFound, NotImplementedYet
@@ -32,7 +34,6 @@ _NAMELESS = "download"
 _MODE = 0o600
 _LONGEST_NAME = 200
 _LARGEST_HEADER = 16 << 10
-_MOST_SEEN = 1000
 _OWN_HEADERS = ("accept", "user-agent")
 _SIGNATURES = ("http.sig.pubkey", "http.sig.signature")
 
@@ -86,24 +87,22 @@ class Kept(Protocol):
     async def forget(self, stack: str, /) -> None: ...
 
 
-class Found(Struct, frozen=True):
-    """What an address has now."""
-
-    digest: str
-    name: str
-    modified: str = ""
-    etag: str = ""
-
-
 class HttpSource:
-    def __init__(self, open: Open, files: Files, cache: Kept, bodies: RequestBodies | None = None) -> None:
-        """`bodies` are contexts that come with requests, each under an address of its own."""
+    def __init__(
+        self,
+        open: Open,
+        files: Files,
+        cache: Kept,
+        bodies: RequestBodies | None = None,
+        seen: SeenFiles | None = None,
+    ) -> None:
+        """`bodies` are contexts that come with requests, by addresses of their own; `seen` outlives the daemon."""
         self._open = open
         self._files = files
         self._cache = cache
         self._bodies = bodies or RequestBodies()
-        # What servers have said of files, to ask them whether it is still so. A new daemon fetches once more.
-        self._seen: dict[str, Found] = {}
+        # What servers have said of files, to ask them whether it is still so.
+        self._seen = seen or SeenFiles()
         self._once: PerBuild[Found] = PerBuild()
 
     async def key(self, source: Source, platform: Platform | None, watcher: Watcher) -> str:
@@ -148,7 +147,7 @@ class HttpSource:
             if seen and record:
                 return seen, record
             found, record = await self._keep(source, body, watcher)
-            self._remember(source, found)
+            self._seen.note(_asked(source), found)
             return found, record
         headers = await _headers(source, watcher.session) | (_conditions(seen) if seen and record else {})
         async with self._open(source.identifier, headers) as file:
@@ -180,17 +179,9 @@ class HttpSource:
                 return found, record
             # By its checksum it is found whatever its time is.
             await self._cache.remember([_known_as(source, found), _known_as(source, Found(digest, name))], record)
-        self._see(source, found)
-        return found, record
-
-    def _see(self, source: Source, found: Found) -> None:
         if found.etag or found.modified:
-            self._remember(source, found)
-
-    def _remember(self, source: Source, found: Found) -> None:
-        self._seen[_asked(source)] = found
-        while len(self._seen) > _MOST_SEEN:
-            del self._seen[next(iter(self._seen))]
+            await self._seen.keep(_asked(source), found)
+        return found, record
 
 
 async def _told(file: WebFile, watcher: Watcher) -> AsyncIterator[bytes]:

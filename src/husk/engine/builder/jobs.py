@@ -16,21 +16,23 @@ from typing import Protocol
 import msgspec
 from msgspec import Struct, structs
 
+from husk.engine.builder import failed_steps
 from husk.engine.builder.dockerfile.checks import Warning
+from husk.engine.builder.failed_steps import FailedStep
 from husk.engine.builder.failure import BuildFailed, of_vertex
 from husk.engine.builder.frontend import Asker, DockerfileFrontend, FrontendResult
 from husk.engine.builder.graph import Graph, Location, SourceFile
 from husk.engine.builder.interfaces import Elsewhere
 from husk.engine.builder.job_containers import Hold, JobContainers
-from husk.engine.builder.operations import Edge, Exec
+from husk.engine.builder.operations import Edge
 from husk.engine.builder.refs import Ref
+from husk.engine.builder.remains import Remains
 from husk.engine.builder.sessions import Session
 from husk.engine.builder.solver import Solver
 from husk.engine.builder.status import StatusLog, VertexTold, WarningTold
-from husk.engine.builder.steps.plan import check_granted
+from husk.engine.builder.steps.plan import StepFailed, check_granted
 from husk.engine.builder.syntax import Syntax
 from husk.engine.model.clock import now_ns
-from husk.engine.model.image import ImageConfig
 from husk.errors import Conflict, HuskError, InvalidParameter, NotFound, NotImplementedYet
 from husk.registry.manifest import Descriptor, Platform
 
@@ -97,11 +99,6 @@ class Result(Struct, kw_only=True):
     @property
     def all(self) -> list[Ref]:
         return [*([self.ref] if self.ref else []), *self.refs.values()]
-
-
-class FailedStep(Struct, frozen=True):
-    body: Exec
-    inputs: list[str]  # ids of refs
 
 
 class ImageFrontends(Protocol):
@@ -243,16 +240,19 @@ class Job:
 
     def explained(self, error: HuskError) -> HuskError:
         """The same error with the vertex and the lines that it comes from, as far as they are known."""
-        return of_vertex(error, self.log.told, [ref.graph for ref in self._refs.values()])
+        explained = of_vertex(error, self.log.told, [ref.graph for ref in self._refs.values()])
+        if isinstance(error, StepFailed) and isinstance(explained, BuildFailed):
+            explained.left = error.left
+        return explained
 
-    def failed_step(self, error: HuskError) -> "FailedStep | None":
-        """The process that has failed, with refs of what it was given, for a client who wants to look around there."""
-        digest = error.vertex if isinstance(error, BuildFailed) else ""
-        graph = next((ref.graph for ref in self._refs.values() if digest in ref.graph), None)
-        if graph is None or not isinstance(body := graph[digest].operation.body, Exec):
+    def failed_step(self, error: HuskError) -> FailedStep | None:
+        """The process that has failed, with refs of what it was given and has left, to look around there."""
+        failed = failed_steps.find(error, [ref.graph for ref in self._refs.values()])
+        if failed is None:
             return None
-        edges = graph[digest].operation.inputs
-        return FailedStep(body, [self.keep(self.definition(Definition(graph, edge))) for edge in edges])
+        inputs = [self.keep(self.definition(Definition(*made))) for made in failed.inputs]
+        outputs = [self.keep(self.definition(Definition(*made))) if made else "" for made in failed.outputs]
+        return FailedStep(failed.body, inputs, outputs)
 
     def child(self, inputs: Mapping[str, Definition]) -> "Job":
         """The same build as a frontend sees it that works for it: its refs and its result are its own."""
@@ -312,11 +312,13 @@ class Jobs:
         frontend: DockerfileFrontend,
         images: ImageFrontends | None = None,
         hold: Hold | None = None,
+        remains: Remains | None = None,
     ) -> None:
         self._solver = solver
         self._frontend = frontend
         self._images = images
         self._hold = hold
+        self._remains = remains
         self._jobs: dict[str, Job] = {}
         self._ended: dict[str, None] = {}  # nobody need wait for these, the last ones
         self._waiting: dict[str, set[asyncio.Future[Job]]] = {}
@@ -349,6 +351,8 @@ class Jobs:
         while len(self._ended) > _MOST_ENDED:
             del self._ended[next(iter(self._ended))]
         await job.close()
+        if self._remains is not None:
+            await self._remains.clear(job.session)
 
     async def get(self, id: str, *, patience: float = _PATIENCE) -> Job:
         """A job, which may be about to begin."""
@@ -380,17 +384,13 @@ def result_of(made: FrontendResult) -> Result:
         metadata[EPOCH] = str(made.epoch).encode()
     if not made.several_platforms:
         (built,) = made.built
-        metadata[CONFIG] = encoded(built.image)
+        metadata[CONFIG] = msgspec.json.encode(built.image)
         return Result(ref=built.ref, metadata=metadata)
     refs = {}
     for built in made.built:
         refs[str(built.platform)] = built.ref
-        metadata[f"{CONFIG}/{built.platform}"] = encoded(built.image)
+        metadata[f"{CONFIG}/{built.platform}"] = msgspec.json.encode(built.image)
     return Result(refs=refs, metadata=metadata)
-
-
-def encoded(image: ImageConfig) -> bytes:
-    return msgspec.json.encode(image)
 
 
 def _described(platform: Platform) -> dict[str, object]:

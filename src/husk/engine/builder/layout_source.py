@@ -64,6 +64,12 @@ class LayoutSource:
         image = await self._have(layout, platform, watcher)
         return DescribedImage(image.id, image.id, await self._store.blobs.read(image.id))
 
+    async def resolve(self, layout: Layout, platform: Platform | None, watcher: Watcher) -> DescribedImage:
+        """What the image is, without its layers being fetched."""
+        content = (await self._session(layout, watcher)).content(f"oci:{layout.store}")
+        documents = await _documents(content, layout.digest, platform or host_platform())
+        return DescribedImage(f"{layout.store}@{layout.digest}", layout.digest, documents.config)
+
     async def _have(self, layout: Layout, platform: Platform | None, watcher: Watcher) -> Image:
         session = await self._session(layout, watcher)
         content = session.content(f"oci:{layout.store}")

@@ -21,6 +21,7 @@ from husk.engine.builder.http_source import Found, HttpSource
 from husk.engine.builder.image_source import CredentialsFor, DescribedImage, ImageSource
 from husk.engine.builder.jobs import Job, Jobs
 from husk.engine.builder.kept_builds import KeptBuilds
+from husk.engine.builder.layout_source import LayoutSource, layout_of
 from husk.engine.builder.operations import Source
 from husk.engine.builder.progress import Status
 from husk.engine.builder.prune import CachePruner, Item, Pruned
@@ -94,6 +95,7 @@ class Builder:
         contexts: Contexts,
         bodies: RequestBodies,
         images: ImageSource,
+        layouts: LayoutSource,
         git: GitSource,
         web: HttpSource,
         steps: Steps,
@@ -114,6 +116,7 @@ class Builder:
         self._contexts = contexts
         self.bodies = bodies
         self._images = images
+        self._layouts = layouts
         self._git = git
         self._web = web
         self._steps = steps
@@ -216,6 +219,12 @@ class Builder:
         asker = Asker(job.log, job.session)
         with Shown(asker, shown_as or f"[internal] load metadata for {name}") as watcher:
             return await self._images.describe(name, platform or host_platform(), pull, watcher)
+
+    async def resolve_layout(
+        self, job: Job, source: Source, platform: Platform | None, shown_as: str
+    ) -> DescribedImage:
+        with Shown(Asker(job.log, job.session), shown_as or f"[internal] resolve {source.identifier}") as watcher:
+            return await self._layouts.resolve(layout_of(source), platform, watcher)
 
     async def resolve_git(self, job: Job, source: Source, shown_as: str) -> Resolved:
         with Shown(Asker(job.log, job.session), shown_as or f"[internal] resolve {source.identifier}") as watcher:

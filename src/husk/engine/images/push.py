@@ -77,6 +77,10 @@ class Pusher:
         self._state = state
         self._packed = state.records(PACKED, Packed)
 
+    def to(self, registry: RegistryClient) -> "Pusher":
+        """The same by another client."""
+        return Pusher(self._store, registry, self._state, self._uploads)
+
     async def collect(self) -> None:
         """At start: forget what became of layers that are gone."""
         gone = self._packed.keys() - self._store.layers.blobs()

@@ -250,9 +250,15 @@ class Images:
     ) -> None:
         await self._pusher.push(name, tag, platform, auth, progress)
 
-    async def upload(self, upload: "Upload", auth: Credentials | None, progress: "Report") -> None:
-        """Push what is no image yet, or not in this form: a build's result."""
-        await self._pusher.upload(upload, auth, progress)
+    async def upload(
+        self, upload: "Upload", auth: Credentials | None, progress: "Report", *, insecure: bool = False
+    ) -> None:
+        """Push what is no image yet, or not in this form: a build's result; `insecure`: without verified TLS."""
+        if not insecure:
+            await self._pusher.upload(upload, auth, progress)
+            return
+        async with self._registry.insecurely(upload.repository.domain) as registry:
+            await self._pusher.to(registry).upload(upload, auth, progress)
 
     def save(self, names: Sequence[str], platforms: Sequence[Platform] = ()) -> AsyncGenerator[bytes, None]:
         """An archive of these images, in pieces; iterate inside `contextlib.aclosing`."""

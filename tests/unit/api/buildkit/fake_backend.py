@@ -102,6 +102,12 @@ class FakeBackend:
         self.questions.append((reference, str(platform), mode))
         return ResolvedImage(f"{reference}@sha256:1", "sha256:1", b"{}")
 
+    async def resolve_layout(
+        self, job: Job, source: Source, platform: Platform | None, shown_as: str, /
+    ) -> ResolvedImage:
+        self.questions.append((source.identifier, source.attributes, str(platform)))
+        return ResolvedImage("x@sha256:1", "sha256:1", b"{}")
+
     async def resolve_git(self, job: Job, source: Source, shown_as: str, /) -> Resolved:
         return Resolved("refs/tags/v1", "a" * 40, "b" * 40)
 

@@ -8,9 +8,9 @@ from husk.api.buildkit.errors import failed_build, from_status, to_grpc
 from husk.api.buildkit.messages.common import Status
 from husk.api.grpc import status
 from husk.engine.builder import operations
+from husk.engine.builder.failed_steps import FailedStep
 from husk.engine.builder.failure import BuildFailed, UnknownQuestion
 from husk.engine.builder.graph import Location, SourceFile
-from husk.engine.builder.jobs import FailedStep
 from husk.errors import DiskFault, HuskError, InvalidParameter, NotFound, NotImplementedYet
 
 
@@ -82,6 +82,9 @@ def test_a_step_that_failed_is_described_for_whoever_wants_to_look_around_there(
     assert described.type_url == "github.com/moby/buildkit/errdefs.Solve+json"
     told = json.loads(described.value)
     assert (told["inputIDs"], told["mountIDs"]) == (["one", "two"], ["one", "", "", "", "", "two"])
+    left = FailedStep(operations.Exec(process=process, mounts=mounts), ["one", "two"], ["left"])
+    described = Status.decode(failed_build(BuildFailed("bad", vertex="v"), left).details).details[-1]
+    assert json.loads(described.value)["mountIDs"] == ["left", "", "", "", "", "two"]
     run = told["op"]["exec"]
     assert run["meta"] == {"args": ["make"], "env": ["A=b"], "cwd": "/w", "user": "u"}
     assert [one.get("mountType", "BIND") for one in run["mounts"]] == [

@@ -141,8 +141,7 @@ async def test_inputs_and_warnings() -> None:
     [
         ("Ping", gateway.Empty(), "other", NOT_FOUND),
         ("ReadFile", gateway.ReadFileRequest("none", "/x"), "b", NOT_FOUND),
-        ("ResolveImageConfig", gateway.ResolveImageConfigRequest("x", resolver_type=1), "b", UNIMPLEMENTED),
-        ("ResolveSourceMeta", gateway.ResolveSourceMetaRequest(ops.SourceOp("oci-layout://x")), "b", UNIMPLEMENTED),
+        ("ResolveSourceMeta", gateway.ResolveSourceMetaRequest(ops.SourceOp("other://x")), "b", UNIMPLEMENTED),
         ("ResolveSourceMeta", gateway.ResolveSourceMetaRequest(ops.SourceOp("x")), "b", INVALID_ARGUMENT),
         ("ResolveSourceMeta", gateway.ResolveSourceMetaRequest(), "b", INVALID_ARGUMENT),
         ("NewContainer", gateway.NewContainerRequest("c"), "b", INVALID_ARGUMENT),
@@ -160,3 +159,20 @@ def test_modes_are_gos() -> None:
     assert stat_message(FileStat(path="l", mode=0o120777, link="t")).mode == 1 << 27 | 0o777
     assert stat_message(FileStat(path="d", mode=0o020600, major=1)).mode == 1 << 26 | 1 << 21 | 0o600
     assert stat_message(FileStat(path="s", mode=0o104755)).mode == 1 << 23 | 0o755
+
+
+async def test_images_of_a_layout_can_be_asked_for_in_both_ways() -> None:
+    backend = FakeBackend()
+    linux = ops.Platform("amd64", "linux")
+    async with building(backend) as (client, _):
+        asked = gateway.ResolveImageConfigRequest("x@sha256:1", linux, resolver_type=1, session_id="s", store_id="l")
+        config = await client.gateway("ResolveImageConfig", asked, gateway.ResolveImageConfigResponse)
+        assert (config.digest, config.config) == ("sha256:1", b"{}")
+        source = ops.SourceOp("oci-layout://x@sha256:1", {"oci.store": "l"})
+        meta = await client.gateway(
+            "ResolveSourceMeta", gateway.ResolveSourceMetaRequest(source, linux), gateway.ResolveSourceMetaResponse
+        )
+    assert meta.source == source
+    assert meta.image is not None and meta.image.digest == "sha256:1"
+    attributes = [dict(one[1]) for one in backend.questions if isinstance(one, tuple)]
+    assert attributes == [{"oci.store": "l", "oci.session": "s"}, {"oci.store": "l"}]

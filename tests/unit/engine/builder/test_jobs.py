@@ -11,6 +11,7 @@ from husk.engine.builder.frontend import DockerfileFrontend
 from husk.engine.builder.jobs import Definition, Jobs, Question, Result
 from husk.engine.builder.solver import Solver
 from husk.engine.builder.status import WarningTold
+from husk.engine.builder.steps.plan import StepFailed
 from husk.errors import Conflict, Forbidden, InvalidParameter, NotFound
 from husk.tasks import Tasks
 from tests.unit.engine.builder.solving import Memory, Worker, chain
@@ -170,6 +171,14 @@ async def test_a_step_that_failed_can_be_looked_into(bench, job):
     step = job.failed_step(BuildFailed("bad", vertex=vertex.digest))
     assert step.body == vertex.operation.body
     assert await job.ref(step.inputs[0]).stack() == "image()"
+    assert step.outputs == []
+    failed = StepFailed(["make"], 2)
+    failed.left = ["image() diff:left", ""]
+    job.log.started(vertex)
+    job.log.ended(vertex, error=failed.message)
+    first, second = job.failed_step(job.explained(failed)).outputs
+    (there,) = job.ref(first).graph
+    assert (there.operation.body.identifier, second) == ("stack://image() diff:left", "")
     (image,) = [one for one in result.ref.graph if one.name == "image"]
     assert job.failed_step(BuildFailed("bad", vertex=image.digest)) is None
     assert job.failed_step(NotFound("other")) is None

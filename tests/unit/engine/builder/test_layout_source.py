@@ -105,6 +105,13 @@ async def test_an_image_is_loaded_once(bench):
     assert bench.layer not in bench.content.read_ones
 
 
+async def test_what_an_image_is_can_be_asked_without_its_layers(bench):
+    found = await bench.source.resolve(Layout(bench.manifest, "layout"), None, bench.watcher)
+    assert (found.reference, found.digest) == (f"layout@{bench.manifest}", bench.manifest)
+    assert found.config == b'{"os": "linux"}'
+    assert bench.images.loaded == []
+
+
 async def test_an_index_has_one_for_the_platform(bench):
     entry = {"mediaType": OCI_MANIFEST, "digest": bench.manifest, "size": 1}
     entry["platform"] = {"architecture": "arm64", "os": "linux"}

@@ -111,7 +111,7 @@ class Bench:
         self.steps: Any = Steps()
         self.pruner: Any = Pruner()
         doubles: dict[str, Any] = dict.fromkeys(
-            ("jobs", "gateway", "execution", "kept", "sessions", "solves", "images", "bodies")
+            ("jobs", "gateway", "execution", "kept", "sessions", "solves", "images", "bodies", "layouts")
         )
         doubles |= {"contexts": Contexts(), "git": Git(), "steps": self.steps, "web": Web(), "registry": self.registry}
         doubles |= {"classic": self.classic, "cache": self.cache, "pruner": self.pruner}

@@ -1,5 +1,6 @@
 """What is stated about an image goes beside it, as a manifest of its own: in-toto statements as its layers. Pure."""
 
+import base64
 from collections.abc import Sequence
 from urllib.parse import quote
 
@@ -14,6 +15,8 @@ from husk.registry.manifest import OCI_CONFIG, OCI_MANIFEST, Descriptor, Platfor
 from husk.registry.reference import Reference
 
 NOWHERE = Platform("unknown", "unknown")
+_EMPTY = "application/vnd.oci.empty.v1+json"
+_ARTIFACT = "application/vnd.docker.attestation.manifest.v1+json"
 STATEMENT = "https://in-toto.io/Statement/v0.1"
 
 
@@ -26,16 +29,28 @@ class Attested(Struct, frozen=True):
 
 
 def attest(
-    about: Descriptor, platform: Platform, names: Sequence[Reference], predicates: Sequence[Predicate]
+    about: Descriptor,
+    platform: Platform,
+    names: Sequence[Reference],
+    predicates: Sequence[Predicate],
+    *,
+    artifact: bool = False,
 ) -> Attested:
-    """`about` is the manifest of an image that has these names."""
+    """`about` is the manifest of an image that has these names. An `artifact` says so, and names what it is about."""
     statements = [Document(IN_TOTO, statement(about, platform, names, one)) for one in predicates]
     layers = [
         msgspec.structs.replace(document.descriptor, annotations={PREDICATE: predicate.type})
         for document, predicate in zip(statements, predicates, strict=True)
     ]
-    config = Document(OCI_CONFIG, _config(layers))
-    body = {"schemaVersion": 2, "mediaType": OCI_MANIFEST, "config": config.descriptor, "layers": layers}
+    body: dict[str, object] = {"schemaVersion": 2, "mediaType": OCI_MANIFEST}
+    if artifact:
+        config = Document(_EMPTY, b"{}")
+        described = msgspec.to_builtins(config.descriptor) | {"data": base64.b64encode(config.body).decode()}
+        subject = Descriptor(media_type=about.media_type, digest=about.digest, size=about.size)
+        body |= {"artifactType": _ARTIFACT, "config": described, "layers": layers, "subject": subject}
+    else:
+        config = Document(OCI_CONFIG, _config(layers))
+        body |= {"config": config.descriptor, "layers": layers}
     manifest = Document(OCI_MANIFEST, msgspec.json.format(msgspec.json.encode(body), indent=2))
     descriptor = msgspec.structs.replace(
         manifest.descriptor,

@@ -129,7 +129,9 @@ class Bundler:
             manifest.descriptor, platform=part.platform, annotations=annotations.manifest_descriptor or None
         )
         predicates = [_completed(one, described) for one in part.predicates]
-        attested = attest(named, part.platform, options.names, predicates) if predicates else None
+        attested = (
+            attest(named, part.platform, options.names, predicates, artifact=options.artifact) if predicates else None
+        )
         return BundledImage(
             part=part,
             document=document,

@@ -80,7 +80,9 @@ class ImageExport:
         for name in options.names:
             auth = login_at(name, shown.session)
             try:
-                await self._images.upload(upload_of(bundle, name, options.by_digest), auth, pushed.report)
+                await self._images.upload(
+                    upload_of(bundle, name, options.by_digest), auth, pushed.report, insecure=options.insecure
+                )
             except HuskError as error:
                 error.args = (f"failed to push {name}: {error.message}", *error.args[1:])
                 raise

@@ -37,6 +37,8 @@ class ExportOptions(Struct, frozen=True, kw_only=True):
     names: list[Reference] = []
     push: bool = False
     by_digest: bool = False  # the push gives no tag
+    insecure: bool = False  # the push needs no verified TLS
+    artifact: bool = False  # attestations are OCI artifacts
     canonical: bool = False  # the image gets a name with its digest, too
     store: bool = True
     compression: Compression = Compression()
@@ -71,10 +73,6 @@ def read(attributes: Mapping[str, str], metadata: Mapping[str, bytes]) -> Export
     oci = words.maybe("oci-mediatypes")
     if oci is False and compression.kind == ZSTD:
         raise InvalidParameter('exporter option "compression=zstd" conflicts with "oci-mediatypes=false"')
-    if words.flag("registry.insecure"):
-        raise NotImplementedYet("registry.insecure: name the registry in insecure-registries of the daemon instead")
-    if words.flag("oci-artifact"):
-        raise NotImplementedYet("attestations as OCI artifacts (oci-artifact) are not implemented by Husk yet")
     known = {key: value.decode("utf-8", "replace") for key, value in metadata.items()}
     annotations = _annotations({**known, **attributes})
     if oci is False and any(one for one in annotations.values()):
@@ -83,6 +81,8 @@ def read(attributes: Mapping[str, str], metadata: Mapping[str, bytes]) -> Export
         names=names_of(attributes, metadata),
         push=words.flag("push"),
         by_digest=words.flag("push-by-digest"),
+        insecure=words.flag("registry.insecure"),
+        artifact=words.flag("oci-artifact"),
         canonical=words.flag("name-canonical"),
         store=words.flag("store", default=True),
         compression=compression,

@@ -30,6 +30,7 @@ class StepFailed(HuskError):
     def __init__(self, args: Sequence[str], exit_code: int) -> None:
         self.command = " ".join(args)
         self.exit_code = exit_code
+        self.left: list[str] = []  # the stacks of its outputs, as it has left them, where somebody may want them
         quoted = msgspec.json.encode(self.command).decode()
         super().__init__(f"process {quoted} did not complete successfully: exit code: {exit_code}")
 

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from husk.config import ContainerDefaults
 from husk.engine.builder.operations import Exec
+from husk.engine.builder.remains import Remains
 from husk.engine.builder.sessions import Session
 from husk.engine.builder.solver import Watcher
 from husk.engine.builder.steps import plan, platforms
@@ -63,9 +64,10 @@ class Steps:
         host: Host,
         defaults: ContainerDefaults,
         entitlements: Collection[str] = ("network.host",),
+        remains: Remains | None = None,
     ) -> None:
         """`files` makes the files of a step by its id. `entitlements` are what steps may ask for, by BuildKit's names;
-        whether a build has asked for them is for others to see to."""
+        whether a build has asked for them is for others to see to. `remains` are what failed steps have left."""
         self._paths = paths
         self._files = files
         self._mounts = mounts
@@ -75,6 +77,7 @@ class Steps:
         self._host = host
         self._defaults = defaults
         self._entitlements = entitlements
+        self._remains = remains
         self._filters = CompiledFilters()
         self._tasks = Tasks()
 
@@ -104,7 +107,13 @@ class Steps:
             ended = await self._run(record, body, prepared, watcher, self._files(record.id), run)
             if ended.complaint:
                 watcher.log(f"{self._runtime(record).name} run failed: {ended.complaint}\n".encode(), stderr=True)
-            plan.check(body, oci.exit_code(ended.complaint) if ended.complaint else ended.status)
+            try:
+                plan.check(body, oci.exit_code(ended.complaint) if ended.complaint else ended.status)
+            except plan.StepFailed as failed:
+                if self._remains is not None and watcher.session is not None:
+                    left = _left(prepared, self._remains, watcher.session)
+                    failed.left = await self._tasks.to_its_end(left, "keep what a failed step has left")
+                raise
             return await self._tasks.to_its_end(prepared.outputs(), "keep what a step has made")
 
     @asynccontextmanager
@@ -271,6 +280,12 @@ class Steps:
             return await self._tasks.to_its_end(asyncio.to_thread(work), name)
         except OSError as error:
             raise SystemFault(f"cannot {name}: {error}") from error
+
+
+async def _left(prepared: Prepared, remains: Remains, session: Session) -> list[str]:
+    outputs = await prepared.outputs()
+    await remains.keep(session, outputs)
+    return outputs
 
 
 def _forward(watcher: Asking, agent: str) -> Serve:

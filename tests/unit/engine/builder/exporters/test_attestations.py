@@ -34,6 +34,22 @@ def test_a_statement_is_a_layer_of_a_manifest_beside_the_image():
     assert told["subject"] == [{"name": name, "digest": {"sha256": "a" * 64}}]
 
 
+def test_an_artifact_says_what_it_is_and_what_it_is_about():
+    made = attest(ABOUT, HERE, [], [Predicate(type="p", body=b"{}")], artifact=True)
+    manifest = json.loads(made.manifest.body)
+    assert list(manifest) == ["schemaVersion", "mediaType", "artifactType", "config", "layers", "subject"]
+    assert manifest["artifactType"] == "application/vnd.docker.attestation.manifest.v1+json"
+    assert manifest["subject"] == {"mediaType": "m", "digest": ABOUT.digest, "size": 1}
+    empty = made.blobs[0]
+    assert (empty.body, empty.media_type) == (b"{}", "application/vnd.oci.empty.v1+json")
+    assert manifest["config"] == {
+        "mediaType": empty.media_type,
+        "digest": empty.descriptor.digest,
+        "size": 2,
+        "data": "e30=",
+    }
+
+
 @pytest.mark.parametrize(
     ("name", "url"),
     [

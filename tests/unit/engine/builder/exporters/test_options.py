@@ -72,10 +72,15 @@ def test_what_makes_no_sense(attributes, complaint):
         read(attributes, {})
 
 
-@pytest.mark.parametrize("word", ["registry.insecure", "oci-artifact"])
-def test_what_is_not_built_yet(word):
-    with pytest.raises(NotImplementedYet, match=word):
-        read({word: "true"}, {})
+def test_what_is_not_built_yet():
+    with pytest.raises(NotImplementedYet, match="estargz"):
+        read({"compression": "estargz"}, {})
+
+
+def test_registries_without_verified_tls_and_attestations_as_artifacts():
+    options = read({"registry.insecure": "true", "oci-artifact": "1"}, {})
+    assert (options.insecure, options.artifact) == (True, True)
+    assert (read({}, {}).insecure, read({}, {}).artifact) == (False, False)
 
 
 def test_annotations():

@@ -1,0 +1,72 @@
+"""What servers have said of files of the web, to ask them whether it is still so: kept from one daemon to the next."""
+
+import hashlib
+from typing import Protocol
+
+import msgspec
+from msgspec import Struct
+
+from husk.storage.state.store import Change, StateStore
+
+KIND = "web-file"
+MOST = 1000
+
+
+class Found(Struct, frozen=True):
+    """What an address has now."""
+
+    digest: str
+    name: str
+    modified: str = ""
+    etag: str = ""
+
+
+class Seen(Struct, frozen=True):
+    """One of them; `number` tells which were seen before it. What was asked is not kept: it may have a password."""
+
+    key: str
+    found: Found
+    number: int
+
+
+class State(Protocol):
+    async def settle(self, *changes: Change, lazy: bool = False) -> None: ...
+
+
+class SeenFiles:
+    """Answers by questions; the oldest ones are forgotten."""
+
+    def __init__(self, state: State | None = None, kept: dict[str, Seen] | None = None) -> None:
+        self._state = state
+        self._seen = {one.key: one for one in sorted((kept or {}).values(), key=lambda one: one.number)}
+
+    @classmethod
+    def open(cls, state: StateStore) -> "SeenFiles":
+        return cls(state, dict(state.records(KIND, Seen)))
+
+    def get(self, question: str) -> Found | None:
+        seen = self._seen.get(key_of(question))
+        return seen.found if seen else None
+
+    def note(self, question: str, found: Found) -> None:
+        """For as long as this daemon runs."""
+        key, last = key_of(question), next(reversed(self._seen.values()), None)
+        self._seen.pop(key, None)
+        self._seen[key] = Seen(key, found, last.number + 1 if last else 0)
+
+    async def keep(self, question: str, found: Found) -> None:
+        if self.get(question) == found:
+            return
+        self.note(question, found)
+        new = self._seen[key_of(question)]
+        changes = [Change(KIND, new.key, msgspec.json.encode(new))]
+        while len(self._seen) > MOST:
+            oldest = next(iter(self._seen))
+            del self._seen[oldest]
+            changes.append(Change(KIND, oldest, None))
+        if self._state is not None:
+            await self._state.settle(*changes, lazy=True)
+
+
+def key_of(question: str) -> str:
+    return hashlib.sha256(question.encode("utf-8", "surrogateescape")).hexdigest()
