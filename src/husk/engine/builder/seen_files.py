@@ -1,15 +1,18 @@
 """What servers have said of files of the web, to ask them whether it is still so: kept from one daemon to the next."""
 
 import hashlib
-from typing import Protocol
+from collections.abc import Mapping
+from typing import Protocol, TypeVar
 
 import msgspec
 from msgspec import Struct
 
-from husk.storage.state.store import Change, StateStore
+from husk.storage.state.store import Change
 
 KIND = "web-file"
 MOST = 1000
+
+T = TypeVar("T")
 
 
 class Found(Struct, frozen=True):
@@ -30,19 +33,23 @@ class Seen(Struct, frozen=True):
 
 
 class State(Protocol):
+    """Records that outlive the daemon: `husk.storage.state.store`."""
+
+    def records(self, kind: str, type: type[T], /) -> Mapping[str, T]: ...
+
     async def settle(self, *changes: Change, lazy: bool = False) -> None: ...
 
 
 class SeenFiles:
     """Answers by questions; the oldest ones are forgotten."""
 
-    def __init__(self, state: State | None = None, kept: dict[str, Seen] | None = None) -> None:
+    def __init__(self, state: State | None = None, kept: Mapping[str, Seen] | None = None) -> None:
         self._state = state
         self._seen = {one.key: one for one in sorted((kept or {}).values(), key=lambda one: one.number)}
 
     @classmethod
-    def open(cls, state: StateStore) -> "SeenFiles":
-        return cls(state, dict(state.records(KIND, Seen)))
+    def open(cls, state: State) -> "SeenFiles":
+        return cls(state, state.records(KIND, Seen))
 
     def get(self, question: str) -> Found | None:
         seen = self._seen.get(key_of(question))
