@@ -32,6 +32,8 @@ def run(
 ) -> Result:
     """Run a container to its end and remove it; keywords are those of `Client.run`.
 
+    print(husk.run("busybox", "echo hi").stdout)
+
     The engine is that of the daemon that `HUSK_HOST` or `DOCKER_HOST` names, or that listens on /run/husk.sock. Without
     one, or with a `data_root`, it is an engine of this process, which needs root.
     """

@@ -133,5 +133,8 @@ def connect(address: str = "", *, context: str = "") -> AbstractAsyncContextMana
 
     Without an address, that of a docker context, or what `HUSK_HOST`, `DOCKER_HOST` (with `DOCKER_TLS_VERIFY` and
     `DOCKER_CERT_PATH`) and the docker client's settings say.
+
+    async with husk.connect("unix:///run/husk.sock") as engine:
+        print(await engine.containers.list())
     """
     return connected(Client(dialer_to(resolve(address, context))))

@@ -67,6 +67,7 @@ class Console:
         await self._resize(height, width)
 
     def close(self) -> None:
+        """Let go of it: the process runs on."""
         self._writer.close()
 
     async def _data(self) -> AsyncIterator[bytes]:

@@ -72,6 +72,7 @@ class Container(Thing):
     # its life
 
     async def start(self) -> None:
+        """Let its process run; that it runs already is no failure."""
         await self._unless_done(self._calls.post(f"{self._path}/start"))
 
     async def stop(self, timeout: int | None = None, signal: str | None = None) -> None:
@@ -79,15 +80,19 @@ class Container(Thing):
         await self._unless_done(self._calls.post(f"{self._path}/stop", None, {"t": timeout, "signal": signal}))
 
     async def restart(self, timeout: int | None = None) -> None:
+        """As `stop`, then `start`."""
         await self._calls.post(f"{self._path}/restart", None, {"t": timeout})
 
     async def kill(self, signal: str | int | None = None) -> None:
+        """Send it a signal: `KILL`, unless another is said."""
         await self._calls.post(f"{self._path}/kill", None, {"signal": signal})
 
     async def pause(self) -> None:
+        """Hold all its processes."""
         await self._calls.post(f"{self._path}/pause")
 
     async def unpause(self) -> None:
+        """Let its processes go on."""
         await self._calls.post(f"{self._path}/unpause")
 
     async def wait(self, condition: str = "not-running") -> int:
@@ -115,6 +120,7 @@ class Container(Thing):
         await self._calls.delete(self._path, {"force": force, "v": volumes, "link": link})
 
     async def rename(self, name: str) -> None:
+        """Give it another name; Conflict where another container has it."""
         await self._calls.post(f"{self._path}/rename", None, {"name": name})
         await self.reload()
 
@@ -167,6 +173,7 @@ class Container(Thing):
             yield console
 
     async def resize(self, height: int, width: int) -> None:
+        """The size of its terminal in characters."""
         await self._calls.post(f"{self._path}/resize", None, {"h": height, "w": width})
 
     def exec(

@@ -15,7 +15,11 @@ from husk.errors import NotFound, NotImplementedYet
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """How a process ended, and what it wrote."""
+    """How a process ended, and what it wrote.
+
+    result = await engine.run("busybox", ["echo", "hi"])
+    assert result.ok and result.stdout == b"hi\\n"
+    """
 
     exit_code: int
     stdout: bytes

@@ -72,6 +72,7 @@ class Network(Thing):
         await self._calls.post(f"{self._path}/connect", {"Container": id_of(container), "EndpointConfig": wanted})
 
     async def disconnect(self, container: str | Container, *, force: bool = False) -> None:
+        """Take a container off it; with `force` also one that is not there any more."""
         await self._calls.post(f"{self._path}/disconnect", {"Container": id_of(container), "Force": force})
 
     async def remove(self) -> None:
@@ -150,6 +151,7 @@ class Networks:
         ids: Sequence[str] = (),
         filters: Mapping[str, Any] | None = None,
     ) -> list[Network]:
+        """All, or those of these names and ids that the filters let through."""
         wanted = filters_of(filters)
         for key, values in (("name", names), ("id", ids)):
             if values:

@@ -13,7 +13,11 @@ MULTIPLEXED = "application/vnd.docker.multiplexed-stream"
 
 
 class Piece(NamedTuple):
-    """Bytes as they were written, and where to: `stdout` or `stderr`; with a TTY all is `stdout`."""
+    """Bytes as they were written, and where to: `stdout` or `stderr`; with a TTY all is `stdout`.
+
+    async for stream, data in box.logs(follow=True):
+        print(stream, data)
+    """
 
     stream: str
     data: bytes

@@ -32,10 +32,12 @@ class Plugin(Thing):
         self.attrs = await self._calls.get(f"{self._path}/json")
 
     async def enable(self, timeout: int = 10) -> None:
+        """Let it work; give up after so many seconds."""
         await self._calls.post(f"{self._path}/enable", None, {"timeout": timeout})
         await self.reload()
 
     async def disable(self, *, force: bool = False) -> None:
+        """Let it rest; with `force` also while something uses it."""
         await self._calls.post(f"{self._path}/disable", None, {"force": force})
         await self.reload()
 
@@ -49,6 +51,7 @@ class Plugin(Thing):
         await self._calls.post(f"{self._path}/push")
 
     async def remove(self, *, force: bool = False) -> None:
+        """Remove it; with `force` also while it is enabled."""
         await self._calls.delete(self._path, {"force": force})
 
     @property
@@ -67,5 +70,6 @@ class Plugins:
         return Plugin(self._calls, await self._calls.get(f"/plugins/{name}/json"))
 
     async def list(self, *, filters: Mapping[str, Any] | None = None) -> list[Plugin]:
+        """All, or those that the filters let through."""
         found = await self._calls.get("/plugins", {"filters": filters_of(filters)})
         return [Plugin(self._calls, each) for each in found]

@@ -32,4 +32,5 @@ class RegistryData:
         ]
 
     def has_platform(self, platform: str) -> bool:
+        """Is there an image for `linux/arm64`?"""
         return platform in self.platforms

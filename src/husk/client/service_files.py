@@ -103,6 +103,7 @@ class _Collection(Generic[T]):
         return self._of(self._calls, await self._calls.get(f"{self._path}/{name}"))
 
     async def list(self, *, filters: Mapping[str, Any] | None = None) -> list[T]:
+        """All, or those that the filters let through."""
         found = await self._calls.get(self._path, {"filters": filters_of(filters)})
         return [self._of(self._calls, each) for each in found]
 

@@ -92,6 +92,7 @@ class ServiceTasks:
         return Task(self._calls, await self._calls.get(f"/tasks/{task}"))
 
     async def list(self, *, filters: Mapping[str, Any] | None = None) -> list[Task]:
+        """All, or those that the filters let through."""
         found = await self._calls.get("/tasks", {"filters": filters_of(filters)})
         return [Task(self._calls, each) for each in found]
 

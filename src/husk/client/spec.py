@@ -34,7 +34,10 @@ class Mount(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Healthcheck(msgspec.Struct, frozen=True, kw_only=True):
-    """A test that tells whether a container does its work; times in seconds."""
+    """A test that tells whether a container does its work; times in seconds.
+
+    Healthcheck(test=["CMD", "curl", "-f", "http://localhost"], interval=5, retries=3)
+    """
 
     test: Command
     interval: float = 0

@@ -124,6 +124,7 @@ class Swarm:
         return str((await self._calls.get("/swarm/unlockkey"))["UnlockKey"])
 
     async def unlock(self, key: str) -> None:
+        """Let a manager that was restarted go on."""
         await self._calls.post("/swarm/unlock", {"UnlockKey": key})
 
 
@@ -170,6 +171,7 @@ class Node(Thing):
         await self.reload()
 
     async def remove(self, *, force: bool = False) -> None:
+        """Forget it; InvalidParameter while it is a manager."""
         await self._calls.delete(self._path, {"force": force})
 
     @property
@@ -192,6 +194,7 @@ class Nodes:
         return Node(self._calls, await self._calls.get(f"/nodes/{node}"))
 
     async def list(self, *, filters: Mapping[str, Any] | None = None) -> list[Node]:
+        """All, or those that the filters let through."""
         return [Node(self._calls, each) for each in await self._calls.get("/nodes", {"filters": filters_of(filters)})]
 
 

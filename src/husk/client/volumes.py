@@ -93,6 +93,7 @@ class Volumes:
         return Volume(self._calls, await self._calls.get(f"/volumes/{name}"))
 
     async def list(self, *, filters: Mapping[str, Any] | None = None) -> list[Volume]:
+        """All, or those that the filters let through."""
         found = await self._calls.get("/volumes", {"filters": filters_of(filters)})
         return [Volume(self._calls, each) for each in found["Volumes"] or []]
 

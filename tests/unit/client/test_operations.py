@@ -85,6 +85,12 @@ async def resized(box: Container) -> None:
         await console.resize(1, 1)
 
 
+async def ended(box: Container) -> None:
+    process = box.exec("x")
+    await process.start()
+    await process.end()
+
+
 async def looked_at(box: Container) -> None:
     process = box.exec("x")
     await process.start()
@@ -129,6 +135,7 @@ METHODS: dict[str, Callable[[Things], Awaitable[Any]]] = {
     "POST /containers/{id}/wait": lambda x: x.box.wait(),
     "GET /distribution/{name}/json": lambda x: x.engine.images.registry_data("x"),
     "GET /events": lambda x: all_of(x.engine.events()),
+    "DELETE /exec/{id}": lambda x: ended(x.box),
     "GET /exec/{id}/json": lambda x: looked_at(x.box),
     "POST /exec/{id}/resize": lambda x: resized(x.box),
     "POST /exec/{id}/start": lambda x: x.box.exec("x").start(),
@@ -197,7 +204,6 @@ METHODS: dict[str, Callable[[Things], Awaitable[Any]]] = {
 WITHOUT = {
     "HEAD /_ping": "ping asks by GET",
     "POST /build/cancel": "for builds by version=2; those of build and building end when their caller leaves",
-    "DELETE /exec/{id}": "ends a process whose reader leaves or is cancelled: tests/unit/client/test_execs.py",
     "GET /containers/{id}/attach/ws": "attach does the same without WebSockets, which are for browsers",
     "POST /grpc": "BuildKit's own protocol, which docker buildx speaks; build uses POST /build",
     "POST /session": "as POST /grpc",

@@ -1,0 +1,59 @@
+"""What programs can use changes on purpose only, and tells how it is used."""
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import husk
+from tests.support.surface import collections, surface
+
+RECORDED = Path(__file__).with_name("public_surface.txt")
+DOCUMENTED = sorted(set(husk.__all__) - {"__version__", "errors"})
+
+
+def test_it_is_what_was_recorded():
+    assert list(surface()) == RECORDED.read_text().splitlines(), (
+        "the library's surface has changed. If that is meant, record it and tell users in CHANGELOG.md: "
+        "python -m tests.support.surface > tests/unit/public_surface.txt"
+    )
+
+
+def test_everything_is_found_by_its_name():
+    for name in husk.__all__:
+        assert getattr(husk, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = husk.nothing
+
+
+def examples(text: str) -> Iterator[str]:
+    """Paragraphs that are Python, not words."""
+    for paragraph in text.split("\n\n")[1:]:
+        code = textwrap.dedent(paragraph)
+        try:
+            tree = compile(code, "example", "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        except SyntaxError:
+            continue
+        if any(isinstance(node, ast.Call) for node in ast.walk(tree)):
+            yield code
+
+
+@pytest.mark.parametrize("name", DOCUMENTED)
+def test_it_tells_what_it_is_and_shows_how_it_is_used(name):
+    text = inspect.getdoc(getattr(husk, name)) or ""
+    assert text, f"husk.{name} has no docstring"
+    assert list(examples(text)), f"the docstring of husk.{name} has no example"
+
+
+def test_every_method_tells_what_it_does():
+    classes = [found for name in DOCUMENTED if inspect.isclass(found := getattr(husk, name))]
+    silent = [
+        f"{each.__name__}.{member}"
+        for each in [*classes, *collections().values()]
+        for member, found in inspect.getmembers(each, inspect.isfunction)
+        if not member.startswith("_") and not inspect.getdoc(found) and found.__module__.startswith("husk")
+    ]
+    assert silent == []
