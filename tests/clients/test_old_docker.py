@@ -136,9 +136,8 @@ def test_networks_and_volumes(docker: OldDocker) -> None:
 def test_services(docker: OldDocker) -> None:
     docker("swarm", "init", "--advertise-addr", "127.0.0.1")
     try:
-        docker(
-            "service", "create", "--name", "web", "--replicas", "2", "--detach=false", "-q", "busybox", "sleep", "600"
-        )
+        options = ("--replicas", "2", "--stop-grace-period", "0s", "--detach=false", "-q")
+        docker("service", "create", "--name", "web", *options, "busybox", "sleep", "600")
         assert "2/2" in docker("service", "ls")
         docker("service", "scale", "web=1", "-d")
         until(lambda: "1/1" in docker("service", "ls"), "one is left")

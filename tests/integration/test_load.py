@@ -7,12 +7,12 @@ from pathlib import Path
 from tests.support.daemon import Answer, Daemon
 from tests.support.waiting import until
 
-CONTAINERS = 300
+CONTAINERS = 150
 AT_THE_SAME_TIME = 60
 CLIENTS = 16
 
 
-def test_three_hundred_containers_by_sixteen_clients(fresh_daemon: Daemon) -> None:
+def test_many_containers_by_sixteen_clients(fresh_daemon: Daemon) -> None:
     daemon = fresh_daemon
 
     def ask(method: str, path: str, *expected: int, body: object = None) -> Answer:

@@ -16,6 +16,7 @@ from tests.support.doctor import assert_sound, check_store
 from tests.support.images import busybox_layer
 from tests.support.powercut import Disk
 from tests.support.registry import Registry, push_image, tar_of
+from tests.support.swarm import Swarm
 from tests.support.waiting import until
 
 MARK = "marked\n" * 40_000
@@ -259,9 +260,9 @@ def test_secrets_and_the_key_that_opens_them(powered: Powered) -> None:
     powered.sync()
     powered.docker("secret", "create", "word", "-", input="hush")
     powered.cut()
-    powered.docker("service", "create", "-q", "--name", "web", "--secret", "word", "--network", "host", "busybox",
-                   "sh", "-c", "cat /run/secrets/word; sleep 600")  # fmt: skip
-    assert "hush" in powered.docker("service", "logs", "web").stdout
+    script = ["sh", "-c", "cat /run/secrets/word; sleep 600"]
+    Swarm(powered.daemon).create("web", "--secret", "word", "--network", "host", args=script)
+    until(lambda: "hush" in powered.docker("service", "logs", "web").stdout, "the secret can be read")
     powered.docker("swarm", "leave", "--force")
 
 

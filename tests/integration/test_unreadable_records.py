@@ -7,13 +7,15 @@ import socket
 import sqlite3
 import subprocess
 import sys
-import time
+from collections.abc import Iterator
 
 import pytest
 
 from tests.support.daemon import Daemon
 from tests.support.doctor import _SOURCES, check_store
 from tests.support.registry import tar_of
+from tests.support.swarm import Swarm
+from tests.support.waiting import until
 
 GARBAGE = (b"", b"{", b"\xff\xfe", b"[1]", b"{}")
 
@@ -88,15 +90,27 @@ def test_a_garbled_record_of_every_kind(fresh_daemon: Daemon) -> None:
     daemon.docker("network", "rm", "net")
 
 
+@pytest.fixture(scope="module")
+def swarm() -> Iterator[Swarm]:
+    """A swarm with one of everything, and two services."""
+    with Daemon() as daemon:
+        swarm = Swarm(daemon)
+        daemon.docker("swarm", "init", "--advertise-addr", "127.0.0.1")
+        daemon.docker("secret", "create", "word", "-", input="hush")
+        daemon.docker("config", "create", "conf", "-", input="text")
+        for name in ("web", "api"):
+            swarm.create(name, "--network", "host")
+            swarm.settles(name, 1)
+        yield swarm
+        daemon.docker("swarm", "leave", "--force")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it runs real containers")
 @pytest.mark.parametrize("kind", ["swarm", "service", "task", "secret", "config", "image-family", "packed-layer"])
-def test_a_garbled_record_of_a_swarm_or_of_what_can_be_made_again(fresh_daemon: Daemon, kind: str) -> None:
-    daemon = fresh_daemon
-    daemon.docker("swarm", "init", "--advertise-addr", "127.0.0.1")
-    daemon.docker("secret", "create", "word", "-", input="hush")
-    daemon.docker("config", "create", "conf", "-", input="text")
-    daemon.docker("service", "create", "-q", "--name", "web", "--network", "host", "busybox", "sleep", "600")
-    daemon.docker("service", "create", "-q", "--name", "api", "--network", "host", "busybox", "sleep", "600")
-    before = daemon.docker("ps", "-q", "--filter", "name=web").stdout
+def test_a_garbled_record_of_a_swarm_or_of_what_can_be_made_again(swarm: Swarm, kind: str) -> None:
+    daemon = swarm.daemon
+    before = swarm.settles("web", 1)
+    swarm.settles("api", 1)
     daemon.stop()
     found = keys(daemon, kind)
     if kind in ("image-family", "packed-layer"):
@@ -111,15 +125,14 @@ def test_a_garbled_record_of_a_swarm_or_of_what_can_be_made_again(fresh_daemon: 
     assert f"the record of {kind} {key} cannot be read and is put aside" in daemon.log(1000)
     works(daemon)
     if kind in ("swarm", "service"):
-        assert daemon.docker("ps", "-q", "--filter", "name=web").stdout == before
+        assert swarm.containers("web") == before
     if kind == "swarm":
         refused = daemon.docker("swarm", "init", check=False)
         assert "cannot be read" in refused.stderr
     daemon.stop()
     garble(daemon, kind, key, original)
     daemon.start()
-    daemon.docker("service", "ls")
-    daemon.docker("swarm", "leave", "--force")
+    assert {service["Spec"]["Name"] for service in daemon.http("GET", "/services").json()} == {"web", "api"}
 
 
 def test_a_container_that_runs_keeps_its_network_though_its_record_cannot_be_read(fresh_daemon: Daemon) -> None:
@@ -145,10 +158,12 @@ def test_a_container_that_runs_keeps_its_network_though_its_record_cannot_be_rea
 
 def answer_of(address: str) -> bytes:
     """What the container sends, once it listens again."""
-    deadline = time.monotonic() + 20
-    while True:
+
+    def asked() -> bytes:
         try:
             with socket.create_connection((address, 80), timeout=5) as connection:
                 return connection.recv(10)
         except ConnectionRefusedError:
-            assert time.monotonic() < deadline
+            return b""
+
+    return until(asked, "it listens again")

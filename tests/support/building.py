@@ -1,6 +1,5 @@
 """Builds with the real docker client: a context on the disk, and what came out."""
 
-import json
 import os
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -41,7 +40,7 @@ def buildkit_builds(
     context.mkdir()
     yield Builds(daemon, Context(context).write(files or {}), buildkit=True)
     forget_images(daemon)
-    daemon.docker("builder", "prune", "-af")
+    assert daemon.http("POST", "/build/prune?all=1").status == 200
 
 
 class Builds:
@@ -87,7 +86,9 @@ class Builds:
         return config
 
     def inspect(self, image: str = "built") -> dict[str, Any]:
-        shown: dict[str, Any] = json.loads(self._daemon.docker("image", "inspect", image).stdout)[0]
+        answer = self._daemon.http("GET", f"/images/{image}/json")
+        assert answer.status == 200, answer.body
+        shown: dict[str, Any] = answer.json()
         return shown
 
     def sh(self, script: str, image: str = "built") -> str:

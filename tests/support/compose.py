@@ -19,6 +19,7 @@ import yaml
 
 from tests.support.daemon import COMMAND_TIMEOUT, CommandFailed, Daemon
 
+_PREDEFINED = ("bridge", "host", "none")
 _PLUGIN = Path(__file__).resolve().parents[2] / ".venv/docker/cli-plugins/docker-compose"
 
 
@@ -111,11 +112,12 @@ class Project:
     def close(self) -> None:
         """Take everything down that a test that failed may have left, then look at what a `down -v` leaves."""
         self("--profile", "*", "down", "--volumes", "--remove-orphans", "--timeout", "0", check=False)
+        containers, volumes, networks = (
+            self.daemon.http("GET", path).json() for path in ("/containers/json?all=1", "/volumes", "/networks")
+        )
         left = [
-            *self.daemon.docker("ps", "-a", "--format", "container {{.Names}}").stdout.splitlines(),
-            *self.daemon.docker("volume", "ls", "--format", "volume {{.Name}}").stdout.splitlines(),
-            *self.daemon.docker(
-                "network", "ls", "--filter", "type=custom", "--format", "network {{.Name}}"
-            ).stdout.splitlines(),
+            *(f"container {found['Names']}" for found in containers),
+            *(f"volume {found['Name']}" for found in volumes["Volumes"]),
+            *(f"network {found['Name']}" for found in networks if found["Name"] not in _PREDEFINED),
         ]
         assert not left, f"the project left {left}"

@@ -6,6 +6,7 @@ import os
 from urllib.parse import quote
 
 from tests.support.daemon import Answer, Daemon
+from tests.support.lifecycle import inspect
 
 FILES = "mkdir -p /data/sub; echo a >/data/a; echo c >/data/sub/c; ln -s data /dlink; ln -s ../etc/passwd /data/flink"
 
@@ -39,5 +40,5 @@ def put(daemon: Daemon, name: str, path: str, archive: bytes, **query: str) -> A
 
 
 def mounted(daemon: Daemon, container: str) -> bool:
-    container_id = daemon.docker("inspect", "-f", "{{.Id}}", container).stdout.strip()
+    container_id = inspect(daemon, container)["Id"]
     return os.path.ismount(daemon.config.data_root / "containers" / container_id / "rootfs")

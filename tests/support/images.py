@@ -3,7 +3,7 @@
 import os
 import shutil
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from husk.storage.busybox import archive
 from tests.support.daemon import Daemon
@@ -34,20 +34,24 @@ def stored(daemon: Daemon) -> Stored:
         layers=frozenset(os.listdir(root / "layers/l")),
         blobs=frozenset(os.listdir(root / "blobs/sha256")),
         half_written=frozenset(os.listdir(root / "blobs/ingest")) | frozenset(os.listdir(root / "layers/trash")),
-        images=frozenset(daemon.docker("images", "-aq", "--no-trunc").stdout.split()),
+        images=frozenset(image["Id"] for image in _listed(daemon)),
     )
 
 
 def forget_images(daemon: Daemon) -> None:
     """Back to the one image that every daemon begins with."""
     daemon.remove_containers()
-    busybox = daemon.docker("images", "-q", "--no-trunc", "busybox:latest").stdout.strip()
-    for image in dict.fromkeys(daemon.docker("images", "-aq", "--no-trunc").stdout.split()):
-        if image != busybox:
-            daemon.docker("rmi", "-f", image, check=False)
-    for name in daemon.docker("images", "--format", "{{.Repository}}:{{.Tag}}").stdout.split():
-        if name not in ("busybox:latest", "<none>:<none>"):
-            daemon.docker("rmi", name)
+    busybox = daemon.http("GET", "/images/busybox:latest/json").json()["Id"]
+    for image in _listed(daemon):
+        if image["Id"] != busybox:
+            daemon.http("DELETE", f"/images/{image['Id']}?force=1")
+    names = [name for image in _listed(daemon) for name in image["RepoTags"] if name != "busybox:latest"]
     digests = daemon.http("GET", "/images/busybox:latest/json").json()["RepoDigests"]
-    for name in digests:
-        daemon.docker("rmi", name)
+    for name in [*names, *digests]:
+        answer = daemon.http("DELETE", f"/images/{name}")
+        assert answer.status == 200, answer.body
+
+
+def _listed(daemon: Daemon) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = daemon.http("GET", "/images/json?all=1").json()
+    return found

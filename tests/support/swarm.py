@@ -35,7 +35,7 @@ class Swarm:
     def remove_all(self) -> None:
         """Back to no services, and no containers of theirs."""
         for service in self.daemon.http("GET", "/services").json():
-            self.daemon.docker("service", "rm", service["ID"], check=False)
+            self.daemon.http("DELETE", f"/services/{service['ID']}")
         until(lambda: not self.daemon.http("GET", "/tasks").json(), "all tasks are gone")
 
     # --- looking

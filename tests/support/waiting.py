@@ -7,15 +7,20 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
+# Between two looks, in seconds: soon at first, then a part of what was waited for already. A look is often a request,
+# and whoever asks all the time keeps the daemon from what is waited for.
+_SOONEST, _LATEST, _PART = 0.005, 0.05, 0.1
+
 
 def until(condition: Callable[[], T], what: str, deadline: float = 20.0) -> T:
     """Return the first true value of `condition`; fail with `what` was waited for when there is none in time."""
-    end = time.monotonic() + deadline
+    begun = time.monotonic()
     while True:
         if value := condition():
             return value
-        assert time.monotonic() < end, f"waited {deadline:g} seconds in vain: {what}"
-        time.sleep(0.01)
+        waited = time.monotonic() - begun
+        assert waited < deadline, f"waited {deadline:g} seconds in vain: {what}"
+        time.sleep(min(max(_SOONEST, waited * _PART), _LATEST))
 
 
 wait_until = until

@@ -5,7 +5,6 @@ bring programs for it.
 """
 
 import contextlib
-import json
 import random
 import secrets
 import socket
@@ -15,13 +14,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from ipaddress import IPv4Interface, IPv6Interface
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import pytest
 
 from husk.kernel import namespaces, rtaddresses, rtnetlink
 from husk.kernel.netlink import NetlinkSocket
 from tests.support.daemon import Daemon
+from tests.support.lifecycle import inspect
 
 T = TypeVar("T")
 PATIENCE = 5.0
@@ -89,7 +89,7 @@ def no_networks_left(request: pytest.FixtureRequest) -> Iterator[None]:
     if daemon.process is None:
         daemon.start()
     daemon.remove_containers()
-    daemon.docker("network", "prune", "-f")
+    assert daemon.http("POST", "/networks/prune").status == 200
     assert daemon._traces.bridges() == {daemon.config.bridge_name}
 
 
@@ -110,14 +110,18 @@ class Network:
     def inspect(self, container: str, template: str) -> str:
         return self.daemon.docker("inspect", "-f", template, container).stdout.strip()
 
+    def settings(self, container: str) -> dict[str, Any]:
+        found: dict[str, Any] = inspect(self.daemon, container)["NetworkSettings"]
+        return found
+
     def address(self, container: str, network: str = "bridge") -> str:
-        return self.inspect(container, f'{{{{(index .NetworkSettings.Networks "{network}").IPAddress}}}}')
+        return str(self.settings(container)["Networks"][network]["IPAddress"])
 
     def sandbox(self, container: str) -> Path:
-        return Path(self.inspect(container, "{{.NetworkSettings.SandboxKey}}"))
+        return Path(self.settings(container)["SandboxKey"])
 
     def port(self, container: str, port: str) -> int:
-        return int(self.daemon.docker("port", container, port).stdout.split()[0].rpartition(":")[2])
+        return int(self.settings(container)["Ports"][port if "/" in port else f"{port}/tcp"][0]["HostPort"])
 
     def pings(self, container: str, address: str, seconds: int = 3) -> bool:
         command = ["nsenter", f"--net={self.sandbox(container)}", "busybox", "ping", "-c1", f"-W{seconds}", address]
@@ -210,7 +214,7 @@ def outside6(tmp_path: Path, prefix: str) -> Iterator[Outside]:
 
 
 def address6(net: Network, container: str, network: str) -> str:
-    return net.inspect(container, f'{{{{(index .NetworkSettings.Networks "{network}").GlobalIPv6Address}}}}')
+    return str(net.settings(container)["Networks"][network]["GlobalIPv6Address"])
 
 
 def aaaa(response: bytes) -> list[str]:
@@ -225,8 +229,11 @@ def refused(net: Network, *arguments: str) -> str:
     return done.stderr.strip()
 
 
-def network(net: Network, name: str) -> dict:
-    return json.loads(net.daemon.docker("network", "inspect", name).stdout)[0]
+def network(net: Network, name: str) -> dict[str, Any]:
+    answer = net.daemon.http("GET", f"/networks/{name}")
+    assert answer.status == 200, answer.body
+    found: dict[str, Any] = answer.json()
+    return found
 
 
 def routes(net: Network, container: str) -> str:

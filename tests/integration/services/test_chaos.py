@@ -1,6 +1,6 @@
 """Tasks, monitors and the daemon are killed at random; every time the service comes back to what was declared.
 
-It takes a minute; HUSK_CHAOS_SECONDS=300 makes it longer, HUSK_TEST_SEED repeats a run.
+It takes half a minute; HUSK_CHAOS_SECONDS=300 makes it longer, HUSK_TEST_SEED repeats a run.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ from tests.integration.test_crash import monitor_of, nothing_without_an_owner
 from tests.support.swarm import Swarm
 from tests.support.waiting import until
 
-SECONDS = float(os.environ.get("HUSK_CHAOS_SECONDS", "60"))
+SECONDS = float(os.environ.get("HUSK_CHAOS_SECONDS", "30"))
 # How long a service may take from any disturbance to its declared state.
 BOUND = 15.0
 REPLICAS = 4

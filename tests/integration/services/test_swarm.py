@@ -181,7 +181,8 @@ def test_the_log_driver_of_the_swarm(swarm: Swarm) -> None:
 def test_two_that_change_a_service_at_once(swarm: Swarm) -> None:
     """One of them is told that it came too late; and of two of one name, one is made."""
     daemon = swarm.daemon
-    body = {"Name": "web", "TaskTemplate": {"ContainerSpec": {"Image": "busybox", "Command": ["sleep", "600"]}}}
+    container = {"Image": "busybox", "Command": ["sleep", "600"], "StopGracePeriod": 0}
+    body = {"Name": "web", "TaskTemplate": {"ContainerSpec": container}}
     with ThreadPoolExecutor() as pool:
         made = list(pool.map(lambda _: daemon.http("POST", "/services/create", body).status, range(4)))
     assert sorted(made) == [201, 409, 409, 409]

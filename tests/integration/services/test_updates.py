@@ -142,7 +142,7 @@ def test_nobody_notices_an_update_that_starts_first(swarm: Swarm) -> None:
     port = free_port()
     server = ("sh", "-c", "mkdir /www; echo fine > /www/page; exec httpd -f -p 80 -h /www")
     health = ("--health-cmd", "wget -qO- http://127.0.0.1/page", "--health-interval", "100ms")
-    order = ("--update-order", "start-first", "--update-monitor", "100ms", "--stop-grace-period", "5s")
+    order = ("--update-order", "start-first", "--update-monitor", "100ms", "--stop-grace-period", "1s")
     options = ("--replicas", "2", "--publish", f"{port}:80", *order, *health)
     swarm.create("web", *options, args=server)
     before = swarm.settles("web", 2)
@@ -156,7 +156,7 @@ def test_nobody_notices_an_update_that_starts_first(swarm: Swarm) -> None:
             return repr(error)
 
     def ask() -> None:
-        while not stop.is_set():
+        while not stop.wait(0.005):
             answers.append(answer())
 
     until(lambda: answer() == "fine\n", "it is reached")

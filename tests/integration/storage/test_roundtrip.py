@@ -10,7 +10,7 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from husk.storage.check import difference_from_blob
 from tests.support.layers import Store
 
 Step = Callable[[Path], object]
+Play = Callable[[Path, list[list[Step]]], None]
 
 # Few names, so that changes meet each other; among them what a careless diff would trip over.
 names = st.sampled_from(["a", "b", "c", ".w", "wh.a", "é", "n\n", os.fsdecode(b"\xff"), "x" * 120])
@@ -155,48 +156,53 @@ def snapshot(top: Path) -> dict[str, tuple[Any, ...]]:
     return found
 
 
-async def play(scratch: Path, rounds: list[list[Step]]) -> None:
-    store = Store(scratch / "store")
-    await store.open()
+async def play(store: Store, scratch: Path, rounds: list[list[Step]]) -> None:
     chain: list[str] = []
-    try:
-        for number, changes in enumerate(rounds):
-            before = ContainerRoot(scratch / f"c{number}")
-            before.create()
-            before.mount(store.layers.lower(chain))
-            try:
-                for change in changes:
-                    with contextlib.suppress(OSError):  # what a kernel refuses is no change
-                        change(before.merged)
-                wanted = snapshot(before.merged)
-                unpacked = await store.layers.ingest_diff(before.upper)
-            finally:
-                before.remove()
-            layer = await store.layers.commit(unpacked, chain[-1] if chain else "")
-            chain.append(layer.chain_id)
-            after = ContainerRoot(scratch / f"r{number}")
-            after.create()
-            after.mount(store.layers.lower(chain))
-            try:
-                assert snapshot(after.merged) == wanted
-            finally:
-                after.remove()
-            again = await store.layers.ingest_diff(store.layers.path(layer))
-            assert again.diff_id == layer.diff_id, "a layer's files pack to the same bytes again"
-            await store.layers.discard(again)
-            blob = store.blobs.path(layer.blob)
-            assert await difference_from_blob(layer, store.layers.path(layer), blob, store.root) == ""
-    finally:
-        await store.close()
+    for number, changes in enumerate(rounds):
+        before = ContainerRoot(scratch / f"c{number}")
+        before.create()
+        before.mount(store.layers.lower(chain))
+        try:
+            for change in changes:
+                with contextlib.suppress(OSError):  # what a kernel refuses is no change
+                    change(before.merged)
+            wanted = snapshot(before.merged)
+            unpacked = await store.layers.ingest_diff(before.upper)
+        finally:
+            before.remove()
+        layer = await store.layers.commit(unpacked, chain[-1] if chain else "")
+        chain.append(layer.chain_id)
+        after = ContainerRoot(scratch / f"r{number}")
+        after.create()
+        after.mount(store.layers.lower(chain))
+        try:
+            assert snapshot(after.merged) == wanted
+        finally:
+            after.remove()
+        again = await store.layers.ingest_diff(store.layers.path(layer))
+        assert again.diff_id == layer.diff_id, "a layer's files pack to the same bytes again"
+        await store.layers.discard(again)
+        blob = store.blobs.path(layer.blob)
+        assert await difference_from_blob(layer, store.layers.path(layer), blob, store.root) == ""
+
+
+@pytest.fixture
+def playing(tmp_path: Path) -> Iterator[Play]:
+    """Plays rounds of changes on one store: its workers, which cost most, start once for all examples."""
+    store = Store(tmp_path / "store")
+    with asyncio.Runner() as runner:
+        runner.run(store.open())
+        yield lambda scratch, rounds: runner.run(play(store, scratch, rounds))
+        runner.run(store.close())
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting and making devices needs root")
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
-@given(st.lists(steps, min_size=1, max_size=3))
-def test_a_layer_of_any_changes_gives_back_the_tree(rounds: list[list[Step]]):
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@given(rounds=st.lists(steps, min_size=1, max_size=3))
+def test_a_layer_of_any_changes_gives_back_the_tree(playing: Play, rounds: list[list[Step]]):
     scratch = Path(tempfile.mkdtemp(prefix="husk-roundtrip-"))
     try:
-        asyncio.run(play(scratch, rounds))
+        playing(scratch, rounds)
     finally:
         assert mounts_below(str(scratch)) == []
         shutil.rmtree(scratch)

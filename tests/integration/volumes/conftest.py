@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from urllib.parse import quote
 
 import pytest
 
@@ -17,7 +18,7 @@ def nothing_is_left(request: pytest.FixtureRequest) -> Iterator[None]:
     if daemon.process is None:
         daemon.start()
     daemon.remove_containers()
-    daemon.docker("volume", "prune", "-af")
+    assert daemon.http("POST", "/volumes/prune?filters=" + quote('{"all":["true"]}')).status == 200
     assert os.listdir(daemon.config.data_root / "volumes") == [".trash"]
     assert os.listdir(daemon.config.data_root / "volumes/.trash") == []
     staged = daemon.config.exec_root / "mounts"

@@ -1,6 +1,5 @@
 """What the tests of volumes say often."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +36,7 @@ def background(daemon: Daemon, *arguments: str) -> str:
 
 
 def inspect(daemon: Daemon, container: str) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads(daemon.docker("container", "inspect", container).stdout)[0]
+    document: dict[str, Any] = daemon.http("GET", f"/containers/{container}/json").json()
     return document
 
 
