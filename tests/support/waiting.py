@@ -12,7 +12,7 @@ T = TypeVar("T")
 _SOONEST, _LATEST, _PART = 0.005, 0.05, 0.1
 
 
-def until(condition: Callable[[], T], what: str, deadline: float = 20.0) -> T:
+def until(condition: Callable[[], T], what: str, deadline: float = 60.0) -> T:
     """Return the first true value of `condition`; fail with `what` was waited for when there is none in time."""
     begun = time.monotonic()
     while True:
@@ -26,7 +26,7 @@ def until(condition: Callable[[], T], what: str, deadline: float = 20.0) -> T:
 wait_until = until
 
 
-async def until_async(condition: Callable[[], T], what: str, deadline: float = 20.0) -> T:
+async def until_async(condition: Callable[[], T], what: str, deadline: float = 60.0) -> T:
     """The same in an event loop, which goes on meanwhile."""
     end = time.monotonic() + deadline
     while True:

@@ -78,11 +78,7 @@ class Contexts:
                 return await asyncio.to_thread(read_file, lower[0], path, most)
             directories = self._diffs.directories
             job = ReadJob(str(directories.view), str(directories.empty), Stack(lower), path, most)
-            worker = await Worker.start(self._nursery, job)
-            try:
-                answer = await worker.outcome()
-            finally:
-                worker.stop()
+            answer = await Worker.ask(self._nursery, job)
         match answer:
             case FileContent(data):
                 return data
@@ -99,11 +95,7 @@ class Contexts:
             directories = self._diffs.directories
             lower = Stack(self._diffs.lower(stack))
             job = LookJob(str(directories.view), str(directories.empty), lower, path, inside)
-            worker = await Worker.start(self._nursery, job)
-            try:
-                answer = await worker.outcome()
-            finally:
-                worker.stop()
+            answer = await Worker.ask(self._nursery, job)
         match answer:
             case Looked(entries):
                 return entries

@@ -123,12 +123,7 @@ class Packer:
 async def pack(nursery: Nursery, diffs: Sequence[tuple[Path, Path]], clamp: str) -> list[Packing]:
     """Write what overlays' upper directories change, each into its file; no entry is later than `clamp`, if given."""
     parts = [UpperBlob(str(upper), str(blob_file)) for upper, blob_file in diffs]
-    worker = await Worker.start(nursery, DiffBlobsJob(parts, int(clamp) if clamp else None))
-    try:
-        outcome = await worker.outcome()
-    finally:
-        worker.stop()
-    match outcome:
+    match await Worker.ask(nursery, DiffBlobsJob(parts, int(clamp) if clamp else None)):
         case Blobs(blobs):
             return [Packing(blob.digest, blob.size) for blob in blobs]
         case Failed(message):

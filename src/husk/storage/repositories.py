@@ -58,7 +58,7 @@ class Repositories:
         """The lines of `git ls-remote` for these names; for HEAD alone with the branch that it is."""
         async with self._diffs.workspace("") as space, self._reached(repository, space.work) as access:
             job = GitJob(str(self._diffs.directories.view), str(space.work), access, list(names))
-            answer = await self._work(job)
+            answer = await Worker.ask(self._nursery, job)
         if not isinstance(answer, FileContent):
             raise _failure(answer)
         return answer.data.decode("utf-8", "replace")
@@ -75,17 +75,10 @@ class Repositories:
                     limit=await asyncio.to_thread(room_left, space.upper),
                     **structs.asdict(wanted),
                 )
-                answer = await self._work(job)
+                answer = await Worker.ask(self._nursery, job)
             if not isinstance(answer, Done):
                 raise _failure(answer)
             return await space.keep()
-
-    async def _work(self, job: GitJob) -> Answer | None:
-        worker = await Worker.start(self._nursery, job)
-        try:
-            return await worker.outcome()
-        finally:
-            worker.stop()
 
     @contextlib.asynccontextmanager
     async def _reached(self, repository: Repository, work: Path) -> AsyncIterator[Access]:

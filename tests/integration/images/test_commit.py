@@ -10,18 +10,18 @@ from urllib.parse import urlencode
 import pytest
 
 from tests.support.daemon import Answer, Daemon
-from tests.support.images import Stored, stored
+from tests.support.images import Stored, forget_images, stored
+from tests.support.lifecycle import ready
 from tests.support.waiting import until
+
+BIG = 300_000_000
 
 
 @pytest.fixture(autouse=True)
 def only_busybox(daemon: Daemon) -> Iterator[Stored]:
     before = stored(daemon)
     yield before
-    daemon.remove_containers()
-    for image in daemon.docker("images", "-aq", "--no-trunc").stdout.split():
-        if image not in before.images:
-            daemon.docker("rmi", "-f", image, check=False)
+    forget_images(daemon)
     until(lambda: stored(daemon) == before, "removing the images takes everything along")
 
 
@@ -37,7 +37,8 @@ def commit(daemon: Daemon, container: str, body: object = None, **query: Any) ->
 
 
 def inspect(daemon: Daemon, image: str) -> dict[str, Any]:
-    return json.loads(daemon.docker("image", "inspect", image).stdout)[0]
+    found: dict[str, Any] = daemon.http("GET", f"/images/{image}/json").json()
+    return found
 
 
 def sh(daemon: Daemon, image: str, script: str) -> str:
@@ -180,7 +181,7 @@ def test_a_paused_container_stays_paused(daemon: Daemon) -> None:
 
 
 def test_a_container_that_ends_at_this_moment(daemon: Daemon) -> None:
-    for n in range(40):
+    for n in range(20):
         container = daemon.http("POST", "/containers/create", {"Image": "busybox", "Cmd": ["touch", "/x"]}).json()["Id"]
         assert daemon.http("POST", f"/containers/{container}/start").status == 204
         answer = commit(daemon, container)
@@ -188,11 +189,8 @@ def test_a_container_that_ends_at_this_moment(daemon: Daemon) -> None:
 
 
 def big(daemon: Daemon) -> str:
-    """A running container whose commit takes a while."""
-    script = "head -c 400000000 /dev/zero > /big; echo ready; exec sleep 600"
-    container = daemon.docker("run", "-d", "busybox", "sh", "-c", script).stdout.strip()
-    until(lambda: daemon.docker("logs", container).stdout == "ready\n", "it has written")
-    return container
+    """A running container whose commit takes a while: there is much to read, though nothing was written."""
+    return ready(daemon, f"truncate -s {BIG} /big; echo ready; exec sleep 600")
 
 
 def status_of(daemon: Daemon, container: str) -> str:
@@ -210,7 +208,7 @@ def test_a_container_is_stopped_while_it_is_committed(daemon: Daemon, verb: str)
         assert status_of(daemon, container) == ("running" if verb == "unpause" else "exited")
         answer = committing.result()
     assert answer.status == 201
-    assert sh(daemon, answer.json()["Id"], "stat -c %s /big") == "400000000\n"
+    assert sh(daemon, answer.json()["Id"], "stat -c %s /big") == f"{BIG}\n"
 
 
 def test_a_container_is_removed_while_it_is_committed(daemon: Daemon) -> None:

@@ -3,6 +3,10 @@
 import os
 import select
 
+from husk.storage.sync import packets
+from husk.storage.sync.packets import SyncError
+from husk.storage.workers.messages import Failed, Invalid
+
 _READ_SIZE = 1 << 20
 
 
@@ -53,6 +57,15 @@ class Lines:
         """Send the rest, if anybody takes it."""
         os.set_blocking(self._outlet, True)
         self._flush()
+
+    def tell(self, error: SyncError | OSError) -> Invalid | Failed:
+        """How it went when it ended so. A client is told of its own mistakes; the end of its stream tells of ours."""
+        if isinstance(error, SyncError):
+            self.write(bytearray(packets.error(str(error))))
+            self.drain()
+            return Invalid(str(error))
+        where = f": {os.fsdecode(error.filename)}" if error.filename else ""
+        return Failed(f"{(error.strerror or str(error)).lower()}{where}")
 
     def _flush(self) -> None:
         try:

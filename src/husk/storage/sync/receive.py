@@ -6,7 +6,6 @@ Standard input is what the client sends, standard output what is to be sent to i
 import gc
 import os
 
-from husk.storage.sync import packets
 from husk.storage.sync.lines import Lines
 from husk.storage.sync.packets import SyncError
 from husk.storage.sync.receiver import Receiver
@@ -41,14 +40,8 @@ def receive(job: ReceiveJob, lines: Lines) -> Received | Invalid | Failed:
                 if receiver.ended:
                     break
             receiver.close()
-    except SyncError as error:
-        lines.write(bytearray(packets.error(str(error))))
-        lines.drain()
-        return Invalid(str(error))
-    except OSError as error:
-        # The client hears of it by the end of its stream.
-        where = f": {os.fsdecode(error.filename)}" if error.filename else ""
-        return Failed(f"{(error.strerror or str(error)).lower()}{where}")
+    except (SyncError, OSError) as error:
+        return lines.tell(error)
     return Received(len(receiver.table), receiver.table.size, tree.written)
 
 

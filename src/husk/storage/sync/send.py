@@ -6,7 +6,6 @@ Standard input is what the client sends, standard output what is to be sent to i
 import gc
 import os
 
-from husk.storage.sync import packets
 from husk.storage.sync.lines import Lines
 from husk.storage.sync.packets import SyncError
 from husk.storage.sync.reader import TreeReader
@@ -37,13 +36,8 @@ def send(job: SendJob, lines: Lines) -> Sent | Invalid | Failed:
             if not lines.behind:
                 lines.write(_batch(sender))
         lines.drain()
-    except SyncError as error:
-        lines.write(bytearray(packets.error(str(error))))
-        lines.drain()
-        return Invalid(str(error))
-    except OSError as error:
-        where = f": {os.fsdecode(error.filename)}" if error.filename else ""
-        return Failed(f"{(error.strerror or str(error)).lower()}{where}")
+    except (SyncError, OSError) as error:
+        return lines.tell(error)
     return Sent(sender.sent)
 
 

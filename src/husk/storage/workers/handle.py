@@ -42,6 +42,15 @@ class Worker:
             return cls(child, keep_end(writer), keep_end(report))
 
     @classmethod
+    async def ask(cls, nursery: Nursery, job: Job) -> Answer | None:
+        """Have a job done that takes no input; its answer, None when the worker died without one."""
+        worker = await cls.start(nursery, job)
+        try:
+            return await worker.outcome()
+        finally:
+            worker.stop()
+
+    @classmethod
     async def start_upload(cls, nursery: Nursery, job: PutJob, upload: Upload) -> Self:
         """Have a job done whose input is the upload's socket."""
         with contextlib.ExitStack() as stack:

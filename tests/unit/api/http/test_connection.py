@@ -244,10 +244,12 @@ async def test_a_client_that_does_not_read_holds_its_stream_up(tmp_path: Path) -
 
 @on_both_loops
 async def test_a_coroutine_ends_with_its_client_and_a_task_goes_on(tmp_path: Path) -> None:
+    begun = asyncio.Event()
     ends: list[str] = []
     gate = asyncio.Event()
 
     async def work(name: str) -> Answer:
+        begun.set()
         try:
             await gate.wait()
             ends.append(f"{name} done")
@@ -265,7 +267,9 @@ async def test_a_coroutine_ends_with_its_client_and_a_task_goes_on(tmp_path: Pat
         for number in (1, 2):
             async with connect() as client:
                 client.send(GET % number)
-                await asyncio.sleep(0.02)
+                async with asyncio.timeout(5):
+                    await begun.wait()
+                begun.clear()
         await until(lambda: ends == ["coroutine cancelled"])
         gate.set()
         await until(lambda: ends == ["coroutine cancelled", "task done"])

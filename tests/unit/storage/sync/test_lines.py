@@ -5,6 +5,8 @@ import os
 import pytest
 
 from husk.storage.sync.lines import Lines
+from husk.storage.sync.packets import SyncError
+from husk.storage.workers.messages import Failed, Invalid
 
 
 @pytest.fixture
@@ -48,3 +50,12 @@ def test_nobody_who_reads_is_no_error(pipes):
     lines.write(bytearray(b"x"))
     assert not lines.behind
     os.close(gone)
+
+
+def test_a_client_is_told_of_its_own_mistakes_alone(pipes):
+    lines, _, reader = pipes
+    assert lines.tell(OSError(28, "No space left on device", "/a")) == Failed("no space left on device: /a")
+    with pytest.raises(BlockingIOError):
+        os.read(reader, 10)
+    assert lines.tell(SyncError("wrong")) == Invalid("wrong")
+    assert b"wrong" in os.read(reader, 100)

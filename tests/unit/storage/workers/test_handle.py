@@ -14,6 +14,7 @@ from husk.storage.workers.body import Upload
 from husk.storage.workers.handle import Producer, Worker, WorkerDied
 from husk.storage.workers.messages import DiffJob, Done, Failed, PackJob, PutJob, UnpackJob, encode
 from husk.storage.workers.nursery import Nursery
+from tests.support.waiting import until_async
 
 DONE, FAILED = encode(Done()), encode(Failed("no"))
 UNPACK, PACK = UnpackJob("/d", "/b"), PackJob("/", [], "/")
@@ -63,8 +64,14 @@ async def test_what_is_written_comes_to_the_worker_and_its_answer_back(tmp_path:
     assert (tmp_path / "got").read_bytes() == data
     worker.stop()
     worker.stop()
-    await asyncio.sleep(0.05)
-    assert open_files() <= before + 1, "but for the loop's own"
+    await until_async(lambda: open_files() <= before + 1, "all is let go, but for the loop's own")
+
+
+async def test_a_job_without_input_is_asked_for_its_answer_alone() -> None:
+    before = open_files()
+    nursery = FakeNursery(say(DONE), "exit 1").nursery
+    assert (await Worker.ask(nursery, PACK), await Worker.ask(nursery, PACK)) == (Done(), None)
+    await until_async(lambda: open_files() <= before + 1, "all is let go, but for the loop's own")
 
 
 async def test_a_worker_that_takes_no_more_says_why_or_nothing() -> None:
