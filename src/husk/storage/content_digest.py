@@ -4,21 +4,22 @@ numbers and contents count for, and times do not. A worker process computes them
 A selection says which files count, in BuildKit's ways: a path alone is a file or all of a directory; with wildcards or
 patterns it is what they match. A path that is not there is an error, a pattern that matches nothing is not.
 
-Files whose contents are known already, from the table of a sync, are not read.
+What the table of a sync knows, nearly all of a client's files, is not looked at.
 """
 
 import hashlib
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
 from husk.globs import BadPattern, Patterns, has_wildcards
 from husk.kernel.trees import walk
 from husk.storage.file_actions import Selection
+from husk.storage.file_digest import content_hash, look_digest
 from husk.storage.portable_digest import PortableDigester
-from husk.storage.sync.table import read_table
+from husk.storage.sync.table import read_looks
 from husk.storage.tar.whiteouts import is_overlay_xattr
 from husk.storage.workers.caller import Caller
 from husk.storage.workers.file_job import NotThere, clean_pattern, describe_fault
@@ -40,10 +41,10 @@ def main(job: DigestJob, caller: Caller) -> None:
 
 def digests(job: DigestJob, selections: list[Selection]) -> Answer:
     try:
-        contents = _known(job.table) if job.table and not job.form else {}
+        looks = _known(job.table) if job.table and not job.form else {}
         show_stacks(job.root, job.empty, [job.stack])
         tree = RootedTree("/0")
-        digester: Digester | PortableDigester = Digester(tree, contents)
+        digester: Digester | PortableDigester = Digester(tree, looks)
         if job.form:
             digester = PortableDigester(tree, bool(job.table), job.form == "older")
         return Digests([digester.digest(selection) for selection in selections])
@@ -58,18 +59,20 @@ def digests(job: DigestJob, selections: list[Selection]) -> Answer:
 def _known(table: str) -> dict[bytes, bytes]:
     try:
         with open(table, "rb") as file:
-            found = read_table(file)
+            return read_looks(file)
     except FileNotFoundError:
         return {}
-    return {} if found is None else found.contents()
 
 
 class Digester:
-    """Of one file system; `contents` has the SHA-256 of files by their paths, as far as they are known."""
+    """Of one file system; `looks` has all of its files by their paths, in order, with what they look like.
 
-    def __init__(self, tree: RootedTree, contents: dict[bytes, bytes] | None = None) -> None:
+    It may be empty: then nothing is known.
+    """
+
+    def __init__(self, tree: RootedTree, looks: dict[bytes, bytes] | None = None) -> None:
         self._tree = tree
-        self._contents = contents or {}
+        self._looks = looks or {}
         self._linked: dict[tuple[int, int], bytes] = {}
 
     def digest(self, selection: Selection) -> str:
@@ -95,14 +98,23 @@ class Digester:
         if not stat.S_ISDIR(status.st_mode):
             return self._of(found, status)
         digest = hashlib.sha256(self._of(found, status) if found else b"")
-        for name, inner in self._below(found):
-            digest.update(_encoder.encode((os.fsencode(name), inner)))
+        for entry in self._known_below(found) if self._looks else self._below(found):
+            digest.update(_encoder.encode(entry))
         return digest.digest()
 
-    def _below(self, top: str) -> Iterator[tuple[str, bytes]]:
+    def _below(self, top: str) -> Iterator[tuple[bytes, bytes]]:
+        """Names and looks of all that is in a directory, in the order of a walk."""
         with self._tree.directory(top) as fd:
             for found in walk(fd):
-                yield found.path, self._entry(found.directory, found.name, found.status, f"{top}/{found.path}")
+                digest = self._entry(found.directory, found.name, found.status, f"{top}/{found.path}")
+                yield os.fsencode(found.path), digest
+
+    def _known_below(self, top: str) -> Iterable[tuple[bytes, bytes]]:
+        """The same, from what is known: without a look at any file."""
+        if not top:
+            return self._looks.items()
+        prefix = os.fsencode(top) + b"/"
+        return [(path[len(prefix) :], look) for path, look in self._looks.items() if path.startswith(prefix)]
 
     def _chosen(self, selection: Selection, tops: list[str]) -> Iterator[tuple[str, bytes]]:
         """What wildcards and patterns choose: paths as they were asked for, and digests."""
@@ -157,6 +169,8 @@ class Digester:
 
     def _entry(self, directory: int, name: str, status: os.stat_result, path: str) -> bytes:
         """What one file looks like, without its name."""
+        if self._looks and (known := self._looks.get(os.fsencode(path.lstrip("/")))) is not None:
+            return known
         kind = stat.S_IFMT(status.st_mode)
         linked = (status.st_dev, status.st_ino) if status.st_nlink > 1 and kind != stat.S_IFDIR else None
         if linked in self._linked:
@@ -166,38 +180,30 @@ class Digester:
         if kind == stat.S_IFLNK:
             content = os.fsencode(os.readlink(name, dir_fd=directory))
         elif kind == stat.S_IFREG or kind == stat.S_IFDIR:
-            content, xattrs = self._opened(directory, name, os.fsencode(path.lstrip("/")), kind == stat.S_IFREG)
+            content, xattrs = _opened(directory, name, kind == stat.S_IFREG)
         device = status.st_rdev if kind in (stat.S_IFCHR, stat.S_IFBLK) else 0
-        look = (status.st_mode, status.st_uid, status.st_gid, device, content, xattrs)
-        digest = hashlib.sha256(_encoder.encode(look)).digest()
+        digest = look_digest(status.st_mode, status.st_uid, status.st_gid, device, content, xattrs)
         if linked is not None:
             self._linked[linked] = digest
         return digest
 
-    def _opened(self, directory: int, name: str, path: bytes, regular: bool) -> tuple[bytes, list[tuple[str, bytes]]]:
-        """The SHA-256 of a file, and the attributes of a file or directory."""
-        if regular and (known := self._contents.get(path)):
-            return known, self._xattrs_of_name(directory, name)
-        fd = os.open(name, _READ, dir_fd=directory)
-        try:
-            return _content(fd) if regular else b"", _xattrs(fd)
-        finally:
-            os.close(fd)
 
-    def _xattrs_of_name(self, directory: int, name: str) -> list[tuple[str, bytes]]:
-        """Without opening the file; the current directory of this process is nobody else's."""
-        os.fchdir(directory)
-        return _xattrs(name)
+def _opened(directory: int, name: str, regular: bool) -> tuple[bytes, list[tuple[str, bytes]]]:
+    """The digest of a file's content, and the attributes of a file or directory."""
+    fd = os.open(name, _READ, dir_fd=directory)
+    try:
+        return _content(fd) if regular else b"", _xattrs(fd)
+    finally:
+        os.close(fd)
 
 
-def _xattrs(file: int | str) -> list[tuple[str, bytes]]:
-    links = isinstance(file, int)
-    keys = sorted(key for key in os.listxattr(file, follow_symlinks=links) if not is_overlay_xattr(key))
-    return [(key, os.getxattr(file, key, follow_symlinks=links)) for key in keys]
+def _xattrs(fd: int) -> list[tuple[str, bytes]]:
+    keys = sorted(key for key in os.listxattr(fd) if not is_overlay_xattr(key))
+    return [(key, os.getxattr(fd, key)) for key in keys]
 
 
 def _content(fd: int) -> bytes:
-    digest = hashlib.sha256()
+    digest = content_hash()
     while piece := os.read(fd, _PIECE):
         digest.update(piece)
     return digest.digest()

@@ -1,6 +1,5 @@
 """Digests of files change with what a copy of them would bring, and with nothing else."""
 
-import hashlib
 import os
 import stat
 from collections.abc import Callable
@@ -10,6 +9,7 @@ import pytest
 
 from husk.errors import NotFound
 from husk.storage.file_actions import Selection
+from husk.storage.file_digest import content_hash, look_digest
 from husk.storage.sync.table import Table, write_table
 from husk.storage.trees import Trees
 from husk.storage.workers.handle import Worker
@@ -132,11 +132,15 @@ async def test_an_answer_is_remembered(forest: Forest, monkeypatch: pytest.Monke
     assert await forest.trees.digest(stack, both[::-1]) != first
 
 
-async def test_known_contents_are_not_read(forest: Forest, tmp_path: Path):
+async def test_what_a_table_knows_is_not_looked_at(forest: Forest, tmp_path: Path):
     stack = await forest.files(d__file="text")
     table = Table()
     table.paths, table.messages = [b"d", b"d/file"], [b"", b""]
-    table.digests = [bytes(32), hashlib.sha256(b"something else").digest()]
+    content = content_hash(b"something else").digest()
+    table.looks = [
+        look_digest(stat.S_IFDIR | 0o755, 0, 0, 0, b"", []),
+        look_digest(stat.S_IFREG | 0o644, 0, 0, 0, content, []),
+    ]
     with open(tmp_path / "table", "wb") as file:
         write_table(table, file)
     synced = Trees(forest.diffs, forest.store.nursery, {stack: tmp_path / "table"}.get)

@@ -146,7 +146,7 @@ class Http2:
         if stream is None or stream.remote_ended:
             return
         stream.owed += credit
-        if stream.owed * 4 >= self.limits.window:
+        if stream.owed * 2 >= self.limits.window:
             self._out.control(frames.window_update(number, stream.owed))
             stream.credit += stream.owed
             stream.owed = 0

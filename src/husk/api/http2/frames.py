@@ -43,22 +43,39 @@ class FrameReader:
         return len(self._rest)
 
     def feed(self, data: bytes) -> Iterator[Frame]:
-        """Http2Error for a frame that is larger than we said we take."""
+        """Http2Error for a frame that is larger than we said we take.
+
+        Data of one stream that comes in several frames, one behind the other, is given as one: whoever sends very many
+        small messages puts each into a frame of its own.
+        """
         data = self._rest + data if self._rest else data
         self._rest = b""
         position, size = 0, len(data)
+        pieces: list[bytes] = []
+        current = 0
         while size - position >= _HEAD_SIZE:
             first, flags, stream = _HEAD.unpack_from(data, position)
-            length = first >> 8
-            if length > FRAME_SIZE:
-                raise Http2Error(FRAME_SIZE_ERROR, f"a frame of {length} bytes: {FRAME_SIZE} is the most")
-            end = position + _HEAD_SIZE + length
+            start = position + _HEAD_SIZE
+            end = start + (first >> 8)
+            if end - start > FRAME_SIZE:
+                raise Http2Error(FRAME_SIZE_ERROR, f"a frame of {end - start} bytes: {FRAME_SIZE} is the most")
             if end > size:
                 break
-            payload = data[position + _HEAD_SIZE : end]
             position = end
-            yield first & 0xFF, flags, stream & LARGEST_WINDOW, payload
+            if first & 0xFF == DATA and not flags:
+                if stream != current and pieces:
+                    yield DATA, 0, current & LARGEST_WINDOW, b"".join(pieces)
+                    pieces = []
+                current = stream
+                pieces.append(data[start:end])
+                continue
+            if pieces:
+                yield DATA, 0, current & LARGEST_WINDOW, b"".join(pieces)
+                pieces = []
+            yield first & 0xFF, flags, stream & LARGEST_WINDOW, data[start:end]
         self._rest = data[position:]
+        if pieces:
+            yield DATA, 0, current & LARGEST_WINDOW, b"".join(pieces)
 
 
 def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:

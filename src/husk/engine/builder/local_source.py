@@ -22,7 +22,7 @@ SCHEME = "local"
 
 _PATTERNS = {"include": "local.includepattern", "exclude": "local.excludepatterns", "follow": "local.followpaths"}
 # How many bytes more are worth telling.
-_STEP = 1 << 18
+_STEP = 1 << 20
 
 
 class Mirrors(Protocol):

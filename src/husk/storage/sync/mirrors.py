@@ -16,6 +16,7 @@ from typing import Self
 
 from husk.storage.diffs import DiffStore
 from husk.storage.sync.exchange import Channel, Progress, exchange
+from husk.storage.sync.table import VERSION
 from husk.storage.workers.messages import Received, ReceiveJob
 from husk.storage.workers.nursery import Nursery
 from husk.storage.workspaces import Workspace
@@ -87,7 +88,8 @@ class Mirrors:
 
 
 def _name(key: str) -> str:
-    return hashlib.sha256(key.encode()).hexdigest()[:32]
+    # A table of another form is none: that directory is sent again.
+    return hashlib.sha256(f"{VERSION}:{key}".encode()).hexdigest()[:32]
 
 
 def _element(table: Path) -> str:

@@ -5,7 +5,10 @@ ones are passed over.
 """
 
 import struct
+from functools import lru_cache
 from typing import NamedTuple
+
+from husk.patterns import pattern
 
 STAT, REQUEST, DATA, FIN, ERROR = range(5)
 
@@ -13,6 +16,9 @@ STAT, REQUEST, DATA, FIN, ERROR = range(5)
 LARGEST_MESSAGE = 16 << 20
 HEAD_SIZE = 5
 _HEAD = struct.Struct(">BI")
+# Of nearly all Stats what follows the path: mode, owner, group, size and time, in this order and each at most once.
+_NUMBER = rb"([\x80-\xff]{0,9}[\x00-\x7f])"
+_USUAL_STAT = pattern(b"".join(b"(?:\\x%02x%b)?" % (tag, _NUMBER) for tag in (0x10, 0x18, 0x20, 0x28, 0x30)))
 
 # Go's bits of a mode that tell what a file is (io/fs.FileMode).
 MODE_DIRECTORY = 1 << 31
@@ -96,8 +102,43 @@ def read_packet(message: bytes) -> Packet:
     return Packet(kind, stat, number & 0xFFFFFFFF, data)
 
 
+def read_data(message: bytes) -> tuple[int, int] | None:
+    """The number of the file that a message has data for, and where in it the data begins; None if it is another one.
+
+    Two of three messages are of this form, as senders write them; `read_packet` reads all forms.
+    """
+    end = len(message)
+    if message[:2] != b"\x08\x02":
+        return None
+    number, at = 0, 2
+    if end > 3 and message[2] == 0x18:
+        number, at = _varint(message, 3)
+    if at == end:
+        return number & 0xFFFFFFFF, end
+    if message[at] != 0x22:
+        return None
+    size, start = _varint(message, at + 1)
+    return (number & 0xFFFFFFFF, start) if start + size == end else None
+
+
 def read_stat(message: bytes) -> Stat:
     """A Stat; this is where the first sync of a large context spends its time."""
+    if len(message) > 2 and message[0] == 0x0A and (end := message[1] + 2) < 0x82:
+        found = _USUAL_STAT.fullmatch(message, end)
+        if found is not None and end <= len(message):
+            mode, uid, gid, size, mtime = found.groups(b"\0")
+            return Stat(
+                message[2:end],
+                _usual_number(mode) & 0xFFFFFFFF,
+                _usual_number(uid) & 0xFFFFFFFF,
+                _usual_number(gid) & 0xFFFFFFFF,
+                _signed(_usual_number(size)),
+                _signed(_varint(mtime, 0)[0]),
+            )
+    return _read_any_stat(message)
+
+
+def _read_any_stat(message: bytes) -> Stat:
     path = link = b""
     numbers = [0] * 10
     xattrs: list[tuple[bytes, bytes]] = []
@@ -171,6 +212,12 @@ def _varint(data: bytes, position: int) -> tuple[int, int]:
                 raise SyncError("a number in a packet has no end")
     except IndexError:
         raise SyncError("a packet ends too early") from None
+
+
+@lru_cache(maxsize=512)
+def _usual_number(text: bytes) -> int:
+    """For modes, owners and sizes, of which a directory has few that differ."""
+    return _varint(text, 0)[0]
 
 
 def _span(data: bytes, position: int) -> tuple[int, int]:

@@ -8,11 +8,16 @@ once and while the sender still tells of other files.
 Nothing that exists is written to: a changed file is removed and made again. So a tree may share files with another.
 """
 
+import os
+from collections.abc import Iterator
 from typing import Protocol
 
+from husk.storage.file_digest import look_digest
 from husk.storage.sync import packets
+from husk.storage.sync.modes import device, system_mode
 from husk.storage.sync.packets import DATA, ERROR, FIN, HEAD_SIZE, STAT, Stat, SyncError
-from husk.storage.sync.table import NO_DIGEST, Table
+from husk.storage.sync.table import NO_LOOK, Table
+from husk.storage.tar.whiteouts import is_overlay_xattr
 
 _LONGEST_PATH = 4096
 # What is no file's name.
@@ -47,7 +52,7 @@ class Tree(Protocol):
         ...
 
     def digest(self, number: int) -> bytes:
-        """The SHA-256 of what came for a file that has ended."""
+        """The digest of what came for a file that has ended (`file_digest.content_hash`)."""
         ...
 
     def finish(self, links: list[Stat]) -> None:
@@ -102,6 +107,11 @@ class Receiver:
         """Everything is here: make what had to wait for it, and tell the sender."""
         self._finished = True
         self._tree.finish(self._links)
+        if self.table.links:
+            places = {path: place for place, path in enumerate(self.table.paths)}
+            for path, first in self.table.links.items():
+                # All names of a file look the same.
+                self.table.looks[places[path]] = self.table.looks[places[first]] if first in places else NO_LOOK
         self.output += packets.fin()
 
     def close(self) -> None:
@@ -115,6 +125,9 @@ class Receiver:
         # An unchanged file, the case that must cost nothing; what it was compared with has been looked at before.
         if self._next < len(self._old.messages) and message == self._old.messages[self._next] and not self._stats_ended:
             self._unchanged(message)
+            return
+        if (found := packets.read_data(message)) is not None:
+            self._data(found[0], memoryview(message)[found[1] :])
             return
         packet = packets.read_packet(message)
         if packet.kind == DATA:
@@ -141,7 +154,7 @@ class Receiver:
         here = self._next
         self.table.messages.append(message)
         self.table.paths.append(self._old.paths[here])
-        self.table.digests.append(self._old.digests[here])
+        self.table.looks.append(self._old.looks[here])
         self._next = here + 1
         self._last_key = None
         if self._old.links and (first := self._old.links.get(path := self._old.paths[here])):
@@ -158,7 +171,7 @@ class Receiver:
         number = len(self.table)
         self.table.messages.append(message)
         self.table.paths.append(stat.path)
-        self.table.digests.append(NO_DIGEST)
+        self.table.looks.append(NO_LOOK)
         is_directory = bool(stat.mode & packets.MODE_DIRECTORY)
         replaced = self._remove_before(key, is_directory)
         self._last_key = key
@@ -166,8 +179,10 @@ class Receiver:
         if is_directory:
             self._directories.add(stat.path)
             self._tree.directory(stat, new=not replaced)
+            self.table.looks[number] = look_of(stat)
         elif kind:
             self._tree.special(stat)
+            self.table.looks[number] = look_of(stat)
         elif stat.link:
             if stat.link.replace(b"/", b"\0") >= key:
                 raise SyncError(f"invalid link {_show(stat.path)} to unknown path: {_show(stat.link)}")
@@ -231,8 +246,9 @@ class Receiver:
         """Remove what a part of the old table tells of."""
         self._tree.remove(self._old.paths[start:end])
         for place in range(start, end):
-            if self._old.digests[place] != NO_DIGEST:
-                self.table.size -= packets.read_stat(packets.read_packet(self._old.messages[place]).stat or b"").size
+            stat = packets.read_stat(packets.read_packet(self._old.messages[place]).stat or b"")
+            if not stat.mode & packets.MODE_KIND and not stat.link:
+                self.table.size -= stat.size
 
     def _end_stats(self) -> None:
         self._stats_ended = True
@@ -249,10 +265,29 @@ class Receiver:
             return
         stat = self._missing.pop(number)
         self.table.size += length
-        self.table.digests[number] = self._tree.digest(number)
+        self.table.looks[number] = look_of(stat, self._tree.digest(number))
         if length != stat.size:
             # It changed while it was read: whatever it is next time, ask for it again.
             self.table.messages[number] = packets.stat(stat._replace(size=length))[HEAD_SIZE:]
+
+
+def look_of(stat: Stat, content: bytes = b"") -> bytes:
+    """The digest of what a file looks like that was made as the client told; `content` is that of a plain one."""
+    mode = system_mode(stat)
+    if stat.mode & packets.MODE_SYMLINK:
+        content = stat.link
+    number = device(stat) if stat.mode & packets.MODE_DEVICE else 0
+    xattrs = sorted(_told_xattrs(stat)) if stat.xattrs else []
+    return look_digest(mode, stat.uid, stat.gid, number, content, xattrs)
+
+
+def _told_xattrs(stat: Stat) -> Iterator[tuple[str, bytes]]:
+    if stat.mode & packets.MODE_SYMLINK:
+        return
+    for name, value in stat.xattrs:
+        key = os.fsdecode(name)
+        if name and b"\0" not in name and not is_overlay_xattr(key):
+            yield key, value
 
 
 def _show(path: bytes) -> str:

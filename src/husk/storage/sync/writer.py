@@ -7,16 +7,17 @@ import errno
 import hashlib
 import os
 import stat as modes
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from husk.storage.file_digest import content_hash
 from husk.storage.sync import packets
+from husk.storage.sync.modes import device, permissions, special_kind
 from husk.storage.sync.packets import Stat, SyncError
 
 # A file gets a descriptor, and its data goes to the disk, when more than this has come, or than that of all files.
 _SMALL = 1 << 18
 _MOST_WAITING = 1 << 24
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_WHITEOUT = (0, 0)
 # What writev(2) takes.
 _MOST_PIECES = 1024
 
@@ -24,7 +25,7 @@ _MOST_PIECES = 1024
 class _File:
     """A plain file whose data is awaited."""
 
-    __slots__ = ("chunks", "descriptor", "hash", "length", "stat", "waiting")
+    __slots__ = ("chunks", "descriptor", "length", "stat", "waiting", "written")
 
     def __init__(self, stat: Stat) -> None:
         self.stat = stat
@@ -32,7 +33,8 @@ class _File:
         self.waiting = 0
         self.length = 0
         self.descriptor = -1
-        self.hash = hashlib.sha256()
+        # The hash of what is on the disk already, of a file that did not come at once.
+        self.written: hashlib.blake2b | None = None
 
 
 class TreeWriter:
@@ -84,7 +86,7 @@ class TreeWriter:
                 raise SyncError(f"{os.fsdecode(path)!r} is a link to nowhere")
             os.symlink(stat.link, path)
         else:
-            os.mknod(path, permissions(stat.mode) | _special_kind(stat), os.makedev(*_device(stat)))
+            os.mknod(path, permissions(stat.mode) | special_kind(stat), device(stat))
         os.chown(path, stat.uid, stat.gid, follow_symlinks=False)
         if kind != packets.MODE_SYMLINK:
             os.chmod(path, permissions(stat.mode))
@@ -99,12 +101,10 @@ class TreeWriter:
         file = self._files[number]
         size = len(data)
         if not size:
-            self._end(file)
+            self._digests[number] = self._end(file)
             del self._files[number]
-            self._digests[number] = file.hash.digest()
             self.written += file.length
             return file.length
-        file.hash.update(data)
         file.chunks.append(data)
         file.length += size
         file.waiting += size
@@ -125,10 +125,20 @@ class TreeWriter:
         for path, mtime in self._times.items():
             os.utime(path, ns=(mtime, mtime))
 
-    def _end(self, file: _File) -> None:
-        self._write_out(file, ending=True)
-        descriptor, stat = file.descriptor, file.stat
+    def _end(self, file: _File) -> bytes:
+        """Complete a file; the digest of its content."""
+        stat = file.stat
+        if file.written is None:
+            content = file.chunks[0] if len(file.chunks) == 1 else b"".join(file.chunks)
+            self._waiting -= file.waiting
+            digest = content_hash(content).digest()
+            descriptor = os.open(stat.path, _CREATE, permissions(stat.mode))
+        else:
+            self._write_out(file)
+            content, digest, descriptor = b"", file.written.digest(), file.descriptor
         try:
+            if content and (written := os.write(descriptor, content)) < len(content):
+                _write_all(descriptor, [memoryview(content)[written:]])
             if self._inherit_group or (stat.uid, stat.gid) != self._me:
                 os.fchown(descriptor, stat.uid, stat.gid)
                 os.fchmod(descriptor, permissions(stat.mode))
@@ -137,19 +147,21 @@ class TreeWriter:
             os.utime(descriptor, ns=(stat.mtime, stat.mtime))
         finally:
             os.close(descriptor)
+        return digest
 
-    def _write_out(self, file: _File, ending: bool = False) -> None:
-        if file.descriptor < 0 and (file.chunks or ending):
+    def _write_out(self, file: _File) -> None:
+        """Put what has come of a file on the disk."""
+        if not file.chunks:
+            return
+        if file.written is None:
             file.descriptor = os.open(file.stat.path, _CREATE, permissions(file.stat.mode))
+            file.written = content_hash()
         self._waiting -= file.waiting
         file.waiting = 0
-        chunks, file.chunks = file.chunks, []
-        while chunks:
-            written = os.writev(file.descriptor, chunks[:_MOST_PIECES])
-            while chunks and written >= len(chunks[0]):
-                written -= len(chunks.pop(0))
-            if written:
-                chunks[0] = memoryview(chunks[0])[written:]
+        for chunk in file.chunks:
+            file.written.update(chunk)
+        _write_all(file.descriptor, file.chunks)
+        file.chunks = []
 
     def _link(self, stat: Stat) -> None:
         self._touch(stat.path)
@@ -178,34 +190,14 @@ class TreeWriter:
                         raise
 
 
-def permissions(mode: int) -> int:
-    """A mode of Go's in the system's bits, without the kind."""
-    bits = mode & 0o777
-    if mode & packets.MODE_SETUID:
-        bits |= modes.S_ISUID
-    if mode & packets.MODE_SETGID:
-        bits |= modes.S_ISGID
-    if mode & packets.MODE_STICKY:
-        bits |= modes.S_ISVTX
-    return bits
-
-
-def _special_kind(stat: Stat) -> int:
-    kind = stat.mode & packets.MODE_KIND
-    if kind == packets.MODE_PIPE:
-        return modes.S_IFIFO
-    if kind == packets.MODE_DEVICE | packets.MODE_CHARACTER:
-        if (stat.major, stat.minor) == _WHITEOUT:
-            raise SyncError(f"{os.fsdecode(stat.path)!r} is an overlay's whiteout")
-        return modes.S_IFCHR
-    if kind == packets.MODE_DEVICE:
-        return modes.S_IFBLK
-    raise SyncError(f"{os.fsdecode(stat.path)!r} is of no known kind (mode {stat.mode:#o})")
-
-
-def _device(stat: Stat) -> tuple[int, int]:
-    if stat.mode & packets.MODE_PIPE:
-        return 0, 0
-    if not (0 <= stat.major < 1 << 12 and 0 <= stat.minor < 1 << 20):
-        raise SyncError(f"{os.fsdecode(stat.path)!r} has no device's number")
-    return stat.major, stat.minor
+def _write_all(descriptor: int, chunks: Sequence[bytes | memoryview]) -> None:
+    left = list(chunks)
+    while left:
+        written = os.writev(descriptor, left[:_MOST_PIECES])
+        done = 0
+        while done < len(left) and written >= len(left[done]):
+            written -= len(left[done])
+            done += 1
+        del left[:done]
+        if written:
+            left[0] = memoryview(left[0])[written:]

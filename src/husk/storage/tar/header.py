@@ -1,5 +1,6 @@
 """One header of an archive, 512 bytes: read into an entry, or written for a file."""
 
+import os
 import struct
 import tarfile
 import zlib
@@ -13,6 +14,7 @@ _HEADER = struct.Struct("100s8s8s8s12s12s8sc100s8s")
 _PREFIX_BEGINS = 345
 _MAJOR, _MINOR, _PREFIX = slice(329, 337), slice(337, 345), slice(_PREFIX_BEGINS, 500)
 _PLAIN_HEADER = struct.Struct("100s8s8s8s12s12s8sc100s8s247x")
+_CHECK = slice(148, 156)
 _KINDS = {
     tarfile.REGTYPE: b"0",
     tarfile.LNKTYPE: b"1",
@@ -97,12 +99,30 @@ def plain_header(member: tarfile.TarInfo) -> bytes:
         or member.gname
     ):
         return b""
-    block = bytearray(
-        _PLAIN_HEADER.pack(
-            name.encode(), b"%07o" % (member.mode & 0o7777), b"%07o" % member.uid, b"%07o" % member.gid,
-            b"%011o" % member.size, b"%011o" % int(member.mtime), b"        ", kind, member.linkname.encode(),
-            _MAGIC,
-        )
+    return _block(
+        name, member.mode, member.uid, member.gid, member.size, int(member.mtime), kind, member.linkname.encode()
+    )
+
+
+def file_header(name: str, status: os.stat_result, latest: int | None) -> bytes:
+    """The same for a plain file without attributes, by far the most frequent entry; no later than `latest`."""
+    uid, gid, size, mtime = status.st_uid, status.st_gid, status.st_size, int(status.st_mtime)
+    if latest is not None and mtime > latest:
+        mtime = latest
+    if len(name) > 100 or not name.isascii() or not (uid < 8**7 and gid < 8**7 and size < 8**11 and 0 <= mtime < 8**11):
+        return b""
+    return _block(name, status.st_mode, uid, gid, size, mtime, b"0", b"")
+
+
+def _block(name: str, mode: int, uid: int, gid: int, size: int, mtime: int, kind: bytes, link: bytes) -> bytes:
+    block = _PLAIN_HEADER.pack(
+        name.encode(), _octal(mode & 0o7777), _octal(uid), _octal(gid), b"%011o" % size, b"%011o" % mtime,
+        b"        ", kind, link, _MAGIC,
     )  # fmt: skip
-    block[148:156] = b"%06o\0 " % sum(block)
-    return bytes(block)
+    return b"%b%06o\0 %b" % (block[: _CHECK.start], _sum(block), block[_CHECK.stop :])
+
+
+@lru_cache(maxsize=512)
+def _octal(number: int) -> bytes:
+    """For modes and owners, of which a tree has few that differ."""
+    return b"%07o" % number

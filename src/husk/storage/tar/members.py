@@ -12,12 +12,15 @@ from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from husk.storage.tar.entry import BLOCK, padding
-from husk.storage.tar.header import plain_header
+from husk.storage.tar.header import file_header, plain_header
 from husk.storage.tar.whiteouts import is_overlay_xattr
 
 BUFFER = 1 << 20
 # From here on handing over pages is cheaper than copying, though what is buffered must be written first.
 _LARGE = 1 << 17
+
+# Without waiting: the file may have become a pipe that nobody writes to.
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 HandOver = Callable[[int, int], int]
 """Sends the next bytes of an open file where the archive goes, at most so many: how many it has sent."""
@@ -98,6 +101,8 @@ class Members:
 
     def add(self, name: str, path: bytes, status: os.stat_result) -> None:
         """Write the file at `path` as `name`; nothing for a socket, which no archive holds, and what has vanished."""
+        if stat.S_ISREG(status.st_mode) and status.st_nlink == 1 and self._add_plain(name, path, status):
+            return
         member = self._member(name, path, status)
         if member is None:
             return
@@ -112,6 +117,28 @@ class Members:
             return
         if shared:
             self._first_names.setdefault(file, name)
+
+    def _add_plain(self, name: str, path: bytes, status: os.stat_result) -> bool:
+        """Write a small file without attributes, which most are, at once; False if it is not one of those."""
+        size = status.st_size
+        if size >= _LARGE or not (header := file_header(name, status, self._latest)):
+            return False
+        try:
+            fd = os.open(path, _READ)
+        except OSError:
+            return False
+        try:
+            if not stat.S_ISREG(os.fstat(fd).st_mode) or os.listxattr(fd):
+                return False
+            data = os.read(fd, size)
+        except OSError:
+            return False
+        finally:
+            os.close(fd)
+        if len(data) != size:
+            return False
+        self._out.write(b"%b%b%b" % (header, data, bytes(padding(size))))
+        return True
 
     def _head(self, member: tarfile.TarInfo) -> None:
         if self._latest is not None:
@@ -149,8 +176,7 @@ class Members:
     def _file(self, member: tarfile.TarInfo, path: bytes) -> bool:
         """Write header and data; False when there is no such file any more."""
         try:
-            # O_NONBLOCK: the file may have become a pipe that nobody writes to.
-            fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            fd = os.open(path, _READ)
         except OSError:
             return False
         try:

@@ -7,13 +7,18 @@ import contextlib
 import hashlib
 import io
 import os
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import Self
 
+from husk.kernel.disk import begin_writing
 from husk.storage.tar.members import BUFFER
 from husk.storage.workers.caller import Caller
 from husk.storage.workers.confine import enter
 from husk.storage.workers.diff import write_diff
 from husk.storage.workers.messages import Blob, Blobs, DiffBlobsJob, Failed
+
+_WRITTEN_AT_ONCE = 8 << 20
 
 
 def main(job: DiffBlobsJob, caller: Caller) -> None:
@@ -39,30 +44,70 @@ def pack(job: DiffBlobsJob) -> Blobs | Failed:
 
 def write_blob(upper: Path, file: io.FileIO, latest: int | None) -> tuple[str, int]:
     """Write the tar of what `upper` changes; its digest and size."""
-    out = _HashedFile(file)
-    write_diff(upper, out, latest=latest)
+    with _HashedFile(file) as out:
+        write_diff(upper, out, latest=latest)
     return "sha256:" + out.hash.hexdigest(), out.size
 
 
 class _HashedFile:
-    """A file that is hashed while it is written."""
+    """A file that is hashed while it is written: by a thread, where there is much of it.
+
+    The kernel is to put it on the disk meanwhile: whoever names the blob in a record waits for that.
+    """
 
     def __init__(self, file: io.FileIO) -> None:
         self._file = file
         self._waiting = bytearray()
+        self._thread: ThreadPoolExecutor | None = None
+        self._hashing: Future[None] | None = None
+        self._begun = 0
         self.hash = hashlib.sha256()
         self.size = 0
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._thread is not None:
+            self._thread.shutdown()
+
     def write(self, data: bytes, /) -> None:
-        self._waiting += data
-        if len(self._waiting) >= BUFFER:
-            self.flush()
+        if len(data) < BUFFER:
+            self._waiting += data
+            if len(self._waiting) < BUFFER:
+                return
+            data = b""
+        self._put_waiting()
+        self._put(data)
 
     def flush(self) -> None:
-        self.hash.update(self._waiting)
-        self.size += len(self._waiting)
-        with memoryview(self._waiting) as left:
+        """All of it is here."""
+        self._put_waiting()
+        if self._hashing is not None:
+            self._hashing.result()
+
+    def _put_waiting(self) -> None:
+        piece, self._waiting = self._waiting, bytearray()
+        self._put(piece)
+
+    def _put(self, piece: bytes | bytearray) -> None:
+        if len(piece) < BUFFER and self._thread is None:
+            self.hash.update(piece)
+        else:
+            self._hash_later(piece)
+        with memoryview(piece) as left:
             at = 0
             while at < len(left):
                 at += self._file.write(left[at:])
-        self._waiting.clear()
+        self.size += len(piece)
+        if self.size - self._begun >= _WRITTEN_AT_ONCE:
+            begin_writing(self._file.fileno(), self._begun, self.size - self._begun)
+            self._begun = self.size
+
+    def _hash_later(self, piece: bytes | bytearray) -> None:
+        """Behind what is hashed now; that much and no more waits in memory."""
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(1)
+        if self._hashing is not None:
+            self._hashing.result()
+        self._hashing = self._thread.submit(self.hash.update, piece)

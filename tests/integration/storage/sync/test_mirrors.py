@@ -89,13 +89,13 @@ async def test_other_directories_have_other_mirrors(builds):
     assert builds.files(first) != builds.files(second)
 
 
-async def test_the_table_of_a_mirror_tells_digests(builds):
+async def test_the_table_of_a_mirror_tells_of_its_files(builds):
     (builds.context / "file").write_bytes(b"one")
     element = await builds.sync()
     with builds.mirrors.table(element).open("rb") as file:
         table = read_table(file)
     assert table
-    assert list(table.contents()) == [b"file"]
+    assert table.paths == [b"file"]
     assert builds.mirrors.table("diff:other") is None
 
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import hashlib
 import os
 import socket
 import stat
@@ -10,12 +9,15 @@ import stat
 import pytest
 
 from husk.errors import InvalidParameter, SystemFault
+from husk.storage.content_digest import Digester
+from husk.storage.file_actions import Selection
 from husk.storage.sync import packets
 from husk.storage.sync.exchange import exchange
 from husk.storage.sync.packets import MODE_CHARACTER, MODE_DEVICE, MODE_PIPE, MODE_SOCKET, Stat
-from husk.storage.sync.table import read_table
+from husk.storage.sync.table import read_looks
 from husk.storage.workers.messages import Received, ReceiveJob, SendJob
 from husk.storage.workers.nursery import Nursery
+from husk.storage.workers.rooted_tree import RootedTree
 
 
 class End:
@@ -185,18 +187,17 @@ async def test_changes_arrive_and_directories_keep_their_times(sync):
     assert shape(sync.here) == shape(sync.client)
 
 
-async def test_the_table_has_the_digests_of_contents(sync):
+async def test_the_table_knows_what_files_look_like(sync):
     fill(sync.client)
     await sync()
     (sync.client / "a.txt").write_bytes(b"changed")
     await sync()
     with sync.table.open("rb") as file:
-        table = read_table(file)
-    assert table
-    contents = table.contents()
-    assert contents[b"a.txt"] == hashlib.sha256(b"changed").digest()
-    assert contents[b"a/small"] == hashlib.sha256(b"small").digest()
-    assert contents[b"a/empty"] == hashlib.sha256(b"").digest()
+        looks = read_looks(file)
+    assert looks
+    tree = RootedTree(str(sync.here))
+    for chosen in (Selection(), Selection(path="a"), Selection(path="a.txt"), Selection(exclude=["a/small"])):
+        assert Digester(tree, looks).digest(chosen) == Digester(tree).digest(chosen)
 
 
 async def test_a_directory_is_sent_into_another_with_one_time_for_all(sync):

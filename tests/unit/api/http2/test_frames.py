@@ -18,8 +18,31 @@ def test_frames_come_out_as_they_went_in_however_the_bytes_are_cut(sent: list[fr
     data = b"".join(frames.frame(*one) for one in sent)
     reader = frames.FrameReader()
     received = [one for start in range(0, len(data), step) for one in reader.feed(data[start : start + step])]
-    assert received == sent
+    assert _joined(received) == _joined(sent)
     assert reader.waiting == 0
+
+
+def test_data_of_one_stream_in_many_frames_is_given_as_one() -> None:
+    data, ping = frames.frame(frames.DATA, 0, 3, b"some"), frames.frame(frames.PING, 0, 0, bytes(8))
+    other, last = frames.frame(frames.DATA, 0, 5, b"other"), frames.frame(frames.DATA, frames.END_STREAM, 3, b"last")
+    assert list(frames.FrameReader().feed(data + data + other + data + data + ping + data + last)) == [
+        (frames.DATA, 0, 3, b"somesome"),
+        (frames.DATA, 0, 5, b"other"),
+        (frames.DATA, 0, 3, b"somesome"),
+        (frames.PING, 0, 0, bytes(8)),
+        (frames.DATA, 0, 3, b"some"),
+        (frames.DATA, frames.END_STREAM, 3, b"last"),
+    ]
+
+
+def _joined(read: list[frames.Frame]) -> list[frames.Frame]:
+    """With the data of one stream that follows each other as one frame."""
+    joined: list[frames.Frame] = []
+    for kind, flags, stream, payload in read:
+        if joined and (kind, flags) == (frames.DATA, 0) and joined[-1][:3] == (kind, flags, stream):
+            payload = joined.pop()[3] + payload
+        joined.append((kind, flags, stream, payload))
+    return joined
 
 
 def test_a_frame_larger_than_we_take_is_refused_before_its_payload_came() -> None:

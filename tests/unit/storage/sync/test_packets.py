@@ -115,3 +115,21 @@ def test_heads_of_messages_that_are_compressed_or_too_large_are_refused():
         packets.read_head(b"\1\0\0\0\1", 0)
     with pytest.raises(SyncError, match="larger than"):
         packets.read_head(b"\0\x7f\0\0\1", 0)
+
+
+@given(some.integers(0, 2**32 - 1), some.binary(max_size=300))
+def test_data_is_found_where_it_is(number, data):
+    message = packets.data_head(number, len(data))[HEAD_SIZE:] + data
+    found = packets.read_data(message)
+    assert found is not None
+    assert (found[0], message[found[1] :]) == (number, data)
+    assert packets.read_packet(message)[2:] == (number, memoryview(data))
+
+
+@given(some.binary(max_size=100))
+def test_what_is_not_usual_data_is_left_to_others(message):
+    with contextlib.suppress(SyncError):
+        if (found := packets.read_data(b"\x08\x02" + message)) is not None:
+            packet = packets.read_packet(b"\x08\x02" + message)
+            assert (packet.kind, packet.id) == (packets.DATA, found[0])
+            assert packet.data == message[max(found[1] - 2, 0) :]

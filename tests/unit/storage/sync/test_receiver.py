@@ -1,15 +1,15 @@
 """What a receiver decides, with a tree in memory and a sender made of the packets themselves."""
 
 import contextlib
-import hashlib
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
+from husk.storage.file_digest import content_hash
 from husk.storage.sync import packets
 from husk.storage.sync.packets import MODE_DIRECTORY, MODE_SYMLINK, Stat, SyncError
-from husk.storage.sync.receiver import Receiver
+from husk.storage.sync.receiver import Receiver, look_of
 from husk.storage.sync.sender import Sender
 from husk.storage.sync.table import Table
 
@@ -58,7 +58,7 @@ class Memory:
         del self.awaited[number]
         whole = b"".join(chunks)
         self._add(stat, whole)
-        self.digests[number] = hashlib.sha256(whole).digest()
+        self.digests[number] = content_hash(whole).digest()
         return len(whole)
 
     def digest(self, number):
@@ -112,6 +112,13 @@ def contents(tree):
     }
 
 
+def looks(tree):
+    return {
+        path: look_of(stat, b"" if data is None else content_hash(data).digest())
+        for path, (stat, data) in tree.files.items()
+    }
+
+
 TREE = {b"a": None, b"a/b": b"hello", b"a/b.c": b"", b"a/d": None, b"a/d/e": b"x" * 100, b"a.b": "a/b", b"z": b"end"}
 
 
@@ -120,9 +127,7 @@ def test_a_tree_arrives(pieces):
     tree = Memory()
     table = sync(Client(TREE), tree, Table(), pieces)
     assert contents(tree) == TREE
-    assert table.contents() == {
-        path: hashlib.sha256(data).digest() for path, data in TREE.items() if isinstance(data, bytes)
-    }
+    assert dict(zip(table.paths, table.looks, strict=True)) == looks(tree)
 
 
 def test_an_unchanged_tree_is_not_touched_and_nothing_is_asked_for():
@@ -165,7 +170,7 @@ def test_any_tree_becomes_any_other(steps, pieces):
         table = sync(Client(files, mtime=number), tree, table, pieces)
         assert contents(tree) == files
         assert table.size == sum(len(data) for data in files.values() if isinstance(data, bytes))
-        assert set(table.contents()) == {path for path, data in files.items() if isinstance(data, bytes)}
+        assert dict(zip(table.paths, table.looks, strict=True)) == looks(tree)
 
 
 # --- hard links ------------------------------------------------------------------------------------------------------
@@ -196,8 +201,9 @@ def test_an_unchanged_link_to_a_file_that_was_made_anew_is_made_anew():
     table = sync(Linked(b"data"), tree, Table())
     table = sync(Linked(b"other data"), tree, table)
     assert tree.files[b"b"][1] == b"other data"
-    sync(Linked(b"third"), tree, table)
+    table = sync(Linked(b"third"), tree, table)
     assert tree.files[b"b"][1] == b"third"
+    assert table.looks == [look_of(tree.files[b"a"][0], content_hash(b"third").digest())] * 2
 
 
 # --- what a client must not say --------------------------------------------------------------------------------------

@@ -4,14 +4,14 @@ import io
 
 import pytest
 
-from husk.storage.sync.table import NO_DIGEST, Table, read_table, write_table
+from husk.storage.sync.table import NO_LOOK, Table, read_looks, read_table, write_table
 
 
 def some_table():
     table = Table()
     table.messages = [b"one", b"", b"three"]
     table.paths = [b"a", b"a/\xff", b"b"]
-    table.digests = [NO_DIGEST, b"x" * 32, b"y" * 32]
+    table.looks = [b"w" * 32, b"x" * 32, b"y" * 32]
     table.links = {b"b": b"a/\xff"}
     table.size = 7
     return table
@@ -29,8 +29,14 @@ def test_a_table_is_read_as_it_was_written(table):
     assert vars(again) == vars(table)
 
 
-def test_contents_are_those_of_plain_files():
-    assert some_table().contents() == {b"a/\xff": b"x" * 32, b"b": b"y" * 32}
+def test_looks_are_told_by_paths_in_order_or_not_at_all():
+    table = some_table()
+    looks = read_looks(io.BytesIO(written(table)))
+    assert list(looks.items()) == [(b"a", b"w" * 32), (b"a/\xff", b"x" * 32), (b"b", b"y" * 32)]
+    table.looks[1] = NO_LOOK
+    assert read_looks(io.BytesIO(written(table))) == {}
+    assert read_looks(io.BytesIO(b"something else")) == {}
+    assert read_looks(io.BytesIO(written(Table()))) == {}
 
 
 @pytest.mark.parametrize("cut", range(len(written(some_table()))))

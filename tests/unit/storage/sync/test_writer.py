@@ -1,14 +1,14 @@
 """The tree that is written; hostile clients and all kinds of files are in the integration tests."""
 
-import hashlib
 import os
 import stat
 
 import pytest
 
+from husk.storage.file_digest import content_hash
 from husk.storage.sync import packets, writer
 from husk.storage.sync.packets import MODE_DIRECTORY, Stat, SyncError
-from husk.storage.sync.writer import TreeWriter, permissions
+from husk.storage.sync.writer import TreeWriter
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def test_a_file_is_made_when_all_of_it_is_here(here):
     assert made.data(3, memoryview(b"")) == 7
     assert (here / "file").read_bytes() == b"content"
     assert os.stat("file").st_mtime_ns == 5
-    assert made.digest(3) == hashlib.sha256(b"content").digest()
+    assert made.digest(3) == content_hash(b"content").digest()
 
 
 def test_large_files_and_many_waiting_ones_go_to_the_disk_early(here, monkeypatch):
@@ -50,6 +50,7 @@ def test_large_files_and_many_waiting_ones_go_to_the_disk_early(here, monkeypatc
     for number in range(5):
         made.data(number, memoryview(b""))
     assert (here / "3").read_bytes() == b"123456"
+    assert made.digest(4) == content_hash(b"1234567890123456").digest()
 
 
 def test_data_in_very_many_pieces(here):
@@ -96,7 +97,3 @@ def test_a_hard_link_needs_a_file(here, target):
 def test_a_symbolic_link_needs_a_target(here):
     with pytest.raises(SyncError, match="nowhere"):
         tree().special(Stat(b"x", packets.MODE_SYMLINK))
-
-
-def test_modes():
-    assert permissions(packets.MODE_SETUID | packets.MODE_SETGID | packets.MODE_STICKY | 0o751) == 0o7751

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from husk.api.buildkit.session.client import ClientSession
 from husk.api.grpc.connection import Bytes, Connection
 from husk.api.grpc.status import UNIMPLEMENTED, GrpcError
+from husk.api.http2.core import Limits
 from husk.engine.builder.sessions import Sessions
 from husk.errors import InvalidParameter
 
@@ -23,6 +24,8 @@ _INTERVAL = 5.0
 _SLOWEST_ANSWER = 15.0
 # Much data on a slow line may be in the way of one.
 _MOST_FAILURES = 2
+# A context is sent as fast as it is taken: the client is to hear seldom that it may go on.
+_LIMITS = Limits(window=4 << 20)
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +35,7 @@ async def attach(below: Bytes, headers: Mapping[str, Sequence[str]], sessions: S
     id = "".join(headers.get(ID, ()))
     if not id:
         raise InvalidParameter(f"a session needs the header {ID}")
-    async with Connection(below, client=True) as connection:
+    async with Connection(below, client=True, limits=_LIMITS) as connection:
         session = ClientSession(connection, id, "".join(headers.get(SHARED_KEY, ())), headers.get(METHODS, ()))
         await sessions.add(session)
         try:

@@ -1,0 +1,27 @@
+"""What counts for a file's look; that disk and table agree is in the integration tests."""
+
+import stat
+
+from husk.storage.file_digest import DIGEST_SIZE, content_hash, look_digest
+
+
+def test_everything_that_is_given_counts():
+    plain, content, xattrs = stat.S_IFREG | 0o644, content_hash(b"x").digest(), [("user.a", b"1")]
+    looks = [
+        look_digest(plain, 1, 2, 0, content, xattrs),
+        look_digest(plain & ~0o044, 1, 2, 0, content, xattrs),
+        look_digest(plain, 2, 2, 0, content, xattrs),
+        look_digest(plain, 1, 1, 0, content, xattrs),
+        look_digest(plain, 1, 2, 5, content, xattrs),
+        look_digest(plain, 1, 2, 0, content_hash(b"y").digest(), xattrs),
+        look_digest(plain, 1, 2, 0, content, [("user.a", b"2")]),
+    ]
+    assert len(set(looks)) == len(looks)
+    assert {len(look) for look in looks} == {DIGEST_SIZE}
+
+
+def test_contents_are_hashed_in_pieces_or_at_once():
+    pieces = content_hash()
+    pieces.update(b"con")
+    pieces.update(memoryview(b"tent"))
+    assert pieces.digest() == content_hash(b"content").digest() == content_hash(memoryview(b"content")).digest()
