@@ -21,6 +21,7 @@ from husk.storage.workers.messages import (
     DigestForm,
     DigestJob,
     Digests,
+    Done,
     Failed,
     FilesJob,
     Invalid,
@@ -120,8 +121,9 @@ class Trees:
         async with self._diffs.held(*numbering.stacks), self._diffs.workspace(below) as space:
             stacks = [_writable(space), *map(self._readable, numbering.stacks)]
             common = str(self._diffs.directories.path)
-            _check(await self._work(FilesJob(*self._places(), stacks, common), msgspec.msgpack.encode(actions)))
-            diff = await space.keep()
+            done = await self._work(FilesJob(*self._places(), stacks, common), msgspec.msgpack.encode(actions))
+            _check(done)
+            diff = await space.keep(done.size if isinstance(done, Done) else None)
         return " ".join(filter(None, [below, diff])), diff
 
     async def _work(self, job: Job, data: bytes = b"") -> Answer | None:

@@ -17,15 +17,13 @@ from husk.kernel.rooted import open_beneath
 from husk.kernel.tree_cursor import DIRECTORY, TreeCursor
 from husk.storage.tar.whiteouts import is_overlay_xattr
 from husk.storage.workers import symbolic_modes
+from husk.storage.workers.file_data import copy_data
 from husk.storage.workers.rooted_tree import ActionFailed, Owner, RootedTree, remove_all
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_CHUNK = 1 << 30
 # A path relative to an open directory must stay below PATH_MAX with any name (at most 255 bytes) added to it.
 _LONGEST_RELATIVE = 3000
-_BLOCK = 512
-_SMALL = 16 << 10
 _DEFAULT_ACL = "system.posix_acl_default"
 
 
@@ -102,6 +100,8 @@ class Copier:
         self._me = (os.geteuid(), os.getegid())
         # Whether the new directory that is being filled hands its group or access on to what is made in it.
         self._hands_on = False
+        # The bytes of files that were made; None if they took the place of others.
+        self.size: int | None = 0
 
     def copy(self, source: str, target: str, new: bool = False) -> None:
         """Both are resolved paths; what is above `target` is there. `new`: so is that, without anything in it."""
@@ -240,6 +240,7 @@ class Copier:
             return False
         if not self._replace:
             raise ActionFailed(f"cannot copy to non-directory: /{shown.lstrip('/')}")
+        self.size = None
         os.unlink(name, dir_fd=there)
         os.mkdir(name, stat.S_IMODE(status.st_mode), dir_fd=there)
         return True
@@ -256,6 +257,8 @@ class Copier:
             if not self._link(there, new_name, status, on_disk):
                 self._copy_regular(here, name, there, new_name, status, on_disk and not self._hands_on)
                 self._remember(status, shown)
+                if self.size is not None:
+                    self.size += status.st_size
             return
         if kind == stat.S_IFLNK:
             os.symlink(os.readlink(name, dir_fd=here), new_name, dir_fd=there)
@@ -274,6 +277,7 @@ class Copier:
             found = os.stat(name, dir_fd=there, follow_symlinks=False)
         except FileNotFoundError:
             return
+        self.size = None
         if stat.S_ISDIR(found.st_mode) and not self._replace:
             raise ActionFailed(f"cannot replace to directory /{shown.lstrip('/')} with file")
         remove_all(there, name)
@@ -324,52 +328,6 @@ class Copier:
         os.fchmod(target, self._look.mode_of(status))
         _set_xattrs(target, xattrs)
         os.utime(target, ns=self._look.times_of(status))
-
-
-def copy_data(source: int, target: int, status: os.stat_result) -> None:
-    """Share the blocks where the file system can, else let the kernel copy them; holes stay holes."""
-    size = status.st_size
-    if size <= _SMALL and len(data := os.read(source, _SMALL + 1)) == size:
-        # Faster than to have the kernel do it.
-        if data:
-            os.write(target, data)
-        return
-    if status.st_blocks * _BLOCK >= size:
-        _copy_range(source, target, 0, size)
-        return
-    os.ftruncate(target, size)
-    at = 0
-    while at < size:
-        try:
-            start = os.lseek(source, at, os.SEEK_DATA)
-        except OSError as error:
-            if error.errno == errno.ENXIO:
-                return  # nothing but a hole is left
-            raise
-        end = os.lseek(source, start, os.SEEK_HOLE)
-        _copy_range(source, target, start, end)
-        at = end
-
-
-def _copy_range(source: int, target: int, start: int, end: int) -> None:
-    at = start
-    while at < end:
-        try:
-            count = os.copy_file_range(source, target, min(end - at, _CHUNK), at, at)
-        except OSError:
-            if at > start:
-                raise
-            _send_range(source, target, start, end)
-            return
-        if not count:
-            return
-        at += count
-
-
-def _send_range(source: int, target: int, start: int, end: int) -> None:
-    os.lseek(target, start, os.SEEK_SET)
-    while start < end and (count := os.sendfile(target, source, start, min(end - start, _CHUNK))):
-        start += count
 
 
 def _xattrs(fd: int) -> dict[str, bytes]:

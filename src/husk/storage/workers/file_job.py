@@ -39,15 +39,16 @@ def carry_out(job: FilesJob, actions: list[FileAction]) -> Answer:
             archive_files.import_decompressors()
         show_stacks(job.root, job.empty, job.stacks, common=job.common)
         trees = [_tree(number, stack, job) for number, stack in enumerate(job.stacks)]
+        done = Actions(trees)
         for action in actions:
-            Actions(trees).carry_out(action)
+            done.carry_out(action)
     except NotThere as error:
         return Missing(str(error))
     except (ActionFailed, BadPattern) as error:
         return Invalid(str(error))
     except OSError as error:
         return describe_fault(error)
-    return Done()
+    return Done(done.size)
 
 
 def _tree(number: int, stack: Stack, job: FilesJob) -> RootedTree:
@@ -64,8 +65,12 @@ class Actions:
     def __init__(self, trees: list[RootedTree]) -> None:
         self._trees = trees
         self._tree = trees[0]
+        # The bytes of files that were made; None if some of them may have gone again.
+        self.size: int | None = 0
 
     def carry_out(self, step: FileAction) -> None:
+        if not isinstance(step.action, Copy | MakeDirectory | Symlink):
+            self.size = None
         match step.action:
             case Copy():
                 self._copy(step.action, self._trees[step.second_input])
@@ -178,6 +183,7 @@ class Actions:
         parents = place if directory and action.contents_only and there is None else place.rpartition("/")[0]
         made += target.make_directories(parents, mode, look.owner, look.time)
         copier.copy(found, place, new=place in made)
+        self.size = None if self.size is None or copier.size is None else self.size + copier.size
         target.set_times(made, look.time)
 
     def _unpacked(self, source: RootedTree, path: str, action: Copy, owner: rooted_tree.Owner | None) -> bool:
@@ -186,6 +192,7 @@ class Actions:
             return False
         place = self._tree.resolve(action.destination)
         self._tree.make_directories(place, _DIRECTORY_MODE, owner, action.timestamp)
+        self.size = None
         archive_files.unpack(source, found, self._tree, place, owner)
         return True
 

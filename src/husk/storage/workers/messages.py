@@ -273,7 +273,9 @@ Job: TypeAlias = UnpackJob | DiffJob | DiffBlobsJob | TreeJob | PackJob | PutJob
 
 
 class Done(_Message, frozen=True, tag="done"):
-    """All of it went well."""
+    """All of it went well. `size` counts the bytes of files that were made, where that is known."""
+
+    size: int | None = None
 
 
 class UnpackedLayer(_Message, frozen=True, tag="layer"):
