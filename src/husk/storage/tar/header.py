@@ -1,6 +1,5 @@
 """One header of an archive, 512 bytes: read into an entry, or written for a file."""
 
-import os
 import struct
 import tarfile
 import zlib
@@ -104,14 +103,11 @@ def plain_header(member: tarfile.TarInfo) -> bytes:
     )
 
 
-def file_header(name: str, status: os.stat_result, latest: int | None) -> bytes:
-    """The same for a plain file without attributes, by far the most frequent entry; no later than `latest`."""
-    uid, gid, size, mtime = status.st_uid, status.st_gid, status.st_size, int(status.st_mtime)
-    if latest is not None and mtime > latest:
-        mtime = latest
+def file_header(name: str, mode: int, uid: int, gid: int, size: int, mtime: int) -> bytes:
+    """The same for a plain file without attributes, by far the most frequent entry."""
     if len(name) > 100 or not name.isascii() or not (uid < 8**7 and gid < 8**7 and size < 8**11 and 0 <= mtime < 8**11):
         return b""
-    return _block(name, status.st_mode, uid, gid, size, mtime, b"0", b"")
+    return _block(name, mode, uid, gid, size, mtime, b"0", b"")
 
 
 def _block(name: str, mode: int, uid: int, gid: int, size: int, mtime: int, kind: bytes, link: bytes) -> bytes:

@@ -120,8 +120,11 @@ class Members:
 
     def _add_plain(self, name: str, path: bytes, status: os.stat_result) -> bool:
         """Write a small file without attributes, which most are, at once; False if it is not one of those."""
-        size = status.st_size
-        if size >= _LARGE or not (header := file_header(name, status, self._latest)):
+        size, mtime = status.st_size, int(status.st_mtime)
+        if self._latest is not None and mtime > self._latest:
+            mtime = self._latest
+        header = file_header(name, status.st_mode, status.st_uid, status.st_gid, size, mtime)
+        if size >= _LARGE or not header:
             return False
         try:
             fd = os.open(path, _READ)
