@@ -11,6 +11,16 @@ from husk.kernel import process
 from husk.runtime.stdio import Descriptor, Pipes, Terminal
 from husk.tasks import Tasks
 
+# The signal is blocked before anybody is told to send it: it cannot be lost.
+TELLS_ITS_SIZE = """\
+import os, signal
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGWINCH])
+os.write(1, b"ready\\n")
+signal.sigwait([signal.SIGWINCH])
+size = os.get_terminal_size()
+os.write(1, b"%d %d %s" % (size.columns, size.lines, os.read(0, 100)))
+"""
+
 
 async def test_pipes_to_a_process_and_back() -> None:
     with Pipes() as streams:
@@ -78,13 +88,12 @@ async def test_a_terminal_of_ours_for_a_runtime_that_copies() -> None:
         opened = Tasks().spawn(terminal.opened(), "opened", awaited=True)
         terminal.relay()
         await opened
-        script = "import os, signal; signal.sigwait({signal.SIGWINCH}); print(*os.get_terminal_size(), input())"
-        # Blocked from the start: the signal is not lost before the program waits for it.
-        blocked = (
-            f"import signal; signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGWINCH]); print('ready'); {script}"
+        child = process.spawn(
+            [sys.executable, "-c", TELLS_ITS_SIZE],
+            stdin=terminal.stdin,
+            stdout=terminal.stdout,
+            stderr=terminal.stderr,
         )
-        argv = [sys.executable, "-uc", blocked]
-        child = process.spawn(argv, stdin=terminal.stdin, stdout=terminal.stdout, stderr=terminal.stderr)
         terminal.begin()
         terminal.relayed_by(child.pid)
         assert await terminal.output.read() == b"ready\n", "as it was written: nothing is made of it"
