@@ -1,6 +1,5 @@
 """`husk logs`: what a container has written, and will write."""
 
-import time
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -9,7 +8,6 @@ from husk.cli.kit.command import Command, as_json, flag
 from husk.cli.kit.complete import containers
 from husk.cli.kit.engine import ask
 from husk.cli.kit.place import Place
-from husk.cli.kit.read import moment
 from husk.cli.kit.streams import Lines, descriptor
 from husk.cli.kit.writing import write
 
@@ -28,8 +26,9 @@ if TYPE_CHECKING:
 @click.pass_obj
 def logs(place: Place, /, container: str, as_json: bool, since: str, until: str, **options: Any) -> None:
     """Fetch the logs of a container."""
-    now = time.time()
-    options |= {"since": moment(since, now), "until": moment(until, now, "--until")}
+    from husk.client.moments import moment
+
+    options |= {"since": moment(since), "until": moment(until)}
     ask(place, lambda engine: _logs(engine, container, as_json, **options))
 
 

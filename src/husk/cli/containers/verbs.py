@@ -21,7 +21,7 @@ def names(complete: Callable[..., Any]) -> Callable[[AnyFunction], AnyFunction]:
 
 
 def _to_each(
-    place: Place, wanted: tuple[str, ...], as_json: bool, act: "Callable[[Container], Awaitable[Any]]"
+    place: Place, /, wanted: tuple[str, ...], as_json: bool, act: "Callable[[Container], Awaitable[Any]]"
 ) -> None:
     async def all_of_them(engine: "Client") -> int:
         async def one(name: str) -> None:
@@ -38,7 +38,7 @@ def _to_each(
 @as_json
 @names(running)
 @click.pass_obj
-def stop(place: Place, names: tuple[str, ...], signal: str | None, timeout: int | None, as_json: bool) -> None:
+def stop(place: Place, /, names: tuple[str, ...], signal: str | None, timeout: int | None, as_json: bool) -> None:
     """Stop one or more running containers."""
     _to_each(place, names, as_json, lambda container: container.stop(timeout, signal))
 
@@ -48,7 +48,7 @@ def stop(place: Place, names: tuple[str, ...], signal: str | None, timeout: int 
 @as_json
 @names(containers)
 @click.pass_obj
-def restart(place: Place, names: tuple[str, ...], timeout: int | None, as_json: bool) -> None:
+def restart(place: Place, /, names: tuple[str, ...], timeout: int | None, as_json: bool) -> None:
     """Restart one or more containers."""
     _to_each(place, names, as_json, lambda container: container.restart(timeout))
 
@@ -58,7 +58,7 @@ def restart(place: Place, names: tuple[str, ...], timeout: int | None, as_json: 
 @as_json
 @names(running)
 @click.pass_obj
-def kill(place: Place, names: tuple[str, ...], signal: str, as_json: bool) -> None:
+def kill(place: Place, /, names: tuple[str, ...], signal: str, as_json: bool) -> None:
     """Kill one or more running containers."""
     _to_each(place, names, as_json, lambda container: container.kill(signal))
 
@@ -67,7 +67,7 @@ def kill(place: Place, names: tuple[str, ...], signal: str, as_json: bool) -> No
 @as_json
 @names(running)
 @click.pass_obj
-def pause(place: Place, names: tuple[str, ...], as_json: bool) -> None:
+def pause(place: Place, /, names: tuple[str, ...], as_json: bool) -> None:
     """Pause all processes within one or more containers."""
     _to_each(place, names, as_json, lambda container: container.pause())
 
@@ -76,7 +76,7 @@ def pause(place: Place, names: tuple[str, ...], as_json: bool) -> None:
 @as_json
 @names(running)
 @click.pass_obj
-def unpause(place: Place, names: tuple[str, ...], as_json: bool) -> None:
+def unpause(place: Place, /, names: tuple[str, ...], as_json: bool) -> None:
     """Unpause all processes within one or more containers."""
     _to_each(place, names, as_json, lambda container: container.unpause())
 
@@ -88,7 +88,7 @@ def unpause(place: Place, names: tuple[str, ...], as_json: bool) -> None:
 @as_json
 @names(containers)
 @click.pass_obj
-def rm(place: Place, names: tuple[str, ...], force: bool, link: bool, volumes: bool, as_json: bool) -> None:
+def rm(place: Place, /, names: tuple[str, ...], force: bool, link: bool, volumes: bool, as_json: bool) -> None:
     """Remove one or more containers."""
     _to_each(place, names, as_json, lambda container: container.remove(force=force, volumes=volumes, link=link))
 
@@ -98,7 +98,7 @@ def rm(place: Place, names: tuple[str, ...], force: bool, link: bool, volumes: b
 @click.argument("container", shell_complete=containers)
 @click.argument("new_name")
 @click.pass_obj
-def rename(place: Place, container: str, new_name: str, as_json: bool) -> None:
+def rename(place: Place, /, container: str, new_name: str, as_json: bool) -> None:
     """Rename a container."""
 
     async def renamed(engine: "Client") -> None:
@@ -114,7 +114,7 @@ def rename(place: Place, container: str, new_name: str, as_json: bool) -> None:
 @as_json
 @names(running)
 @click.pass_obj
-def wait(place: Place, names: tuple[str, ...], as_json: bool) -> None:
+def wait(place: Place, /, names: tuple[str, ...], as_json: bool) -> None:
     """Block until one or more containers stop, then print their exit codes."""
     codes: dict[str, int] = {}
 

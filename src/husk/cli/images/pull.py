@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @as_json
 @click.argument("name", metavar="NAME[:TAG|@DIGEST]", shell_complete=images)
 @click.pass_obj
-def pull(place: Place, name: str, platform: str, quiet: bool, as_json: bool) -> None:
+def pull(place: Place, /, name: str, platform: str, quiet: bool, as_json: bool) -> None:
     """Download an image from a registry."""
 
     async def pulled(engine: "Client") -> None:

@@ -1,14 +1,12 @@
-"""Words of a line that are read the same everywhere: filters, times, truths. Pure."""
+"""Words of a line that are read the same everywhere: filters and lengths of time. Pure."""
 
 import re
 from collections.abc import Iterable
-from datetime import datetime
 
 import click
 
 _UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)")
-_NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
 def filters_of(given: Iterable[str]) -> dict[str, list[str]]:
@@ -30,19 +28,3 @@ def seconds(text: str, flag: str) -> float:
     if not parts or "".join(part[0] for part in parts) != text:
         raise click.BadParameter(f"invalid argument {text!r} for {flag}: expected for example 30s or 1m30s")
     return sum(float(part[1]) * _UNITS[part[2]] for part in parts)
-
-
-def moment(text: str, now: float, flag: str = "--since") -> str | None:
-    """A point in time as the API takes it: seconds since 1970. `10m` is ten minutes ago."""
-    if not text:
-        return None
-    if _NUMBER.fullmatch(text):
-        return text
-    if _PART.match(text):
-        return f"{now - seconds(text, flag):.9f}"
-    try:
-        at = datetime.fromisoformat(text)
-    except ValueError:
-        expected = "for example 10m, 2026-01-02T15:04:05 or seconds since 1970"
-        raise click.BadParameter(f"invalid argument {text!r} for {flag}: expected {expected}") from None
-    return f"{at.timestamp():.6f}"

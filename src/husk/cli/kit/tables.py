@@ -31,16 +31,16 @@ def show(headings: Mapping[str, str], fields: Sequence[str], rows: Sequence[Row]
             say(shape.fill(row))
 
 
-def print_plain(lines: Sequence[Sequence[str]]) -> None:
-    for line in plain(lines):
+def print_plain(lines: Sequence[Sequence[str]], narrowest: int = _NARROWEST) -> None:
+    for line in plain(lines, narrowest):
         say(line)
 
 
-def plain(lines: Sequence[Sequence[str]]) -> list[str]:
-    """Columns as docker's client aligns them: at least ten wide, three apart, the last as it is."""
+def plain(lines: Sequence[Sequence[str]], narrowest: int = _NARROWEST) -> list[str]:
+    """Columns as docker's client aligns them: so wide at least, three apart, the last as it is."""
     columns = max((len(line) for line in lines), default=0)
     widths = [
-        max(_NARROWEST, *(len(line[place]) + _BETWEEN for line in lines if len(line) > place + 1), 0)
+        max(narrowest, *(len(line[place]) + _BETWEEN for line in lines if len(line) > place + 1), 0)
         for place in range(columns)
     ]
     return [

@@ -1,7 +1,7 @@
 import click
 import pytest
 
-from husk.cli.kit.read import filters_of, moment, seconds
+from husk.cli.kit.read import filters_of, seconds
 
 
 def test_filters():
@@ -20,12 +20,3 @@ def test_lengths_of_time():
     for wrong in ("", "5", "1x", "s", "1s x"):
         with pytest.raises(click.BadParameter, match="invalid argument"):
             seconds(wrong, "--health-interval")
-
-
-def test_points_in_time():
-    assert moment("", 100.0) is None
-    assert moment("12.5", 100.0) == "12.5"
-    assert moment("1m", 100.0) == "40.000000000"
-    assert moment("1970-01-01T00:01:00Z", 0) == "60.000000"
-    with pytest.raises(click.BadParameter, match="--until"):
-        moment("yesterday", 0, "--until")

@@ -1,0 +1,54 @@
+"""`husk top`: a live screen of all containers with their charts; with a container, its processes."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from husk.cli.containers.stats import FIELDS, HEADINGS, fields, rounds, row
+from husk.cli.kit.command import Command, as_json
+from husk.cli.kit.complete import running
+from husk.cli.kit.engine import ask
+from husk.cli.kit.place import Place
+from husk.cli.kit.tables import print_plain, show
+from husk.cli.kit.writing import at_terminal, document
+
+if TYPE_CHECKING:
+    from husk.client.client import Client
+
+
+@click.command(cls=Command, own_words=True)
+@as_json
+@click.argument("container", required=False, shell_complete=running)
+@click.argument("ps_options", nargs=-1, type=click.UNPROCESSED)
+@click.pass_obj
+def top(place: Place, /, container: str | None, ps_options: tuple[str, ...], as_json: bool) -> None:
+    """Display a live screen of all containers, or the processes of one.
+
+    On the screen: q or ctrl-C leaves it.
+    """
+    if container is not None:
+        name = container
+        ask(place, lambda engine: _processes(engine, name, ps_options, as_json))
+    elif at_terminal() and not as_json:
+        from husk.cli.containers.screen import watch
+
+        ask(place, watch)
+    else:
+        ask(place, lambda engine: _once(engine, as_json))
+
+
+async def _processes(engine: "Client", name: str, ps_options: tuple[str, ...], as_json: bool) -> None:
+    found = await (await engine.containers.get(name)).top(" ".join(ps_options) or None)
+    if as_json:
+        document(found)
+    else:
+        print_plain([found["Titles"], *found["Processes"]], narrowest=20)  # docker's columns are wider here
+
+
+async def _once(engine: "Client", as_json: bool) -> None:
+    async for samples in rounds(engine, ()):
+        if as_json:
+            document([fields(sample) for sample in samples])
+        else:
+            show(HEADINGS, FIELDS, [row(sample) for sample in samples])
+        return

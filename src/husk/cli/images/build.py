@@ -1,0 +1,120 @@
+"""`husk build`: an image from a Dockerfile."""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import click
+
+from husk.cli.kit.command import Command, as_json, flag, many
+from husk.cli.kit.engine import ask
+from husk.cli.kit.place import Place
+from husk.cli.kit.progress import teller
+from husk.cli.kit.writing import complain, line, say
+from husk.errors import CommandFailed, HuskError, InvalidParameter
+
+if TYPE_CHECKING:
+    from husk.client.builds import BuildOptions
+    from husk.client.client import Client
+
+_TEXT: dict[str, Any] = {"metavar": "STRING", "default": ""}
+
+
+@click.command(cls=Command)
+@many("--add-host", help="Add a custom host-to-IP mapping (host:ip).")
+@many("--build-arg", help="Set build-time variables.")
+@many("--cache-from", help="Images to consider as cache sources.")
+@click.option("-f", "--file", "dockerfile", help="Name of the Dockerfile (default: PATH/Dockerfile).", **_TEXT)
+@click.option("--iidfile", help="Write the image ID to a file.", **_TEXT)
+@many("--label", help="Set metadata for an image.")
+@click.option("--network", help="Set the networking mode for the RUN instructions.", **_TEXT)
+@flag("--no-cache", help="Do not use cache when building the image.")
+@click.option("--platform", help="Set platform if server is multi-platform capable.", **_TEXT)
+@flag("--pull", help="Always attempt to pull a newer version of the image.")
+@flag("-q", "--quiet", help="Suppress the build output and print image ID on success.")
+@click.option("--shm-size", help="Size of /dev/shm.", **_TEXT)
+@many("-t", "--tag", help="Name and optionally a tag in the name:tag format.")
+@click.option("--target", help="Set the target build stage to build.", **_TEXT)
+@as_json
+@click.argument("path", metavar="PATH | URL | -")
+@click.pass_obj
+def build(place: Place, /, quiet: bool, iidfile: str, as_json: bool, **flags: Any) -> None:
+    """Build an image from a Dockerfile."""
+    options = options_of(flags)
+
+    async def built(engine: "Client") -> int:
+        try:
+            image = await _built(engine, options, quiet, as_json)
+        except CommandFailed as error:
+            complain(error.message)
+            return error.code
+        if iidfile:
+            _note(iidfile, image)
+        if as_json:
+            line({"Id": image})
+        elif quiet:
+            say(image)
+        return 0
+
+    ask(place, built)
+
+
+async def _built(engine: "Client", options: "BuildOptions", quiet: bool, as_json: bool) -> str:
+    image = ""
+    pulls = teller(1, as_json)
+    async for step in engine.images.building(**options):
+        image = step.image or image
+        if as_json:
+            known = {"Text": step.text, "Step": step.step, "Steps": step.steps}
+            if step.text:
+                line({name: value for name, value in known.items() if value})
+        elif not quiet and step.text:
+            say(step.text, end="")
+        if step.pull is not None and not quiet and not step.pull.total:
+            pulls.tell(step.pull)
+    return image
+
+
+def options_of(flags: Mapping[str, Any]) -> "BuildOptions":
+    """What the library is told. `-` is a context or a Dockerfile on stdin."""
+    options: dict[str, Any] = {
+        "buildargs": {name: value if equals else None for name, equals, value in _parted(flags["build_arg"])},
+        "labels": {name: value for name, _, value in _parted(flags["label"])},
+        "extra_hosts": [each.replace("=", ":", 1) for each in flags["add_host"]],
+        "cache_from": list(flags["cache_from"]),
+        "dockerfile": flags["dockerfile"],
+        "network_mode": flags["network"],
+        "nocache": flags["no_cache"],
+        "platform": flags["platform"],
+        "pull": flags["pull"],
+        "shmsize": flags["shm_size"],
+        "tag": list(flags["tag"]),
+        "target": flags["target"],
+    }
+    found = {name: value for name, value in options.items() if value}
+    if flags["path"] == "-":
+        given = sys.stdin.buffer.read()
+        if not given:
+            raise InvalidParameter("stdin is empty: it has to be a Dockerfile, or a context as a tar archive")
+        found |= {"fileobj": given, "custom_context": _is_archive(given)}
+    else:
+        found["path"] = flags["path"]
+    return cast("BuildOptions", found)
+
+
+def _parted(given: tuple[str, ...]) -> list[tuple[str, str, str]]:
+    return [each.partition("=") for each in given]
+
+
+def _is_archive(data: bytes) -> bool:
+    """A tar archive, as it is or compressed by gzip, bzip2, xz or zstandard."""
+    packed = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd")
+    return data[257:262] == b"ustar" or data.startswith(packed)
+
+
+def _note(file: str, image: str) -> None:
+    try:
+        Path(file).write_text(image)
+    except OSError as error:
+        raise HuskError(f"cannot write {file}: {error.strerror}") from None

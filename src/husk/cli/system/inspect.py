@@ -1,0 +1,81 @@
+"""`husk inspect`: all that the engine knows of things, of whatever kind."""
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from husk.cli.kit.command import Command, as_json
+from husk.cli.kit.complete import either
+from husk.cli.kit.engine import ask
+from husk.cli.kit.place import Place
+from husk.cli.kit.writing import complain, document, say
+from husk.errors import HuskError, NotFound
+
+if TYPE_CHECKING:
+    from husk.client.client import Client
+
+_KINDS = ("container", "image", "network", "volume", "service", "task", "node", "secret", "config")
+
+
+@click.command(cls=Command)
+@click.option("-f", "--format", "template", metavar="STRING", default="", help="'json' or a Go template.")
+@click.option("--type", "kind", type=click.Choice(_KINDS), help="Only look for things of this kind.")
+@as_json
+@click.argument("names", nargs=-1, required=True, metavar="NAME|ID...", shell_complete=either)
+@click.pass_obj
+def inspect(place: Place, /, names: tuple[str, ...], template: str, kind: str | None, as_json: bool) -> None:
+    """Return low-level information on containers, images, networks, volumes and services."""
+    from husk.cli.kit.templates import Template
+
+    shape = Template("{{json .}}" if template == "json" else template) if template else None
+
+    async def inspected(engine: "Client") -> int:
+        found, missing = [], []
+        for name in names:
+            attrs = await _found(engine, name, (kind,) if kind else _KINDS)
+            if attrs is None:
+                missing.append(name)
+            else:
+                found.append(attrs)
+        if shape is not None:
+            for attrs in found:
+                say(shape.fill(attrs))
+        elif as_json:
+            document(found)
+        else:
+            say(msgspec.json.format(msgspec.json.encode(found), indent=4).decode())
+        for name in missing:
+            complain(f"Error: No such {kind or 'object'}: {name}")
+        return 1 if missing else 0
+
+    ask(place, inspected)
+
+
+async def _found(engine: "Client", name: str, kinds: tuple[str, ...]) -> dict[str, Any] | None:
+    """What the first kind of thing with such a name is; None where there is none."""
+    getters: dict[str, Callable[[str], Awaitable[Any]]] = {
+        "container": engine.containers.get,
+        "image": engine.images.get,
+        "network": engine.networks.get,
+        "volume": engine.volumes.get,
+        "service": engine.services.get,
+        "task": engine.tasks.get,
+        "node": engine.nodes.get,
+        "secret": engine.secrets.get,
+        "config": engine.configs.get,
+    }
+    for kind in kinds:
+        try:
+            thing = await getters[kind](name)
+        except NotFound:
+            continue
+        except HuskError as error:
+            # Services and the like can only be asked for in a swarm.
+            if kind in ("container", "image", "network", "volume") or "swarm" not in str(error):
+                raise
+            continue
+        attrs: dict[str, Any] = thing.attrs
+        return attrs
+    return None

@@ -1,0 +1,57 @@
+import asyncio
+import io
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.console import Console
+
+from husk.cli.containers.screen import History, chart, screen, watch
+from husk.cli.containers.stats import Sample
+from husk.client.container import Container
+from husk.client.stats import Stats
+
+NOBODY: Any = None
+
+
+def sample(name: str, cpu: float, memory: int = 0) -> Sample:
+    used = Stats(time=datetime.now(UTC), cpu_percent=cpu, memory_usage=memory, attrs={})
+    return Sample(Container(NOBODY, {"Id": name * 12, "Names": [f"/{name}"], "State": "running"}), used)
+
+
+def test_charts():
+    assert chart([], 100).strip() == ""
+    assert chart([0, 1, 50, 100], 100).endswith(" ▁▄█")
+    assert chart([0, 0], 0).strip() == ""
+    assert len(chart([1] * 24, 1)) == 24
+
+
+def test_who_uses_most_comes_first():
+    history = History()
+    samples = [sample("a", 5), sample("b", 95, 3 << 20), Sample(sample("c", 0).container, None)]
+    history.add(samples)
+    written = io.StringIO()
+    Console(file=written, width=160).print(screen(samples, history))
+    told = written.getvalue()
+    assert "3 containers   CPU 100.0%   memory 3MiB" in told
+    assert told.index("95.00%") < told.index("5.00%  ")
+    assert "█" in history.memory("b" * 12)
+
+
+def test_those_that_are_gone_are_forgotten():
+    history = History()
+    history.add([sample("a", 50)])
+    history.add([sample("b", 50)])
+    assert history.cpu("a" * 12).strip() == "" and history.cpu("b" * 12).strip() != ""
+
+
+async def test_what_fails_ends_it(capfd):
+    class Engine:
+        @property
+        def containers(self):
+            raise RuntimeError("gone")
+
+    engine: Any = Engine()
+    try:
+        await asyncio.wait_for(watch(engine), 20)
+    except RuntimeError as error:
+        assert str(error) == "gone"

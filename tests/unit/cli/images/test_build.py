@@ -1,0 +1,54 @@
+import io
+import json
+
+import pytest
+
+from husk.cli.images.build import options_of
+from husk.errors import InvalidParameter
+
+NONE = {
+    **dict.fromkeys(("build_arg", "label", "add_host", "cache_from", "tag"), ()),
+    **dict.fromkeys(("dockerfile", "network", "platform", "shm_size", "target"), ""),
+    **dict.fromkeys(("no_cache", "pull"), False),
+}
+LINES = b"""{"stream":"Step 1/1 : FROM busybox\\n"}
+{"status":"Pulling","id":"abc"}
+{"aux":{"ID":"sha256:1"}}
+{"stream":"Successfully built 1\\n"}
+"""
+
+
+def test_flags():
+    assert options_of({**NONE, "path": "."}) == {"path": "."}
+    found = options_of({**NONE, "path": "p", "build_arg": ("A=1", "B"), "tag": ("a", "b"), "add_host": ("h=1.2.3.4",)})
+    assert found == {
+        "path": "p",
+        "buildargs": {"A": "1", "B": None},
+        "tag": ["a", "b"],
+        "extra_hosts": ["h:1.2.3.4"],
+    }
+
+
+def test_what_comes_on_stdin(monkeypatch):
+    def given(data: bytes):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
+        return options_of({**NONE, "path": "-"})
+
+    assert given(b"FROM busybox\n") == {"fileobj": b"FROM busybox\n", "custom_context": False}
+    assert given(b"\x1f\x8b...")["custom_context"] is True
+    with pytest.raises(InvalidParameter, match="stdin is empty"):
+        given(b"")
+
+
+def test_what_is_told(engine, typed, tmp_path):
+    (tmp_path / "Dockerfile").write_text("FROM busybox\n")
+    engine.answers("POST", "/build", LINES)
+    told = typed("build", "-t", "a:1", "--iidfile", f"{tmp_path}/id", str(tmp_path))
+    assert told == (0, "Step 1/1 : FROM busybox\nabc: Pulling\nSuccessfully built 1\n", "")
+    assert (tmp_path / "id").read_text() == "sha256:1"
+    assert typed("build", "-q", str(tmp_path)).out == "sha256:1\n"
+    first, *_, last = typed("build", "--json", str(tmp_path)).out.splitlines()
+    assert json.loads(first) == {"Text": "Step 1/1 : FROM busybox\n", "Step": 1, "Steps": 1}
+    assert json.loads(last) == {"Id": "sha256:1"}
+    engine.answers("POST", "/build", b'{"error":"it returned 3","errorDetail":{"code":3,"message":"it returned 3"}}\n')
+    assert typed("build", str(tmp_path)) == (3, "", "it returned 3\n")
