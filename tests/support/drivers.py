@@ -94,7 +94,7 @@ class FakeRoot:
     def create(self) -> None:
         self.upper.mkdir(parents=True, exist_ok=True)
 
-    def mount(self, lower: Sequence[str]) -> None:
+    def mount(self, lower: Sequence[str], *, volatile: bool = False) -> None:
         self._held.add(self._name)
 
     def unmount(self) -> None:

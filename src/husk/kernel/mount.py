@@ -3,8 +3,10 @@
 Nothing here remembers anything: the kernel's mount table is the only record, and every function can be repeated.
 """
 
+import contextlib
 import ctypes
 import errno
+import functools
 import os
 import re
 import threading
@@ -65,15 +67,31 @@ def bind(source: str, target: str, readonly: bool = False) -> None:
             raise
 
 
-def mount_overlay(lower: Sequence[str], upper: str, work: str, target: str) -> None:
-    """Mount `upper` over the read-only directories `lower` (the topmost first); without `upper` all is read-only."""
-    data = overlay_options(lower, upper, work)
+def mount_overlay(lower: Sequence[str], upper: str, work: str, target: str, *, volatile: bool = False) -> None:
+    """Mount `upper` over the read-only directories `lower` (the topmost first); without `upper` all is read-only.
+
+    What is written to a `volatile` one is not synced: an fsync in it costs nothing, and neither does its unmounting,
+    which otherwise writes out all that any program has written to the disk. For what a power cut may take.
+    """
+    unsynced = ""
+    if volatile and upper and _supports_volatile():
+        # The kernel leaves this where one was mounted, and mounts no other on it: a crash may have taken something.
+        with contextlib.suppress(FileNotFoundError):
+            os.rmdir(os.path.join(work, "work", "incompat", "volatile"))
+        unsynced = ",volatile"
+    data = overlay_options(lower, upper, work) + unsynced
     if len(os.fsencode(data)) <= _MAX_DATA:
         mount("overlay", target, "overlay", data=data)
         return
     base = os.path.commonpath(lower)
     short = [os.path.relpath(directory, base) for directory in lower]
-    _mount_overlay_from(base, overlay_options(short, upper, work), target)
+    _mount_overlay_from(base, overlay_options(short, upper, work) + unsynced, target)
+
+
+@functools.cache
+def _supports_volatile() -> bool:
+    """Linux 5.10 and newer do."""
+    return [int(number) for number in re.findall(r"\d+", os.uname().release)[:2]] >= [5, 10]
 
 
 def overlay_options(lower: Sequence[str], upper: str, work: str) -> str:

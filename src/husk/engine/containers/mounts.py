@@ -96,7 +96,8 @@ class Roots:
     async def _mount(self, instance: Instance) -> None:
         root = self._assembly.root(instance.id)
         if not root.mounted:
-            await asyncio.to_thread(root.mount, self.lower(instance.record))
+            record = instance.record
+            await asyncio.to_thread(root.mount, self.lower(record), volatile=record.host_config.auto_remove)
         if not _in_use(instance):
             await self._stager.mount(instance.record)
 
@@ -214,7 +215,7 @@ class MountTaker:
             return
         root = self._assembly.root(record.id)
         try:
-            await asyncio.to_thread(root.mount, lower)
+            await asyncio.to_thread(root.mount, lower, volatile=record.host_config.auto_remove)
             if needs_directory:
                 await asyncio.to_thread(root.make_directory, path)
             for point in points:

@@ -109,7 +109,7 @@ class Starter:
         assembly, host = self._assembly, self._host
         root = assembly.root(record.id)
         root.create()
-        root.mount(self._lower(record))
+        root.mount(self._lower(record), volatile=record.host_config.auto_remove)
         user = resolve_user(
             record.config.user,
             root.text_of("/etc/passwd"),

@@ -63,8 +63,11 @@ class ContainerRoot:
             directory.mkdir(exist_ok=True)
             directory.chmod(0o755)
 
-    def mount(self, lower: Sequence[str]) -> None:
-        """Mount over `lower` (topmost first, as `LayerStore.lower` gives it); nothing happens when it is mounted."""
+    def mount(self, lower: Sequence[str], *, volatile: bool = False) -> None:
+        """Mount over `lower` (topmost first, as `LayerStore.lower` gives it); nothing happens when it is mounted.
+
+        `volatile` for a container that is removed when it ends, also by a power cut: nothing in it need be synced.
+        """
         if self.mounted:
             return
         if lower and not any(self.work.iterdir()):
@@ -73,7 +76,7 @@ class ContainerRoot:
             status = os.stat(lower[0])
             os.chown(self.upper, status.st_uid, status.st_gid)
             os.chmod(self.upper, stat.S_IMODE(status.st_mode))
-        mount_overlay(lower or [str(self._empty)], str(self.upper), str(self.work), str(self.merged))
+        mount_overlay(lower or [str(self._empty)], str(self.upper), str(self.work), str(self.merged), volatile=volatile)
 
     @property
     def mounted(self) -> bool:

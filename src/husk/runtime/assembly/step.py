@@ -196,7 +196,7 @@ class StepFiles:
     def _layer(self, source: Layered, place: Path) -> None:
         empty = self._empty()
         if source.upper:
-            mount_overlay(source.lower or [empty], source.upper, source.work, str(place))
+            mount_overlay(source.lower or [empty], source.upper, source.work, str(place), volatile=True)
         elif source.lower:
             # An overlay without a writable directory needs two others.
             mount_overlay([*source.lower, empty], "", "", str(place))
@@ -263,7 +263,8 @@ class StepFiles:
                 _make_target(own, one)
             lower.insert(-1, str(own))
         self.rootfs.mkdir()
-        mount_overlay(lower, root.upper, root.work, str(self.rootfs))
+        # What is kept of it is synced in the background, as layers are.
+        mount_overlay(lower, root.upper, root.work, str(self.rootfs), volatile=True)
 
     def _fill(self, mounts: Sequence[StepMount], sources: Sequence[Path | None]) -> tuple[Mount, ...]:
         for path in ("/proc", "/sys", "/dev"):

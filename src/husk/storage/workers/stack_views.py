@@ -37,7 +37,7 @@ def show_stacks(root: str, empty: str, stacks: list[Stack], names: Sequence[str]
             continue
         # Without an upper directory overlayfs wants two; nothing shows through from the second.
         lower = stack.lower if stack.upper else [*stack.lower, empty]
-        mount_overlay(lower, stack.upper, stack.work, target)
+        mount_overlay(lower, stack.upper, stack.work, target, volatile=True)
         descriptor = os.open(target, os.O_PATH | os.O_DIRECTORY)
         views.restrict(descriptor, readonly=not stack.upper)
         os.close(descriptor)

@@ -82,7 +82,7 @@ async def test_a_cancelled_mount_is_unmounted_after_it_is_done(room: Room, monke
     root = room.host.assembly.root(instance.id)
     begun, go_on, mount = threading.Event(), threading.Event(), root.mount
 
-    def slowly(lower: Sequence[str]) -> None:
+    def slowly(lower: Sequence[str], *, volatile: bool) -> None:
         begun.set()
         assert go_on.wait(20)
         mount(lower)

@@ -23,7 +23,7 @@ def root(tmp_path: Path) -> ContainerRoot:
 def mounted(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[str]]:
     """The layers of each mount; a root counts as mounted from then on."""
     given: list[Sequence[str]] = []
-    monkeypatch.setattr(module, "mount_overlay", lambda lower, upper, work, merged: given.append(lower))
+    monkeypatch.setattr(module, "mount_overlay", lambda lower, *_, volatile: given.append(lower))
     monkeypatch.setattr(module, "unmount", lambda place, detach: given.clear())
     monkeypatch.setattr(ContainerRoot, "mounted", property(lambda self: bool(given)))
     return given
