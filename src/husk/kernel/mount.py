@@ -76,8 +76,10 @@ def mount_overlay(lower: Sequence[str], upper: str, work: str, target: str, *, v
     unsynced = ""
     if volatile and upper and _supports_volatile():
         # The kernel leaves this where one was mounted, and mounts no other on it: a crash may have taken something.
+        mark = os.path.join(work, "work", "incompat", "volatile")
         with contextlib.suppress(FileNotFoundError):
-            os.rmdir(os.path.join(work, "work", "incompat", "volatile"))
+            os.unlink(os.path.join(mark, "dirty"))
+            os.rmdir(mark)
         unsynced = ",volatile"
     data = overlay_options(lower, upper, work) + unsynced
     if len(os.fsencode(data)) <= _MAX_DATA:
