@@ -37,10 +37,10 @@ def test_restart_runs_anew(daemon: Daemon):
 def test_restart_keeps_a_container_that_goes_with_its_process(daemon: Daemon):
     daemon.docker("run", "-d", "--rm", "--name", "box", "-v", "/data", "busybox", "sleep", "1000")
     daemon.docker("exec", "box", "touch", "/data/kept")
-    # A power cut would take its files anyway: nothing in it waits for the disk, neither now nor after it is mounted anew.
-    assert ",volatile" in daemon.docker("exec", "box", "grep", " / ", "/proc/mounts").stdout
+    # A power cut would take its files anyway: nothing in it waits for the disk, also when it is mounted anew.
+    assert "volatile" in daemon.docker("exec", "box", "grep", " / ", "/proc/mounts").stdout
     daemon.docker("restart", "-t", "0", "box")
-    assert ",volatile" in daemon.docker("exec", "box", "grep", " / ", "/proc/mounts").stdout
+    assert "volatile" in daemon.docker("exec", "box", "grep", " / ", "/proc/mounts").stdout
     assert daemon.docker("exec", "box", "ls", "/data").stdout == "kept\n"
     daemon.docker("stop", "-t", "0", "box")
     until(lambda: daemon.http("GET", "/containers/box/json").status == 404, "it goes with the next end")
