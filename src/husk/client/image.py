@@ -49,10 +49,10 @@ class Image(Thing):
         query = {"type": list(types), "statement": statement, "platform": platform_document(platform)}
         return list(await self._calls.get(f"{self._path}/attestations", query) or [])
 
-    async def tag(self, name: str) -> None:
-        """Give it one more name: `repository:tag`."""
-        repository, tag = split_tag(name)
-        await self._calls.post(f"{self._path}/tag", None, {"repo": repository, "tag": tag})
+    async def tag(self, repository: str, tag: str = "") -> None:
+        """Give it one more name: `repository:tag` in one, or in two."""
+        name, version = (repository, tag) if tag else split_tag(repository)
+        await self._calls.post(f"{self._path}/tag", None, {"repo": name, "tag": version})
         await self.reload()
 
     async def save(self, *, platform: str = "") -> AsyncIterator[bytes]:

@@ -62,7 +62,7 @@ class Images:
         async for line in self._calls.lines("POST", f"/images/{repository}/push", query, b"", headers):
             yield progress(line)
 
-    async def registry_data(self, name: str, *, auth: Auth | None = None) -> RegistryData:
+    async def get_registry_data(self, name: str, *, auth: Auth | None = None) -> RegistryData:
         """What the registry says of an image, without getting it: its digest and platforms."""
         headers = await self._keychain.headers_for(name, auth)
         return RegistryData(name, await self._calls.get(f"/distribution/{name}/json", {}, headers))

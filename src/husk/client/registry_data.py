@@ -7,7 +7,7 @@ from typing import Any
 class RegistryData:
     """What a registry says of an image.
 
-    data = await engine.images.registry_data("busybox")
+    data = await engine.images.get_registry_data("busybox")
     print(data.id, data.has_platform("linux/arm64"))
     """
 

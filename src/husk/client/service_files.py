@@ -34,6 +34,7 @@ class _Kept(Thing):
 
     async def update(self, *, labels: Mapping[str, str]) -> None:
         """Its labels are all that can be changed."""
+        await self.reload()
         spec = {**self._spec, "Labels": dict(labels)}
         await self._calls.post(f"{self._path}/update", spec, {"version": self._version})
         await self.reload()

@@ -1,6 +1,6 @@
 """Services and their tasks: the engine's, and each by itself."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from husk.client.calls import Calls
@@ -11,7 +11,11 @@ from husk.client.moments import Moment
 from husk.client.service_spec import ServiceSpec, changed, document
 from husk.client.spec import Command
 from husk.client.thing import Thing
-from husk.errors import InvalidParameter
+from husk.errors import HuskError, InvalidParameter
+
+# What engines say to a change of what is not the newest any more.
+_STALE = "update out of sequence"
+_TRIES = 5
 
 
 class Task(Thing):
@@ -131,11 +135,11 @@ class Service(Thing):
         return None
 
     async def update(self, *, auth: Auth | None = None, **changes: Any) -> None:
-        """Say some of `ServiceSpec`'s keywords anew; tasks are replaced as `update_config` says.
+        """Say some of `ServiceSpec`'s keywords anew; what is not said stays as the engine has it now.
 
-        Conflict or InvalidParameter where somebody else has changed it since it was last asked: `reload` and try again.
+        Tasks are replaced as `update_config` says.
         """
-        await self._update(changed(self._spec, changes), auth=auth)
+        await self._update(lambda spec: changed(spec, changes), auth=auth)
 
     async def scale(self, replicas: int) -> None:
         """Let so many copies run."""
@@ -145,12 +149,16 @@ class Service(Thing):
 
     async def rollback(self) -> None:
         """Back to what it was before the last change."""
-        await self._update(dict(self._spec), rollback="previous")
+        await self._update(dict, rollback="previous")
 
     async def force_update(self) -> None:
         """Replace all tasks, although nothing has changed."""
-        count = int((self._spec.get("TaskTemplate") or {}).get("ForceUpdate", 0))
-        await self._update(changed(self._spec, {"extra": {"TaskTemplate": {"ForceUpdate": count + 1}}}))
+
+        def once_more(spec: Mapping[str, Any]) -> dict[str, Any]:
+            count = int((spec.get("TaskTemplate") or {}).get("ForceUpdate", 0))
+            return changed(spec, {"extra": {"TaskTemplate": {"ForceUpdate": count + 1}}})
+
+        await self._update(once_more)
 
     async def tasks(self, *, filters: Mapping[str, Any] | None = None) -> list[Task]:
         """Its tasks, also those that have ended."""
@@ -185,10 +193,24 @@ class Service(Thing):
         """End its tasks, and forget it."""
         await self._calls.delete(self._path)
 
-    async def _update(self, spec: Mapping[str, Any], *, rollback: str | None = None, auth: Auth | None = None) -> None:
+    async def _update(
+        self,
+        change: Callable[[Mapping[str, Any]], dict[str, Any]],
+        *,
+        rollback: str | None = None,
+        auth: Auth | None = None,
+    ) -> None:
+        """Change what it is now. The engine may change it too, as tasks come and go: then once more, with that."""
         headers = {} if auth is None else {REGISTRY_AUTH: encoded(auth)}
-        query = {"version": self.version, "rollback": rollback}
-        await self._calls.post(f"{self._path}/update", spec, query, headers)
+        for left in reversed(range(_TRIES)):
+            await self.reload()
+            query = {"version": self.version, "rollback": rollback}
+            try:
+                await self._calls.post(f"{self._path}/update", change(self._spec), query, headers)
+                break
+            except HuskError as error:
+                if _STALE not in error.message or not left:
+                    raise
         await self.reload()
 
     @property

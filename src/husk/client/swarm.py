@@ -165,6 +165,7 @@ class Node(Thing):
         labels: Mapping[str, str] | None = None,
     ) -> None:
         """Change it; what is not said stays as it is."""
+        await self.reload()
         said = {"Name": name, "Role": role, "Availability": availability, "Labels": labels}
         spec = {**self._spec, **{key: value for key, value in said.items() if value is not None}}
         await self._calls.post(f"{self._path}/update", spec, {"version": self._version})

@@ -11,6 +11,7 @@ import pytest_asyncio
 
 import husk
 from husk.errors import BuildError, Conflict, Forbidden, HuskError, NotFound
+from tests.support.cancelling import cut_everywhere
 from tests.support.engines import Place
 from tests.support.registry import PASSWORD, USERNAME, Registry, tar_of
 from tests.support.waiting import until_async
@@ -54,7 +55,7 @@ async def test_to_a_registry_and_back(engine: husk.Engine, registry: Registry, n
     assert any(line.status == "Pushed" and line.id for line in lines)
 
     (no_credentials / "config.json").write_text(json.dumps({"auths": {registry.host: AUTH}}))
-    data = await engine.images.registry_data(name)
+    data = await engine.images.get_registry_data(name)
     assert (data.id, data.platforms) == (pushed, ["linux/amd64"])
 
     await engine.images.remove(name)
@@ -163,6 +164,24 @@ async def now(engine: husk.Engine) -> str:
     return str((await engine.info())["SystemTime"])
 
 
+async def test_whoever_is_cancelled_leaves_nothing(engine: husk.Engine):
+    async def gone(when: str) -> None:
+        assert {network.name for network in await engine.networks.list()} == {"bridge", "host", "none"}, when
+        assert await engine.volumes.list() == [], when
+        assert [image.tags for image in await engine.images.list()] == [["busybox:latest"]], when
+
+    async def network() -> None:
+        made = await engine.networks.create("cut", internal=True)
+        await engine._calls.tasks.to_its_end(made.remove(), "the test's own")
+
+    async def volume() -> None:
+        made = await engine.volumes.create("cut")
+        await engine._calls.tasks.to_its_end(made.remove(), "the test's own")
+
+    await cut_everywhere(network, gone, 2)
+    await cut_everywhere(volume, gone, 3)
+
+
 async def test_services(engine: husk.Engine):
     node_id = await engine.swarm.init(advertise_addr="127.0.0.1", task_history_retention_limit=1)
     try:
@@ -172,6 +191,15 @@ async def test_services(engine: husk.Engine):
         secret = await engine.secrets.create("password", b"hunter2")
         config = await engine.configs.create("motd", "hello")
         assert config.data == b"hello"
+
+        async def one_more() -> None:
+            made = await engine.secrets.create("cut", b"x")
+            await engine._calls.tasks.to_its_end(made.remove(), "the test's own")
+
+        async def gone(when: str) -> None:
+            assert await engine.secrets.list() == [secret], when
+
+        await cut_everywhere(one_more, gone, 2)
         service = await engine.services.create(
             "busybox",
             ["sh", "-c", "cat /run/secrets/pass /motd; echo; exec sleep 100"],
@@ -188,10 +216,8 @@ async def test_services(engine: husk.Engine):
             break
         await service.scale(2)
         await running(service, 2)
-        await service.reload()
         await service.update(environment={"A": "b"}, replicas=1)
         await running(service, 1, "A=b")
-        await service.reload()
         await service.rollback()
         assert service.replicas == 2
         (one, *_) = await service.tasks(filters={"desired-state": "running"})

@@ -23,6 +23,8 @@ async def test_one_more_name(image, engine):
     await image.tag("b:2")
     assert image.tags == ["a:1", "b:2"]
     assert engine.last("POST", "/images/sha256:1/tag").query == {"repo": "b", "tag": "2"}
+    await image.tag("host:5000/b", "3")
+    assert engine.last("POST", "/images/sha256:1/tag").query == {"repo": "host:5000/b", "tag": "3"}
 
 
 async def test_how_it_was_made(image, engine):

@@ -122,7 +122,7 @@ async def test_what_the_registry_says(client, engine):
     platforms = [{"os": "linux", "architecture": "amd64"}]
     engine.answers("GET", "/distribution/a/json", {"Descriptor": {"digest": "d1"}, "Platforms": platforms})
     engine.answers("GET", "/images/search", [{"name": "a"}])
-    data = await client.images.registry_data("a", auth={"username": "me"})
+    data = await client.images.get_registry_data("a", auth={"username": "me"})
     assert (data.id, data.has_platform("linux/amd64")) == ("d1", True)
     assert "x-registry-auth" in engine.last("GET", "/distribution/a/json").headers
     assert await client.images.search("a", limit=3) == [{"name": "a"}]

@@ -133,7 +133,7 @@ METHODS: dict[str, Callable[[Things], Awaitable[Any]]] = {
     "POST /containers/{id}/unpause": lambda x: x.box.unpause(),
     "POST /containers/{id}/update": lambda x: x.box.update(Memory=1),
     "POST /containers/{id}/wait": lambda x: x.box.wait(),
-    "GET /distribution/{name}/json": lambda x: x.engine.images.registry_data("x"),
+    "GET /distribution/{name}/json": lambda x: x.engine.images.get_registry_data("x"),
     "GET /events": lambda x: all_of(x.engine.events()),
     "DELETE /exec/{id}": lambda x: ended(x.box),
     "GET /exec/{id}/json": lambda x: looked_at(x.box),

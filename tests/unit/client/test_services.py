@@ -7,7 +7,8 @@ from husk.api.http.response import Response, fields
 from husk.client.output import MULTIPLEXED
 from husk.client.service_spec import ServiceSpec
 from husk.client.services import Service, Task
-from husk.errors import InvalidParameter
+from husk.errors import InvalidParameter, SystemFault
+from tests.support.fake_engine import failed
 
 KNOWN: dict[str, Any] = {
     "ID": "s1",
@@ -71,6 +72,20 @@ async def test_changes(service, engine):
         "TaskTemplate": {"ContainerSpec": {"Image": "a:2"}, "ForceUpdate": 2},
     }
     assert "x-registry-auth" in asked.headers
+
+
+async def test_changes_of_what_has_changed_meanwhile(service, engine):
+    stale, other = failed(500, "rpc error: update out of sequence"), failed(400, "no such image")
+    engine.answers("GET", "/services/s1", KNOWN, {**KNOWN, "Version": {"Index": 8}})
+    engine.answers("POST", "/services/s1/update", stale, {"Warnings": None})
+    await service.scale(5)
+    assert updated(engine).query == {"version": "8"}
+    engine.answers("POST", "/services/s1/update", other)
+    with pytest.raises(InvalidParameter, match="no such image"):
+        await service.scale(5)
+    engine.answers("POST", "/services/s1/update", stale)
+    with pytest.raises(SystemFault, match="out of sequence"):
+        await service.scale(5)
 
 
 async def test_more_or_fewer(service, engine):
