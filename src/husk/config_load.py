@@ -180,7 +180,7 @@ def build(settings: Settings, names: Names | None = None) -> Config:
         shutdown_timeout=_patience(settings.shutdown_timeout),
         features=settings.features or {},
         builder=builder(settings.builder),
-        max_layer_size=values.size("max-layer-size", settings.max_layer_size or 0),
+        max_layer_size=values.size("max-layer-size", settings.max_layer_size) if settings.max_layer_size else 0,
         remarks=remarks,
     )
 

@@ -4,13 +4,11 @@ what is wrong with it, and what is accepted, in words that stand alone: they app
 import ipaddress
 import os
 import re
-import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from husk.config import DEFAULT_HOST, AddressPool, Ulimit
-from husk.engine.containers.config.limits import check_ulimit
 from husk.errors import InvalidParameter
 from husk.network.ipam import parse_bip
 from husk.network.rules import validate_interface
@@ -132,6 +130,8 @@ def size(key: str, text: str | int) -> int:
 
 def program(key: str, path: str) -> str:
     """A program of the host by its path, or by its name in PATH; empty for none."""
+    import shutil
+
     if path and (shutil.which(path) is None):
         raise InvalidParameter(f"invalid {key} {path!r}: there is no such program")
     return path
@@ -158,6 +158,8 @@ def cgroup_parent(path: str) -> str:
 
 
 def ulimit(key: str, soft: int, hard: int, name: str = "") -> Ulimit:
+    from husk.engine.containers.config.limits import check_ulimit
+
     check_ulimit(name or key, soft, hard)
     return Ulimit(name or key, soft, hard)
 

@@ -8,6 +8,7 @@ Containers outlive all of it: their monitors are processes of their own, and the
 
 import asyncio
 import gc
+import importlib
 import logging
 import os
 import resource
@@ -20,9 +21,6 @@ from contextlib import AsyncExitStack
 import uvloop
 
 from husk import log_setup, threads
-from husk.api.http.limits import Limits
-from husk.api.server import Edge, serve
-from husk.api.tls import server_context
 from husk.api.versioning import MINIMUM, Version, minimum_version
 from husk.claims import claimed_pidfile
 from husk.config import Config
@@ -43,15 +41,14 @@ def check(source: Source) -> None:
     """Whether the settings are sound, without starting anything; HuskError says what is wrong with them."""
     config = source.load()
     _minimum_version()
-    if config.tls is not None:
-        server_context(config.tls)
+    _tls_context(config)
 
 
 def run(source: Source) -> None:
     """Be the daemon until a signal ends it. HuskError when it cannot start."""
     config = source.load()
     minimum = _minimum_version()
-    tls = server_context(config.tls) if config.tls is not None else None
+    tls = _tls_context(config)
     if os.geteuid() != 0:
         raise Forbidden("the daemon needs root: it mounts filesystems and makes namespaces. Start it with sudo")
     log_setup.set_up(config.log_level, config.log_format)
@@ -65,8 +62,21 @@ def run(source: Source) -> None:
         runner.run(Daemon(config, source, notify_socket, tls, minimum).serve())
 
 
+def _tls_context(config: Config) -> ssl.SSLContext | None:
+    if config.tls is None:
+        return None
+    from husk.api.tls import server_context
+
+    return server_context(config.tls)
+
+
 def _minimum_version() -> Version:
     return minimum_version(os.environ.get("DOCKER_MIN_API_VERSION", ""))
+
+
+def _load_edge() -> None:
+    """Load what serves, which nobody needs before there is an engine."""
+    importlib.import_module("husk.api.server")
 
 
 class Daemon:
@@ -96,9 +106,12 @@ class Daemon:
         loop.add_signal_handler(signal.SIGHUP, lambda: log.info("not started yet: SIGHUP has no effect"))
         async with AsyncExitStack() as parts:
             # Containers get the limit that we were given: programs that use select() cannot cope with a high one.
-            engine = await parts.enter_async_context(Engine.open(self._config, raise_open_files()))
+            engine = await parts.enter_async_context(Engine.open(self._config, raise_open_files(), _load_edge))
             if self._ending.is_set():
                 return
+            from husk.api.http.limits import Limits
+            from husk.api.server import Edge, serve
+
             descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
             edge = Edge(engine, self._minimum, Limits().within(descriptors))
             serving = serve(edge, self._config.hosts, self._config.group, self._tls, self._config.loopback_only)

@@ -24,7 +24,7 @@ from husk.runtime.assembly.root import OpenDirectory
 from husk.runtime.assembly.staging import Part
 from husk.runtime.conmon import Bundle, Console, Created
 from husk.runtime.exec import Started
-from husk.runtime.limits import HostFacts
+from husk.runtime.host_facts import HostFacts
 from husk.runtime.oci import OCIRuntime
 from husk.storage.state.store import Change
 

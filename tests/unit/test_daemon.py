@@ -5,7 +5,7 @@ import contextlib
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -44,8 +44,8 @@ class Life:
         self.notified.settimeout(5)
         self.daemon = Daemon(self.config, cast(Source, SimpleNamespace(load=self.load)), str(directory / "notify"))
         monkeypatch.setattr("husk.engine.engine.Engine.open", self.open)
-        monkeypatch.setattr(module, "serve", self.serve)
-        monkeypatch.setattr(module, "Edge", lambda *_: None)
+        monkeypatch.setattr("husk.api.server.serve", self.serve)
+        monkeypatch.setattr("husk.api.server.Edge", lambda *_: None)
         monkeypatch.setattr(module, "raise_open_files", lambda: 1024)
         monkeypatch.setattr("gc.freeze", lambda: None)
 
@@ -55,7 +55,8 @@ class Life:
         return self.next
 
     @contextlib.asynccontextmanager
-    async def open(self, config: Config, open_files: int) -> AsyncIterator[FakeEngine]:
+    async def open(self, config: Config, open_files: int, meanwhile: Callable[[], None]) -> AsyncIterator[FakeEngine]:
+        meanwhile()
         try:
             yield self.engine
         finally:

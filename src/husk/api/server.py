@@ -22,11 +22,11 @@ from husk.api.http.server import Server
 from husk.api.listen import listen
 from husk.api.router import Kind, Route, Router, clean_path
 from husk.api.routes import Operations
-from husk.api.tls import Tunnels
 from husk.api.versioning import MINIMUM, Version, split_version
 from husk.errors import HuskError, full_disk
 
 if TYPE_CHECKING:
+    from husk.api.tls import Tunnels
     from husk.engine.engine import Engine
 
 log = logging.getLogger(__name__)
@@ -211,7 +211,7 @@ async def serve(
 
 
 async def _open(
-    edge: Edge, listener: socket.socket, tls: ssl.SSLContext | None, tunnels: list[Tunnels]
+    edge: Edge, listener: socket.socket, tls: ssl.SSLContext | None, tunnels: "list[Tunnels]"
 ) -> asyncio.Server:
     """Take connections on a socket."""
     loop = asyncio.get_running_loop()
@@ -219,5 +219,7 @@ async def _open(
         return await loop.create_unix_server(edge.server, sock=listener, backlog=BACKLOG)
     if tls is None:
         return await loop.create_server(edge.server, sock=listener, backlog=BACKLOG)
+    from husk.api.tls import Tunnels
+
     tunnels.append(Tunnels(tls, edge.server, edge.server.crowd))
     return await loop.create_server(tunnels[-1], sock=listener, backlog=BACKLOG)

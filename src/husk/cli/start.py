@@ -1,6 +1,5 @@
 """From flags to a running daemon. What flags may hold is checked together with the configuration file, not here."""
 
-import gc
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,9 +8,6 @@ from typing import Any
 
 def start(as_dockerd: bool, flags: Mapping[str, Any]) -> None:
     """Be the daemon, or with --validate look at its settings alone."""
-    # What is made until the daemon serves is there to stay: looking for garbage in it meanwhile, again and again while
-    # modules are loaded, is a fifth of the start. `Daemon.serve` lets the collector begin.
-    gc.disable()
     from husk.config_keys import BY_FLAG
     from husk.config_load import DOCKERD, Source
     from husk.config_settings import from_flags, truth

@@ -6,7 +6,6 @@ async with Engine.open(config) as engine:
 """
 
 import asyncio
-import json
 import logging
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -15,9 +14,7 @@ from typing import TYPE_CHECKING
 
 from husk.claims import claimed_roots
 from husk.config import Config, RuntimeConfig
-from husk.engine.containers.config.spec import bundle_of
-from husk.engine.containers.create import Creator
-from husk.engine.containers.drivers import Drivers
+from husk.engine.containers.drivers import Drivers, bundle_of
 from husk.engine.containers.exec import Execs
 from husk.engine.containers.index import Index, Publish, publish_container
 from husk.engine.containers.late import LateParts
@@ -33,6 +30,7 @@ from husk.engine.images.limiter import Limiter
 from husk.engine.images.service import Images
 from husk.engine.images.store import IMAGE_USERS, ImageStore
 from husk.engine.late_builder import LateBuilder, late_builder
+from husk.engine.late_registry import LateRegistry
 from husk.engine.logs import options as log_options
 from husk.engine.logs.forwarding import Forwarder
 from husk.engine.logs.rotation import Rotator
@@ -47,7 +45,6 @@ from husk.engine.services.wanted import wanted
 from husk.engine.system import System
 from husk.engine.volumes.service import Volumes
 from husk.errors import HuskError, InvalidParameter, Unavailable
-from husk.registry.client import RegistryClient
 from husk.runtime.assembly import cgroup
 from husk.runtime.assembly.assembly import Assembly
 from husk.runtime.assembly.leftovers import Leftovers
@@ -64,9 +61,9 @@ from husk.storage.lost import put_aside
 from husk.storage.state.store import StateStore
 from husk.storage.workers.nursery import Nursery
 from husk.tasks import Tasks
-from husk.version import __version__
 
 if TYPE_CHECKING:
+    from husk.engine.containers.create import Creator
     from husk.engine.services.service import Services
 
 log = logging.getLogger(__name__)
@@ -90,7 +87,7 @@ class Engine(LateParts):
         services: "Services | None",
         build_services: Callable[[], "Services"],
         builder: LateBuilder,
-        registry: RegistryClient,
+        registry: LateRegistry,
         downloads: Limiter,
         uploads: Limiter,
         parts: Parts,
@@ -129,14 +126,17 @@ class Engine(LateParts):
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, config: Config, open_files: int = 0) -> AsyncIterator["Engine"]:
-        """`open_files` is the soft limit that containers get, if it is not this process's own.
+    async def open(
+        cls, config: Config, open_files: int = 0, meanwhile: Callable[[], None] = lambda: None
+    ) -> AsyncIterator["Engine"]:
+        """`open_files` is the soft limit that containers get, if it is not this process's own. `meanwhile` is called
+        once, when the kernel has work to do for us that it would be waited for.
 
         Conflict when another engine has the data root or the exec root: it is told which process, and nothing is
         touched.
         """
         async with AsyncExitStack() as stack:
-            yield await _open(config, stack, open_files)
+            yield await _open(config, stack, open_files, meanwhile)
 
     async def commit(self, container: str, options: CommitOptions) -> str:
         """Make an image from a container; its id."""
@@ -165,14 +165,14 @@ class Engine(LateParts):
         self.networks.reload()
         self.containers.reload(config.containers, self._runtimes.default.name)
         self.builder.change(lambda builder: builder.reload(config.containers))
-        self._registry.configure(config.insecure_registries, config.registry_mirrors, config.max_download_attempts)
+        self._registry.reload(config)
         self._downloads.resize(config.max_concurrent_downloads)
         self._uploads.resize(config.max_concurrent_uploads)
         told = {"name": self.system.info().hostname, **_told(config)}
         self.events.publish("daemon", "reload", self.system.info().engine_id, told)
 
 
-async def _open(config: Config, stack: AsyncExitStack, open_files: int) -> Engine:
+async def _open(config: Config, stack: AsyncExitStack, open_files: int, meanwhile: Callable[[], None]) -> Engine:
     stack.enter_context(claimed_roots(config))
     try:
         log_options.check(config.log_driver, config.log_opts)
@@ -183,6 +183,18 @@ async def _open(config: Config, stack: AsyncExitStack, open_files: int) -> Engin
     owed = config.exec_root / "state.owed"
     state = await asyncio.to_thread(StateStore.open, config.data_root / "state.db", owed, STEPS)
     stack.callback(state.close)
+    index = Index(state, tasks)
+
+    def records() -> Iterator[Container]:
+        return (instance.record for instance in index)
+
+    # Mostly the kernel's work, which takes it a while: the rest is opened beside it.
+    opening = tasks.spawn(
+        Networks.open(config, state, events, records(), lambda reference: index.find(reference).record),
+        "open networks",
+        awaited=True,
+    )
+    stack.push_async_callback(_leave_host, config, opening, index)
     runtimes = await find_runtimes(config)
     stack.callback(runtimes.close)
     host = await asyncio.to_thread(Host.probe, runtimes.default.name, open_files, config)
@@ -192,26 +204,13 @@ async def _open(config: Config, stack: AsyncExitStack, open_files: int) -> Engin
     stack.callback(blobs.close)
     nursery = Nursery()
     stack.callback(nursery.close)
-    index = Index(state, tasks)
     layers, power_held = await _open_layers(stack, config, state, blobs, nursery, index)
-    registry = RegistryClient(
-        config.insecure_registries,
-        config.registry_mirrors,
-        f"husk/{__version__}",
-        proxies=config.proxies,
-        attempts=config.max_download_attempts,
-    )
-    await stack.enter_async_context(registry)
+    registry = LateRegistry(config)
+    stack.push_async_callback(registry.close)
     paths = Paths(config)
     assembly = Assembly(paths)
     aside = partial(put_aside, config.data_root)
     await _as_far_as_possible(asyncio.to_thread(assembly.make_mount_points, aside), "mount points of containers")
-
-    def records() -> Iterator[Container]:
-        return (instance.record for instance in index)
-
-    networks = await Networks.open(config, state, events, records(), lambda reference: index.find(reference).record)
-    stack.push_async_callback(_leave_host, config, networks, index)
     volumes = await Volumes.open(config, state, events, records)
     stack.push_async_callback(volumes.close)
     moves = Moves()
@@ -223,8 +222,10 @@ async def _open(config: Config, stack: AsyncExitStack, open_files: int) -> Engin
     catalog, aside_users = ImageCatalog(state, blobs.settle), partial(state.aside, *IMAGE_USERS)
     image_store = ImageStore(catalog, blobs, layers, records, events, aside_users, held=HeldLayers(state))
     downloads, uploads = Limiter(config.max_concurrent_downloads), Limiter(config.max_concurrent_uploads)
-    images = Images(image_store, registry, state, downloads, uploads)
+    images = Images(image_store, registry.client, state, downloads, uploads)
     publish = partial(publish_container, events)
+    meanwhile()
+    networks = await opening
     drivers = Drivers(
         assembly=assembly,
         monitor=monitor,
@@ -257,21 +258,26 @@ async def _open(config: Config, stack: AsyncExitStack, open_files: int) -> Engin
         from husk.engine.images.bootstrap import make_busybox
 
         await _as_far_as_possible(make_busybox(image_store), "the image busybox:latest")
-    creator = Creator(
-        index=index,
-        assembly=assembly,
-        images=images,
-        pins=image_store.pins,
-        networks=networks,
-        volumes=volumes,
-        mounts=MountTaker(index, assembly, parts.roots, volumes, images),
-        monitor=monitor,
-        runtimes=runtimes,
-        host=host,
-        publish=publish,
-        log_default=LogConfig(type=config.log_driver, config=dict(config.log_opts)),
-        defaults=config.containers,
-    )
+
+    def creator() -> "Creator":
+        from husk.engine.containers.create import Creator
+
+        return Creator(
+            index=index,
+            assembly=assembly,
+            images=images,
+            pins=image_store.pins,
+            networks=networks,
+            volumes=volumes,
+            mounts=MountTaker(index, assembly, parts.roots, volumes, images),
+            monitor=monitor,
+            runtimes=runtimes,
+            host=host,
+            publish=publish,
+            log_default=LogConfig(type=config.log_driver, config=dict(config.log_opts)),
+            defaults=config.containers,
+        )
+
     containers = Containers(
         index=index,
         creator=creator,
@@ -305,7 +311,7 @@ async def _open(config: Config, stack: AsyncExitStack, open_files: int) -> Engin
         host=host,
         paths=paths,
         nursery=nursery,
-        registry=registry,
+        registry=registry.client,
         power_held=power_held,
     )
     services = None
@@ -367,17 +373,22 @@ async def _as_far_as_possible(work: Coroutine[object, object, object], what: str
         log.error("%s: %s", what, error)
 
 
-async def _leave_host(config: Config, networks: Networks, index: Index) -> None:
+async def _leave_host(config: Config, opening: asyncio.Task[Networks], index: Index) -> None:
     """The bridge and the cgroup above all containers stay while containers use them."""
+    await asyncio.wait([opening])
+    if opening.cancelled() or opening.exception() is not None:
+        return
     in_use = any(instance.record.state.status in ("running", "paused") for instance in index)
     in_use = in_use or bool(index.aside)
-    await networks.close(remove=not in_use)
+    await opening.result().close(remove=not in_use)
     if not in_use:
         await asyncio.to_thread(cgroup.remove, config.cgroup_parent)
 
 
 def _told(config: Config) -> dict[str, str]:
     """What a reload is told with, in dockerd's words."""
+    import json
+
     return {
         "debug": json.dumps(config.log_level == "debug"),
         "labels": json.dumps(config.labels),

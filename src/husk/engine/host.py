@@ -6,8 +6,8 @@ import msgspec
 
 from husk.config import Config
 from husk.errors import InvalidParameter
-from husk.runtime import host_files, seccomp_custom
-from husk.runtime.limits import HostFacts, read_host_facts
+from husk.runtime import host_files
+from husk.runtime.host_facts import HostFacts, read_host_facts
 from husk.runtime.process import which
 
 _INITS = ("docker-init", "tini-static", "tini")
@@ -64,6 +64,8 @@ def _seccomp(setting: str) -> str:
     """What the setting stands for; a profile is read once, as dockerd does."""
     if setting in ("builtin", "unconfined"):
         return "" if setting == "builtin" else setting
+    from husk.runtime import seccomp_custom
+
     try:
         text = host_files.profile(setting)
         seccomp_custom.parse(text)

@@ -3,6 +3,7 @@
 Builds need much that nothing else does. A daemon that never builds loads none of it.
 """
 
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -12,7 +13,6 @@ from husk.engine.images.service import Images
 from husk.engine.images.store import ImageStore
 from husk.engine.networks.service import Networks
 from husk.once import Once
-from husk.registry.client import RegistryClient
 from husk.runtime.assembly.paths import Paths
 from husk.runtime.oci import Runtimes
 from husk.storage.state.store import StateStore
@@ -20,6 +20,7 @@ from husk.storage.workers.nursery import Nursery
 
 if TYPE_CHECKING:
     from husk.engine.builder.service import Builder
+    from husk.registry.client import RegistryClient
 
 LateBuilder: TypeAlias = "Once[Builder]"
 
@@ -36,7 +37,7 @@ def late_builder(
     host: Host,
     paths: Paths,
     nursery: Nursery,
-    registry: RegistryClient,
+    registry: "Callable[[], RegistryClient]",
     power_held: bool,
 ) -> LateBuilder:
     """It is closed with the stack, if it was ever made. Has the power held since the last daemon ran?"""
@@ -55,7 +56,7 @@ def late_builder(
                 host=host,
                 paths=paths,
                 nursery=nursery,
-                registry=registry,
+                registry=registry(),
                 power_held=power_held,
             )
         )

@@ -16,7 +16,7 @@ from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface, ip
 from typing import Self, TypeGuard
 
 from husk.errors import SystemFault, Unavailable
-from husk.network import announcement, host, provision, sandbox
+from husk.network import host, provision, sandbox
 from husk.network.allocator import Allocator, subnet_of
 from husk.network.endpoint import DEFAULTS, EndpointOptions
 from husk.network.firewall import Firewall
@@ -223,6 +223,8 @@ class BridgeDriver:
             await asyncio.to_thread(provision.remove, self._settings, self._firewall)
 
     def _announce(self, lease: Lease) -> None:
+        from husk.network import announcement
+
         saying = announcement.repeat(lease, self._settings.announcements, self._settings.announcement_interval)
         self._announcing.spawn(saying, "announce an endpoint")
 

@@ -4,7 +4,7 @@ All functions block: call them from a thread.
 """
 
 import errno
-import secrets
+import os
 import socket
 
 from husk.errors import HuskError, InvalidParameter, NotFound, SystemFault
@@ -52,7 +52,7 @@ def _add_alone(name: str, around: host.Host) -> None:
     (error,) = around.netlink.attempt([rtnetlink.add_dummy(name)])
     if error is not None and error.errno in _NO_SUCH_KIND:
         # A pair of interfaces, one of which nobody uses, leads nowhere just as well.
-        peer = "hk" + secrets.token_hex(5)
+        peer = "hk" + os.urandom(5).hex()
         (error,) = around.netlink.attempt([rtnetlink.add_veth(name, peer)])
         if error is None:
             hardening.port(peer)
@@ -77,7 +77,7 @@ def _add_vlan(name: str, around: host.Host) -> None:
 
 def _probe(parent_link: ParentLink, parent: int, around: host.Host) -> None:
     """Whether the kernel makes such interfaces at all, and on this parent: better known now than at a start."""
-    name = "hk" + secrets.token_hex(5)
+    name = "hk" + os.urandom(5).hex()
     (error,) = around.netlink.attempt([sandbox.add_link_on_parent(parent_link, name, parent)])
     if error is None:
         around.netlink.attempt([rtnetlink.delete_link(name)])

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from husk.errors import HuskError, SystemFault
 from husk.kernel import rtnetlink
 from husk.kernel.netlink import NetlinkSocket
-from husk.network import hardening, host, parent, recovery, sandbox
+from husk.network import hardening, host, sandbox
 from husk.network.firewall import Firewall
 from husk.network.rules import BridgedNetwork, validate_interface
 from husk.network.sandbox import Lease
@@ -66,6 +66,18 @@ def remove(settings: BridgeSettings, firewall: Firewall) -> None:
         firewall.remove_network(settings.interface)
 
 
+def _recover(opening: Opening, around: host.Host, master: int, new: bool, versions: frozenset[int]) -> None:
+    """What an earlier daemon has left of endpoints: a daemon whose host has nothing of it does not load this."""
+    from husk.network import recovery
+
+    # A bridge that has just been made has no ports, and its number says nothing about those of another.
+    if not opening.spare and not new:
+        recovery.sweep_ports(around.netlink, around.links.values(), master, opening.leases)
+        recovery.forget_others(around.netlink, master, opening.leases)
+    isolated = not opening.settings.icc
+    recovery.reattach(around.netlink, around.by_name, master, opening.leases, isolated, versions)
+
+
 def _prepare(opening: Opening, around: host.Host, firewall: Firewall) -> host.BridgeState:
     settings, subnet, leases, spare = opening
     plan = host.BridgePlan(
@@ -83,6 +95,8 @@ def _prepare(opening: Opening, around: host.Host, firewall: Firewall) -> host.Br
         forward=settings.forward,
     )
     if settings.parent_link is not None:
+        from husk.network import parent
+
         return parent.prepare(settings, settings.parent_link, plan, around)
     new = settings.interface not in around.by_name
     state = host.ensure(plan, around)
@@ -91,12 +105,8 @@ def _prepare(opening: Opening, around: host.Host, firewall: Firewall) -> host.Br
         owned = {text for lease in leases for text in (lease.ip_address, lease.ip6_address)}
         known = [str(address) for address in hardening.known(around.netlink, master)]
         state = state._replace(taken=tuple(address for address in known if address not in owned))
-    # A bridge that has just been made has no ports, and its number says nothing about those of another.
-    elif not new:
-        recovery.sweep_ports(around.netlink, around.links.values(), master, leases)
-        recovery.forget_others(around.netlink, master, leases)
-    versions = host_versions(settings, state)
-    recovery.reattach(around.netlink, around.by_name, master, leases, not settings.icc, versions)
+    if not new or leases:
+        _recover(opening, around, master, new, host_versions(settings, state))
     network = BridgedNetwork(
         settings.interface,
         state.gateway.network if state.gateway else None,

@@ -6,7 +6,7 @@ one of the host's. All functions block (a few milliseconds of system calls): cal
 """
 
 import errno
-import secrets
+import os
 import socket
 from collections.abc import Collection, Iterable
 from contextlib import suppress
@@ -100,7 +100,7 @@ class Wiring(msgspec.Struct, frozen=True):
 
 def build(directory: Path, wiring: Wiring) -> Lease:
     """Make a sandbox that is ready for a container's first process. On failure nothing is left."""
-    lease = _lease(directory / secrets.token_hex(5), wiring, wiring.name or _FIRST_NAME)
+    lease = _lease(directory / os.urandom(5).hex(), wiring, wiring.name or _FIRST_NAME)
     # By name each time: somebody may have deleted the bridge and made it anew.
     master = socket.if_nametoindex(wiring.bridge)
     with NetlinkSocket() as host, namespaces.home() as home:
@@ -121,7 +121,7 @@ def build(directory: Path, wiring: Wiring) -> Lease:
 
 def build_empty(directory: Path) -> str:
     """A sandbox with a loopback only, for a container that is on no network now; its path."""
-    path = directory / secrets.token_hex(5)
+    path = directory / os.urandom(5).hex()
 
     def setup(_: int) -> None:
         _allow_unprivileged()
@@ -187,7 +187,7 @@ def _route(inside: NetlinkSocket, version: int, to: DefaultRoute) -> OSError | N
 def _lease(path: Path, wiring: Wiring, inside: str) -> Lease:
     return Lease(
         sandbox_path=str(path),
-        host_interface=wiring.port_prefix + secrets.token_hex(8)[: _LONGEST_NAME - len(wiring.port_prefix)],
+        host_interface=wiring.port_prefix + os.urandom(8).hex()[: _LONGEST_NAME - len(wiring.port_prefix)],
         ip_address=str(wiring.address.ip) if wiring.address else "",
         prefix_len=wiring.address.network.prefixlen if wiring.address else 0,
         gateway=str(wiring.gateway or ""),

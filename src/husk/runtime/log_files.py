@@ -7,11 +7,8 @@ new file it goes on writing to the old one, and nothing is lost.
 """
 
 import contextlib
-import gzip
 import os
 import re
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -44,6 +41,10 @@ class OpenFile:
     def plain(self) -> int:
         """A descriptor of the log's text, of which a packed file is unpacked first (that takes time)."""
         if self._packed:
+            import gzip
+            import shutil
+            import tempfile
+
             with tempfile.TemporaryFile() as text:
                 with os.fdopen(os.dup(self._fd), "rb") as raw, gzip.open(raw) as packed:
                     shutil.copyfileobj(packed, text, _CHUNK)
@@ -158,6 +159,9 @@ class LogFiles:
 
 
 def _pack(path: Path) -> None:
+    import gzip
+    import shutil
+
     fresh = path.with_name(path.name + ".new")
     try:
         with path.open("rb") as text, gzip.open(fresh, "wb", compresslevel=6) as packed:

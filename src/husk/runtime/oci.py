@@ -10,7 +10,6 @@ import asyncio
 import logging
 import os
 import re
-import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from husk.errors import HuskError, InvalidParameter, SystemFault, Unavailable
 from husk.kernel import cgroups, process
 from husk.kernel.trees import discard_tree
 from husk.runtime import notes
+from husk.runtime.process import which
 
 log = logging.getLogger(__name__)
 
@@ -224,7 +224,7 @@ async def find_runtimes(config: Config) -> Runtimes:
     roots = config.exec_root / "runtimes"
     installed: dict[str, OCIRuntime] = {}
     for name in ("crun", "runc"):
-        if path := shutil.which(name, path="/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"):
+        if path := which(name, "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"):
             installed[name] = OCIRuntime(name, path, (), roots / name)
     found = {**installed, **_configured(config)}
     blockers = await asyncio.to_thread(cgroups.hybrid_blocker)
@@ -279,7 +279,7 @@ def _configured(config: Config) -> dict[str, OCIRuntime]:
     for name, runtime in config.runtimes.items():
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", name):
             raise InvalidParameter(f"invalid runtime name: {name!r}")
-        path = shutil.which(runtime.path) or runtime.path
+        path = which(runtime.path) or runtime.path
         found[name] = OCIRuntime(name, path, runtime.args, config.exec_root / "runtimes" / name)
     return found
 

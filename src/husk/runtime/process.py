@@ -1,7 +1,6 @@
 """A process of the host, held by a descriptor: its number may come to mean another one, the descriptor does not."""
 
 import os
-import shutil
 import signal
 from collections.abc import Collection, Sequence
 
@@ -58,6 +57,14 @@ class Processes:
         process.kill_given(arguments)
 
 
-def which(program: str) -> str | None:
-    """Where a program lies that the host has."""
-    return shutil.which(program)
+def which(program: str, path: str = "") -> str | None:
+    """Where a program lies that the host has: in the directories of `path`, or of PATH; or there, if it is a path.
+
+    As `shutil.which`, which would have every start of the daemon load all kinds of archives.
+    """
+    directories = (path or os.environ.get("PATH", os.defpath)).split(":") if "/" not in program else [""]
+    for directory in directories:
+        found = os.path.join(directory, program)
+        if os.path.isfile(found) and os.access(found, os.X_OK):
+            return found
+    return None

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from husk.errors import SystemFault
 from husk.kernel import cgroups, process
 from husk.runtime import capabilities, oci, seccomp
-from husk.runtime.limits import clamp, read_host_facts
+from husk.runtime.host_facts import read_host_facts
+from husk.runtime.limits import clamp
 from husk.runtime.precompiled import CompiledFilters
 from husk.runtime.spec import Resources, Rlimit
 from tests.support.waiting import until

@@ -11,7 +11,9 @@ from husk.config import Config, RuntimeConfig
 from husk.engine.engine import Engine, _as_far_as_possible, _leave_host
 from husk.engine.images.limiter import Limiter
 from husk.engine.model.events import Event, Events
+from husk.engine.networks.service import Networks
 from husk.errors import InvalidParameter, SystemFault
+from husk.tasks import Tasks
 from tests.unit.engine.records import container
 
 
@@ -47,7 +49,7 @@ class House:
                 reload=self.note("system"), info=lambda: SimpleNamespace(hostname="alpha", engine_id="id")
             ),
             "builder": SimpleNamespace(change=lambda change: change(SimpleNamespace(reload=self.note("builder")))),
-            "registry": SimpleNamespace(configure=self.note("registry")),
+            "registry": SimpleNamespace(reload=self.note("registry")),
             "runtimes": self.runtimes,
             "downloads": self.downloads,
             "uploads": self.uploads,
@@ -141,5 +143,20 @@ async def test_the_host_is_left_when_no_container_needs_it(
 
     monkeypatch.setattr("husk.runtime.assembly.cgroup.remove", done.append)
     config = Config(data_root=Path("/d"))
-    await _leave_host(config, cast(Any, SimpleNamespace(close=close)), cast(Any, index))
+
+    async def opened() -> Networks:
+        return cast(Networks, SimpleNamespace(close=close))
+
+    await _leave_host(config, Tasks().spawn(opened(), "open networks"), cast(Any, index))
     assert done == ([True, config.cgroup_parent] if leaves else [False])
+
+
+async def test_networks_that_could_not_be_opened_are_not_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refused() -> Networks:
+        raise SystemFault("no bridges here")
+
+    done: list[object] = []
+    monkeypatch.setattr("husk.runtime.assembly.cgroup.remove", done.append)
+    opening = Tasks().spawn(refused(), "open networks", awaited=True)
+    await _leave_host(Config(data_root=Path("/d")), opening, cast(Any, FakeIndex([])))
+    assert done == [] and isinstance(opening.exception(), SystemFault)

@@ -4,7 +4,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from husk.runtime import capabilities
-from husk.runtime.limits import HostFacts, clamp
+from husk.runtime.host_facts import HostFacts
+from husk.runtime.limits import clamp
 from husk.runtime.spec import ContainerSpec, Resources, Rlimit, Throttle
 
 SPEC = ContainerSpec(rootfs="/r", args=("sh",), capabilities=capabilities.DEFAULT)

@@ -86,7 +86,7 @@ def test_an_unknown_name_is_refused() -> None:
 def installed(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """The names of the runtimes that the host seems to have."""
     names = {"crun", "runc"}
-    monkeypatch.setattr("shutil.which", lambda name, path=None: f"/opt/{name}" if name in names else None)
+    monkeypatch.setattr("husk.runtime.oci.which", lambda name, path="": f"/opt/{name}" if name in names else None)
     monkeypatch.setattr(cgroups, "hybrid_blocker", lambda: ())
     monkeypatch.setattr(oci, "_seal", lambda path: None)
     return names

@@ -15,10 +15,13 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from itertools import groupby
+from typing import TYPE_CHECKING
 
-from husk.engine.logs.records import LogRecord
 from husk.runtime.conmon import Console
 from husk.tasks import Tasks
+
+if TYPE_CHECKING:
+    from husk.engine.logs.records import LogRecord
 
 # Bytes that wait for a client before it holds the output back; as many again when the process has come to its end.
 BUFFER = 1 << 20
@@ -42,7 +45,7 @@ class Attachment:
         tty: bool,
         stdin: bool,
         streams: frozenset[int],
-        history: AsyncIterator[list[LogRecord]] | None,
+        history: "AsyncIterator[list[LogRecord]] | None",
         live: bool,
         on_close: Callable[["Attachment"], None],
         on_detach: Callable[[], None],

@@ -152,3 +152,16 @@ class Drivers(NamedTuple):
     networks: Networks
     volumes: Volumes
     layers: Layers
+
+
+def bundle_of(record: Container, paths: Paths) -> Bundle:
+    """Where the runtime and the monitor of a container work, and how its streams are set up."""
+    return Bundle(
+        container_id=record.id,
+        directory=paths.bundle(record.id),
+        log_path=None if record.host_config.log_config.type == "none" else paths.log(record.id),
+        terminal=record.config.tty,
+        stdin_open=record.config.open_stdin,
+        stdin_once=record.config.stdin_once,
+        command=record.path,
+    )

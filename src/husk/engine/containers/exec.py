@@ -10,18 +10,16 @@ A daemon that starts again takes over the running ones: their monitors and proce
 import asyncio
 import contextlib
 import logging
-import secrets
+import os
 import signal as signals
 from collections.abc import Iterator
 
 import msgspec
 
 from husk.engine.containers.attach import Attachment
-from husk.engine.containers.config import exec_spec
 from husk.engine.containers.drivers import Drivers, Process
 from husk.engine.containers.index import Companion, Index, Instance, Publish
 from husk.engine.host import Host
-from husk.engine.logs.records import STDERR, STDOUT
 from husk.engine.model.clock import now_ns
 from husk.engine.model.container import Container
 from husk.engine.model.container_config import ExecConfig
@@ -123,14 +121,18 @@ class Execs(Companion):
         """Raise if nobody in the container is called so. A number needs no name."""
         container = _active(self._index.find(reference), reference)
         if user and not user.isdigit():
+            from husk.engine.containers.config import exec_spec
+
             await asyncio.to_thread(exec_spec.find_user, self._assembly.root(container.id), container, user)
 
     def _create(self, container: Container, config: ExecConfig, probe: bool) -> Exec:
+        from husk.engine.containers.config import exec_spec
+
         # Most are started at once.
         self._monitor.expect()
         self._forget_old()
         complete = exec_spec.complete(config, container)
-        record = ExecRecord(id=secrets.token_hex(32), container_id=container.id, config=complete, probe=probe)
+        record = ExecRecord(id=os.urandom(32).hex(), container_id=container.id, config=complete, probe=probe)
         made = self._execs[record.id] = Exec(record)
         self._tell(container, f"exec_create: {_command(complete)}", record)
         return made
@@ -198,6 +200,8 @@ class Execs(Companion):
     def _prepare(
         self, record: ExecRecord, container: Container, bundle: Bundle, size: list[int] | None
     ) -> dict[str, object]:
+        from husk.engine.containers.config import exec_spec
+
         paths = self._assembly.paths
         base = self._monitor.prepare(bundle, paths.bundle(container.id))
         return exec_spec.read_and_plan(base, self._assembly.root(container.id), container, record.config, size,
@@ -234,6 +238,8 @@ class Execs(Companion):
     # --- talking
 
     def _attachment(self, found: Exec, container: Container, console: Console | None, tty: bool) -> Attachment:
+        from husk.engine.logs.records import STDERR, STDOUT
+
         config = found.record.config
         streams = {STDOUT: config.attach_stdout, STDERR: config.attach_stderr}
         carrying: asyncio.Task[None] | None = None

@@ -2,8 +2,8 @@
 
 import asyncio
 import contextlib
+import os
 import re
-import secrets
 from collections.abc import Iterator
 from typing import Protocol, TypeAlias
 
@@ -212,7 +212,7 @@ class Index:
         self._by_name.pop(name, None)
 
     def new_id(self) -> str:
-        while (candidate := secrets.token_hex(32)) in self._by_id or candidate[:12].isdigit():
+        while (candidate := os.urandom(32).hex()) in self._by_id or candidate[:12].isdigit():
             pass
         return candidate
 

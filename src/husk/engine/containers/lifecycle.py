@@ -9,21 +9,23 @@ import asyncio
 import contextlib
 import logging
 import signal as signals
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from husk.engine.containers import health
 from husk.engine.containers.config import restart_policy
-from husk.engine.containers.config.spec import bundle_of
-from husk.engine.containers.drivers import Drivers, Process
+from husk.engine.containers.drivers import Drivers, Process, bundle_of
 from husk.engine.containers.index import Companion, Exit, Index, Instance, Publish
 from husk.engine.containers.release import Releaser
 from husk.engine.containers.remove import Remover
-from husk.engine.containers.start import Starter
 from husk.engine.model.clock import now_ns, parse_rfc3339, rfc3339
 from husk.engine.model.container import Container, State
 from husk.errors import Conflict, DiskFault, HuskError, InvalidParameter, NotModified, SystemFault, full_disk
 from husk.runtime import oci
 from husk.tasks import Tasks
+
+if TYPE_CHECKING:
+    from husk.engine.containers.start import Starter
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +38,7 @@ class Lifecycle:
         *,
         index: Index,
         drivers: Drivers,
-        starter: Starter,
+        starter: "Callable[[], Starter]",
         releaser: Releaser,
         remover: Remover,
         companions: Sequence[Companion],
@@ -74,7 +76,7 @@ class Lifecycle:
         record = instance.record
         before = record.state
         try:
-            await self._starter.create(instance, self._companions)
+            await self._starter().create(instance, self._companions)
         except BaseException as raised:
             error = full_disk(raised) or raised
             await asyncio.shield(self._start_failed(instance, error, by_policy))

@@ -13,7 +13,6 @@ import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from husk.engine.containers.config.mounts import declared, inherited, wanted_mounts
 from husk.engine.containers.drivers import Assembly, Layers, Root
 from husk.engine.containers.drivers import Volumes as MountedVolumes
 from husk.engine.containers.index import Index, Instance
@@ -127,6 +126,8 @@ class MountTaker:
         self, container_id: str, config: ContainerConfig, host_config: HostConfig, taking: Taking
     ) -> list[MountPoint]:
         """The mount points of a new container, their volumes taken and those without a name made."""
+        from husk.engine.containers.config.mounts import declared, inherited, wanted_mounts
+
         wanted = wanted_mounts(host_config)
         own = {point.destination for point, _ in wanted}
         points = [point for point in inherited(host_config, self._mounts_of) if point.destination not in own]

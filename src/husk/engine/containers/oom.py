@@ -9,8 +9,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from husk.engine.containers.config.spec import bundle_of
-from husk.engine.containers.drivers import Monitor
+from husk.engine.containers.drivers import Monitor, bundle_of
 from husk.engine.containers.index import Companion, Index, Instance
 from husk.engine.model.container import Container
 from husk.runtime.assembly import cgroup

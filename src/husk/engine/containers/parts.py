@@ -1,6 +1,8 @@
 """The parts that move a container through its life, built in the order in which they need each other."""
 
 from collections.abc import Awaitable, Callable
+from functools import cache
+from typing import TYPE_CHECKING
 
 from husk.engine.containers.drivers import Drivers
 from husk.engine.containers.exec import Execs
@@ -12,10 +14,12 @@ from husk.engine.containers.pause import Pauser
 from husk.engine.containers.release import Releaser
 from husk.engine.containers.remove import Remover
 from husk.engine.containers.restore import Restorer
-from husk.engine.containers.start import Starter
 from husk.engine.containers.stop import Stopper
 from husk.engine.host import Host
 from husk.tasks import Tasks
+
+if TYPE_CHECKING:
+    from husk.engine.containers.start import Starter
 
 
 class Parts:
@@ -49,10 +53,18 @@ class Parts:
             publish=publish,
             release_layers=release_layers,
         )
+
+        @cache
+        def starter() -> "Starter":
+            """Loaded and built with the first container that starts: the daemon may be asked long before that."""
+            from husk.engine.containers.start import Starter
+
+            return Starter(index=index, drivers=drivers, host=host, stager=stager, lower=self.roots.lower)
+
         self.lifecycle = Lifecycle(
             index=index,
             drivers=drivers,
-            starter=Starter(index=index, drivers=drivers, host=host, stager=stager, lower=self.roots.lower),
+            starter=starter,
             releaser=self.releaser,
             remover=self.remover,
             companions=self.companions,

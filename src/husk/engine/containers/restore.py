@@ -11,8 +11,7 @@ from collections.abc import Callable
 
 from husk.engine.containers import health
 from husk.engine.containers.config import restart_policy
-from husk.engine.containers.config.spec import bundle_of
-from husk.engine.containers.drivers import Drivers
+from husk.engine.containers.drivers import Drivers, bundle_of
 from husk.engine.containers.index import Index, Instance
 from husk.engine.containers.lifecycle import Lifecycle
 from husk.engine.containers.pause import Pauser

@@ -2,16 +2,14 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable
-from typing import TypeVar
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeVar
 
 from husk import threads
 from husk.config import ContainerDefaults
-from husk.engine.containers import listing
 from husk.engine.containers.attach import Attachment
-from husk.engine.containers.config.spec import bundle_of
-from husk.engine.containers.create import Creator
-from husk.engine.containers.drivers import Assembly
+from husk.engine.containers.drivers import Assembly, bundle_of
 from husk.engine.containers.index import Exit, Index, Instance, Publish
 from husk.engine.containers.lifecycle import Lifecycle
 from husk.engine.containers.pause import Pauser
@@ -19,16 +17,20 @@ from husk.engine.containers.remove import Remover
 from husk.engine.containers.stop import Stopper
 from husk.engine.images.service import Images
 from husk.engine.logs import options as log_options
-from husk.engine.logs.read import AsRecords, Form, read_log
 from husk.engine.logs.readers import Readers
-from husk.engine.logs.records import STDERR, STDOUT, LogQuery
 from husk.engine.model.clock import now_ns
 from husk.engine.model.container import Container
+from husk.engine.model.container_config import ContainerConfig, EndpointRequest, HostConfig
 from husk.engine.model.filters import Filters
 from husk.engine.model.paths import HostPaths
 from husk.engine.networks.endpoints import links_after_rename, parse_links
 from husk.errors import Conflict, HuskError, InvalidParameter, NotFound, NotImplementedYet, NotModified
 from husk.runtime.conmon import Monitor
+
+if TYPE_CHECKING:
+    from husk.engine.containers.create import Created, Creator
+    from husk.engine.logs.read import Form
+    from husk.engine.logs.records import LogQuery
 
 T = TypeVar("T")
 
@@ -40,7 +42,7 @@ class Containers:
         self,
         *,
         index: Index,
-        creator: Creator,
+        creator: "Callable[[], Creator]",
         lifecycle: Lifecycle,
         stopper: Stopper,
         pauser: Pauser,
@@ -51,8 +53,7 @@ class Containers:
         publish: Publish,
     ) -> None:
         self._index = index
-        self._creator = creator
-        self.create = creator.create
+        self._make_creator = creator
         self._lifecycle = lifecycle
         self._stopper = stopper
         self._pauser = pauser
@@ -62,6 +63,21 @@ class Containers:
         self._monitor = monitor
         self._publish = publish
         self._readers = Readers()
+
+    @cached_property
+    def _creator(self) -> "Creator":
+        """Made when it is first wanted: a start of the daemon needs nothing of what checks and plans a container."""
+        return self._make_creator()
+
+    async def create(
+        self,
+        name: str,
+        config: ContainerConfig,
+        host_config: HostConfig,
+        endpoints: dict[str, EndpointRequest],
+        platform: str,
+    ) -> "Created":
+        return await self._creator.create(name, config, host_config, endpoints, platform)
 
     def reload(self, defaults: ContainerDefaults, default_runtime: str) -> None:
         """Containers that are made from now on get these."""
@@ -91,7 +107,9 @@ class Containers:
 
     def listing(self, all: bool, limit: int, filters: Filters) -> list[Container]:
         records = (instance.record for instance in self._index)
-        return listing.select(records, all, limit, filters, self.find, self._images.descendants)
+        from husk.engine.containers.listing import select
+
+        return select(records, all, limit, filters, self.find, self._images.descendants)
 
     async def sizes(self, container: Container) -> tuple[int, int]:
         """(bytes in the writable layer, bytes of the whole root file system)"""
@@ -191,7 +209,7 @@ class Containers:
 
     # --- talking
 
-    def logs(self, reference: str, query: LogQuery, form: Form[T]) -> AsyncIterator[T]:
+    def logs(self, reference: str, query: "LogQuery", form: "Form[T]") -> AsyncIterator[T]:
         """What the container wrote, in batches, as `form` makes of them."""
         instance = self._index.find(reference)
         if not (query.stdout or query.stderr):
@@ -201,7 +219,9 @@ class Containers:
             raise NotImplementedYet("configured logging driver does not support reading")
         return self._read_log(instance, query, form)
 
-    def _read_log(self, instance: Instance, query: LogQuery, form: Form[T]) -> AsyncIterator[T]:
+    def _read_log(self, instance: Instance, query: "LogQuery", form: "Form[T]") -> AsyncIterator[T]:
+        from husk.engine.logs.read import read_log
+
         exit = instance.next_exit() if query.follow else None
         return read_log(
             self._assembly.paths.log(instance.id),
@@ -218,6 +238,9 @@ class Containers:
     async def attach(
         self, reference: str, *, stdin: bool, stdout: bool, stderr: bool, logs: bool, stream: bool
     ) -> Attachment:
+        from husk.engine.logs.read import AsRecords, read_log
+        from husk.engine.logs.records import STDERR, STDOUT, LogQuery
+
         instance = self._index.find(reference)
         record = instance.record
         if record.state.status == "paused":

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Sequence
 from msgspec import Struct
 
 from husk.engine.containers.config.limits import device_rule
-from husk.engine.containers.config.spec import Extras, block_paths, bundle_of, plan, seccomp_profile
+from husk.engine.containers.config.spec import Extras, block_paths, plan, seccomp_profile
 from husk.engine.containers.connect import write_files
-from husk.engine.containers.drivers import Assembly, Drivers
+from husk.engine.containers.drivers import Assembly, Drivers, bundle_of
 from husk.engine.containers.index import Companion, Index, Instance
 from husk.engine.containers.mounts import Stager
 from husk.engine.host import Host

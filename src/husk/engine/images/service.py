@@ -3,24 +3,19 @@
 What carries an operation out is loaded and built when it is first wanted: a start of the daemon needs only the store.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from husk.engine.images.catalog import Found
 from husk.engine.images.index import choose_image, platform_of
 from husk.engine.images.limiter import Limiter
-from husk.engine.images.listing import matches, select
-from husk.engine.images.manifests import ManifestFacts, manifests_of, target_of
 from husk.engine.images.store import PACKED, ImageStore
-from husk.engine.images.tag import refuse_ambiguous
 from husk.engine.model.clock import now_ns, rfc3339
 from husk.engine.model.filters import Filters
 from husk.engine.model.image import HistoryStep, Image, ImportOptions, Removal
 from husk.errors import InvalidParameter, NotFound
 from husk.registry import reference as references
-from husk.registry.auth import Credentials
-from husk.registry.client import RegistryClient
 from husk.registry.manifest import Descriptor, Platform, host_platform, normalize, parse_platform, runnable
 from husk.registry.reference import Reference
 from husk.storage.state.store import StateStore
@@ -30,6 +25,7 @@ if TYPE_CHECKING:
     from husk.engine.images.fetch import LayerFetcher
     from husk.engine.images.importer import Importer
     from husk.engine.images.load import Loader
+    from husk.engine.images.manifests import ManifestFacts
     from husk.engine.images.prune import Pruned, Pruner
     from husk.engine.images.pull import Puller
     from husk.engine.images.push import Pusher, Upload
@@ -37,12 +33,19 @@ if TYPE_CHECKING:
     from husk.engine.images.remove import Remover
     from husk.engine.images.save import Saver
     from husk.engine.images.singleflight import Report
+    from husk.registry.auth import Credentials
+    from husk.registry.client import RegistryClient
     from husk.registry.search import SearchResult
 
 
 class Images:
     def __init__(
-        self, store: ImageStore, registry: RegistryClient, state: StateStore, downloads: Limiter, uploads: Limiter
+        self,
+        store: ImageStore,
+        registry: "Callable[[], RegistryClient]",
+        state: StateStore,
+        downloads: Limiter,
+        uploads: Limiter,
     ) -> None:
         self._store = store
         self._registry = registry
@@ -54,7 +57,7 @@ class Images:
     def _puller(self) -> "Puller":
         from husk.engine.images.pull import Puller
 
-        return Puller(self._store, self._registry, self.fetcher)
+        return Puller(self._store, self._registry(), self.fetcher)
 
     @cached_property
     def fetcher(self) -> "LayerFetcher":
@@ -67,7 +70,7 @@ class Images:
     def _pusher(self) -> "Pusher":
         from husk.engine.images.push import Pusher
 
-        return Pusher(self._store, self._registry, self._state, self._uploads)
+        return Pusher(self._store, self._registry(), self._state, self._uploads)
 
     @cached_property
     def _remover(self) -> "Remover":
@@ -91,7 +94,7 @@ class Images:
     def _importer(self) -> "Importer":
         from husk.engine.images.importer import Importer
 
-        return Importer(self._store, self._registry)
+        return Importer(self._store, self._registry())
 
     @cached_property
     def _pruner(self) -> "Pruner":
@@ -151,11 +154,15 @@ class Images:
         return [name.familiar for name in self._names(image, patterns) if name.digest]
 
     def _names(self, image: Image, patterns: Sequence[str]) -> list[Reference]:
+        from husk.engine.images.listing import matches
+
         return [
             name for name in self._store.catalog.names(image) if not patterns or any(matches(name, p) for p in patterns)
         ]
 
     def listing(self, all: bool, filters: Filters) -> list[Image]:
+        from husk.engine.images.listing import select
+
         return select(self._store.catalog, all, filters)
 
     def containers_of(self, image: Image) -> int:
@@ -194,12 +201,16 @@ class Images:
         own = {chain_id for each in together.values() for chain_id in each.chain_ids}
         return self.size_of_layers(own & others)
 
-    def manifests(self, image: Image) -> list[ManifestFacts]:
+    def manifests(self, image: Image) -> "list[ManifestFacts]":
         """All manifests of what an image is shown for, also those that are only known by reference."""
+        from husk.engine.images.manifests import manifests_of
+
         return manifests_of(image, self._store.catalog.shown_by(image), self._store)
 
     def target(self, image: Image) -> Descriptor:
         """What the image's names point to: an index of several platforms, or a manifest."""
+        from husk.engine.images.manifests import target_of
+
         return target_of(image, self._store.catalog.look_up(image.id).image_index)
 
     def layers_size(self) -> int:
@@ -228,15 +239,15 @@ class Images:
 
     # --- elsewhere
 
-    async def search(self, term: str, limit: int, filters: Filters, auth: Credentials | None) -> "list[SearchResult]":
+    async def search(self, term: str, limit: int, filters: Filters, auth: "Credentials | None") -> "list[SearchResult]":
         from husk.engine.images.remote import search
 
-        return await search(self._registry, term, limit, filters, auth)
+        return await search(self._registry(), term, limit, filters, auth)
 
-    async def distribution(self, reference: str, auth: Credentials | None) -> "Distribution":
+    async def distribution(self, reference: str, auth: "Credentials | None") -> "Distribution":
         from husk.engine.images.remote import distribution
 
-        return await distribution(self._registry, reference, auth)
+        return await distribution(self._registry(), reference, auth)
 
     # --- in and out
 
@@ -246,18 +257,18 @@ class Images:
             await self._pusher.collect()
 
     async def push(
-        self, name: str, tag: str, platform: Platform | None, auth: Credentials | None, progress: "Report"
+        self, name: str, tag: str, platform: Platform | None, auth: "Credentials | None", progress: "Report"
     ) -> None:
         await self._pusher.push(name, tag, platform, auth, progress)
 
     async def upload(
-        self, upload: "Upload", auth: Credentials | None, progress: "Report", *, insecure: bool = False
+        self, upload: "Upload", auth: "Credentials | None", progress: "Report", *, insecure: bool = False
     ) -> None:
         """Push what is no image yet, or not in this form: a build's result; `insecure`: without verified TLS."""
         if not insecure:
             await self._pusher.upload(upload, auth, progress)
             return
-        async with self._registry.insecurely(upload.repository.domain) as registry:
+        async with self._registry().insecurely(upload.repository.domain) as registry:
             await self._pusher.to(registry).upload(upload, auth, progress)
 
     def save(self, names: Sequence[str], platforms: Sequence[Platform] = ()) -> AsyncGenerator[bytes, None]:
@@ -281,7 +292,7 @@ class Images:
     async def prune(self, filters: Filters) -> "Pruned":
         return await self._pruner.prune(filters)
 
-    async def pull(self, image: str, tag: str, platform: str, auth: Credentials | None, progress: "Report") -> None:
+    async def pull(self, image: str, tag: str, platform: str, auth: "Credentials | None", progress: "Report") -> None:
         from husk.engine.images.pull import parse_pull_reference
 
         reference = parse_pull_reference(image, tag)
@@ -296,6 +307,8 @@ class Images:
         name = references.parse(repo)
         if name.digest:
             raise InvalidParameter("refusing to create a tag with a digest reference")
+        from husk.engine.images.tag import refuse_ambiguous
+
         refuse_ambiguous(name)
         name = (name.with_tag(tag) if tag else name).tagged()
         image.last_tagged = rfc3339(now_ns())
@@ -307,6 +320,6 @@ class Images:
     ) -> list[Removal]:
         return await self._remover.remove(reference, force, noprune, platforms)
 
-    async def login(self, credentials: Credentials) -> str:
+    async def login(self, credentials: "Credentials") -> str:
         """An identity token, or empty when name and password simply are right."""
-        return await self._registry.login(credentials)
+        return await self._registry().login(credentials)

@@ -19,11 +19,14 @@ _FIELDS = ("ID", "FullID", "Name", "FullName", "ImageID", "ImageFullID", "ImageN
 
 def check(options: Mapping[str, str]) -> None:
     for name in ("labels-regex", "env-regex"):
+        if name not in options:
+            continue
         try:
-            re.compile(options.get(name, ""))
+            re.compile(options[name])
         except re.error as error:
             raise InvalidParameter(f"error parsing regexp: {error.msg}: `{options[name]}`") from None
-    template = options.get("tag", "")
+    if not (template := options.get("tag", "")):
+        return
     for action in _ACTION.findall(template):
         if action.removeprefix(".") not in _FIELDS or not action.startswith("."):
             raise InvalidParameter(f"template: log-tag: {{{{{action}}}}} is not one of {_choices()}")

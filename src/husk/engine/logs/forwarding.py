@@ -3,6 +3,8 @@
 How far it has come is in the container's directory (`forwarded`: number of the file, offset). It is written after the
 sending, at most twice a second: after a crash some lines are sent again, none is left out. While a receiver is away the
 files hold what it has not got, as much as the log's size allows; the container never waits for it.
+
+What reads and sends is loaded with the first log that is sent: most daemons never have one.
 """
 
 import asyncio
@@ -11,17 +13,19 @@ import logging
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from husk.engine.logs import drivers
 from husk.engine.logs.container import LoggedContainer
-from husk.engine.logs.messages import Assembler, Message
-from husk.engine.logs.read import resume_log
-from husk.engine.logs.receivers import JOURNAL, Receiver
 from husk.engine.model.companion import Companion
 from husk.errors import SystemFault
 from husk.runtime.log_files import LogFiles, OpenFile, note, noted
-from husk.runtime.log_transport import Connection, connect
 from husk.tasks import Tasks
+
+if TYPE_CHECKING:
+    from husk.engine.logs.messages import Message
+    from husk.engine.logs.receivers import Receiver
+    from husk.runtime.log_transport import Connection
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +46,8 @@ class Forwarder(Companion[LoggedContainer]):
         receiver = drivers.receiver(container.record)
         if receiver is None or not receiver.waits:
             return
+        from husk.runtime.log_transport import connect
+
         try:
             await (await connect(receiver.address)).close()
         except (OSError, TimeoutError) as error:
@@ -71,7 +77,7 @@ class Forwarder(Companion[LoggedContainer]):
         self._working[container.id] = self._tasks.spawn(work, f"forward {container.id[:12]}")
 
     async def _work(
-        self, container: LoggedContainer, files: LogFiles, opened: list[OpenFile], receiver: Receiver
+        self, container: LoggedContainer, files: LogFiles, opened: list[OpenFile], receiver: "Receiver"
     ) -> None:
         place = _Position(self._path(container.id).with_name("forwarded"))
         line = _Line(receiver, container.id, self._exists)
@@ -92,6 +98,9 @@ class Forwarder(Companion[LoggedContainer]):
     async def _send_all(
         self, container: LoggedContainer, files: LogFiles, opened: list[OpenFile], place: "_Position", line: "_Line"
     ) -> None:
+        from husk.engine.logs.messages import Assembler
+        from husk.engine.logs.read import resume_log
+
         assembler = Assembler()
 
         def ended() -> bool:
@@ -115,13 +124,15 @@ class _Gone(Exception):
 class _Line:
     """The connection to a receiver, made anew as often as it breaks."""
 
-    def __init__(self, receiver: Receiver, container_id: str, exists: Callable[[str], bool]) -> None:
+    def __init__(self, receiver: "Receiver", container_id: str, exists: Callable[[str], bool]) -> None:
         self._receiver = receiver
         self._container_id = container_id
         self._exists = exists
         self._connection: Connection | None = None
 
-    async def send(self, messages: list[Message]) -> None:
+    async def send(self, messages: "list[Message]") -> None:
+        from husk.runtime.log_transport import connect
+
         pause, told = _FIRST_PAUSE, False
         packets = self._receiver.encode(messages)
         while packets:
@@ -181,7 +192,9 @@ class _Position:
         self._written = self.known
 
 
-def _reason(receiver: Receiver, error: BaseException) -> str:
+def _reason(receiver: "Receiver", error: BaseException) -> str:
+    from husk.engine.logs.receivers import JOURNAL
+
     address = receiver.address
     if address.host == JOURNAL:
         return "journald is not enabled on this host"

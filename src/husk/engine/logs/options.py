@@ -150,7 +150,8 @@ def _positive_size(text: str) -> int:
 
 
 def _count(text: str) -> int:
-    if re.fullmatch(r"[+-]?\d{1,9}", text, re.ASCII) is None:
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    if not (digits.isascii() and digits.isdigit() and len(digits) < 10):
         raise InvalidParameter(f'strconv.Atoi: parsing "{text}": invalid syntax')
     return int(text)
 

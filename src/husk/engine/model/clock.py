@@ -1,8 +1,8 @@
 """Times as the API writes them: RFC 3339 in UTC with nanoseconds, and Go durations for people."""
 
-import calendar
 import re
 import time
+from datetime import UTC, date, datetime
 
 from husk.errors import InvalidParameter
 from husk.patterns import pattern
@@ -49,13 +49,18 @@ def parse_rfc3339(text: str) -> int:
         raise InvalidParameter(f"invalid time {text!r}: a part is out of range")
     if fields[0] <= 1:
         return 0
-    ns = calendar.timegm((*fields, 0, 0, 0)) * 10**9 + _nanoseconds(fraction or "")
+    moment = datetime(*fields, tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)
+    ns = (moment.days * 86400 + moment.seconds) * 10**9 + _nanoseconds(fraction or "")
     offset = (hours * 3600 + minutes * 60) * 10**9
     return ns + offset if zone and zone[0] == "-" else ns - offset
 
 
 def _is_date(year: int, month: int, day: int) -> bool:
-    return 1 <= month <= 12 and 1 <= day <= calendar.monthrange(max(year, 1), month)[1]
+    try:
+        date(max(year, 1), month, day)
+    except ValueError:
+        return False
+    return True
 
 
 def _nanoseconds(fraction: str) -> int:

@@ -1,6 +1,5 @@
 """The name of something that nobody named: a mood and a person of our field."""
 
-import secrets
 from collections.abc import Container
 
 _MOODS = """
@@ -19,6 +18,8 @@ sammet shannon stallman tarjan thompson torvalds turing wilkes wilson wirth yao 
 
 def random_name(taken: Container[str]) -> str:
     """A name that is not taken; with a number when luck runs out."""
+    import secrets
+
     moods, people = _MOODS.split(), _PEOPLE.split()
     for attempt in range(100):
         name = f"{secrets.choice(moods)}_{secrets.choice(people)}" + (str(attempt) if attempt > 4 else "")

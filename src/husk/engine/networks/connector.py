@@ -7,11 +7,12 @@ happened in between; what the record does not know after a crash is swept at the
 
 import asyncio
 import logging
-import secrets
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from ipaddress import IPv6Address
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -31,7 +32,6 @@ from husk.engine.networks.endpoints import (
 )
 from husk.engine.networks.links import Link, link
 from husk.engine.networks.live import LiveNetwork, Roster
-from husk.engine.networks.names import NameService
 from husk.engine.networks.publisher import Publisher
 from husk.engine.networks.requests import (
     check_attachable,
@@ -47,6 +47,9 @@ from husk.network.endpoint import EndpointOptions
 from husk.network.firewall import Firewall
 from husk.network.ports import Ports, PublishedPort
 from husk.network.sandbox import NO_ROUTE, DefaultRoute, Lease
+
+if TYPE_CHECKING:
+    from husk.engine.networks.names import NameService
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +75,7 @@ class Connector:
         roster: Roster,
         firewall: Firewall,
         ports: Ports,
-        names: NameService,
+        names: "Callable[[], NameService]",
         events: Events,
         find_container: Callable[[str], Container],
         netns_dir: Path,
@@ -99,7 +102,7 @@ class Connector:
         if len(record.endpoints) > 1 and record.sandbox_path:
             await self._try_default_route(record)
         if self.resolves(record):
-            await self._names.serve(record)
+            await self._names().serve(record)
         if not record.published:
             await self._publisher.publish(record)
 
@@ -121,7 +124,7 @@ class Connector:
             await self._publisher.publish(record)
             resolver = self.resolves(record)
             if resolver:
-                await self._names.serve(record)
+                await self._names().serve(record)
         return Connected(host_gateways, resolver, links=links, linked_by=tuple(self._linked_by(record)))
 
     async def disconnect(self, record: Container) -> None:
@@ -135,7 +138,7 @@ class Connector:
         record.endpoints = {name: fresh(endpoint) for name, endpoint in record.endpoints.items()}
 
     async def _disconnect(self, record: Container) -> None:
-        self._names.stop(record.id)
+        self._names().stop(record.id)
         sandbox_path, record.sandbox_path = record.sandbox_path, ""
         await self._publisher.withdraw(record)
         leases = []
@@ -163,7 +166,7 @@ class Connector:
             await self._set_default_route(record)
             await self._publisher.move(record)
             if self.resolves(record):
-                await self._names.serve(record)
+                await self._names().serve(record)
         except BaseException:
             await self.leave(record, record.endpoints.pop(endpoint.network_name))
             raise
@@ -178,7 +181,7 @@ class Connector:
             await live.driver.detach(given)
             await self._try_default_route(record)
         if not self.resolves(record):
-            self._names.stop(record.id)
+            self._names().stop(record.id)
         if endpoint.endpoint_id:
             self._announce("disconnect", live, record)
 
@@ -211,7 +214,7 @@ class Connector:
                 ) from error
             record.sandbox_path = given.sandbox_path
             take_over(endpoint, given)
-        endpoint.endpoint_id = secrets.token_hex(32)
+        endpoint.endpoint_id = os.urandom(32).hex()
         self._announce("connect", live, record)
 
     async def _connect_to_nothing(self, record: Container) -> None:

@@ -5,7 +5,7 @@ behind it, and under the aliases of its own links. An alias that several have ge
 """
 
 import logging
-import random
+import os
 from ipaddress import IPv4Address, IPv6Address
 
 from husk.engine.model.container import Container, Endpoint
@@ -67,7 +67,7 @@ class NameService:
         addresses = addresses_of(record, networks, query.name)
         if addresses is None:
             return None
-        random.shuffle(addresses)
+        addresses.sort(key=lambda _: os.urandom(4))
         # The name exists whatever is asked of it: no other server may say that it does not.
         return dns.addresses(query, addresses)
 

@@ -2,9 +2,11 @@
 
 import asyncio
 import logging
-import secrets
+import os
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -16,14 +18,12 @@ from husk.engine.model.container_config import EndpointRequest
 from husk.engine.model.events import Events
 from husk.engine.model.filters import Filters
 from husk.engine.model.network import BUILTIN, Network, NetworkRequest
-from husk.engine.networks import default_bridge, options, restore, templates
+from husk.engine.networks import default_bridge, options, restore
 from husk.engine.networks.balancing import Balancing
 from husk.engine.networks.connector import Connected, Connector
 from husk.engine.networks.live import LiveNetwork, Roster
-from husk.engine.networks.names import NameService
 from husk.engine.networks.requests import check_joinable, check_request
 from husk.errors import Conflict, Forbidden, HuskError, InvalidParameter, NotFound
-from husk.network import drop_policies
 from husk.network.bridge import BridgeDriver
 from husk.network.firewall import Firewall
 from husk.network.guardian import Guardian
@@ -34,6 +34,9 @@ from husk.network.relay import Relay
 from husk.network.settings import BridgeSettings
 from husk.storage.state.store import Change, StateStore
 from husk.tasks import Tasks
+
+if TYPE_CHECKING:
+    from husk.engine.networks.names import NameService
 
 log = logging.getLogger(__name__)
 
@@ -52,12 +55,11 @@ class Networks:
         self._firewall = Firewall(config.nft_table)
         self._relay = Relay()
         self._ports = Ports(self._relay)
-        self._names = NameService(self._roster)
         self._connector = Connector(
             self._roster,
             self._firewall,
             self._ports,
-            self._names,
+            lambda: self._names,
             events,
             find,
             config.exec_root / "netns",
@@ -77,6 +79,13 @@ class Networks:
             warm_for=WARM_SECONDS,
             forward=config.ip_forward,
         )
+
+    @cached_property
+    def _names(self) -> "NameService":
+        """Loaded with the first container on a network that resolves names."""
+        from husk.engine.networks.names import NameService
+
+        return NameService(self._roster)
 
     @classmethod
     async def open(
@@ -116,6 +125,8 @@ class Networks:
     async def warnings(self) -> list[str]:
         """What on this host keeps containers from their networks."""
         interfaces = [live.driver.interface for live in self._roster.by_name.values() if live.bridged]
+        from husk.network import drop_policies
+
         found = await asyncio.to_thread(drop_policies.look, interfaces)
         return [policy.warning for policy in found]
 
@@ -123,6 +134,8 @@ class Networks:
 
     async def create(self, request: NetworkRequest, pools: tuple[AddressPool, ...] = ()) -> Network:
         """`pools` are where a subnet comes from, if the request names none and it is not the usual ones."""
+        from husk.engine.networks import templates
+
         base = self._base._replace(pools=pools or self._base.pools)
         async with self._changing:
             request = options.with_defaults(request, self._config.default_network_opts)
@@ -147,6 +160,8 @@ class Networks:
 
     async def remove(self, reference: str, needed: Callable[[Network], bool] = lambda _: False) -> None:
         """`needed` may know of others than containers who rely on a network: then it stays."""
+        from husk.engine.networks import templates
+
         async with self._changing:
             live = self._find(reference)
             network = live.record
@@ -303,7 +318,8 @@ class Networks:
         """Leave the host; `remove` says that no container runs: then nothing of ours stays there."""
         await self._tasks.join()
         await self._guardian.close()
-        self._names.close()
+        if "_names" in self.__dict__:
+            self._names.close()
         self._ports.close()
         await self._relay.close()
         lives = [live for live in self._roster.by_name.values() if live.bridged]
@@ -369,7 +385,7 @@ class Networks:
         return matches[0]
 
     def _new_id(self) -> str:
-        return secrets.token_hex(32)
+        return os.urandom(32).hex()
 
     def _publish(self, action: str, network: Network) -> None:
         self._events.publish("network", action, network.id, {"name": network.name, "type": network.driver})

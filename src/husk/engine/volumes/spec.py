@@ -1,6 +1,6 @@
 """What a client says of a volume that is to be made, and the record that it becomes."""
 
-import secrets
+import os
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -31,7 +31,7 @@ def draft(spec: VolumeSpec) -> Volume:
         if name:
             check_name(name)
         else:
-            name = secrets.token_hex(32)
+            name = os.urandom(32).hex()
             labels = {**(labels or {}), ANONYMOUS_LABEL: ""}
         if spec.options:
             options.check_options(spec.options)

@@ -26,7 +26,7 @@ import os
 import stat
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import msgspec
 from msgspec import structs
@@ -35,13 +35,14 @@ from husk.errors import DiskFault, NotFound, SystemFault
 from husk.storage.blobs import BlobStore, validate_digest
 from husk.storage.layers.chain import chain_id
 from husk.storage.layers.directories import LAYER, Directories
-from husk.storage.layers.ingest import Ingest, Unpacked
 from husk.storage.layers.soundness import blob_fault, tree_fault
 from husk.storage.state.store import Change, StateStore
-from husk.storage.workers.handle import Worker
-from husk.storage.workers.messages import DiffJob, Done, Failed, UnpackJob
-from husk.storage.workers.nursery import Nursery
 from husk.tasks import Tasks
+
+if TYPE_CHECKING:
+    from husk.storage.layers.ingest import Ingest, Unpacked
+    from husk.storage.workers.messages import UnpackJob
+    from husk.storage.workers.nursery import Nursery
 
 KIND = LAYER
 DIFF_MEDIA_TYPE = "application/vnd.docker.image.rootfs.diff.tar"
@@ -76,7 +77,7 @@ class LayerStore:
         directories: Directories,
         state: StateStore,
         blobs: BlobStore,
-        nursery: Nursery,
+        nursery: "Nursery",
         max_size: int = 0,
         mounted: Callable[[str], bool] = lambda chain: False,
     ) -> None:
@@ -104,7 +105,7 @@ class LayerStore:
         root: Path,
         state: StateStore,
         blobs: BlobStore,
-        nursery: Nursery,
+        nursery: "Nursery",
         max_size: int = 0,
         mounted: Callable[[str], bool] = lambda chain: False,
     ) -> Self:
@@ -171,11 +172,14 @@ class LayerStore:
         self._nursery.wake()
 
     @contextlib.asynccontextmanager
-    async def ingest(self, digest: str | None, media_type: str, limited: bool = True) -> AsyncIterator[Ingest]:
+    async def ingest(self, digest: str | None, media_type: str, limited: bool = True) -> "AsyncIterator[Ingest]":
         """Take in one layer; if the block is left before `finish` has returned, no trace of it stays.
 
         Unless it is `limited`, it may be larger than layers may be now.
         """
+        from husk.storage.layers.ingest import Ingest
+        from husk.storage.workers.handle import Worker
+
         expected = "" if digest is None else validate_digest(digest)
         staging, blob_file = self._make_staging()
         try:
@@ -191,8 +195,12 @@ class LayerStore:
             finally:
                 self._end(ingest)
 
-    async def ingest_diff(self, upper: Path) -> Unpacked:
+    async def ingest_diff(self, upper: Path) -> "Unpacked":
         """Make a layer of what a container changed; its data goes from worker to worker, past the daemon."""
+        from husk.storage.layers.ingest import Ingest
+        from husk.storage.workers.handle import Worker
+        from husk.storage.workers.messages import DiffJob, Done, Failed
+
         staging, blob_file = self._make_staging()
         try:
             unpacking = self._unpacking(staging, blob_file, "", self._max_size)
@@ -210,11 +218,11 @@ class LayerStore:
             producer.stop()
             self._end(ingest)
 
-    async def commit(self, unpacked: Unpacked, parent: str) -> Layer:
+    async def commit(self, unpacked: "Unpacked", parent: str) -> Layer:
         """Put a layer on top of `parent` (a chain id, or ""); if the same is there already, that one is returned."""
         return await self._whole(self._commit(unpacked, parent))
 
-    async def discard(self, unpacked: Unpacked) -> None:
+    async def discard(self, unpacked: "Unpacked") -> None:
         """Drop a layer that was not committed; nothing happens when it was dropped before."""
         self._drop(unpacked.staging, unpacked.blob_file)
 
@@ -226,7 +234,7 @@ class LayerStore:
         """
         return await self._whole(self._remove(chain, needed))
 
-    async def renew(self, chain: str, unpacked: Unpacked) -> Layer:
+    async def renew(self, chain: str, unpacked: "Unpacked") -> Layer:
         """Give a damaged layer the same content anew, directory and blob; nobody may have it mounted."""
         return await self._whole(self._renew(chain, unpacked))
 
@@ -242,7 +250,7 @@ class LayerStore:
         """Sync the files of a layer whose record does not say that they are, and let it say so."""
         self.directories.sync_later(layer.directory)
 
-    async def _commit(self, unpacked: Unpacked, parent: str) -> Layer:
+    async def _commit(self, unpacked: "Unpacked", parent: str) -> Layer:
         async with self._lock:
             if parent and parent not in self._records:
                 self._drop(unpacked.staging, unpacked.blob_file)
@@ -281,7 +289,7 @@ class LayerStore:
         """Do `work` to its end though the caller may be cancelled: memory and disk must say the same."""
         return await asyncio.shield(self._tasks.spawn(work, "layers", awaited=True))
 
-    async def _renew(self, chain: str, unpacked: Unpacked) -> Layer:
+    async def _renew(self, chain: str, unpacked: "Unpacked") -> Layer:
         async with self._lock:
             old = self._records.get(chain)
             if old is None or old.diff_id != unpacked.diff_id:
@@ -289,7 +297,7 @@ class LayerStore:
                 raise NotFound(f"there is no layer {chain} with this content")
             return await self._exchange(old, unpacked)
 
-    async def _exchange(self, old: Layer, unpacked: Unpacked) -> Layer:
+    async def _exchange(self, old: Layer, unpacked: "Unpacked") -> Layer:
         """Give a layer that images have already new content: it must be on the disk before the old one goes."""
         layer = await self._take_over(unpacked, old.chain_id, old.parent, settled=True)
         self.directories.release(old.directory)
@@ -297,7 +305,7 @@ class LayerStore:
             await self._blobs.remove(old.blob)
         return layer
 
-    async def _take_over(self, unpacked: Unpacked, chain: str, parent: str, settled: bool = False) -> Layer:
+    async def _take_over(self, unpacked: "Unpacked", chain: str, parent: str, settled: bool = False) -> Layer:
         """Make what was unpacked the content of a layer, old or new; if it is `settled` it is on the disk at once.
 
         Else its blob is when an image has it, its files are later. A layer that no image has yet goes at the next
@@ -345,7 +353,7 @@ class LayerStore:
             await self._state.commit(*(_record(layer) for layer in synced), lazy=True)
             self._records.update({layer.chain_id: layer for layer in synced})
 
-    def _give_root(self, layer: Layer, unpacked: Unpacked) -> None:
+    def _give_root(self, layer: Layer, unpacked: "Unpacked") -> None:
         """The union's root directory looks like the topmost layer's."""
         below = self._records.get(layer.parent)
         if below is not None and not unpacked.describes_root:
@@ -353,7 +361,9 @@ class LayerStore:
             os.chown(self.path(layer), status.st_uid, status.st_gid)
             os.chmod(self.path(layer), stat.S_IMODE(status.st_mode))
 
-    def _unpacking(self, staging: str, blob_file: Path, expected: str, limit: int) -> UnpackJob:
+    def _unpacking(self, staging: str, blob_file: Path, expected: str, limit: int) -> "UnpackJob":
+        from husk.storage.workers.messages import UnpackJob
+
         return UnpackJob(str(self.directories.path / staging), str(blob_file), expected, limit)
 
     def _make_staging(self) -> tuple[str, Path]:
@@ -364,7 +374,7 @@ class LayerStore:
             blob_file.unlink()
             raise
 
-    def _end(self, ingest: Ingest) -> None:
+    def _end(self, ingest: "Ingest") -> None:
         ingest.stop()
         if not ingest.finished:
             self._drop(ingest.staging, ingest.blob_file)

@@ -12,7 +12,6 @@ import contextlib
 import errno
 import logging
 import os
-import secrets
 import stat
 import threading
 from collections.abc import Collection, Iterator
@@ -25,7 +24,6 @@ from husk.errors import SystemFault
 from husk.kernel.disk import sync_directory, sync_file_system
 from husk.kernel.mount import MS_BIND, MS_REC, MS_REMOUNT, mount, mounts_below, unmount
 from husk.kernel.trees import remove_tree, tree_size
-from husk.storage.volumes.copies import copy_tree
 
 log = logging.getLogger(__name__)
 
@@ -87,7 +85,7 @@ class VolumeStore:
     def discard(self, name: str) -> None:
         """Take a volume's directory out of the way; `empty_trash` deletes it. Nothing happens when it is gone."""
         with contextlib.suppress(FileNotFoundError):
-            os.rename(self._root / name, self._trash / secrets.token_hex(8))
+            os.rename(self._root / name, self._trash / os.urandom(8).hex())
 
     def empty_trash(self) -> None:
         """Delete what was discarded. What is still mounted there is unmounted first, never deleted."""
@@ -118,6 +116,8 @@ class VolumeStore:
         """
         if not self.is_empty(name):
             return
+        from husk.storage.volumes.copies import copy_tree
+
         if self.mounted(name):
             # Another file system: nothing can be moved into it in one step.
             with _opened(self.data(name)) as data:

@@ -20,12 +20,15 @@ import socket
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from husk import errors
 from husk.errors import SystemFault
 from husk.kernel.process import Child, reap_later, send_signal, spawn
-from husk.storage.workers.messages import LARGEST_JOB, Job, encode
 from husk.tasks import Tasks
+
+if TYPE_CHECKING:
+    from husk.storage.workers.messages import Job
 
 _PATIENCE = 60.0
 _CLOSED = "no more workers are started"
@@ -72,12 +75,14 @@ class Nursery:
         self._watched: set[int] = set()
         self._closed = False
 
-    async def spawn(self, job: Job, descriptors: Sequence[int], *, reserve: bool = False) -> Child:
+    async def spawn(self, job: "Job", descriptors: Sequence[int], *, reserve: bool = False) -> Child:
         """Have a worker do a job with `descriptors`: standard input, standard output, and a pipe for its answers.
 
         A fourth one is a file with the beginning of the input. `reserve` has another worker wait for the next work
         afterwards. Whoever is cancelled here has no worker: one is forked perhaps, but it has no work.
         """
+        from husk.storage.workers.messages import LARGEST_JOB, encode
+
         work = encode(job)
         if len(work) > LARGEST_JOB:
             raise SystemFault(f"a worker cannot be told {len(work)} bytes")

@@ -1,12 +1,14 @@
 """Answers as they travel."""
 
+from http import HTTPStatus
+
 import pytest
 
 from husk.api.http.channel import Channel
 from husk.api.http.limits import Limits
 from husk.api.http.parser import HeadParser
 from husk.api.http.request import Request
-from husk.api.http.response import Response, fields
+from husk.api.http.response import STATUS_LINES, Response, fields
 
 DATE = b"Date: now\r\n"
 
@@ -60,3 +62,10 @@ def test_forms(response: Response, method: bytes, version: bytes, keep_alive: bo
 def test_a_header_is_one_line(value: str) -> None:
     with pytest.raises(ValueError, match="no header"):
         fields({"A": value})
+
+
+def test_statuses_are_told_in_the_words_of_the_standard() -> None:
+    told = {status: line.decode() for status, line in STATUS_LINES.items()}
+    assert told[404] == "HTTP/1.1 404 Not Found\r\n"
+    renamed = {413, 414, 416}  # newer versions of Python, as newer standards, call them something else
+    assert all(told[status] == f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n" for status in told.keys() - renamed)

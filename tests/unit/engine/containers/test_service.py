@@ -33,7 +33,7 @@ async def test_a_change_that_waited_for_a_removal_brings_nothing_back(
     unused: dict[str, Any] = dict.fromkeys(
         ("lifecycle", "stopper", "pauser", "remover", "assembly", "images", "monitor", "publish")
     )
-    containers = Containers(index=index, creator=Mock(spec=Creator), **unused)
+    containers = Containers(index=index, creator=lambda: Mock(spec=Creator), **unused)
     record = container("web", host_config=HostConfig(links=["/db:/web/db"]))
     index.reserve_name("web", record.id)
     instance = await index.add(record)

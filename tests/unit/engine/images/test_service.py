@@ -23,7 +23,7 @@ S390X = Platform("s390x", "linux")
 
 @pytest.fixture
 def images(shelf: Shelf) -> Images:
-    return Images(shelf.store, cast(RegistryClient, None), shelf.state, Limiter(1), Limiter(1))
+    return Images(shelf.store, lambda: cast(RegistryClient, None), shelf.state, Limiter(1), Limiter(1))
 
 
 async def test_a_platform_chooses_among_what_a_name_stands_for(shelf: Shelf, images: Images) -> None:

@@ -97,7 +97,7 @@ class House:
             self.roster,
             cast(Any, SimpleNamespace(publish=self.firewall.update, withdraw=self.firewall.difference_update)),
             cast(Any, self.ports),
-            cast(Any, self.names),
+            lambda: cast(Any, self.names),
             events,
             self.find,
             Path("/netns"),

@@ -6,7 +6,7 @@ import re
 from husk.engine.model.container_config import HostConfig
 from husk.errors import InvalidParameter
 from husk.patterns import pattern
-from husk.runtime.limits import online
+from husk.runtime.host_facts import online
 
 MIN_MEMORY = 6 * 1024 * 1024
 _CPUSET = pattern(r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*", re.ASCII)

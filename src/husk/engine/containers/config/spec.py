@@ -9,8 +9,7 @@ from husk.engine.host import Host
 from husk.engine.model.container import Container, MountPoint
 from husk.engine.model.container_config import HostConfig, ThrottleDevice, WeightDevice
 from husk.runtime import capabilities, seccomp, seccomp_custom
-from husk.runtime.assembly.paths import ContainerPaths, Paths, cgroup_below
-from husk.runtime.conmon import Bundle
+from husk.runtime.assembly.paths import ContainerPaths, cgroup_below
 from husk.runtime.limits import clamp
 from husk.runtime.spec import ContainerSpec, Device, DeviceRule, Mount, Resources, Rlimit, Throttle, User
 
@@ -116,19 +115,6 @@ def cgroup_path(container: Container, default: str) -> str:
     """Where its control groups are; below another parent than Husk's own when the client names one."""
     parent = container.host_config.cgroup_parent
     return cgroup_below(parent, container.id) if parent else default
-
-
-def bundle_of(record: Container, paths: Paths) -> Bundle:
-    """Where the runtime and the monitor of a container work, and how its streams are set up."""
-    return Bundle(
-        container_id=record.id,
-        directory=paths.bundle(record.id),
-        log_path=None if record.host_config.log_config.type == "none" else paths.log(record.id),
-        terminal=record.config.tty,
-        stdin_open=record.config.open_stdin,
-        stdin_once=record.config.stdin_once,
-        command=record.path,
-    )
 
 
 def rlimits(host_config: HostConfig, host: Host) -> tuple[Rlimit, ...]:

@@ -10,7 +10,7 @@ from husk.engine.host import Host
 from husk.engine.model.container import MountPoint
 from husk.engine.model.container_config import ContainerConfig, HostConfig, Ulimit
 from husk.runtime.assembly.paths import ContainerPaths
-from husk.runtime.limits import HostFacts
+from husk.runtime.host_facts import HostFacts
 from husk.runtime.spec import ContainerSpec, Rlimit, User
 from tests.unit.engine.records import container
 
