@@ -33,7 +33,7 @@ class Engine:
         self.socket = directory / "s"
         self.log = (directory / "log").open("wb")
         self._command = command
-        self._environment = environment
+        self.environment = environment
         self.start()
 
     def start(self) -> None:
@@ -43,7 +43,7 @@ class Engine:
             stdin=subprocess.DEVNULL,
             stdout=self.log,
             stderr=self.log,
-            env={**os.environ, **self._environment},
+            env={**os.environ, **self.environment},
             start_new_session=True,
         )
 

@@ -1,10 +1,13 @@
 """How long until a daemon answers? From its start to the first answers, with and without stopped containers.
 
-    .venv/bin/python bench/startup.py [--rounds 10] [--engines husk,dockerd-new] [--containers 0,50]
+    .venv/bin/python bench/startup.py [--rounds 10] [--engines husk,dockerd-new] [--containers 0,50] [--beside SRC]
 
 Each engine gets the containers, which run and end, and is then stopped and started again, `--rounds` times. Medians of:
 the time until `GET /_ping` is answered, the time until the list of all containers is answered after it, and the
 processor time (user and system, all processes of the engine) that was used by then. Needs root.
+
+`--beside` is the `src` of another version of Husk: both are started in turns on the same containers, which is the one
+way to compare them on a machine that has other work too.
 """
 
 import argparse
@@ -61,11 +64,27 @@ def start(engine: Engine) -> tuple[float, float, float]:
     return (first - begin) * 1e3, (second - first) * 1e3, engine.cpu() * 1e3
 
 
+def in_turns(engine: Engine, options: argparse.Namespace) -> dict[str, list[tuple[float, float, float]]]:
+    """What `start` tells of each round, and beside it the same of the other Husk."""
+    sources = {"": engine.environment.get("PYTHONPATH", "")}
+    if options.beside and engine.name == "husk":
+        sources[f" of {options.beside}"] = options.beside
+    rounds: dict[str, list[tuple[float, float, float]]] = {version: [] for version in sources}
+    for _ in range(options.rounds):
+        for version, source in sources.items():
+            stop(engine)
+            if source:
+                engine.environment["PYTHONPATH"] = source
+            rounds[version].append(start(engine))
+    return rounds
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--engines", default="husk,dockerd-new")
     parser.add_argument("--containers", default="0,50", help="numbers of stopped containers, rising")
+    parser.add_argument("--beside", help="the sources of another Husk, to be started in turns with this one")
     options = parser.parse_args()
     bare = []
     for _ in range(options.rounds):
@@ -81,13 +100,11 @@ def main() -> None:
                 title = engine.title()
                 for count in map(int, options.containers.split(",")):
                     make_stopped(engine, count)
-                    rounds = []
-                    for _ in range(options.rounds):
-                        stop(engine)
-                        rounds.append(start(engine))
-                    first, listed, cpu = (statistics.median(column) for column in zip(*rounds, strict=True))
-                    best = min(row[0] for row in rounds)
-                    print(f"| {title} | {count} | {first:.0f} ms ({best:.0f}) | {listed:.1f} ms | {cpu:.0f} ms |")
+                    for version, rounds in in_turns(engine, options).items():
+                        first, listed, cpu = (statistics.median(column) for column in zip(*rounds, strict=True))
+                        best = min(row[0] for row in rounds)
+                        name = f"{title}{version}"
+                        print(f"| {name} | {count} | {first:.0f} ms ({best:.0f}) | {listed:.1f} ms | {cpu:.0f} ms |")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,9 @@ longest fixed ending that an operation of that method has wins, else the argumen
 import enum
 import posixpath
 from collections.abc import Callable, Coroutine, Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from husk.api.errors import PageNotFound
 from husk.api.http.response import Answer
@@ -31,7 +33,7 @@ class Kind(enum.Enum):
     STREAM = enum.auto()  # it is cancelled: it works for this client alone
 
 
-class Route(NamedTuple):
+class Route(Struct, frozen=True):
     method: str
     pattern: str
     handler: Handler

@@ -15,9 +15,9 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
+from msgspec import Struct
 
 from husk.errors import SystemFault
 
@@ -28,7 +28,7 @@ _PATIENCE_MS = 1000
 _owed: "dict[Child, asyncio.Future[None]]" = {}
 
 
-class Completed(NamedTuple):
+class Completed(Struct, frozen=True):
     """What a finished program left: negative `returncode` is the signal that killed it."""
 
     returncode: int

@@ -9,6 +9,8 @@ from ipaddress import AddressValueError, IPv4Address, IPv4Interface, IPv4Network
 from pathlib import Path
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from husk.config import AddressPool
 from husk.errors import InvalidParameter, SystemFault
 from husk.kernel import namespaces, rtaddresses, rtnetlink, sysctl
@@ -25,7 +27,7 @@ _RESOLVERS = Path("/etc/resolv.conf")
 _MACHINE_ID = Path("/etc/machine-id")
 
 
-class BridgePlan(NamedTuple):
+class BridgePlan(Struct, frozen=True):
     """What was asked for, and what was so last time."""
 
     interface: str
@@ -65,7 +67,7 @@ class BridgeState(NamedTuple):
     taken: tuple[str, ...] = ()
 
 
-class Surroundings(NamedTuple):
+class Surroundings(Struct, frozen=True):
     """What the host has already."""
 
     bridge: rtnetlink.Link | None

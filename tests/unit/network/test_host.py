@@ -3,13 +3,14 @@
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 
 import pytest
+from msgspec.structs import replace
 
 from husk.errors import InvalidParameter
 from husk.network.host import BridgePlan, Surroundings, decide, ipv4_only, parse_name_servers
 
 PLAN = BridgePlan(interface="husk0", owner="test", bip="", pools=(), remembered=None, in_use=False)
 EMPTY = Surroundings(bridge=None, own=[], taken=[], mtu=1500)
-VPN = EMPTY._replace(taken=[IPv4Network("172.17.0.0/16")])
+VPN = replace(EMPTY, taken=[IPv4Network("172.17.0.0/16")])
 
 
 def test_a_new_bridge_gets_the_first_free_subnet():
@@ -18,36 +19,36 @@ def test_a_new_bridge_gets_the_first_free_subnet():
 
 
 def test_bip_wins_over_everything():
-    plan = PLAN._replace(bip="172.17.9.9/24", remembered="10.0.0.0/24", in_use=True)
+    plan = replace(PLAN, bip="172.17.9.9/24", remembered="10.0.0.0/24", in_use=True)
     assert decide(plan, VPN) == IPv4Interface("172.17.9.9/24")
 
 
 def test_the_subnet_of_last_time_is_kept():
-    assert decide(PLAN._replace(remembered="172.25.0.0/16"), EMPTY) == IPv4Interface("172.25.0.1/16")
+    assert decide(replace(PLAN, remembered="172.25.0.0/16"), EMPTY) == IPv4Interface("172.25.0.1/16")
 
 
 def test_the_gateway_of_last_time_is_kept_too():
-    surroundings = EMPTY._replace(own=[IPv4Interface("10.3.0.7/24"), IPv4Interface("172.25.0.9/16")])
-    assert decide(PLAN._replace(remembered="172.25.0.0/16"), surroundings) == IPv4Interface("172.25.0.9/16")
+    surroundings = replace(EMPTY, own=[IPv4Interface("10.3.0.7/24"), IPv4Interface("172.25.0.9/16")])
+    assert decide(replace(PLAN, remembered="172.25.0.0/16"), surroundings) == IPv4Interface("172.25.0.9/16")
 
 
 def test_a_remembered_subnet_that_something_else_took_is_given_up():
-    assert decide(PLAN._replace(remembered="172.17.0.0/16"), VPN) == IPv4Interface("172.18.0.1/16")
+    assert decide(replace(PLAN, remembered="172.17.0.0/16"), VPN) == IPv4Interface("172.18.0.1/16")
 
 
 def test_a_subnet_of_running_containers_is_never_given_up():
-    plan = PLAN._replace(remembered="172.17.0.0/16", in_use=True)
+    plan = replace(PLAN, remembered="172.17.0.0/16", in_use=True)
     assert decide(plan, VPN) == IPv4Interface("172.17.0.1/16")
 
 
 def test_a_bridge_that_exists_keeps_its_address():
-    surroundings = EMPTY._replace(own=[IPv4Interface("10.3.0.7/24")])
+    surroundings = replace(EMPTY, own=[IPv4Interface("10.3.0.7/24")])
     assert decide(PLAN, surroundings) == IPv4Interface("10.3.0.7/24")
 
 
 def test_a_remembered_subnet_that_is_none_is_refused():
     with pytest.raises(InvalidParameter, match="invalid subnet"):
-        decide(PLAN._replace(remembered="172.17.0.1/16"), EMPTY)
+        decide(replace(PLAN, remembered="172.17.0.1/16"), EMPTY)
 
 
 def test_name_servers_are_read_from_resolv_conf():

@@ -3,7 +3,9 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Protocol
+
+from msgspec import Struct
 
 from husk.engine.model.container import Container
 from husk.engine.networks.connector import Connected
@@ -140,7 +142,7 @@ class Layers(Protocol):
     def lower(self, chain_ids: Sequence[str]) -> list[str]: ...
 
 
-class Drivers(NamedTuple):
+class Drivers(Struct, frozen=True):
     """All that containers need of the host, and of the rooms beside them, while they live."""
 
     assembly: Assembly
