@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import copy
 from collections.abc import Callable
 
 from msgspec import structs
@@ -13,6 +12,7 @@ from husk.engine.containers.index import Index
 from husk.engine.host import Host
 from husk.engine.model.container import Container
 from husk.engine.model.container_config import HostConfig
+from husk.engine.model.record import duplicate
 from husk.errors import Conflict, SystemFault
 from husk.runtime.assembly import cgroup
 from husk.runtime.assembly.paths import Paths
@@ -94,7 +94,7 @@ def merge(current: HostConfig, request: HostConfig) -> HostConfig:
         raise Conflict(
             "Memory limit should be smaller than already set memoryswap limit, update the memoryswap at the same time"
         )
-    merged = copy.deepcopy(current)
+    merged = duplicate(current)
     for name in _LIMITS:
         if value := getattr(request, name):
             setattr(merged, name, value)

@@ -7,7 +7,8 @@ import pytest
 from msgspec import inspect
 
 from husk.engine.model.container import Container, State
-from husk.engine.model.record import changes
+from husk.engine.model.container_config import HostConfig, LogConfig, Mount
+from husk.engine.model.record import changes, duplicate
 from tests.unit.engine.records import container
 
 
@@ -52,3 +53,13 @@ def test_reading_and_making_records_changes_nothing() -> None:
     record = msgspec.json.decode(msgspec.json.encode(container("a")), type=Container)
     assert record.state.status == "created"
     assert changes.count == before
+
+
+def test_a_duplicate_shares_nothing():
+    config = HostConfig(binds=["/a:/b"], log_config=LogConfig(type="none", config={"a": "b"}), mounts=[Mount(target="/c")])
+    other = duplicate(config)
+    assert other == config
+    assert other.binds is not None
+    other.binds.append("/x:/y")
+    other.log_config.config["c"] = "d"
+    assert (config.binds, config.log_config.config) == (["/a:/b"], {"a": "b"})

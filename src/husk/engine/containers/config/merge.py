@@ -1,11 +1,11 @@
 """What does a new container look like? The request, completed from its image and from this host's defaults. Pure."""
 
-import copy
 import posixpath
 
 from husk.config import ContainerDefaults
 from husk.engine.host import Host
 from husk.engine.model.container_config import ContainerConfig, HealthConfig, HostConfig, LogConfig, Ulimit
+from husk.engine.model.record import duplicate
 from husk.errors import InvalidParameter
 from husk.runtime import defaults
 
@@ -27,7 +27,7 @@ def merge_config(request: ContainerConfig, image: ContainerConfig) -> ContainerC
 
 def inherit(request: ContainerConfig, image: ContainerConfig) -> ContainerConfig:
     """The request with the other's values where it has none of its own, by Docker's rules."""
-    config = copy.deepcopy(request)
+    config = duplicate(request)
     config.user = config.user or image.user
     config.working_dir = config.working_dir or image.working_dir
     config.stop_signal = config.stop_signal or image.stop_signal
@@ -71,7 +71,7 @@ def complete_host_config(
     request: HostConfig, host: Host, log_default: LogConfig = JSON_FILE, daemon: ContainerDefaults = STANDARD
 ) -> HostConfig:
     """The request with the defaults of the daemon's settings and of this host written out."""
-    config = copy.deepcopy(request)
+    config = duplicate(request)
     config.network_mode = "bridge" if config.network_mode in ("", "default") else config.network_mode
     config.ipc_mode = config.ipc_mode or daemon.default_ipc_mode
     config.cgroupns_mode = _cgroupns_mode(config, host, daemon.default_cgroupns_mode)
