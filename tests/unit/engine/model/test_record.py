@@ -56,7 +56,9 @@ def test_reading_and_making_records_changes_nothing() -> None:
 
 
 def test_a_duplicate_shares_nothing():
-    config = HostConfig(binds=["/a:/b"], log_config=LogConfig(type="none", config={"a": "b"}), mounts=[Mount(target="/c")])
+    config = HostConfig(
+        binds=["/a:/b"], log_config=LogConfig(type="none", config={"a": "b"}), mounts=[Mount(target="/c")]
+    )
     other = duplicate(config)
     assert other == config
     assert other.binds is not None
