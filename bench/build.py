@@ -4,7 +4,10 @@
     sudo HUSK_BENCH_PEERS=/tmp/peers/bin BUILDX=/tmp/buildx/docker-buildx .venv/bin/python bench/build.py
 
 With BUILDX (the plugin's path) builds go by BuildKit's protocol as well, where the engine has it. Times are medians of
-the rounds; `x` is how many times as long as Husk's classic door the others took.
+the rounds; `x` is how many times as long as Husk's first door the others took.
+
+Each round deletes tens of thousands of files. ext4 without a journal makes new ones slowly for some minutes after that,
+whoever wants them: give such a machine a `--directory` on a file system of another kind.
 """
 
 import argparse
@@ -134,14 +137,17 @@ def main() -> None:
     parser.add_argument("--small", action="store_true", help="a tenth of everything, to try the script")
     parser.add_argument("--only", default="cached,steps,stages,files,touched,large")
     parser.add_argument("--classic-only", default="", help="engines without BuildKit's door, as a,b")
+    parser.add_argument("--doors", default="classic,buildkit")
+    parser.add_argument("--directory", default="/tmp", help="where the engines have their files")
     options = parser.parse_args()
     names = installed(options.engines.split(","))
     buildx = os.environ.get("BUILDX", "")
     taken: dict[str, dict[str, list[float]]] = {}
-    with tempfile.TemporaryDirectory(prefix="hkb-work-") as top, engines(names) as running:
+    with tempfile.TemporaryDirectory(prefix="hkb-work-") as top, engines(names, directory=options.directory) as running:
         work = Work(Path(top), 10 if options.small else 1)
-        doors = [Door(engine, "") for engine in running]
-        doors += [Door(engine, buildx) for engine in running if buildx and engine.name not in options.classic_only]
+        doors = [Door(engine, "") for engine in running if "classic" in options.doors]
+        if buildx and "buildkit" in options.doors:
+            doors += [Door(engine, buildx) for engine in running if engine.name not in options.classic_only]
         try:
             for number in range(options.rounds):
                 print(f"# round {number + 1} of {options.rounds}", file=sys.stderr)

@@ -149,11 +149,24 @@ class Copier:
         with TreeCursor(one) as here, TreeCursor(other) as there:
             levels = [_Level("", status, here.fd, True)]
             place = _Place(here, there, shown, on_disk)
+            simple = on_disk and self._include is None and self._exclude is None
             while levels:
                 if levels[-1].names:
-                    self._copy_entry(levels, levels[-1].names.pop(), place)
+                    name = levels[-1].names.pop()
+                    if not simple or not self._copy_plain(here.fd, there.fd, name):
+                        self._copy_entry(levels, name, place)
                 else:
                     self._leave(levels, here, there)
+
+    def _copy_plain(self, here: int, there: int, name: str) -> bool:
+        """Copy what is most frequent, a plain file with one name into a new directory; False if it is another thing."""
+        status = os.stat(name, dir_fd=here, follow_symlinks=False)
+        if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+            return False
+        self._copy_regular(here, name, there, name, status, not self._hands_on)
+        if self.size is not None:
+            self.size += status.st_size
+        return True
 
     def _copy_entry(self, levels: list[_Level], name: str, place: "_Place") -> None:
         here, there = place.here, place.there
@@ -316,7 +329,8 @@ class Copier:
                 if mode & ~0o777 or not plain or self._look.owner_of(status) != self._me:
                     os.fchown(target, *self._look.owner_of(status))
                     os.fchmod(target, mode)
-                _set_xattrs(target, _xattrs(source))
+                if xattrs := _xattrs(source):
+                    _set_xattrs(target, xattrs)
                 os.utime(target, ns=self._look.times_of(status))
             finally:
                 os.close(target)
@@ -332,7 +346,9 @@ class Copier:
 
 def _xattrs(fd: int) -> dict[str, bytes]:
     try:
-        return {key: os.getxattr(fd, key) for key in os.listxattr(fd) if not is_overlay_xattr(key)}
+        if not (keys := os.listxattr(fd)):
+            return {}
+        return {key: os.getxattr(fd, key) for key in keys if not is_overlay_xattr(key)}
     except OSError:
         return {}
 
