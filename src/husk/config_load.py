@@ -36,6 +36,8 @@ U = TypeVar("U")
 
 # What a configuration notes about itself: a change of these alone changes nothing.
 _NOTES = frozenset({"runtimes_in_file", "loopback_only", "remarks"})
+# Settings with parts that have no names of their own in the file.
+_WHOLE = ("tls", "builder")
 
 
 class Names(msgspec.Struct, frozen=True):
@@ -104,8 +106,8 @@ def _differences(one: Any, other: Any) -> Iterator[str]:
         mine, its = getattr(one, name), getattr(other, name)
         if mine == its or name in _NOTES:
             continue
-        if name == "tls":
-            yield "tls"
+        if name in _WHOLE:
+            yield name
         elif isinstance(mine, msgspec.Struct):
             yield from _differences(mine, its)
         else:

@@ -1,4 +1,6 @@
+import contextlib
 import itertools
+import re
 
 import pytest
 from hypothesis import given
@@ -124,3 +126,37 @@ parts = st.one_of(st.just("**"), st.text("ab*?", min_size=1, max_size=4).filter(
 def test_patterns_mean_what_they_say(pattern, path):
     pattern = [part for part, _ in itertools.groupby(pattern)] if "**" in pattern else pattern
     assert leaves_out("/".join(pattern), "/".join(path)) is _matches(pattern, path)
+
+
+_PARTS = st.text("ab", min_size=1, max_size=2)
+_PATHS = st.lists(_PARTS, min_size=1, max_size=4).map("/".join)
+_PATTERNS = st.tuples(
+    st.booleans(), st.lists(st.one_of(_PARTS, st.sampled_from(["*", "?", "**", "a*", "[ab]"])), min_size=1, max_size=3)
+).map(lambda made: "!" * made[0] + "/".join(made[1]))
+
+
+def expression(pattern: str) -> str:
+    """What a pattern means, as slow as can be: below a match everything matches."""
+    parts = {"**": "(?:[^/]+(?:/[^/]+)*)", "*": "[^/]*", "?": "[^/]"}
+    found = "/".join(parts.get(part, part.replace("*", "[^/]*")) for part in pattern.split("/"))
+    # Any number of parts may be none at all.
+    found = found.replace(parts["**"] + "/", f"(?:{parts['**']}/)?")
+    return found + "(?:/.*)?"
+
+
+@given(st.lists(_PATTERNS, max_size=4), _PATHS)
+def test_the_last_pattern_that_matches_decides(lines, path):
+    said = False
+    for line in lines:
+        pattern = line.removeprefix("!")
+        if pattern.endswith("/**"):
+            return  # whether it means the directory itself, too, is another question
+        if re.fullmatch(expression(pattern), path):
+            said = not line.startswith("!")
+    assert Ignore(read("\n".join(lines))).leaves_out(path) == said
+
+
+@given(st.text(max_size=60))
+def test_any_file_is_read_or_refused(text):
+    with contextlib.suppress(BadPattern):
+        Ignore(read(text)).leaves_out("a/b")

@@ -111,6 +111,21 @@ def test_ctrl_c_ends_a_build(builds: Builds, daemon: Daemon) -> None:
     nothing_is_left(daemon)
 
 
+def test_a_build_ends_within_a_second_of_its_cancel(builds: Builds, daemon: Daemon, tmp_path: Path) -> None:
+    """From the moment that the daemon hears of it; a second is meant, a busy machine gets two."""
+    builds.context.write({"Dockerfile": LONG, "a": "1"})
+    with CutConnection(tmp_path / "way", Path(daemon.host.removeprefix("unix://")), 1 << 30) as way:
+        client = begin(builds, host=f"unix://{way.path}")
+        until(running, "the step runs")
+        way.cut()
+        cut = time.monotonic()
+        until(lambda: not running(), "the step's process ends", deadline=5)
+        took = time.monotonic() - cut
+        client.communicate(timeout=30)
+    assert took < 2
+    nothing_is_left(daemon)
+
+
 def test_a_daemon_that_is_killed_in_a_build(fresh_daemon: Daemon, tmp_path: Path, chance: random.Random) -> None:
     builds = context_of(fresh_daemon, tmp_path)
     dockerfile = (

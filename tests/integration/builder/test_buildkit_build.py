@@ -1,5 +1,6 @@
 """`docker build` as the client does it by default: buildx, by BuildKit's protocol, against a real daemon."""
 
+import contextlib
 import json
 import os
 import re
@@ -200,6 +201,34 @@ def test_a_builder_by_its_socket_alone(builds, daemon):
     builds.docker("buildx", "create", "--name", "remote", "--driver", "remote", daemon.host)
     builds.run("FROM busybox\nRUN echo remote > /remote\n", "--builder", "remote", "--output", "type=image,name=built")
     assert builds.sh("cat /remote") == "remote\n"
+    cache = f"{builds.config_directory}/cache"
+    dockerfile = "FROM busybox\nRUN head -c 8 /dev/urandom > /random\n"
+    output = ("--builder", "remote", "--output", "type=image,name=built")
+    builds.run(dockerfile, *output, "--cache-to", f"type=local,dest={cache},mode=max")
+    made = builds.inspect()["RootFS"]
+    daemon.docker("image", "rm", "built")
+    daemon.docker("builder", "prune", "-af")
+    done = builds.run(dockerfile, *output, "--cache-from", f"type=local,src={cache}")
+    assert "importing cache manifest" in done.stderr
+    assert builds.inspect()["RootFS"] == made
+
+
+def test_a_session_whose_request_has_an_empty_body(daemon):
+    """Node's clients (dockerode, testcontainers) send one."""
+    head = b"POST /session HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\nTransfer-Encoding: chunked\r\n"
+    id = b"X-Docker-Expose-Session-Uuid: with-a-body\r\n\r\n0\r\n\r\n"
+    settings, acknowledged = b"\0\0\0\4\0\0\0\0\0", b"\0\0\0\4\1\0\0\0\0"
+    with contextlib.closing(daemon.raw()) as channel:
+        channel.settimeout(20)
+        channel.sendall(head + id)
+        seen = b""
+        while b"PRI * HTTP/2.0" not in seen:
+            seen += channel.recv(4096)
+        channel.sendall(settings)
+        while acknowledged not in seen:
+            data = channel.recv(4096)
+            assert data, seen
+            seen += data
 
 
 def test_a_client_that_goes_ends_the_build_at_once(builds, daemon):

@@ -20,6 +20,7 @@ from tests.support.building import Builds, Context, buildkit_builds, needs_build
 from tests.support.daemon import Daemon
 from tests.support.images import forget_images
 from tests.support.repositories import Repository, git_daemon
+from tests.support.sshd import PROGRAM, sshd
 from tests.support.web import WebServer
 
 pytestmark = needs_buildx
@@ -256,3 +257,19 @@ def test_a_client_that_goes_while_a_server_stalls(daemon, builds, web):
     with contextlib.suppress(subprocess.TimeoutExpired):
         subprocess.run(["docker", "build", f"{web.url}/stall"], env=builds.environment, timeout=2, capture_output=True)
     assert web.paths() == ["/stall"]
+
+
+@pytest.mark.skipif(PROGRAM is None, reason="sshd is not here: scripts/setup --test")
+def test_a_repository_behind_ssh(builds: Builds, app: Repository, tmp_path: Path) -> None:
+    place = tmp_path / "ssh"
+    place.mkdir()
+    with sshd(place) as server:
+        url = f"ssh://root@127.0.0.1:{server.port}{app.bare}"
+        builds.docker("build", "-t", "built", "--ssh", f"default={server.agent}", f"{url}#main")
+        assert builds.sh("cat /a /sub/b") == "oneb"
+        builds.context.write({"Dockerfile": f"FROM busybox\nADD {url}#v1 /added\n"})
+        builds.docker("build", "-t", "built", "--ssh", f"default={server.agent}", str(builds.context.path))
+        assert builds.sh("cat /added/a") == "one"
+        refused = builds.docker("build", f"{url}#main", check=False)
+        assert refused.returncode != 0
+        assert "ssh" in refused.stderr.lower()

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.support.daemon import Daemon
+from tests.support.registry import tar_of
 from tests.support.waiting import until
 
 BUSYBOX = "busybox"
@@ -240,10 +241,19 @@ def test_default_options_of_new_networks(daemon_with: Any) -> None:
         daemon.docker("network", "rm", "usual", "own", check=False)
 
 
+def shared_memory_of_steps(daemon: Daemon) -> int:
+    """In bytes, by the classic door."""
+    body = tar_of({"Dockerfile": f"FROM {BUSYBOX}\nRUN df -k /dev/shm | tail -n1 | awk '{{print $2}}'\n".encode()})
+    told = daemon.http("POST", "/build?nocache=1", body, {"Content-Type": "application/x-tar"}).body.decode()
+    lines = [json.loads(line).get("stream", "").strip() for line in told.splitlines()]
+    return int(next(line for line in lines if line.isdigit())) << 10
+
+
 def test_sighup_takes_over_what_dockerd_does(tmp_path: Path) -> None:
     settings = tmp_path / "daemon.json"
     settings.write_text("{}")
     with Daemon("--config-file", str(settings)) as daemon:
+        assert shared_memory_of_steps(daemon) == 64 << 20
         shown = daemon.http("GET", "/info").json()
         settings.write_text(
             json.dumps(
@@ -262,6 +272,7 @@ def test_sighup_takes_over_what_dockerd_does(tmp_path: Path) -> None:
                     "features": {"containerd-snapshotter": True},
                     "live-restore": True,
                     "mtu": 1400,
+                    "builder": {"gc": {"enabled": False}},
                 }
             )
         )
@@ -269,7 +280,9 @@ def test_sighup_takes_over_what_dockerd_does(tmp_path: Path) -> None:
         until(lambda: daemon.http("GET", "/info").json()["Labels"] == ["stage=two"], "the reload")
         info = daemon.http("GET", "/info").json()
         assert info["DefaultRuntime"] == "mine" and "mine" in info["Runtimes"] and shown["DefaultRuntime"] != "mine"
-        assert "need a restart of the daemon: mtu" in daemon.log()
+        told = next(line for line in daemon.log().splitlines() if "need a restart of the daemon" in line)
+        assert "mtu" in told and "builder" in told, "dockerd, too, reads these at its start alone"
+        assert shared_memory_of_steps(daemon) == 32 << 20, "a builder that is there already takes over what it can"
         container = daemon.docker("create", BUSYBOX, "true").stdout.strip()
         host_config = daemon.http("GET", f"/containers/{container}/json").json()["HostConfig"]
         assert (host_config["ShmSize"], host_config["IpcMode"], host_config["Runtime"]) == (

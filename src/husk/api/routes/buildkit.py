@@ -11,14 +11,14 @@ from husk.errors import InvalidParameter
 
 
 async def grpc(call: Call) -> Answer:
-    _require_upgrade(call)
+    await _require_upgrade(call)
     server = await server_of(call.common)
     await server.serve(h2c.upgrade(call.request))
     return Unanswered()
 
 
 async def session(call: Call) -> Answer:
-    _require_upgrade(call)
+    await _require_upgrade(call)
     server = await server_of(call.common)
     await server.session(h2c.upgrade(call.request), call.request.all_headers())
     return Unanswered()
@@ -33,9 +33,12 @@ async def server_of(common: Common) -> BuildkitServer:
     return common.buildkit
 
 
-def _require_upgrade(call: Call) -> None:
+async def _require_upgrade(call: Call) -> None:
     if not h2c.asked_for(call.request):
         raise InvalidParameter("this operation needs a connection that is upgraded to h2c")
+    # Node's clients send a body without anything in it: what is behind its end is HTTP/2.
+    async for _ in call.upload(1):
+        raise InvalidParameter("a request to upgrade to h2c has no body")
 
 
 ROUTES: tuple[Route, ...] = (

@@ -173,6 +173,19 @@ def test_any_tree_becomes_any_other(steps, pieces):
         assert dict(zip(table.paths, table.looks, strict=True)) == looks(tree)
 
 
+@settings(max_examples=50)
+@given(trees(), some.data())
+def test_a_stream_that_is_cut_is_never_complete(files, data):
+    """A client that goes in the middle leaves nothing that looks like all of its files."""
+    sender, receiver = Sender(Client(files)), Receiver(Memory(), Table())
+    first = sender.next()
+    end = data.draw(some.integers(0, len(first) - 1))
+    receiver.feed(first[:end])
+    assert not receiver.ended
+    with pytest.raises(SyncError, match="unexpected EOF"):
+        receiver.close()
+
+
 # --- hard links ------------------------------------------------------------------------------------------------------
 
 

@@ -224,3 +224,8 @@ def test_nothing_but_a_dockerfile_error_comes_out(lines):
         parse(text)
     except DockerfileError as error:
         assert error.span
+
+
+def test_devices_are_refused_clearly():
+    with pytest.raises(DockerfileError, match=r"RUN --device is not supported: this engine knows no CDI devices"):
+        parse("FROM busybox\nRUN --device=vendor.com/class=gpu,required true\n")

@@ -163,3 +163,44 @@ def test_nothing_but_a_dockerfile_error_comes_out(source, variables):
 def test_single_quotes_keep_everything(text):
     text = text.replace("'", "")
     assert expand(f"'{text}'", {}).text == text
+
+
+# What a variable of each state becomes: not set, empty, or with a value.
+_WORDS = st.text("xyz-", max_size=4)
+_STATES = st.one_of(st.none(), _WORDS)
+
+
+@given(_STATES, _WORDS, st.sampled_from([":-", "-", ":+", "+"]))
+def test_defaults_and_alternatives(value, word, form):
+    variables = {} if value is None else {"v": value}
+    counts = value is not None and (value != "" or ":" not in form)
+    expected = (word if counts else "") if form.endswith("+") else (value if counts else word)
+    assert expand(f"${{v{form}{word}}}", variables).text == (expected or "")
+
+
+@given(_STATES, st.sampled_from([":?", "?"]))
+def test_what_must_be_there_is_there_or_the_error_says_why(value, form):
+    variables = {} if value is None else {"v": value}
+    source = f"${{v{form}why not}}"
+    if value is None or (value == "" and ":" in form):
+        with pytest.raises(DockerfileError, match="why not"):
+            expand(source, variables)
+    else:
+        assert expand(source, variables).text == value
+
+
+@given(st.text("ab", max_size=8), st.text("ab", min_size=1, max_size=3), st.text("xy", max_size=3))
+def test_plain_patterns_are_what_python_does(value, pattern, new):
+    variables = {"v": value}
+    assert expand(f"${{v#{pattern}}}", variables).text == value.removeprefix(pattern)
+    assert expand(f"${{v%{pattern}}}", variables).text == value.removesuffix(pattern)
+    assert expand(f"${{v/{pattern}/{new}}}", variables).text == value.replace(pattern, new, 1)
+    assert expand(f"${{v//{pattern}/{new}}}", variables).text == value.replace(pattern, new)
+
+
+@given(
+    st.dictionaries(st.sampled_from("abc"), st.text("xyz $\"'\\\\{}", max_size=5)), st.lists(st.sampled_from("abcd"))
+)
+def test_values_are_not_expanded_again(variables, names):
+    source = "/".join(f"${{{name}}}" for name in names)
+    assert expand(source, variables).text == "/".join(variables.get(name, "") for name in names)
