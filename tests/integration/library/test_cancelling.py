@@ -12,6 +12,8 @@ from husk.client.container import Container
 from husk.embedded import Engine
 from tests.support.cancelling import cut_everywhere
 from tests.support.engines import Place
+from tests.support.fake_registry import FakeRegistry
+from tests.support.registry import make_image, tar_of
 from tests.support.waiting import until_async
 
 pytestmark = [
@@ -31,8 +33,9 @@ class Watched:
         self._at_rest = self._here()
 
     def _here(self) -> set[str]:
-        """Tasks of the program's loop besides the one that asks."""
-        return {task.get_name() for task in asyncio.all_tasks() if task is not asyncio.current_task()}
+        """Tasks of the program's loop besides the one that asks, and those of a registry that is played in it."""
+        others = (task for task in asyncio.all_tasks() if task is not asyncio.current_task())
+        return {task.get_name() for task in others if "RequestHandler" not in repr(task.get_coro())}
 
     async def keep(self, *containers: Container) -> None:
         self.kept = frozenset(container.id for container in containers)
@@ -42,6 +45,9 @@ class Watched:
         names = {container.id for container in await self.engine.containers.list(all=True)}
         assert names == self.kept, f"containers are left: {when}"
         assert [image.tags for image in await self.engine.images.list()] == [["busybox:latest"]], when
+        networks = {network.name for network in await self.engine.networks.list()}
+        assert networks == {"bridge", "host", "none"}, f"networks are left: {when}"
+        assert await self.engine.volumes.list() == [], f"volumes are left: {when}"
         edge = self.engine._home.opened.result()
 
         def busy() -> list[object]:
@@ -128,3 +134,43 @@ async def test_committing(watched: Watched):
 
         await cut_everywhere(commit, watched.check)
     await watched.keep()
+
+
+async def test_networks_and_volumes(watched: Watched):
+    engine = watched.engine
+
+    async def network() -> None:
+        made = await engine.networks.create("mine")
+        await engine._calls.tasks.to_its_end(made.remove(), "the test's own")
+
+    async def volume() -> None:
+        made = await engine.volumes.create("mine")
+        await engine._calls.tasks.to_its_end(made.remove(), "the test's own")
+
+    await cut_everywhere(network, watched.check)
+    await cut_everywhere(volume, watched.check)
+
+
+async def test_pulling_and_building(watched: Watched):
+    """What is there already when the call is cut off is an image as any other; nothing else stays, and nobody works."""
+    engine = watched.engine
+
+    async def check(when: str) -> None:
+        for image in await engine.images.list():
+            if "busybox:latest" not in image.tags:
+                await engine.images.remove(image, force=True)
+        await watched.check(when)
+
+    async with FakeRegistry() as registry:
+        registry.add("app", "1", make_image([tar_of({"file": b"x" * 100_000})]))
+
+        async def pull() -> None:
+            await engine.images.pull(f"{registry.host}/app:1")
+            await engine.images.remove(f"{registry.host}/app:1")
+
+        await cut_everywhere(pull, check, 2)
+
+    async def build() -> None:
+        await engine.images.build(fileobj="FROM busybox\nRUN echo built > /file\n", tag="built:1", nocache=True)
+
+    await cut_everywhere(build, check, 2)
