@@ -23,6 +23,13 @@ def keep_little() -> None:
         mallopt(parameter, value)
 
 
+def give_back() -> None:
+    """Let the host have what is free now, also between what is not: whoever took much beside others calls it."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(ctypes.c_size_t(0))
+
+
 def own_pages() -> None:
     """Take over at once what a fork shares with its parent, so that no write has to wait for the copy of a page.
 

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable
 
 from husk.errors import SystemFault
+from husk.kernel import memory
 
 _LIBRARY = "libnftables.so.1"
 # The library keeps state for the whole process.
@@ -64,6 +65,8 @@ class Nftables:
             complaint: bytes = library.nft_ctx_get_error_buffer(context) or b""
         finally:
             library.nft_ctx_free(context)
+            # Megabytes, with what others have kept meanwhile in between.
+            memory.give_back()
         return failed, output, complaint
 
 

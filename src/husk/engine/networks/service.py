@@ -44,6 +44,8 @@ KIND = "network"
 # A network that somebody made keeps fewer, and only while containers come and go.
 WARM_ON_USER_NETWORK = 2
 WARM_SECONDS = 20.0
+# Whoever waits for the daemon gets its first answers in this time, with nothing else under way.
+_FIRST_ANSWERS = 0.05
 
 
 class Networks:
@@ -300,13 +302,14 @@ class Networks:
     # --- life of the daemon
 
     def restored(self) -> None:
-        """Begin what can wait until the engine is there: sandboxes ahead of need, a look at the rules of others."""
+        """The engine is there: soon begins what can wait, sandboxes ahead of need and a look at the rules of others."""
+        self._tasks.spawn(self._look_ahead(), "look ahead")
+
+    async def _look_ahead(self) -> None:
+        await asyncio.sleep(_FIRST_ANSWERS)
         for live in self._roster.by_name.values():
             if live.bridged:
                 live.driver.warm_up()
-        self._tasks.spawn(self._warn(), "look at the rules of others")
-
-    async def _warn(self) -> None:
         for warning in await self.warnings():
             log.warning("%s", warning.removeprefix("WARNING: "))
 

@@ -166,9 +166,9 @@ async def test_what_can_wait_begins_when_the_engine_is_there(
     policy = DropPolicy("ip", "filter", "FORWARD")
     monkeypatch.setattr("husk.network.drop_policies.look", lambda interfaces: [policy])
     networks.restored()
-    assert bridge.warm and "drops forwarded packets" not in caplog.text
+    assert not bridge.warm and "drops forwarded packets" not in caplog.text
     await networks.close(remove=False)
-    assert "chain FORWARD of the nftables table ip filter drops forwarded packets" in caplog.text
+    assert bridge.warm and "chain FORWARD of the nftables table ip filter drops forwarded packets" in caplog.text
 
 
 async def test_a_network_is_recorded_with_the_subnet_that_it_got(networks: Networks, house: House) -> None:
