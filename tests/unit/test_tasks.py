@@ -43,6 +43,19 @@ async def test_the_failure_of_an_awaited_task_is_its_callers(caplog: pytest.LogC
     assert not [record for record in caplog.records if record.name == "husk.tasks"]
 
 
+async def test_join_ends_when_all_have_ended_just_now() -> None:
+    tasks, done = Tasks(), asyncio.Event()
+
+    async def work() -> None:
+        done.set()
+
+    tasks.spawn(work(), "work")
+    await done.wait()
+    assert tasks.count == 1
+    await tasks.join()
+    assert tasks.count == 0
+
+
 async def test_join_waits_for_what_tasks_start_too() -> None:
     tasks, order = Tasks(), list[str]()
 
