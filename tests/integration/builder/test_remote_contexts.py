@@ -1,11 +1,12 @@
 """Contexts that are no directories: repositories of git, files of the web, standard input; and ADD of them."""
 
 import bz2
-import contextlib
 import gzip
 import io
 import json
 import lzma
+import os
+import signal
 import subprocess
 import tarfile
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ from tests.support.daemon import Daemon
 from tests.support.images import forget_images
 from tests.support.repositories import Repository, git_daemon
 from tests.support.sshd import PROGRAM, sshd
+from tests.support.waiting import until
 from tests.support.web import WebServer
 
 pytestmark = needs_buildx
@@ -254,9 +256,11 @@ def test_a_client_that_goes_while_a_server_stalls(daemon, builds, web):
         web.ending.wait(60)
 
     web.pages["/stall"] = stall
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        subprocess.run(["docker", "build", f"{web.url}/stall"], env=builds.environment, timeout=2, capture_output=True)
-    assert web.paths() == ["/stall"]
+    command = ["docker", "build", f"{web.url}/stall"]
+    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(command, env=builds.environment, process_group=0, **quiet) as client:
+        until(lambda: web.paths() == ["/stall"], "the server is asked")
+        os.killpg(client.pid, signal.SIGKILL)
 
 
 @pytest.mark.skipif(PROGRAM is None, reason="sshd is not here: scripts/setup --test")
