@@ -257,8 +257,10 @@ def test_a_client_that_goes_while_a_server_stalls(daemon, builds, web):
 
     web.pages["/stall"] = stall
     command = ["docker", "build", f"{web.url}/stall"]
-    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen(command, env=builds.environment, process_group=0, **quiet) as client:
+    nothing = subprocess.DEVNULL
+    with subprocess.Popen(
+        command, env=builds.environment, process_group=0, stdin=nothing, stdout=nothing, stderr=nothing
+    ) as client:
         until(lambda: web.paths() == ["/stall"], "the server is asked")
         os.killpg(client.pid, signal.SIGKILL)
 
