@@ -61,6 +61,7 @@ async def test_a_monitor_that_accepts_nobody_before_the_start_is_not_waited_for(
         assert started.console is not None
         assert await started.console.read() == (1, b"hello")
     started.console.close()
+    os.waitpid(started.monitor_pid, 0)
 
 
 async def test_the_exit_status_may_follow_the_pid_at_once():
