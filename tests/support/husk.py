@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from tests.support.daemon import COMMAND_TIMEOUT, Daemon
@@ -23,7 +24,11 @@ def command(*arguments: str) -> list[str]:
 
 
 def husk(
-    daemon: Daemon, *arguments: str, input: str | None = None, code: int | None = 0, **more: str
+    daemon: Daemon,
+    *arguments: str,
+    input: str | None = None,
+    code: int | None = 0,
+    more: Mapping[str, str] | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """Run it to its end behind pipes; it has to end with this code, unless that is None."""
     done = subprocess.run(
@@ -32,7 +37,7 @@ def husk(
         capture_output=True,
         text=True,
         timeout=COMMAND_TIMEOUT,
-        env=environment(daemon, **more),
+        env=environment(daemon, **(more or {})),
     )
     told = f"husk {' '.join(arguments)} ended with {done.returncode}:\n{done.stdout}\n{done.stderr}"
     assert code is None or done.returncode == code, told

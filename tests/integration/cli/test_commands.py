@@ -1,0 +1,100 @@
+"""The other commands with a real daemon: docker's columns beside ours, copies, builds, screens, ssh and completions."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.support.daemon import Daemon
+from tests.support.husk import at_terminal, environment, husk
+
+_SSH = """#!/bin/sh
+while [ "$1" != far.example ]; do shift; done
+shift
+export HUSK_HOST={host}
+exec sh -c "$*"
+"""
+
+
+def test_the_columns_are_dockers(daemon: Daemon) -> None:
+    husk(
+        daemon, "run", "-d", "--name", "web", "-p", "80", "-v", "/data", "busybox", "sh", "-c", "sleep 1000 # and more"
+    )
+    husk(daemon, "run", "--name", "old", "busybox", "false", code=1)
+    husk(daemon, "tag", "busybox", "mine:1")
+    for line in (
+        ["ps", "-a"],
+        ["ps", "-a", "--no-trunc"],
+        ["ps", "-aq"],
+        ["ps", "--format", "table {{.ID}}\\t{{.Names}}\\t{{.Mounts}}"],
+        ["images"],
+        ["images", "--digests", "mine"],
+        ["top", "web"],
+        ["inspect", "-f", "{{json .State.Running}} {{.HostConfig.NetworkMode}}", "web"],
+        ["system", "df"],
+    ):
+        assert _without_age(husk(daemon, *line).stdout) == _without_age(daemon.docker(*line).stdout), line
+    husk(daemon, "rmi", "mine:1")
+
+
+def _without_age(table: str) -> str:
+    """A second may pass between both."""
+    age = r"(Less than a second|About a minute|\d+ (second|minute)s?)( ago)?"
+    return "\n".join(re.sub(rf"(Up )?{age}", "~", " ".join(line.split())) for line in table.splitlines())
+
+
+def test_files_builds_and_what_is_known(daemon: Daemon, tmp_path: Path) -> None:
+    (tmp_path / "context").mkdir()
+    (tmp_path / "context/Dockerfile").write_text("FROM busybox\nARG V\nCOPY . /src\nRUN echo $V > /v\nCMD cat /v\n")
+    husk(daemon, "build", "-t", "app:1", "--build-arg", "V=two", str(tmp_path / "context"))
+    assert husk(daemon, "run", "--name", "app", "app:1").stdout == "two\n"
+    husk(daemon, "cp", "app:/src", str(tmp_path / "out"))
+    assert (tmp_path / "out/Dockerfile").read_text().startswith("FROM busybox")
+    husk(daemon, "cp", f"{tmp_path}/out/.", "app:/new")
+    assert (
+        b"FROM"
+        in subprocess.run(
+            [sys.executable, "-m", "husk", "cp", "app:/new/Dockerfile", "-"],
+            env=environment(daemon),
+            capture_output=True,
+        ).stdout
+    )
+    events = husk(daemon, "events", "--json", "--since", "5m", "--until", "0s", "-f", "container=app").stdout
+    assert {"create", "start", "die"} <= {json.loads(line)["Action"] for line in events.splitlines()}
+    assert json.loads(husk(daemon, "stats", "--no-stream", "--json", "app").stdout)["Name"] == "app"
+    pruned = json.loads(husk(daemon, "prune", "-f", "--json").stdout)
+    assert len(pruned["ContainersDeleted"]) == 1
+    husk(daemon, "rmi", "app:1")
+
+
+def test_a_live_screen(daemon: Daemon) -> None:
+    husk(daemon, "run", "-d", "--name", "web", "busybox", "sleep", "1000")
+    with at_terminal(daemon, "top", columns=140) as terminal:
+        terminal.expect(b"1 containers")
+        terminal.expect(b"web")
+        terminal.type(b"q")
+        assert terminal.wait() == 0
+    with at_terminal(daemon, "ps", columns=140) as terminal:
+        terminal.expect("─".encode())
+        assert terminal.wait() == 0
+
+
+def test_ssh_and_completions(daemon: Daemon, tmp_path: Path) -> None:
+    husk(daemon, "run", "-d", "--name", "web", "busybox", "sleep", "1000")
+    (tmp_path / "ssh").write_text(_SSH.format(host=daemon.host))
+    (tmp_path / "husk").write_text(f'#!/bin/sh\nexec {sys.executable} -m husk "$@"\n')
+    for program in tmp_path.iterdir():
+        program.chmod(0o755)
+    path: dict[str, Any] = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    assert (
+        husk(daemon, "-H", "ssh://me@far.example", "exec", "-i", "web", "cat", input="far", more=path).stdout == "far"
+    )
+    line: dict[str, Any] = {"_HUSK_COMPLETE": "bash_complete", "COMP_WORDS": "husk stop ", "COMP_CWORD": "2"}
+    assert husk(daemon, more=line).stdout == "plain,web\n"
+    script = 'eval "$(husk completion bash)"; COMP_WORDS=(husk logs w); COMP_CWORD=2; _husk_completion husk w husk'
+    script += "; echo $COMPREPLY"
+    done = subprocess.run(["bash", "-c", script], env=environment(daemon, **path), capture_output=True, text=True)
+    assert done.stdout == "web\n", done.stderr

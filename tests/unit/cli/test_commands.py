@@ -1,0 +1,42 @@
+"""Every command: loaded when it is used, told of in docs/cli.md, and with `--json` where there is something to tell."""
+
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from husk.cli.commands import husk
+
+DOCS = (Path(__file__).parents[3] / "docs/cli.md").read_text()
+CONTEXT = click.Context(husk, info_name="husk")
+OURS = [name for name in husk.list_commands(CONTEXT) if name not in ("container", "image", "system")]
+# What speaks with a terminal, or tells of Husk itself.
+WITHOUT_JSON = {"attach", "completion", "doctor", "logout", "man", "serve", "version"}
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_every_command_is_documented(name):
+    command = husk.get_command(CONTEXT, name)
+    assert command is not None and command.help
+    assert f"`{name}" in DOCS or f"husk {name}" in DOCS
+    names = {each for option in command.params for each in option.opts}
+    assert ("--json" in names) == (name not in WITHOUT_JSON)
+
+
+def test_dockers_longer_names(typed, engine):
+    engine.answers("GET", "/containers/json", [])
+    assert typed("container", "ls").out == typed("ps").out
+    for name in ("container", "image", "system"):
+        group = husk.get_command(CONTEXT, name)
+        assert isinstance(group, click.Group)
+        assert all(group.get_command(CONTEXT, each) for each in group.list_commands(CONTEXT))
+
+
+def test_asking_for_one_loads_few(tmp_path):
+    import subprocess
+
+    code = "import sys, husk.cli.containers.ps; print(*(m for m in sys.modules if m in %r))"
+    heavy = ("rich", "asyncio", "ssl", "aiohttp", "husk.engine", "husk.client.client", "husk.cli.containers.run")
+    done = subprocess.run([sys.executable, "-c", code % (heavy,)], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""
