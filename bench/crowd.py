@@ -1,12 +1,13 @@
 """What does one more container cost beside many on one bridge, and how long do many take to go?
 
-    .venv/bin/python bench/crowd.py [--engines husk,dockerd-new] [--few 10] [--many 1000] [--rounds 15] [--volume]
+    .venv/bin/python bench/crowd.py [--engines husk] [--few 10] [--many 1000] [--rounds 15] [--volume] [--bind]
 
 Runs `--few` containers of `sleep` on the default bridge and measures create, start and forced removal of one more, then
-the same beside `--many`; with `--volume` the one more has a volume and shareable memory. Prints medians of wall time
-and the best start, the memory (PSS of the daemon and of all its processes for containers) that each container costs,
-and how long it takes until all are removed: by 16 API clients at once (DELETE with force), or by one `docker rm -f`
-with all ids (`--by docker`). Needs root; a Linux bridge takes 1,023 containers at most.
+the same beside `--many`; with `--volume` the one more has a volume and shareable memory, with `--bind` a directory of
+the host. Prints medians of wall time and the best start, the memory (PSS of the daemon and of all its processes for
+containers) that each container costs, and how long it takes until all are removed: by 16 API clients at once (DELETE
+with force), or by one `docker rm -f` with all ids (`--by docker`). Needs root; a Linux bridge takes 1,023 containers at
+most.
 """
 
 import argparse
@@ -19,12 +20,12 @@ from engines import IMAGE, Engine, UnixConnection, engines
 
 API = "/v1.40"
 CLIENTS = 16
+VOLUME = {"Binds": ["bench:/bench"], "IpcMode": "shareable"}
+BIND = {"Binds": ["/usr/share:/bench:ro"]}
 
 
-def create(connection: UnixConnection, volume: bool = False) -> str:
-    wish: dict[str, object] = {"NetworkMode": "bridge", "Init": False}
-    if volume:
-        wish |= {"Binds": ["bench:/bench"], "IpcMode": "shareable"}
+def create(connection: UnixConnection, more: dict[str, object] | None = None) -> str:
+    wish: dict[str, object] = {"NetworkMode": "bridge", "Init": False, **(more or {})}
     body = {"Image": IMAGE, "Cmd": ["sleep", "86400"], "HostConfig": wish}
     return str(connection.call("POST", f"{API}/containers/create", body)[1]["Id"])
 
@@ -44,14 +45,14 @@ def fill(engine: Engine, count: int) -> float:
     return time.perf_counter() - begin
 
 
-def one_more(engine: Engine, rounds: int, volume: bool) -> list[list[float]]:
+def one_more(engine: Engine, rounds: int, more: dict[str, object]) -> list[list[float]]:
     """Milliseconds of create, start, and forced removal of one more, per round; and of processor time for all three."""
     found = []
     connection = engine.connection()
     for number in range(rounds + 2):
         before = engine.cpu()
         marks = [time.perf_counter()]
-        container = create(connection, volume)
+        container = create(connection, more)
         marks.append(time.perf_counter())
         connection.call("POST", f"{API}/containers/{container}/start")
         marks.append(time.perf_counter())
@@ -88,7 +89,8 @@ def main() -> None:
     parser.add_argument("--few", type=int, default=10)
     parser.add_argument("--many", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--volume", action="store_true")
+    parser.add_argument("--volume", dest="more", action="store_const", const=VOLUME, default={})
+    parser.add_argument("--bind", dest="more", action="store_const", const=BIND)
     parser.add_argument("--by", choices=("api", "docker"), default="api")
     options = parser.parse_args()
     for name in options.engines.split(","):
@@ -100,7 +102,7 @@ def main() -> None:
                 for count in (options.few, options.many):
                     seconds = fill(engine, count)
                     memory[count] = engine.pss()
-                    rounds = one_more(engine, options.rounds, options.volume)
+                    rounds = one_more(engine, options.rounds, options.more)
                     medians[count] = [statistics.median(column) for column in zip(*rounds, strict=True)]
                     made, started, removed, cpu = medians[count]
                     best = min(row[1] for row in rounds)

@@ -5,18 +5,25 @@
   is the pool behind it.
 - `trees`: walks over whole trees, to measure, compare or copy them. A disk gets no faster by more of them at once.
 - `removals`: deleting whole trees; who removes something does not wait for who measures.
+- `releases`: what a container held that has ended: mounts, control groups, a few files.
 - `outside`: what another machine may delay: mounts of its file systems, looking its name up.
 
-The last three are one for all engines of a process. They end with the last one that holds them.
+The last four are one for all engines of a process. They end with the last one that holds them.
+
+Removals and releases come by the hundred, are short each, and consist of system calls, after each of which a thread
+waits for its turn to run Python. So they go through a `Lane`: few threads, and each does many pieces in one visit.
 """
 
 import asyncio
 import threading
+import time
+from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from functools import partial
-from typing import ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
+from weakref import WeakSet
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -24,6 +31,10 @@ T = TypeVar("T")
 WALKERS = 4
 # By default it would be 6 on two processors, and the removal of many containers a queue of those who wait.
 _SHORT = 16
+# How long the first in a lane waits until one more thread helps.
+_PATIENCE = 0.005
+# So many pieces are done before the loop hears of them.
+_VISIT = 8
 
 
 class _Pool:
@@ -36,11 +47,13 @@ class _Pool:
         self._lock = threading.Lock()
 
     async def run(self, work: Callable[[], T]) -> T:
+        return await asyncio.wrap_future(self.submit(work))
+
+    def submit(self, work: Callable[[], T]) -> Future[T]:
         with self._lock:
             if self._executor is None:
                 self._executor = ThreadPoolExecutor(self._size, thread_name_prefix=self._name)
-            future = self._executor.submit(work)
-        return await asyncio.wrap_future(future)
+            return self._executor.submit(work)
 
     def end(self) -> None:
         with self._lock:
@@ -49,8 +62,105 @@ class _Pool:
             executor.shutdown()
 
 
+class _Piece(Generic[T]):
+    """Some work, and who waits for it since when."""
+
+    def __init__(self, work: Callable[[], T]) -> None:
+        self._work = work
+        self.loop = asyncio.get_running_loop()
+        self.done: asyncio.Future[T] = self.loop.create_future()
+        self.since = time.monotonic()
+        self._failure: BaseException | None = None
+        self._result: list[T] = []
+
+    def run(self) -> None:
+        try:
+            self._result.append(self._work())
+        except BaseException as error:
+            self._failure = error
+
+    def tell(self) -> None:
+        """In the loop, which may have lost interest meanwhile."""
+        if self.done.done():
+            return
+        if self._failure is not None:
+            self.done.set_exception(self._failure)
+        else:
+            self.done.set_result(self._result[0])
+
+
+class Lane:
+    """Work in the order in which it comes, by one thread as long as that is quick, by more where the first waits."""
+
+    def __init__(self, size: int, name: str) -> None:
+        self._pool = _Pool(size, name)
+        self._most = size
+        self._lock = threading.Lock()
+        self._waiting: deque[_Piece[Any]] = deque()
+        self._busy = 0
+        self._looking: WeakSet[asyncio.AbstractEventLoop] = WeakSet()
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """As in a thread of its own: it goes on when the caller is cancelled."""
+        piece = _Piece(work)
+        with self._lock:
+            self._waiting.append(piece)
+            first = self._busy == 0
+            self._busy += first
+            looks = not first and piece.loop not in self._looking
+            if looks:
+                self._looking.add(piece.loop)
+        if first:
+            self._pool.submit(self._visit)
+        elif looks:
+            piece.loop.call_later(_PATIENCE, self._look, piece.loop)
+        return await piece.done
+
+    def end(self) -> None:
+        self._pool.end()
+
+    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+        """In a loop: does somebody wait for long?"""
+        with self._lock:
+            head = self._waiting[0] if self._waiting else None
+            if head is None:
+                self._looking.discard(loop)
+                return
+            more = self._busy < self._most and time.monotonic() - head.since >= _PATIENCE
+            self._busy += more
+        if more:
+            self._pool.submit(self._visit)
+        loop.call_later(_PATIENCE, self._look, loop)
+
+    def _visit(self) -> None:
+        done: list[_Piece[Any]] = []
+        while True:
+            with self._lock:
+                piece = self._waiting.popleft() if self._waiting else None
+                self._busy -= piece is None
+            if done and (piece is None or len(done) == _VISIT or piece.loop is not done[0].loop):
+                _tell(done)
+                done = []
+            if piece is None:
+                return
+            piece.run()
+            done.append(piece)
+
+
+def _tell(pieces: list[_Piece[Any]]) -> None:
+    """From a thread, to those who wait in one loop."""
+
+    def tell() -> None:
+        for piece in pieces:
+            piece.tell()
+
+    with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        pieces[0].loop.call_soon_threadsafe(tell)
+
+
 _trees = _Pool(WALKERS, "trees")
-_removals = _Pool(WALKERS, "removals")
+_removals = Lane(WALKERS, "removals")
+_releases = Lane(_SHORT, "releases")
 _outside = _Pool(8, "outside")
 _holders = 0
 _counting = threading.Lock()
@@ -69,7 +179,7 @@ def held() -> Iterator[None]:
             _holders -= 1
             last = not _holders
         if last:
-            for pool in (_trees, _removals, _outside):
+            for pool in (_trees, _removals, _releases, _outside):
                 pool.end()
 
 
@@ -84,6 +194,10 @@ async def trees(work: Callable[P, T], /, *arguments: P.args, **words: P.kwargs) 
 
 async def removals(work: Callable[P, T], /, *arguments: P.args, **words: P.kwargs) -> T:
     return await _removals.run(partial(work, *arguments, **words))
+
+
+async def releases(work: Callable[P, T], /, *arguments: P.args, **words: P.kwargs) -> T:
+    return await _releases.run(partial(work, *arguments, **words))
 
 
 async def outside(work: Callable[P, T], /, *arguments: P.args, **words: P.kwargs) -> T:

@@ -7,7 +7,7 @@ A container "runs" here when its two processes, the first and its monitor, are i
 import asyncio
 import contextlib
 import itertools
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -22,7 +22,7 @@ from husk.errors import SystemFault
 from husk.runtime.assembly.paths import Paths
 from husk.runtime.assembly.root import OpenDirectory
 from husk.runtime.assembly.staging import Part
-from husk.runtime.conmon import Bundle, Console, Created
+from husk.runtime.conmon import Apart, Bring, Bundle, Console, Created
 from husk.runtime.exec import Started
 from husk.runtime.host_facts import HostFacts
 from husk.runtime.oci import OCIRuntime
@@ -148,6 +148,9 @@ class FakeAssembly:
         self._held.add(f"bundle {bundle.container_id}")
         self.configs[bundle.container_id] = config
 
+    def make_places(self, binds: Iterable[Bring]) -> None:
+        return None
+
     def has_bundle(self, container_id: str) -> bool:
         return f"bundle {container_id}" in self._held
 
@@ -176,11 +179,13 @@ class FakeMonitor:
         self.fails: BaseException | None = None
         self.exits: dict[str, int] = {}
         self.ended_at: dict[str, int] = {}
+        self.apart: dict[str, Apart | None] = {}
 
     def expect(self) -> None:
         return None
 
-    async def create(self, bundle: Bundle, runtime: OCIRuntime, *, mounts: Sequence[str] | None = None) -> Created:
+    async def create(self, bundle: Bundle, runtime: OCIRuntime, *, apart: Apart | None = None) -> Created:
+        self.apart[bundle.container_id] = apart
         if self.fails is not None:
             failure, self.fails = self.fails, None
             raise failure
@@ -249,7 +254,7 @@ class FakeRuntime(OCIRuntime, frozen=True):
     async def delete(self, container_id: str, force: bool = False) -> None:
         self.done.append(("delete", container_id))
 
-    def forget_ended(self, container_id: str) -> bool:
+    def forget_ended(self, container_id: str, spared: str = "") -> bool:
         return False
 
     async def pause(self, container_id: str) -> None:

@@ -1,13 +1,21 @@
+"""Threads by purpose; lanes: work in order, by few threads, without anybody waiting behind what takes long."""
+
+import asyncio
 import threading
+from functools import partial
+
+import pytest
 
 from husk import threads
+from husk.tasks import Tasks
+from husk.threads import Lane
 
 
 def pools() -> set[str]:
     return {
         name
         for thread in threading.enumerate()
-        if (name := thread.name.partition("_")[0]) in ("trees", "removals", "outside")
+        if (name := thread.name.partition("_")[0]) in ("trees", "removals", "releases", "outside")
     }
 
 
@@ -17,8 +25,8 @@ def name(suffix: str) -> str:
 
 async def test_each_purpose_has_threads_of_its_own():
     with threads.held():
-        names = [await run(name, "!") for run in (threads.trees, threads.removals, threads.outside)]
-    assert names == ["trees!", "removals!", "outside!"]
+        names = [await run(name, "!") for run in (threads.trees, threads.removals, threads.releases, threads.outside)]
+    assert names == ["trees!", "removals!", "releases!", "outside!"]
 
 
 async def test_threads_end_with_the_last_who_holds_them_and_come_again():
@@ -31,3 +39,62 @@ async def test_threads_end_with_the_last_who_holds_them_and_come_again():
     with threads.held():
         pass
     assert pools() == set()
+
+
+async def test_what_is_short_is_done_in_order_by_one_thread() -> None:
+    lane = Lane(4, "test")
+    seen: list[tuple[int, int]] = []
+
+    def piece(number: int) -> int:
+        seen.append((number, threading.get_ident()))
+        return number
+
+    numbers = range(30)
+    assert await asyncio.gather(*(lane.run(partial(piece, number)) for number in numbers)) == list(numbers)
+    assert [number for number, _ in seen] == list(numbers)
+    assert len({thread for _, thread in seen}) == 1
+
+
+async def test_nobody_waits_behind_what_takes_long() -> None:
+    lane = Lane(2, "test")
+    gate = threading.Event()
+    stuck = Tasks().spawn(lane.run(gate.wait), "takes long", awaited=True)
+    try:
+        assert await asyncio.wait_for(lane.run(lambda: 5), 10) == 5
+        assert not stuck.done()
+    finally:
+        gate.set()
+    assert await stuck
+
+
+async def test_a_failure_is_told_to_who_asked_alone() -> None:
+    lane = Lane(1, "test")
+
+    def fails() -> None:
+        raise FileNotFoundError("gone")
+
+    first, second = await asyncio.gather(lane.run(fails), lane.run(lambda: 1), return_exceptions=True)
+    assert isinstance(first, FileNotFoundError) and second == 1
+
+
+async def test_work_goes_on_when_the_caller_is_cancelled() -> None:
+    lane = Lane(1, "test")
+    gate, done = threading.Event(), threading.Event()
+
+    def work() -> None:
+        gate.wait(10)
+        done.set()
+
+    caller = Tasks().spawn(lane.run(work), "is cancelled", awaited=True)
+    await asyncio.sleep(0)
+    caller.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await caller
+    gate.set()
+    assert await lane.run(done.is_set)
+
+
+async def test_removals_and_releases_take_arguments() -> None:
+    with threads.held():
+        assert await threads.removals(divmod, 7, 2) == (3, 1)
+        assert await threads.releases(int, "11", base=2) == 3

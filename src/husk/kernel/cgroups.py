@@ -153,12 +153,24 @@ def remove(path: str) -> None:
 
     Removing what is not there is no error.
     """
-    for directory in _directories(path):
-        with contextlib.suppress(FileNotFoundError):
-            with _opened(directory) as top:
-                for above, name in _nested(top):
-                    _rmdir(name, above)
-            _rmdir(directory)
+    name = _named(path)
+    for top in _tops():
+        directory = f"{top}/{name}"
+        try:
+            # Nearly always it is empty, and to look first would take ten times as long.
+            os.rmdir(directory)
+        except FileNotFoundError:
+            continue
+        except OSError:
+            with contextlib.suppress(FileNotFoundError):
+                _remove_with_nested(directory)
+
+
+def _remove_with_nested(directory: str) -> None:
+    with _opened(directory) as top:
+        for above, name in _nested(top):
+            _rmdir(name, above)
+    _rmdir(directory)
 
 
 def lift_pids_limit(path: str) -> None:
@@ -185,26 +197,43 @@ def oom_kills(path: str) -> int:
     """How many processes of this cgroup the kernel has killed for lack of memory; 0 when the cgroup is gone."""
     for tree, name in ((ROOT / "memory", "memory.oom_control"), (ROOT, "memory.events")):
         try:
-            text = (_below(tree, path) / name).read_text()
+            file = os.open(f"{tree}/{_named(path)}/{name}", os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
             continue
-        return int(dict(line.split(" ", 1) for line in text.splitlines()).get("oom_kill", "0"))
+        try:
+            lines = os.read(file, 4096).splitlines()
+        except OSError:
+            continue
+        finally:
+            os.close(file)
+        return next((int(line[9:]) for line in lines if line.startswith(b"oom_kill ")), 0)
     return 0
 
 
 def _below(root: Path, path: str) -> Path:
-    parts = Path(path.lstrip("/"))
-    if not parts.parts or ".." in parts.parts:
+    return root / _named(path)
+
+
+def _named(path: str) -> str:
+    """The path of a cgroup below each tree, as it is written there."""
+    parts = [part for part in path.split("/") if part not in ("", ".")]
+    if not parts or ".." in parts:
         raise ValueError(f"not the path of a cgroup of ours: {path!r}")
-    return root / parts
+    return "/".join(parts)
 
 
 def roots() -> list[Path]:
     """Mount points of all trees, without reading the mount table: that grows with every container."""
-    if (ROOT / "cgroup.controllers").exists():
-        return [ROOT]
-    with os.scandir(ROOT) as entries:
-        return [Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False)]
+    return [Path(top) for top in _tops()]
+
+
+def _tops() -> list[str]:
+    """As `roots`, for who asks often."""
+    top = str(ROOT)
+    if os.path.exists(f"{top}/cgroup.controllers"):
+        return [top]
+    with os.scandir(top) as entries:
+        return [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
 
 
 def _directories(path: str) -> list[Path]:
@@ -212,7 +241,7 @@ def _directories(path: str) -> list[Path]:
 
 
 @contextlib.contextmanager
-def _opened(directory: Path) -> Iterator[int]:
+def _opened(directory: Path | str) -> Iterator[int]:
     fd = os.open(directory, DIRECTORY)
     try:
         yield fd
@@ -249,7 +278,7 @@ def _groups(directory: int) -> list[str]:
         return [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
 
 
-def _rmdir(directory: Path | str, above: int | None = None) -> None:
+def _rmdir(directory: str, above: int | None = None) -> None:
     # Processes that have just died leave their cgroup a moment later.
     for attempt in range(8):
         try:

@@ -3,7 +3,8 @@
 A runtime makes the mount namespace of a container as a copy of its own, reads the whole of it, and throws nearly all of
 it away. Each running container has two mounts on the host, its root and its network namespace: beside 1,000 containers
 these 2,000 were more than half of a start. So the runtime is started here, where the directories of the system are,
-those of the daemon without what it has mounted in them, and for the moment of a start what this one container needs.
+those of the daemon without what it has mounted in them, and for the moment of a start what this one container needs:
+copies of mounts or of parts of them, made where the host sees them and handed over as descriptors (`Bring`).
 
 Nothing of the host's other mounts is kept: whoever unmounts a disk must not find it held by a container that never saw
 it. For the same reason what the host mounts later is not seen here: what needs that is started in the host's namespace.
@@ -16,7 +17,7 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from husk.kernel import mount
 from husk.kernel.mountinfo import unescape
@@ -38,6 +39,14 @@ _MOVE_MOUNT_F_EMPTY_PATH = 4
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
+class Bring(NamedTuple):
+    """A path of the host, with what is mounted there and below it, and where it is to be here: an empty file for a
+    file, a directory for a directory. A mount point of the daemon's own can be where it is on the host too."""
+
+    source: str
+    target: str
+
+
 class LeanMounts:
     """The namespace, and the one thread that lives in it. It is made when it is first needed."""
 
@@ -47,35 +56,36 @@ class LeanMounts:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="lean-mounts")
         self._entered = False
 
-    async def call(self, work: Callable[[], T], mounts: Sequence[str]) -> T:
-        """What `work` gives, called where the host's `mounts` are too: paths of mount points, or of directories with
-        mount points below them. OSError when the kernel lets none of this happen."""
-        trees = await asyncio.to_thread(_copies, mounts)
+    async def call(self, work: Callable[[], T], brought: Sequence[Bring]) -> T:
+        """What `work` gives, called where these parts of the host are too. OSError when the kernel lets none of this
+        happen."""
+        trees = await asyncio.to_thread(_copies, [bring.source for bring in brought])
+        targets = [bring.target for bring in brought]
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, self._call, work, mounts, trees)
+            return await asyncio.get_running_loop().run_in_executor(self._thread, self._call, work, targets, trees)
         finally:
             for tree in trees:
                 os.close(tree)
 
-    def forget(self, mounts: Sequence[str]) -> None:
+    def forget(self, brought: Sequence[Bring]) -> None:
         """Unmount here what a `call` has brought: soon, and before any later call."""
-        self._thread.submit(_forget, mounts)
+        self._thread.submit(_forget, [bring.target for bring in brought])
 
     def close(self) -> None:
         """Let the namespace go; processes that are in it keep it as long as they live."""
         self._thread.shutdown()
 
-    def _call(self, work: Callable[[], T], mounts: Sequence[str], trees: Sequence[int]) -> T:
+    def _call(self, work: Callable[[], T], targets: Sequence[str], trees: Sequence[int]) -> T:
         if not self._entered:
             _enter(self._needed)
             self._entered = True
         try:
-            for tree, target in zip(trees, mounts, strict=True):
+            for tree, target in zip(trees, targets, strict=True):
                 _attach(tree, target)
             return work()
         except BaseException:
             with contextlib.suppress(OSError):
-                _unmount(mounts)
+                _unmount(targets)
             raise
 
 
@@ -103,11 +113,11 @@ def _enter(needed: Sequence[str]) -> None:
         mount.unmount(point, detach=True)
 
 
-def _copies(mounts: Sequence[str]) -> list[int]:
+def _copies(sources: Sequence[str]) -> list[int]:
     """A descriptor each of a mount that is nowhere yet, with what is mounted there and below it now."""
     copies: list[int] = []
     try:
-        for path in mounts:
+        for path in sources:
             flags = _OPEN_TREE_CLONE | _AT_RECURSIVE | os.O_CLOEXEC
             copies.append(_checked(_libc.syscall(_OPEN_TREE, _AT_FDCWD, os.fsencode(path), flags), path))
     except OSError:
@@ -124,15 +134,15 @@ def _attach(tree: int, target: str) -> None:
     mount.mount("none", target, "none", mount.MS_REC | mount.MS_PRIVATE)
 
 
-def _forget(mounts: Sequence[str]) -> None:
+def _forget(targets: Sequence[str]) -> None:
     try:
-        _unmount(mounts)
+        _unmount(targets)
     except OSError as error:
         log.error("what a container is made of stays mounted where runtimes are started: %s", error)
 
 
-def _unmount(mounts: Sequence[str]) -> None:
-    for target in mounts:
+def _unmount(targets: Sequence[str]) -> None:
+    for target in targets:
         mount.unmount(target, detach=True)
 
 

@@ -106,7 +106,7 @@ def remove_tree(top: AnyPath, stop: threading.Event | None = None) -> None:
     except FileNotFoundError:
         return
     try:
-        if _empty(fd, stop or threading.Event()):
+        if _empty(fd, stop):
             os.rmdir(top)
     finally:
         os.close(fd)
@@ -125,13 +125,13 @@ def discard_tree(top: AnyPath) -> bool:
     return True
 
 
-def _empty(top: int, stop: threading.Event) -> bool:
+def _empty(top: int, stop: threading.Event | None) -> bool:
     pending: deque[str] = deque()
     names = (f".husk-{number}" for number in range(1 << 62))
     _clear(top, top, pending, names)
     retries = 0
     while pending:
-        if stop.is_set():
+        if stop is not None and stop.is_set():
             return False
         name = pending.popleft()
         try:
@@ -154,14 +154,20 @@ def _empty(top: int, stop: threading.Event) -> bool:
 
 
 def _clear(directory: int, top: int, pending: deque[str], names: Iterator[str]) -> None:
-    """Unlink the files in `directory` and move its subdirectories up into `top`, to be emptied there."""
+    """Unlink what is in `directory`; subdirectories that are not empty are moved up into `top`, to be emptied there."""
     with os.scandir(directory) as scan:
         entries = list(scan)
     for entry in entries:
         with contextlib.suppress(FileNotFoundError):
             if not entry.is_dir(follow_symlinks=False):
                 os.unlink(entry.name, dir_fd=directory)
-            else:
+                continue
+            try:
+                # Most are empty; a mount point is refused here too.
+                os.rmdir(entry.name, dir_fd=directory)
+            except FileNotFoundError:
+                continue
+            except OSError:
                 pending.append(_move_up(entry.name, directory, top, names))
 
 

@@ -189,18 +189,13 @@ class BridgeDriver:
             raise SystemFault(f"interface {lease.host_interface} cannot be removed: {error}") from error
         self._free(lease)
 
-    async def release(self, lease: Lease) -> None:
-        """Remove a sandbox. Safe to call twice, also for leases of an earlier daemon.
-
-        The address becomes free a little later, when the kernel has removed the interface that had it.
+    def release(self, lease: Lease) -> None:
+        """Have a sandbox removed, soon and with all others that go. Safe to call twice, also for leases of an earlier
+        daemon. The address becomes free when the kernel has removed the interface that had it.
         """
-        try:
-            await asyncio.to_thread(sandbox.abandon, lease.sandbox_path)
-        except OSError as error:
-            raise SystemFault(f"network {lease.sandbox_path} cannot be removed: {error}") from error
-        finally:
-            # Also when the caller is cancelled: the thread goes on.
-            self._retire(lease)
+        self._retired.append(lease)
+        if not _runs(self._reaping):
+            self._reaping = self._tasks.spawn(self._reap(), "free addresses")
 
     def take_address(self, version: int) -> str:
         """An address that no container gets until it is given back; empty when the network has none of that kind."""
@@ -217,7 +212,7 @@ class BridgeDriver:
             self._cooling.cancel()
         # Threads cannot be cancelled: what is being built gets ready, and is then dropped with the rest.
         await self._tasks.join()
-        await self._drain()
+        self._drain()
         await self._tasks.join()
         if remove:
             await asyncio.to_thread(provision.remove, self._settings, self._firewall)
@@ -273,9 +268,9 @@ class BridgeDriver:
         ):
             await asyncio.wait([self._reaping])
 
-    async def _drain(self) -> None:
+    def _drain(self) -> None:
         while self._pool:
-            await self.release(self._pool.popleft())
+            self.release(self._pool.popleft())
 
     async def _build_now(self, options: EndpointOptions = DEFAULTS) -> Lease:
         # The addresses are taken now: whoever made room for the options did so for nobody else.
@@ -292,7 +287,7 @@ class BridgeDriver:
 
     def _drop(self, building: asyncio.Task[Lease]) -> None:
         if not building.cancelled() and building.exception() is None:
-            self._tasks.spawn(self.release(building.result()), "drop sandbox")
+            self.release(building.result())
 
     async def _build(self, wiring: Wiring) -> Lease:
         return await self._make(wiring, lambda: sandbox.build(self._settings.netns_dir, wiring))
@@ -337,18 +332,20 @@ class BridgeDriver:
             if address is not None:
                 self.free_address(str(address.ip))
 
-    def _retire(self, lease: Lease) -> None:
-        self._retired.append(lease)
-        if not _runs(self._reaping):
-            self._reaping = self._tasks.spawn(self._reap(), "free addresses")
-
     async def _reap(self) -> None:
         """Free the addresses of retired leases as their interfaces disappear, with force if they linger."""
         while self._retired:
             batch, self._retired = self._retired, []
-            lingering = batch
+            lingering = list(batch)
+            try:
+                await asyncio.to_thread(sandbox.abandon_all, [lease.sandbox_path for lease in batch])
+            except OSError as error:
+                # The next start sweeps it.
+                log.error("a network namespace cannot be removed: %s", error)
             for _ in range(_GRACE_POLLS):
-                lingering = [lease for lease in lingering if sandbox.connected(lease)]
+                # The kernel removes them together, so that one which is still there speaks for those before it.
+                while lingering and not sandbox.connected(lingering[-1]):
+                    lingering.pop()
                 if not lingering:
                     break
                 await asyncio.sleep(_GRACE_INTERVAL)
@@ -387,7 +384,7 @@ class BridgeDriver:
 
     def _cool(self) -> None:
         if not self._closing:
-            self._tasks.spawn(self._drain(), "drop warm pool")
+            self._drain()
 
 
 def _runs(task: asyncio.Task[None] | None) -> TypeGuard[asyncio.Task[None]]:

@@ -312,6 +312,18 @@ def abandon(sandbox_path: str) -> None:
     namespaces.remove(Path(sandbox_path))
 
 
+def abandon_all(sandbox_paths: Iterable[str]) -> None:
+    """`abandon` all of them, whatever happens to one; then OSError for the first that could not be let go."""
+    failures: list[OSError] = []
+    for path in sandbox_paths:
+        try:
+            abandon(path)
+        except OSError as error:
+            failures.append(error)
+    if failures:
+        raise failures[0]
+
+
 def connected(lease: Lease) -> bool:
     """Whether the endpoint's interface on the host still exists. Does not block."""
     try:

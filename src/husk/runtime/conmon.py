@@ -33,6 +33,7 @@ from husk.errors import SystemFault
 from husk.kernel import process, unixdiag
 from husk.kernel.cgroup_moves import Moves as Moves
 from husk.kernel.inotify import IN_CLOSE, Watches
+from husk.kernel.lean_mounts import Bring as Bring
 from husk.kernel.lean_mounts import LeanMounts as LeanMounts
 from husk.runtime import oci
 from husk.tasks import Tasks
@@ -80,6 +81,17 @@ class Created(msgspec.Struct, frozen=True):
     monitor_pid: int
 
 
+class Apart(msgspec.Struct, frozen=True):
+    """How a container is made apart from all that is mounted on the host."""
+
+    mounts: Sequence[str]
+    """The mount points of the daemon's that it is made of."""
+    binds: Sequence[Bring] = ()
+    """What of the host its bundle names by places of its own."""
+    otherwise: Callable[[], None] | None = None
+    """Lets the bundle name what is on the host instead, where it cannot be made so. Blocks."""
+
+
 class Report(msgspec.Struct):
     """What conmon writes to the sync pipe: the pid, or -1 and the runtime's message."""
 
@@ -104,13 +116,12 @@ class Monitor:
         bundle: Bundle,
         runtime: oci.OCIRuntime,
         timeout: float = 120.0,
-        mounts: Sequence[str] | None = None,
+        apart: Apart | None = None,
     ) -> Created:
         """Create the container of the bundle; it waits for `runtime.start`. The caller watches the monitor with
         `process.wait_exit`, which also reaps it. When this fails nothing runs, but the runtime may know the id.
 
-        `mounts` are the mount points that the container is made of, if it needs no others of the host's: then it is
-        made apart from all that is mounted there.
+        `apart` tells what it needs of the host's mounts, if that is known: then it is made apart from all others.
         """
         for name in ("exit", "oom", "attach", "ctl", "winsz", "pid"):
             (bundle.directory / name).unlink(missing_ok=True)
@@ -130,11 +141,13 @@ class Monitor:
             )
             children.append(child)
 
-        brought: Sequence[str] = ()
+        brought: Sequence[Bring] = ()
         try:
-            if mounts is not None and self._lean is not None and await self._started_apart(start, mounts):
-                brought = mounts
-            else:
+            if apart is not None:
+                brought = await self._started_apart(start, apart)
+            if not brought:
+                if apart is not None and apart.otherwise is not None:
+                    await asyncio.to_thread(apart.otherwise)
                 start()
             os.close(writer)
             writer = -1
@@ -165,19 +178,22 @@ class Monitor:
                 # The container has them as its own now, or there is none.
                 self._lean.forget(brought)
 
-    async def _started_apart(self, start: Callable[[], None], mounts: Sequence[str]) -> bool:
-        assert self._lean is not None
+    async def _started_apart(self, start: Callable[[], None], apart: Apart) -> Sequence[Bring]:
+        """What was brought to where it was started; nothing when it was not, and must be started as usual."""
+        if self._lean is None:
+            return ()
+        brought = [*(Bring(point, point) for point in apart.mounts), *apart.binds]
         try:
-            await self._tasks.to_its_end(self._lean.call(start, mounts), "start a monitor")
-        except FileNotFoundError as error:
-            # A link of the administrator's leads elsewhere.
-            log.debug("this container is started among all mounts of the host: %s", error)
-            return False
+            await self._tasks.to_its_end(self._lean.call(start, brought), "start a monitor")
         except OSError as error:
-            log.warning("runtimes are started among all mounts of the host, which takes longer beside many: %s", error)
-            self._lean = None
-            return False
-        return True
+            if isinstance(error, FileNotFoundError) or apart.binds:
+                # A link of the administrator's leads elsewhere, or what is to be bound is not to be had like this.
+                log.debug("this container is started among all mounts of the host: %s", error)
+            else:
+                log.warning("runtimes are started among all mounts of the host, which is slow beside many: %s", error)
+                self._lean = None
+            return ()
+        return brought
 
     def _argv(self, bundle: Bundle, runtime: oci.OCIRuntime) -> list[str]:
         directory = str(bundle.directory)
@@ -200,9 +216,15 @@ class Monitor:
     def exit_status(self, bundle: Bundle) -> int | None:
         """The exit status (128 + signal when killed), None while the container runs or when the monitor was killed."""
         try:
-            return int((bundle.directory / "exit").read_text())
-        except (FileNotFoundError, ValueError):
+            exit_file = os.open(f"{bundle.directory}/exit", os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
             return None
+        try:
+            return int(os.read(exit_file, 64))
+        except ValueError:
+            return None
+        finally:
+            os.close(exit_file)
 
     def exit_time(self, bundle: Bundle) -> int | None:
         """When the container ended, in nanoseconds since the epoch, if its monitor could tell."""
@@ -213,7 +235,7 @@ class Monitor:
 
     def oom(self, bundle: Bundle) -> bool:
         """Did the container run out of memory?"""
-        return (bundle.directory / "oom").exists()
+        return os.path.exists(f"{bundle.directory}/oom")
 
     async def attach(self, bundle: Bundle, *, accepts: bool = True) -> "Console":
         """Connect to the container's streams; what it writes from now on is seen. `accepts` is False where the monitor

@@ -90,9 +90,12 @@ class OCIRuntime(msgspec.Struct, frozen=True):
             if (self.root / container_id).exists():
                 raise
 
-    def forget_ended(self, container_id: str) -> bool:
-        """Forget a container that has ended, without the program's help; False if that takes `delete`. Blocks."""
-        return not (self.root / container_id).exists() or (self.known_files and self._sweep(container_id))
+    def forget_ended(self, container_id: str, spared: str = "") -> bool:
+        """Forget a container that has ended, without the program's help; False if that takes `delete`. Blocks.
+
+        `spared` is the cgroup that the caller removes himself."""
+        directory = f"{self.root}/{container_id}"
+        return not os.path.exists(directory) or (self.known_files and self._sweep(directory, spared))
 
     async def kill(self, container_id: str, sig: int) -> None:
         await self._run("kill", container_id, str(int(sig)))
@@ -142,16 +145,16 @@ class OCIRuntime(msgspec.Struct, frozen=True):
             os.close(fd)
         return True
 
-    def _sweep(self, container_id: str) -> bool:
+    def _sweep(self, directory: str, spared: str) -> bool:
         """What `crun delete` does for a container that has ended and has no hooks."""
-        directory = self.root / container_id
         try:
-            status = msgspec.json.decode((directory / "status").read_bytes(), type=_CrunStatus)
+            with open(f"{directory}/status", "rb", buffering=0) as file:
+                status = msgspec.json.decode(file.readall(), type=_CrunStatus)
         except (OSError, msgspec.MsgspecError):
             return False
         if status.systemd_cgroup or process.start_time(status.pid) == status.process_start_time:
             return False
-        if status.cgroup_path:
+        if status.cgroup_path and status.cgroup_path != spared:
             try:
                 cgroups.remove(status.cgroup_path)
             except SystemFault:

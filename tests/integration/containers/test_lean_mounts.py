@@ -74,14 +74,12 @@ def test_volumes_and_shareable_memory_need_no_mounts_of_the_host(daemon: Daemon,
         daemon.docker("exec", "apart", "sh", "-c", "echo shared > /dev/shm/word; echo new > /plain/file")
         sharing = daemon.docker("run", "--rm", "--ipc", "container:apart", "busybox", "cat", "/dev/shm/word")
         assert sharing.stdout == "shared\n"
-        daemon.docker("run", "-d", "--name", "bound", "-v", f"{disk}:/disk", "busybox", "sleep", "1000")
-        assert not made_apart(daemon, "bound", disk)
         roots = (str(daemon.config.data_root), str(daemon.config.exec_root))
         until(
             lambda: not [point for point in monitor_sees(daemon, "apart") if point.startswith(roots)],
             "the monitor holds neither the volumes nor the shared memory",
         )
-        daemon.docker("rm", "-f", "apart", "bound")
+        daemon.docker("rm", "-f", "apart")
         daemon.docker("volume", "rm", "plain", "mounted")
     finally:
         subprocess.run(["umount", str(disk)], check=True)
@@ -99,3 +97,51 @@ def test_what_is_mounted_inside_a_volume_is_in_the_container(daemon: Daemon):
     finally:
         subprocess.run(["umount", str(inside)], check=True)
     daemon.docker("volume", "rm", "deep")
+
+
+def flags_of(daemon: Daemon, container: str, place: str) -> set[str]:
+    """How the container has something mounted."""
+    table = daemon.docker("exec", container, "cat", "/proc/mounts").stdout.splitlines()
+    return set(next(line.split()[3] for line in table if line.split()[1] == place).split(","))
+
+
+@with_crun
+def test_what_is_bound_needs_no_other_mounts_of_the_host(daemon: Daemon, tmp_path: Path):
+    disk, other = tmp_path / "disk", tmp_path / "other"
+    for directory in (disk, other):
+        directory.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "nodev,nosuid", "tmpfs", str(disk)], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", str(other)], check=True)
+    try:
+        (disk / "inner").mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "tmpfs", str(disk / "inner")], check=True)
+        (disk / "inner" / "file").write_text("deep\n")
+        (disk / "file").write_text("flat\n")
+        (tmp_path / "link").symlink_to(disk / "inner")
+        binds = [f"{disk}:/rw", f"{disk}:/ro:ro", f"{disk}/file:/etc/file", f"{tmp_path}/link:/link"]
+        binds.append(f"{daemon.config.hosts[0].removeprefix('unix://')}:/sock")
+        arguments = [word for bind in binds for word in ("-v", bind)]
+        daemon.docker("run", "-d", "--name", "bound", *arguments, "busybox", "sleep", "1000")
+        assert made_apart(daemon, "bound", other)
+        read = daemon.docker("exec", "bound", "cat", "/rw/inner/file", "/etc/file", "/link/file", "/ro/file").stdout
+        assert read == "deep\nflat\ndeep\nflat\n"
+        daemon.docker("exec", "bound", "test", "-S", "/sock")
+        assert {"rw", "nosuid", "nodev"} <= flags_of(daemon, "bound", "/rw")
+        assert {"ro", "nosuid", "nodev"} <= flags_of(daemon, "bound", "/ro")
+        daemon.docker("exec", "bound", "sh", "-c", "echo new > /rw/inner/file; ! touch /ro/inner/x; ! touch /ro/x")
+        assert (disk / "inner" / "file").read_text() == "new\n"
+        until(lambda: made_apart(daemon, "bound", disk), "the monitor does not hold what was bound")
+        # What is mounted later on is nothing to a private mount; to another kind it is.
+        subprocess.run(["mount", "--make-shared", str(disk)], check=True)
+        daemon.docker("run", "-d", "--name", "slave", "-v", f"{disk}:/slave:rslave", "busybox", "sleep", "1000")
+        (disk / "later").mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "tmpfs", str(disk / "later")], check=True)
+        (disk / "later" / "file").write_text("late\n")
+        assert daemon.docker("exec", "slave", "cat", "/slave/later/file").stdout == "late\n"
+        assert daemon.docker("exec", "bound", "ls", "/rw/later").stdout == ""
+        refused = daemon.docker("run", "--rm", "--mount", f"type=bind,src={disk}/none,dst=/x", "busybox", check=False)
+        assert "bind source path does not exist" in refused.stderr
+        daemon.docker("rm", "-f", "bound", "slave")
+    finally:
+        subprocess.run(["umount", "-R", str(disk)], check=True)
+        subprocess.run(["umount", str(other)], check=True)

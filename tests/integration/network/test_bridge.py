@@ -89,11 +89,11 @@ async def test_two_drivers_live_side_by_side(settings, tmp_path):
     here, there = await driver.acquire(), await other.acquire()
     assert not pings(here.sandbox_path, there.ip_address, seconds=1)
     assert not pings(there.sandbox_path, here.ip_address, seconds=1)
-    await driver.release(here)
+    driver.release(here)
     await driver.close(remove=True)
     assert pings(there.sandbox_path, other.gateway)
     assert "husk-other" in Nftables().run("list tables")
-    await other.release(there)
+    other.release(there)
     await other.close(remove=True)
 
 
@@ -127,10 +127,11 @@ async def test_an_endpoint_has_an_ipv6_address_too(settings):
     assert (one.ip6_address, other.ip6_address) == ("fd11:22:33::2", "fd11:22:33::99")
     assert pings(one.sandbox_path, other.ip6_address)
     assert pings(one.sandbox_path, driver.gateway6)
-    await driver.release(other)
+    driver.release(other)
     again = await driver.acquire(EndpointOptions(address6="fd11:22:33::99"))
     assert again.ip6_address == "fd11:22:33::99"
-    await asyncio.gather(driver.release(one), driver.release(again))
+    driver.release(one)
+    driver.release(again)
     await driver.close(remove=True)
     assert veths() == set()
 
@@ -179,7 +180,8 @@ async def test_a_network_of_ipv6_alone(settings):
         await driver.acquire(EndpointOptions(address="10.0.0.9"))
     with pytest.raises(Forbidden, match="Address already in use"):
         await driver.acquire(EndpointOptions(address6="fd11:22:33::99"))
-    await asyncio.gather(driver.release(one), driver.release(other))
+    driver.release(one)
+    driver.release(other)
     await driver.close(remove=True)
     assert veths() == set()
 
@@ -214,4 +216,4 @@ async def test_packets_leave_without_a_gateway_where_there_is_none(settings):
     direct = DefaultRoute("", "eth0")
     assert lead(direct, direct) == ["default dev eth0 scope", "default dev eth0 metric"]
     assert lead(NO_ROUTE, NO_ROUTE) == []
-    await driver.release(lease)
+    driver.release(lease)

@@ -44,9 +44,9 @@ async def test_after_a_crash_only_leases_in_use_remain(settings):
     fresh = await driver.acquire()
     assert fresh.ip_address not in (kept.ip_address, driver.gateway)
     assert pings(fresh.sandbox_path, kept.ip_address)
-    await driver.release(lost)
-    await driver.release(kept)
-    assert sandboxes(settings) == {fresh.sandbox_path}
+    driver.release(lost)
+    driver.release(kept)
+    await until(lambda: sandboxes(settings) == {fresh.sandbox_path})
 
 
 async def test_a_veth_whose_namespace_a_process_keeps_alive_is_swept_too(settings):
@@ -75,8 +75,8 @@ async def test_a_deleted_bridge_is_repaired_with_its_ports(settings):
 async def test_releasing_twice_does_not_free_the_successors_address(settings):
     driver = await open_driver(settings, None, [])
     first = await driver.acquire()
-    await driver.release(first)
-    await driver.release(first)
+    driver.release(first)
+    driver.release(first)
     await until(lambda: first.host_interface not in links())
     successor: Lease | None = None
 
@@ -85,10 +85,10 @@ async def test_releasing_twice_does_not_free_the_successors_address(settings):
             lease = await driver.acquire()
             if lease.ip_address == first.ip_address:
                 return lease
-            await driver.release(lease)
+            driver.release(lease)
 
     successor = await asyncio.wait_for(reused(), 10)
-    await driver.release(first)
+    driver.release(first)
     await driver.close(remove=False)
     assert successor.host_interface in links()
     assert driver._allocator.owners[first.ip_address] == successor.host_interface
@@ -98,7 +98,7 @@ async def test_releasing_frees_the_address_though_a_process_lingers(settings):
     driver = await open_driver(settings, None, [])
     lease = await driver.acquire()
     with process_inside(lease.sandbox_path):
-        await driver.release(lease)
+        driver.release(lease)
         await until(lambda: lease.host_interface not in links())
 
 
@@ -106,7 +106,7 @@ async def test_closing_with_remove_leaves_nothing(settings):
     before = links()
     driver = await open_driver(settings._replace(warm=3), None, [])
     lease = await driver.acquire()
-    await driver.release(lease)
+    driver.release(lease)
     await driver.close(remove=True)
     assert links() == before
     assert sandboxes(settings) == set()
@@ -150,7 +150,8 @@ async def test_many_at_once_get_different_addresses(settings):
     leases = await asyncio.gather(*(driver.acquire() for _ in range(20)))
     assert len({lease.ip_address for lease in leases}) == 20
     assert pings(leases[0].sandbox_path, leases[-1].ip_address)
-    await asyncio.gather(*(driver.release(lease) for lease in leases))
+    for lease in leases:
+        driver.release(lease)
     await driver.close(remove=True)
     assert veths() == set()
 
@@ -185,7 +186,7 @@ async def test_a_full_subnet_says_so_and_recovers(settings):
     lease = await driver.acquire()
     with pytest.raises(Unavailable, match="no available IPv4 addresses"):
         await driver.acquire()
-    await driver.release(lease)
+    driver.release(lease)
     assert (await driver.acquire()).ip_address == lease.ip_address
 
 

@@ -248,7 +248,7 @@ async def test_the_host_forgets_who_has_gone(settings):
     driver = await open_driver(settings._replace(pool6=POOL6), None, [])
     kept, gone = await driver.acquire(), await driver.acquire()
     assert shown("neigh").count("PERMANENT") == 4
-    await driver.release(gone)
+    driver.release(gone)
     await until(lambda: gone.ip_address not in shown("neigh") and gone.ip6_address not in shown("neigh"))
     lost = await driver.acquire()
     assert lost.mac_address in shown("neigh")

@@ -45,6 +45,7 @@ class Instance:
         self.restart_delay = 0.0
         self.root_users = 0  # copies under way, which need the root mounted though nothing runs
         self.pending_restart: asyncio.Task[None] | None = None
+        self.going = False  # it is ended only to be removed
         self.keepers = 0  # who needs it after the end of its process, though it would go with that
         self._exits: set[asyncio.Future[Exit]] = set()
         self._removals: set[asyncio.Future[Exit]] = set()
@@ -233,6 +234,8 @@ class Index:
     async def settle(self, instance: Instance, ahead: State | None = None) -> None:
         """Write what has become of it: now, or when the disk has room again. That is not refused."""
         changes.note()
+        if instance.going and _forgettable(instance):
+            return  # its record is about to go; a daemon that comes before that finds the process ended
         record = instance.record if ahead is None else msgspec.structs.replace(instance.record, state=ahead)
         await self._state.settle(Change(KIND, instance.id, _encode(record)), lazy=_forgettable(instance))
 

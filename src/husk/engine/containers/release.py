@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
+from husk import threads
 from husk.engine.containers.drivers import Assembly, Networks, Runtimes
 from husk.engine.containers.index import Instance
 from husk.engine.containers.mounts import Stager
@@ -28,7 +29,7 @@ class Releaser:
         instance.let_go()
         # A copy that is under way still needs its file systems, and unmounts them at its own end.
         unmount = not instance.root_users or record.state.status == "removing"
-        steps, bundle_left = await asyncio.to_thread(self._let_go, record, unmount)
+        steps, bundle_left = await threads.releases(self._let_go, record, unmount)
         if bundle_left:
             steps.append(await _quietly(self._with_the_runtime(record, unmount)))
         if unmount:
@@ -51,7 +52,8 @@ class Releaser:
         steps, ended = [], False
         if bundle:
             try:
-                ended = self._runtimes.of(record.host_config.runtime).forget_ended(record.id)
+                runtime = self._runtimes.of(record.host_config.runtime)
+                ended = runtime.forget_ended(record.id, spared=self._cgroup(record))
             except (HuskError, OSError) as error:
                 log.warning("while releasing a container: %s", error)
             if ended:
@@ -82,8 +84,10 @@ class Releaser:
                 self._assembly.release_shm(record.id)
 
     def _clear_cgroup(self, record: Container) -> None:
-        parent = record.host_config.cgroup_parent
-        self._assembly.clear_cgroup(self._assembly.paths.cgroup(record.id, parent), named=bool(parent))
+        self._assembly.clear_cgroup(self._cgroup(record), named=bool(record.host_config.cgroup_parent))
+
+    def _cgroup(self, record: Container) -> str:
+        return self._assembly.paths.cgroup(record.id, record.host_config.cgroup_parent)
 
 
 def _tried(step: Callable[[], object]) -> bool:

@@ -42,6 +42,15 @@ class Remover:
 
     async def remove(self, instance: Instance, force: bool, volumes: bool = False) -> None:
         """`volumes` takes the volumes without a name along, as a container that removes itself does."""
+        try:
+            await self._remove(instance, force, volumes)
+        finally:
+            if instance.going:
+                instance.going = False
+                if self._index.present(instance):
+                    await self._index.settle(instance)
+
+    async def _remove(self, instance: Instance, force: bool, volumes: bool) -> None:
         record = instance.record
         while self._index.present(instance):
             if record.state.running:
@@ -51,6 +60,7 @@ class Remover:
                     raise Conflict(
                         f'cannot remove container "{record.name}": container is {record.state.status}{advice}'
                     )
+                instance.going = True
                 await self._stopper.end_for_removal(instance)
             async with instance.lock:
                 # Somebody may have started it while this waited for the lock.

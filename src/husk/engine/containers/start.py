@@ -8,6 +8,7 @@ import contextlib
 from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from husk.engine.containers.config.limits import device_rule
 from husk.engine.containers.config.spec import Extras, block_paths, plan, seccomp_profile
@@ -16,13 +17,14 @@ from husk.engine.containers.drivers import Assembly, Drivers, bundle_of
 from husk.engine.containers.index import Companion, Index, Instance
 from husk.engine.containers.mounts import Stager
 from husk.engine.host import Host
-from husk.engine.model.container import Container, MountPoint
+from husk.engine.model.container import Container
 from husk.engine.model.container_config import HostConfig
 from husk.engine.networks import links
 from husk.engine.networks.connector import Connected
 from husk.errors import Conflict, InvalidParameter, NotFound
 from husk.runtime.assembly import cgroup, sources
 from husk.runtime.assembly.paths import ContainerPaths
+from husk.runtime.conmon import Apart, Bring
 from husk.runtime.devices import block_device_numbers, from_host, host_devices
 from husk.runtime.precompiled import CompiledFilters
 from husk.runtime.spec import Device, DeviceRule, oci_spec, resolve_user
@@ -65,10 +67,12 @@ class Starter:
         network = await self._networks.connect(record)
         annotations = await self._filters.annotations(seccomp_profile(record.host_config, self._host))
         await self._stager.mount(record)
-        await asyncio.to_thread(self._prepare, record, network, annotations)
+        needs = self._needs(record) if runtime.known_files else None
+        binds = needs.binds if needs is not None else {}
+        otherwise = await asyncio.to_thread(self._prepare, record, network, annotations, binds)
         bundle = bundle_of(record, self._assembly.paths)
-        mounts = self._own_mounts(record) if runtime.known_files else None
-        created = await self._monitor.create(bundle, runtime, mounts=mounts)
+        apart = Apart(needs.mounts, tuple(binds.values()), otherwise) if needs is not None else None
+        created = await self._monitor.create(bundle, runtime, apart=apart)
         record.state.pid = created.pid
         record.monitor_pid = created.monitor_pid
         record.monitor_started = self._processes.start_time(created.monitor_pid) or 0
@@ -80,8 +84,8 @@ class Starter:
             instance.switchboard.connect(await self._monitor.attach(bundle))
         await runtime.start(record.id)
 
-    def _own_mounts(self, record: Container) -> list[str] | None:
-        """The mount points that the container is made of; None when it needs others of the host's too."""
+    def _needs(self, record: Container) -> "Needs | None":
+        """What the container needs of all that is mounted on the host; None when that cannot be told."""
         paths, ipc_mode = self._assembly.paths, record.host_config.ipc_mode
         own = [str(self._assembly.root(record.id).merged)]
         if record.sandbox_path and not record.sandbox_path.startswith("/proc/"):
@@ -90,22 +94,31 @@ class Starter:
             own.append(str(paths.shm(record.id)))
         elif ipc_mode not in ("private", "none"):
             return None
-        for point in record.mounts:
+        binds = {}
+        for number, point in enumerate(record.mounts):
             if point.type == "tmpfs":
                 continue
-            # Its directory is on the way to our own, whatever is mounted in it; those of the host may be anywhere.
-            if not self._is_volume_of_ours(point):
-                return None
-            own.append(point.source)
-        return list(dict.fromkeys(own))
+            if point.propagation not in ("", "private", "rprivate"):
+                return None  # what the host mounts later is to be seen, or the other way round
+            if point.staged:
+                own.append(str(paths.staging(record.id) / str(number)))
+            elif point.source.startswith(f"{paths.volumes}/"):
+                # Its directory is on the way to our own, whatever is mounted in it; those of the host may be anywhere.
+                own.append(point.source)
+            elif any(ours.is_relative_to(point.source) for ours in (paths.data_root, paths.run)):
+                return None  # it has the mounts of all containers in it
+            else:
+                binds[point.destination] = Bring(point.source, f"{paths.bundle(record.id)}/bound-{number}")
+        return Needs(list(dict.fromkeys(own)), binds)
 
-    def _is_volume_of_ours(self, point: MountPoint) -> bool:
-        if point.type != "volume" or point.staged or point.propagation not in ("", "private", "rprivate"):
-            return False
-        return point.source.startswith(f"{self._assembly.paths.volumes}/")
+    def _prepare(
+        self, record: Container, network: Connected, annotations: dict[str, str], binds: dict[str, Bring]
+    ) -> Callable[[], None] | None:
+        """Mount the root, write hosts, hostname and resolv.conf, write the bundle. All of it blocks.
 
-    def _prepare(self, record: Container, network: Connected, annotations: dict[str, str]) -> None:
-        """Mount the root, write hosts, hostname and resolv.conf, write the bundle. All of it blocks."""
+        `binds` are sources that are to be brought to places of the bundle; what is returned then writes a bundle that
+        names them where the host has them.
+        """
         assembly, host = self._assembly, self._host
         root = assembly.root(record.id)
         root.create()
@@ -127,6 +140,7 @@ class Starter:
             devices=devices,
             annotations=annotations,
             source_flags=_source_flags(record, paths),
+            places={destination: bring.target for destination, bring in binds.items()},
             device_rules=rules,
             block_devices=block_device_numbers(block_paths(record.host_config, host.limits.block_weight)),
             joined=joined.namespaces,
@@ -141,7 +155,24 @@ class Starter:
             realtime=limits.cpu_realtime_runtime,
             period=limits.cpu_realtime_period,
         )
-        assembly.write_bundle(bundle_of(record, assembly.paths), oci_spec(spec, host.cgroup_v2))
+        bundle = bundle_of(record, assembly.paths)
+        assembly.write_bundle(bundle, oci_spec(spec, host.cgroup_v2))
+        if not binds:
+            return None
+        assembly.make_places(binds.values())
+
+        def otherwise() -> None:
+            spec, _ = plan(record, paths, user, host, replace(extras, places={}))
+            assembly.write_bundle(bundle, oci_spec(spec, host.cgroup_v2))
+
+        return otherwise
+
+
+class Needs(Struct, frozen=True):
+    """The mount points of the daemon's that a container is made of, and what it binds of the host, by destination."""
+
+    mounts: list[str]
+    binds: dict[str, Bring]
 
 
 def wanted_devices(host_config: HostConfig) -> tuple[tuple[Device, ...], tuple[DeviceRule, ...]]:

@@ -141,7 +141,7 @@ class Connector:
         self._names().stop(record.id)
         sandbox_path, record.sandbox_path = record.sandbox_path, ""
         await self._publisher.withdraw(record)
-        leases = []
+        released = False
         for name, endpoint in record.endpoints.items():
             record.endpoints[name] = fresh(endpoint)
             if (live := self._roster.by_name.get(name)) is None:
@@ -149,10 +149,9 @@ class Connector:
             if live.members.pop(record.id, None) is not None and endpoint.endpoint_id:
                 self._announce("disconnect", live, record)
             if live.bridged and (given := lease(sandbox_path, endpoint)) is not None:
-                leases.append((live, given))
-        if leases:
-            await asyncio.gather(*(live.driver.release(given) for live, given in leases))
-        elif sandbox_path and not record.host_config.network_mode.startswith("container:"):
+                live.driver.release(given)
+                released = True
+        if sandbox_path and not released and not record.host_config.network_mode.startswith("container:"):
             await asyncio.to_thread(sandbox.abandon, sandbox_path)
 
     async def join(self, record: Container, endpoint: Endpoint) -> None:

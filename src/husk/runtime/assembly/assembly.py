@@ -1,7 +1,9 @@
 """The host side of all containers of one engine, by their ids. What is made here is released here, safe to repeat."""
 
+import contextlib
 import functools
-from collections.abc import Collection, Mapping
+import os
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 from husk.kernel.trees import discard_tree
@@ -10,7 +12,7 @@ from husk.runtime.assembly.leftovers import PutAside
 from husk.runtime.assembly.paths import Paths
 from husk.runtime.assembly.root import ContainerRoot, make_mount_points
 from husk.runtime.assembly.staging import Part
-from husk.runtime.conmon import Bundle
+from husk.runtime.conmon import Bring, Bundle
 
 _REMEMBERED = 100
 
@@ -61,8 +63,16 @@ class Assembly:
         if bundle.log_path is not None:
             bundle.log_path.touch(mode=0o640)
 
+    def make_places(self, binds: Iterable[Bring]) -> None:
+        """Make what the sources of binds are mounted on, for the moment in which the runtime makes the container."""
+        for bring in binds:
+            if os.path.isdir(bring.source):
+                os.makedirs(bring.target, exist_ok=True)
+            else:
+                Path(bring.target).touch()
+
     def has_bundle(self, container_id: str) -> bool:
-        return self.paths.bundle(container_id).exists()
+        return os.path.exists(self.paths.bundle(container_id))
 
     def discard_bundle(self, container_id: str) -> None:
         discard_tree(self.paths.bundle(container_id))
@@ -83,4 +93,8 @@ class Assembly:
 
     def discard(self, container_id: str) -> None:
         """Delete all that a container without a record has written."""
-        discard_tree(self.paths.directory(container_id))
+        directory = self.paths.directory(container_id)
+        # The one directory in another that every container has: without it, nothing has to be moved.
+        with contextlib.suppress(OSError):
+            os.rmdir(f"{directory}/work/work")
+        discard_tree(directory)

@@ -49,7 +49,7 @@ class Paths:
             hosts=directory / "hosts",
             hostname=directory / "hostname",
             resolv_conf=directory / "resolv.conf",
-            cgroup=f"{self._cgroup_parent}/{container_id}",
+            cgroup=self.cgroup(container_id, ""),
             staging=self.staging(container_id),
             upper=directory / "diff",
             work=directory / "work",
@@ -60,7 +60,7 @@ class Paths:
 
     def cgroup(self, container_id: str, parent: str) -> str:
         """Path of the container's control groups, below each tree of them; below `parent` where a client names one."""
-        return cgroup_below(parent, container_id) if parent else self.of(container_id).cgroup
+        return cgroup_below(parent, container_id) if parent else f"{self._cgroup_parent}/{container_id}"
 
     def shm(self, container_id: str) -> Path:
         """Where the /dev/shm that a container shares with others is mounted."""

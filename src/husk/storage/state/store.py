@@ -17,6 +17,7 @@ import contextlib
 import logging
 import os
 import sqlite3
+import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -59,6 +60,27 @@ class Change(NamedTuple):
     body: bytes | None
 
 
+class _Gathering:
+    """Changes of many that are written in one transaction: those that come before the thread takes it up."""
+
+    def __init__(self, changes: tuple[Change, ...] = ()) -> None:
+        self._lock = threading.Lock()
+        self._changes = list(changes)
+        self._taken = False
+
+    def join(self, changes: tuple[Change, ...]) -> bool:
+        """False if it is too late for that."""
+        with self._lock:
+            if not self._taken:
+                self._changes += changes
+            return not self._taken
+
+    def take(self) -> tuple[Change, ...]:
+        with self._lock:
+            self._taken = True
+            return tuple(self._changes)
+
+
 class StateStore:
     """All access goes through one thread: SQLite never blocks the event loop and never sees two writers."""
 
@@ -83,6 +105,9 @@ class StateStore:
         # Changed by that thread alone: what has happened and is not written yet.
         self._owed = _by_key(tuple(Change(*change) for change in debts.read()))
         self._trouble = ""
+        # What is about to be written of what has happened, and when it is.
+        self._gathering = _Gathering()
+        self._gathered: asyncio.Future[None] | None = None
         self._retry: asyncio.TimerHandle | None = None
         self._closed = False
 
@@ -165,6 +190,8 @@ class StateStore:
         if all(change.body is None for change in changes):
             await self.settle(*changes, lazy=lazy)
             return
+        # What is settled from now on is written after this.
+        self._gathered = None
         work = asyncio.get_running_loop().run_in_executor(self._thread, self._write, changes)
         await asyncio.shield(work)
         await self._synced(lazy)
@@ -180,15 +207,21 @@ class StateStore:
 
     async def settle(self, *changes: Change, lazy: bool = False) -> None:
         """Write what has happened: now, or else as soon as the disk lets us. It is not refused."""
-        loop = asyncio.get_running_loop()
-        work = loop.run_in_executor(self._thread, self._write_or_owe, changes)
-        # Not after the `await`: a caller who is cancelled owes all the same.
-        work.add_done_callback(lambda _: self._try_later(loop))
-        await asyncio.shield(work)
+        await asyncio.shield(self._with_others(changes))
         try:
             await self._synced(lazy)
         except DiskFault as fault:
             log.error("%s", fault.message)
+
+    def _with_others(self, changes: tuple[Change, ...]) -> asyncio.Future[None]:
+        """Done when the changes are written or owed, in one transaction with those of all who come meanwhile."""
+        if self._gathered is None or not self._gathering.join(changes):
+            loop = asyncio.get_running_loop()
+            self._gathering = _Gathering(changes)
+            self._gathered = loop.run_in_executor(self._thread, self._write_gathered, self._gathering)
+            # Not after the `await`: a caller who is cancelled owes all the same.
+            self._gathered.add_done_callback(lambda _: self._try_later(loop))
+        return self._gathered
 
     async def _synced(self, lazy: bool) -> None:
         self._flusher.wrote()
@@ -233,6 +266,9 @@ class StateStore:
         work.add_done_callback(lambda _: self._try_later(loop))
 
     # --- in the thread
+
+    def _write_gathered(self, gathering: _Gathering) -> None:
+        self._write_or_owe(gathering.take())
 
     def _write_or_owe(self, changes: tuple[Change, ...]) -> None:
         if not changes and not self._owed:

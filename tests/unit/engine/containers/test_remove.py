@@ -49,3 +49,33 @@ async def test_a_prune_takes_what_does_not_run_and_is_chosen(room: Room) -> None
     done = await pruner.prune(Filters({"label!": ["keep"]}))
     assert done.ids == [going.id]
     assert room.index.present(running) and room.index.present(kept)
+
+
+async def test_nobody_writes_the_end_of_what_is_removed(room: Room) -> None:
+    instance = await room.started(container())
+    process = room.host.processes.open(instance.record.state.pid)
+    removing = Tasks().spawn(room.remover.remove(instance, force=True), "remove", awaited=True)
+    await until_async(lambda: process.signals, "the signal")
+    written = room.stored(instance)
+    await room.index.settle(instance)
+    assert instance.going and room.stored(instance) == written
+    room.host.end(instance, 137)
+    await removing
+    assert not instance.going and room.stored(instance) is None
+
+
+async def test_a_removal_that_fails_leaves_the_end_in_the_store(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    instance = await room.started(container())
+    process = room.host.processes.open(instance.record.state.pid)
+
+    async def fails(*_: object) -> None:
+        raise HuskError("no")
+
+    monkeypatch.setattr(room.index, "delete", fails)
+    removing = Tasks().spawn(room.remover.remove(instance, force=True), "remove", awaited=True)
+    await until_async(lambda: process.signals, "the signal")
+    room.host.end(instance, 137)
+    with pytest.raises(HuskError):
+        await removing
+    stored = room.stored(instance)
+    assert stored is not None and stored.state.exit_code == 137

@@ -6,9 +6,11 @@ import pytest
 
 from husk.engine.containers.index import Instance
 from husk.engine.containers.start import resolve_joined
-from husk.engine.model.container import Container
+from husk.engine.model.container import Container, MountPoint
 from husk.engine.model.container_config import ContainerConfig, DeviceRequest, HostConfig
 from husk.errors import Conflict, HuskError, InvalidParameter, NotFound
+from husk.runtime.assembly import sources
+from husk.runtime.conmon import Bring
 from tests.support.room import Room
 from tests.unit.engine.records import container
 
@@ -119,3 +121,41 @@ async def test_ids_are_written_for_names_which_may_change(room: Room) -> None:
     assert (wanted.pid_mode, wanted.ipc_mode) == (f"container:{donor.id}", "private")
     with pytest.raises(NotFound):
         resolve_joined(HostConfig(ipc_mode="container:gone"), find)
+
+
+def source_of(room: Room, instance: Instance, destination: str) -> str:
+    (found,) = (mount["source"] for mount in told(room, instance)["mounts"] if mount["destination"] == destination)
+    return str(found)
+
+
+async def test_what_is_bound_is_brought_to_where_the_container_is_made(room: Room) -> None:
+    volume = f"{room.host.paths.volumes}/v/_data"
+    points = [
+        MountPoint(type="bind", source="/etc", destination="/data"),
+        MountPoint(type="volume", name="v", source=volume, destination="/v"),
+        MountPoint(type="volume", name="v", source=f"{volume}/part", subpath="part", destination="/part"),
+    ]
+    record = container()
+    record.mounts = points
+    instance = await room.started(record)
+    apart = room.host.monitor.apart[instance.id]
+    place = f"{room.host.paths.bundle(instance.id)}/bound-0"
+    assert apart is not None and list(apart.binds) == [Bring("/etc", place)]
+    assert {volume, str(room.host.paths.staging(instance.id) / "2")} <= set(apart.mounts)
+    assert (source_of(room, instance, "/data"), source_of(room, instance, "/v")) == (place, volume)
+    assert apart.otherwise is not None
+    apart.otherwise()
+    assert source_of(room, instance, "/data") == "/etc"
+
+
+@pytest.mark.parametrize(("source", "propagation"), [("/", ""), ("/srv", "rslave"), ("/srv", "rshared")])
+async def test_what_the_host_mounts_later_is_seen_by_a_container_among_its_mounts(
+    room: Room, source: str, propagation: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "make_ready", lambda *_, **__: None)
+    point = MountPoint(type="bind", source=source, destination="/x", propagation=propagation)
+    record = container()
+    record.mounts = [point]
+    instance = await room.started(record)
+    assert room.host.monitor.apart[instance.id] is None
+    assert source_of(room, instance, "/x") == source

@@ -48,10 +48,11 @@ class FakeDriver:
         self.given.append(made)
         return made
 
-    async def release(self, given: Lease) -> None:
+    def release(self, given: Lease) -> None:
         self.back.append(given)
 
-    detach = release
+    async def detach(self, given: Lease) -> None:
+        self.back.append(given)
 
 
 class FakePorts:
@@ -209,18 +210,18 @@ async def test_an_address_on_its_way_back_is_waited_for(house: House) -> None:
     leaving, coming = house.container("home", name="old"), house.container("home", name="new")
     await house.connector.connect(leaving)
     driver, connector = house.drivers["home"], house.connector
-    held = driver.release
+    withdraw = connector._publisher.withdraw
 
-    async def release(given: Lease) -> None:
+    async def slowly(record: Container) -> None:
         driver.refusals = [Forbidden("Address already in use")]
         connecting = asyncio.get_running_loop().create_task(connector.connect(coming))
         started.append(connecting)
         while driver.refusals:
             await asyncio.sleep(0)
-        await held(given)
+        await withdraw(record)
 
     started: list[Any] = []
-    driver.release = release  # type: ignore[method-assign]
+    connector._publisher.withdraw = slowly  # type: ignore[method-assign]
     await connector.disconnect(leaving)
     await started[0]
     assert coming.endpoints["home"].ip_address

@@ -254,3 +254,25 @@ async def test_lazy_changes_do_not_wait_for_the_disk(store: StateStore, monkeypa
     assert len(synced) == 1
     await asyncio.gather(*(store.commit(Change("k", str(n), b"3")) for n in range(50)))
     assert 2 <= len(synced) <= 51
+
+
+async def test_what_is_settled_at_once_is_one_transaction(
+    store: StateStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await store.commit(*(Change("k", str(number), b"1") for number in range(20)))
+    transact, sizes = store._transact, list[int]()
+
+    def counted(changes: tuple[Change, ...]) -> None:
+        sizes.append(len(changes))
+        transact(changes)
+
+    monkeypatch.setattr(store, "_transact", counted)
+    await asyncio.gather(*(store.settle(Change("k", str(number), None)) for number in range(20)))
+    assert reopened(tmp_path) == {}
+    assert sum(sizes) == 20 and len(sizes) < 20
+
+
+async def test_what_is_settled_after_a_commit_is_written_after_it(store: StateStore) -> None:
+    settled = [store.settle(Change("k", "a", b"first")), store.commit(Change("k", "a", b"second"))]
+    await asyncio.gather(*settled, store.settle(Change("k", "a", None)))
+    assert store.load("k") == {}

@@ -24,6 +24,8 @@ class Extras(msgspec.Struct, frozen=True):
     annotations: Mapping[str, str] = msgspec.field(default_factory=dict)
     source_flags: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     """What sources of mounts are mounted with on the host (`noexec`, `ro`) and `file` for one, by destination."""
+    places: Mapping[str, str] = msgspec.field(default_factory=dict)
+    """Where sources of mounts are while the container is made, by destination, if not where the host has them."""
     device_rules: tuple[DeviceRule, ...] = ()
     block_devices: Mapping[str, tuple[int, int]] = msgspec.field(default_factory=dict)
     """Numbers of the devices that block I/O limits name, by path."""
@@ -62,7 +64,7 @@ def plan(
         writable_cgroups=options.writable_cgroups,
         privileged=privileged,
         namespaces={**namespaces(container), **extras.joined},
-        mounts=(*shared_memory(host_config, extras.shm), *mounts(container, paths, extras.source_flags)),
+        mounts=(*shared_memory(host_config, extras.shm), *mounts(container, paths, extras)),
         shm_size=0 if host_config.ipc_mode == "none" else host_config.shm_size,
         resources=resources(host_config, extras.block_devices),
         cgroup_path=cgroup_path(container, paths.cgroup),
@@ -169,9 +171,7 @@ def namespaces(container: Container) -> dict[str, str]:
     return spaces
 
 
-def mounts(
-    container: Container, paths: ContainerPaths, source_flags: Mapping[str, tuple[str, ...]] = NO_EXTRAS.source_flags
-) -> tuple[Mount, ...]:
+def mounts(container: Container, paths: ContainerPaths, extras: Extras = NO_EXTRAS) -> tuple[Mount, ...]:
     host_config = container.host_config
     own_files = ("rbind", "rprivate", *(["ro"] if host_config.readonly_rootfs else []))
     result = [
@@ -190,7 +190,8 @@ def mounts(
             result.append(tmpfs(point.destination, point.options))
             continue
         source = str(paths.staging / str(number)) if point.staged else point.source
-        how = _how(point, source_flags.get(point.destination, ()))
+        source = extras.places.get(point.destination, source)
+        how = _how(point, extras.source_flags.get(point.destination, ()))
         result.append(Mount(destination=point.destination, type="bind", source=source, options=how))
     return tuple(result)
 
