@@ -266,7 +266,9 @@ class FakeRuntime(OCIRuntime, frozen=True):
 
 class FakeRuntimes:
     def __init__(self) -> None:
-        self.runtime = FakeRuntime(name="crun", path="/usr/bin/crun", args=(), root=Path("/run/nowhere"))
+        self.runtime = FakeRuntime(
+            name="crun", path="/usr/bin/crun", args=(), root=Path("/run/nowhere"), known_files=True
+        )
 
     def get(self, name: str) -> OCIRuntime:
         return self.runtime

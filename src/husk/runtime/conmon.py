@@ -32,7 +32,6 @@ import msgspec
 from husk.errors import SystemFault
 from husk.kernel import process, unixdiag
 from husk.kernel.cgroup_moves import Moves as Moves
-from husk.kernel.inotify import IN_CLOSE, Watches
 from husk.kernel.lean_mounts import Bring as Bring
 from husk.kernel.lean_mounts import LeanMounts as LeanMounts
 from husk.runtime import oci
@@ -280,23 +279,6 @@ class Monitor:
             _tell(bundle, "2 0 0\n")
         except OSError as error:
             raise SystemFault(f"the monitor of container {bundle.container_id} is gone: {error.strerror}") from error
-
-
-class OomWatches:
-    """Told at once when conmon notes that a container is out of memory, for any number of containers."""
-
-    def __init__(self) -> None:
-        self._watches = Watches()
-
-    def add(self, bundle: Bundle, told: Callable[[], None]) -> int:
-        """The number is for `remove`. OSError where the host has no watches left."""
-        return self._watches.add(bundle.directory, IN_CLOSE, lambda name: told() if name == b"oom" else None)
-
-    def remove(self, number: int) -> None:
-        self._watches.remove(number)
-
-    def close(self) -> None:
-        self._watches.close()
 
 
 class Console:

@@ -14,7 +14,7 @@ from husk.engine.containers.index import Companion, Index, Instance
 from husk.engine.model.container import Container
 from husk.runtime.assembly import cgroup
 from husk.runtime.assembly.paths import Paths
-from husk.runtime.conmon import OomWatches
+from husk.runtime.oom_watches import OomWatches
 from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)

@@ -135,7 +135,7 @@ async def test_what_is_bound_is_brought_to_where_the_container_is_made(room: Roo
         MountPoint(type="volume", name="v", source=volume, destination="/v"),
         MountPoint(type="volume", name="v", source=f"{volume}/part", subpath="part", destination="/part"),
     ]
-    record = container()
+    record = container(host_config=HostConfig(ipc_mode="private"))
     record.mounts = points
     instance = await room.started(record)
     apart = room.host.monitor.apart[instance.id]
@@ -154,7 +154,7 @@ async def test_what_the_host_mounts_later_is_seen_by_a_container_among_its_mount
 ) -> None:
     monkeypatch.setattr(sources, "make_ready", lambda *_, **__: None)
     point = MountPoint(type="bind", source=source, destination="/x", propagation=propagation)
-    record = container()
+    record = container(host_config=HostConfig(ipc_mode="private"))
     record.mounts = [point]
     instance = await room.started(record)
     assert room.host.monitor.apart[instance.id] is None
