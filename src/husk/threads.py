@@ -23,7 +23,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, Generic, ParamSpec, TypeVar
-from weakref import WeakSet
+from weakref import WeakKeyDictionary, WeakSet
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -33,8 +33,6 @@ WALKERS = 4
 _SHORT = 16
 # How long the first in a lane waits until one more thread helps.
 _PATIENCE = 0.005
-# So many pieces are done before the loop hears of them.
-_VISIT = 8
 
 
 class _Pool:
@@ -92,13 +90,16 @@ class _Piece(Generic[T]):
 class Lane:
     """Work in the order in which it comes, by one thread as long as that is quick, by more where the first waits."""
 
-    def __init__(self, size: int, name: str) -> None:
+    def __init__(self, size: int, name: str, patience: float = _PATIENCE) -> None:
         self._pool = _Pool(size, name)
         self._most = size
+        self._patience = patience
         self._lock = threading.Lock()
         self._waiting: deque[_Piece[Any]] = deque()
         self._busy = 0
         self._looking: WeakSet[asyncio.AbstractEventLoop] = WeakSet()
+        # What is done and not told yet, so that a loop that is behind hears of many at once.
+        self._done: WeakKeyDictionary[asyncio.AbstractEventLoop, list[_Piece[Any]]] = WeakKeyDictionary()
 
     async def run(self, work: Callable[[], T]) -> T:
         """As in a thread of its own: it goes on when the caller is cancelled."""
@@ -113,7 +114,7 @@ class Lane:
         if first:
             self._pool.submit(self._visit)
         elif looks:
-            piece.loop.call_later(_PATIENCE, self._look, piece.loop)
+            piece.loop.call_later(self._patience, self._look, piece.loop)
         return await piece.done
 
     def end(self) -> None:
@@ -126,36 +127,33 @@ class Lane:
             if head is None:
                 self._looking.discard(loop)
                 return
-            more = self._busy < self._most and time.monotonic() - head.since >= _PATIENCE
+            more = self._busy < self._most and time.monotonic() - head.since >= self._patience
             self._busy += more
         if more:
             self._pool.submit(self._visit)
-        loop.call_later(_PATIENCE, self._look, loop)
+        loop.call_later(self._patience, self._look, loop)
 
     def _visit(self) -> None:
-        done: list[_Piece[Any]] = []
         while True:
             with self._lock:
-                piece = self._waiting.popleft() if self._waiting else None
-                self._busy -= piece is None
-            if done and (piece is None or len(done) == _VISIT or piece.loop is not done[0].loop):
-                _tell(done)
-                done = []
-            if piece is None:
-                return
+                if not self._waiting:
+                    self._busy -= 1
+                    return
+                piece = self._waiting.popleft()
             piece.run()
-            done.append(piece)
+            with self._lock:
+                done = self._done.setdefault(piece.loop, [])
+                done.append(piece)
+                first = len(done) == 1
+            if first:
+                with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                    piece.loop.call_soon_threadsafe(self._tell, piece.loop)
 
-
-def _tell(pieces: list[_Piece[Any]]) -> None:
-    """From a thread, to those who wait in one loop."""
-
-    def tell() -> None:
-        for piece in pieces:
+    def _tell(self, loop: asyncio.AbstractEventLoop) -> None:
+        with self._lock:
+            done = self._done.pop(loop, [])
+        for piece in done:
             piece.tell()
-
-    with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-        pieces[0].loop.call_soon_threadsafe(tell)
 
 
 _trees = _Pool(WALKERS, "trees")

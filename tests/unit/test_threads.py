@@ -42,7 +42,7 @@ async def test_threads_end_with_the_last_who_holds_them_and_come_again():
 
 
 async def test_what_is_short_is_done_in_order_by_one_thread() -> None:
-    lane = Lane(4, "test")
+    lane = Lane(4, "test", patience=60)
     seen: list[tuple[int, int]] = []
 
     def piece(number: int) -> int:
@@ -65,6 +65,18 @@ async def test_nobody_waits_behind_what_takes_long() -> None:
     finally:
         gate.set()
     assert await stuck
+
+
+async def test_what_is_done_is_told_before_what_comes_next_is_done() -> None:
+    lane = Lane(1, "test")
+    gate = threading.Event()
+    short = Tasks().spawn(lane.run(lambda: 5), "is short", awaited=True)
+    long = Tasks().spawn(lane.run(gate.wait), "takes long", awaited=True)
+    try:
+        assert await asyncio.wait_for(short, 10) == 5
+    finally:
+        gate.set()
+    assert await long
 
 
 async def test_a_failure_is_told_to_who_asked_alone() -> None:
