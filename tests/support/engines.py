@@ -20,11 +20,11 @@ from tests.support.litter import Traces
 class Place:
     """The roots of an engine; leaving it fails where something of the engine is left on the host."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, own_exec_root: bool = True) -> None:
+        """Without an exec root of its own it has the one that goes with its data root, below /run."""
         self.directory = Path(tempfile.mkdtemp(prefix="hk-", dir="/tmp"))
-        self.config = EngineConfig(
-            data_root=self.directory / "data", exec_root=self.directory / "run", bip=unused_subnet()
-        )
+        exec_root = self.directory / "run" if own_exec_root else None
+        self.config = EngineConfig(data_root=self.directory / "data", exec_root=exec_root, bip=unused_subnet())
         self.traces = Traces(self.config.settings(), self.directory)
 
     def __enter__(self) -> Self:
@@ -35,6 +35,7 @@ class Place:
     ) -> None:
         left = self.traces.clean()
         discard_tree(self.directory)
+        discard_tree(self.config.settings().exec_root)
         if left and error is None:
             raise AssertionError("the engine left on the host:\n  " + "\n  ".join(left))
 

@@ -110,7 +110,7 @@ async def test_logs_are_shipped_once_from_old_and_new_containers(engine: Engine)
 
 async def test_a_service_for_tests():
     """In pytest itself, with the plugin alone."""
-    with Place() as place:
+    with Place(own_exec_root=False) as place:
         command = [sys.executable, "-m", "pytest", "-q", "-p", "husk.pytest_plugin", "-c", os.devnull, *PLAIN]
         roots = [f"--husk-data-root={place.config.data_root}", f"--basetemp={place.directory}/tmp"]
         environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}

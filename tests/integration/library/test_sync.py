@@ -24,7 +24,7 @@ print(run(), asyncio.run(cell()))
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it runs real containers")
 def test_a_script_needs_no_daemon_and_leaves_nothing():
-    with Place() as place:
+    with Place(own_exec_root=False) as place:
         command = [sys.executable, "-W", "error", "-c", SCRIPT, str(place.config.data_root)]
         done = subprocess.run(
             command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(SOURCES)}, timeout=60
