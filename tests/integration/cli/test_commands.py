@@ -72,7 +72,7 @@ def test_files_builds_and_what_is_known(daemon: Daemon, tmp_path: Path) -> None:
 
 def test_a_live_screen(daemon: Daemon) -> None:
     husk(daemon, "run", "-d", "--name", "web", "busybox", "sleep", "1000")
-    with at_terminal(daemon, "top", columns=140) as terminal:
+    with at_terminal(daemon, "top") as terminal:
         terminal.expect(b"1 containers")
         terminal.expect(b"web")
         terminal.type(b"q")

@@ -38,8 +38,11 @@ def test_a_terminal(daemon: Daemon) -> None:
         terminal.expect(b"31 97")
         terminal.resize(22, 66)
         wait_until(lambda: _typed(terminal, b"stty size\n", b"22 66"), "the window's size arrives")
-        terminal.type(b"sleep 1000\n")
+        terminal.type(b"sh -c \"trap 'echo go''t; exit' INT; echo wai''ts; while :; do sleep 0.1; done\"\n")
+        terminal.expect(b"waits")
         terminal.type(b"\x03")  # the container's, not ours
+        terminal.expect(b"got")
+        terminal.expect(b"# ")
         terminal.type(b"\x10\x11")
         assert terminal.wait() == 0
     assert husk(daemon, "ps", "--format", "{{.Names}}").stdout == "box\n"

@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from husk.client.client import Client
 
 _STEPS = " ▁▂▃▄▅▆▇█"
-_WIDTH = 24
+# Charts take the room that is left beside the other columns; where there is little, files are not told of.
+_WIDEST, _NARROWEST = 24, 4
+_OTHERS, _BLOCKS = 66, 20
 _BUSY, _VERY_BUSY = 50.0, 90.0
 
 
@@ -38,35 +40,39 @@ class History:
                 del past[gone]
         for container, used in samples:
             if used is not None:
-                self._cpu.setdefault(container.id, deque(maxlen=_WIDTH)).append(used.cpu_percent)
-                self._memory.setdefault(container.id, deque(maxlen=_WIDTH)).append(float(used.memory_usage))
+                self._cpu.setdefault(container.id, deque(maxlen=_WIDEST)).append(used.cpu_percent)
+                self._memory.setdefault(container.id, deque(maxlen=_WIDEST)).append(float(used.memory_usage))
 
-    def cpu(self, identity: str) -> str:
+    def cpu(self, identity: str, width: int = _WIDEST) -> str:
         values = self._cpu.get(identity, ())
-        return chart(values, max(100.0, *values, 0.0))
+        return chart(values, max(100.0, *values, 0.0), width)
 
-    def memory(self, identity: str) -> str:
+    def memory(self, identity: str, width: int = _WIDEST) -> str:
         values = self._memory.get(identity, ())
-        return chart(values, max(values, default=0.0))
+        return chart(values, max(values, default=0.0), width)
 
 
-def chart(values: Sequence[float], most: float) -> str:
-    """A column of blocks for each value, the newest at the right end."""
+def chart(values: Iterable[float], most: float, width: int = _WIDEST) -> str:
+    """A column of blocks for each of the last values, the newest at the right end."""
+    values = list(values)[-width:]
     heights = [round(value / most * (len(_STEPS) - 1)) if most > 0 else 0 for value in values]
     # What is little is still something.
     columns = (_STEPS[max(height, 1) if value > 0 else 0] for height, value in zip(heights, values, strict=True))
-    return "".join(columns).rjust(_WIDTH)
+    return "".join(columns).rjust(width)
 
 
-def screen(samples: Sequence[Sample], history: History) -> Table:
-    """All of it: who uses most comes first."""
+def screen(samples: Sequence[Sample], history: History, width: int) -> Table:
+    """All of it, for a terminal so many columns wide: who uses most comes first."""
+    blocks = width >= _OTHERS + _BLOCKS + 2 * _NARROWEST
+    charts = min(_WIDEST, max(_NARROWEST, (width - _OTHERS - (_BLOCKS if blocks else 0)) // 2))
     used = [sample.stats for sample in samples if sample.stats is not None]
     cpu, memory = sum(each.cpu_percent for each in used), sum(each.memory_usage for each in used)
     title = f"{len(samples)} containers   CPU {cpu:.1f}%   memory {binary_size(memory)}   (q leaves)"
     found = Table(box=SIMPLE_HEAD, show_edge=False, title=title, title_justify="left", expand=True)
-    for heading in ("NAME", "CPU %", "", "MEM USAGE", "", "NET I/O", "BLOCK I/O", "PIDS"):
+    for heading in ("NAME", "CPU %", "", "MEM USAGE", "", "NET I/O", *(("BLOCK I/O",) if blocks else ()), "PIDS"):
         right = heading in ("CPU %", "PIDS")
-        found.add_column(heading, justify="right" if right else "left", no_wrap=True)
+        least = 10 if heading == "NAME" else None
+        found.add_column(heading, justify="right" if right else "left", no_wrap=True, min_width=least)
     for sample in sorted(samples, key=lambda each: -each.stats.cpu_percent if each.stats else 0.0):
         shown, identity = row(sample), sample.container.id
         percent = sample.stats.cpu_percent if sample.stats else 0.0
@@ -74,11 +80,11 @@ def screen(samples: Sequence[Sample], history: History) -> Table:
         found.add_row(
             Text(shown["Name"], style="bold"),
             Text(shown["CPUPerc"], style=colour),
-            Text(history.cpu(identity), style=colour),
+            Text(history.cpu(identity, charts), style=colour),
             shown["MemUsage"].split(" / ")[0],
-            Text(history.memory(identity), style="cyan"),
+            Text(history.memory(identity, charts), style="cyan"),
             shown["NetIO"],
-            shown["BlockIO"],
+            *([shown["BlockIO"]] if blocks else []),
             shown["PIDs"],
         )
     return found
@@ -102,7 +108,7 @@ async def _show(engine: "Client", live: Live) -> None:
     history = History()
     async for samples in rounds(engine, ()):
         history.add(samples)
-        live.update(screen(samples, history), refresh=True)
+        live.update(screen(samples, history, live.console.width), refresh=True)
 
 
 @contextmanager

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 # Exit codes of `run` and `create` when it is not the container that fails.
 NOT_RUN, NOT_EXECUTABLE, NO_SUCH_COMMAND = 125, 126, 127
+ENDED_BY_USER = 130
 Work = Callable[["Client"], Awaitable[int | None]]
 
 
@@ -22,9 +23,13 @@ def ask(place: Place, work: Work, failed: int = 1) -> None:
 
 
 def run(work: Coroutine[Any, Any, int | None]) -> int:
+    """Its exit code; that of ctrl-C, which needs no words."""
     import asyncio
 
-    return asyncio.run(work) or 0
+    try:
+        return asyncio.run(work) or 0
+    except KeyboardInterrupt:
+        return ENDED_BY_USER
 
 
 async def _asked(place: Place, work: Work, failed: int) -> int | None:

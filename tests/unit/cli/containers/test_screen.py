@@ -30,11 +30,24 @@ def test_who_uses_most_comes_first():
     samples = [sample("a", 5), sample("b", 95, 3 << 20), Sample(sample("c", 0).container, None)]
     history.add(samples)
     written = io.StringIO()
-    Console(file=written, width=160).print(screen(samples, history))
+    Console(file=written, width=160).print(screen(samples, history, 160))
     told = written.getvalue()
     assert "3 containers   CPU 100.0%   memory 3MiB" in told
     assert told.index("95.00%") < told.index("5.00%  ")
     assert "█" in history.memory("b" * 12)
+
+
+def test_a_narrow_terminal_still_tells_the_names():
+    history = History()
+    samples = [sample("a", 5, 300 << 20), sample("web-server", 95, 3 << 20)]
+    for _ in range(30):
+        history.add(samples)
+    for width in (80, 94, 100, 140):
+        written = io.StringIO()
+        Console(file=written, width=width).print(screen(samples, history, width))
+        told = written.getvalue()
+        assert "web-server" in told and "95.00%" in told and "300MiB" in told and "█" in told
+        assert ("BLOCK I/O" in told) == (width > 93)
 
 
 def test_those_that_are_gone_are_forgotten():

@@ -1,4 +1,4 @@
-from husk.cli.kit.engine import told
+from husk.cli.kit.engine import run, told
 from husk.errors import CommandFailed, NotFound
 from tests.support.fake_engine import failed
 
@@ -20,6 +20,14 @@ def test_no_engine(typed, monkeypatch):
     assert (code, out) == (1, "") and err.startswith("husk: cannot reach an engine at unix:///nosuch")
     assert typed("run", "busybox").code == 125
     assert typed("-H", "x://y", "ps").err.startswith("husk: invalid address 'x://y'")
+
+
+def test_ctrl_c_needs_no_words(capfd):
+    async def left():
+        raise KeyboardInterrupt
+
+    assert run(left()) == 130
+    assert capfd.readouterr() == ("", "")
 
 
 def test_what_the_engine_says():
