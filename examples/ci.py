@@ -81,7 +81,8 @@ async def copy_out(box: husk.Container, sources: Path) -> None:
     except husk.errors.NotFound:
         return
     with tarfile.open(fileobj=io.BytesIO(archive)) as entries:
-        entries.extractall(sources, filter="data")
+        entries.extraction_filter = getattr(tarfile, "data_filter", None)  # Python 3.11.4 and later
+        entries.extractall(sources)
 
 
 async def main(pipeline: Pipeline, sources: Path) -> int:

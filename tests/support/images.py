@@ -49,7 +49,8 @@ def forget_images(daemon: Daemon) -> None:
     digests = daemon.http("GET", "/images/busybox:latest/json").json()["RepoDigests"]
     for name in [*names, *digests]:
         answer = daemon.http("DELETE", f"/images/{name}")
-        assert answer.status == 200, answer.body
+        # With the last name of an image its digests go too.
+        assert answer.status in (200, 404), answer.body
 
 
 def _listed(daemon: Daemon) -> list[dict[str, Any]]:

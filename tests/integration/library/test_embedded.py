@@ -64,8 +64,9 @@ async def work_with(place: Place) -> None:
     async with Engine.open(place.config) as engine:
         assert settings_of_the_process() == before
         result = await engine.run("busybox", ["grep", "-E", "Sig(Blk|Ign)", "/proc/self/status"])
-        signals = result.stdout.split()
-        assert signals == [b"SigBlk:", b"0" * 16, b"SigIgn:", b"0" * 16]
+        _, blocked, _, ignored = result.stdout.split()
+        # The C library keeps 32 and 33 for itself, and a program that was started with them ignored cannot change that.
+        assert [int(each, 16) & ~(0b11 << 31) for each in (blocked, ignored)] == [0, 0]
         async with engine.container("busybox", ["sleep", "100"]) as box:
             await box.put("/in/data", b"x" * 100_000)
             assert (await box.exec(["stat", "-c", "%a", "/in/data", "/etc/hosts"])).stdout == b"644\n644\n"
