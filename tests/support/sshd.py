@@ -19,7 +19,7 @@ from msgspec import Struct
 from tests.support.waiting import wait_until
 
 _PEERS = Path(__file__).resolve().parents[2] / ".venv/peers"
-PROGRAM = shutil.which("ssh-keygen") and shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:{_PEERS}")
+PROGRAM = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:{_PEERS}")
 _START = """set -e
 mount --bind "$1/passwd" /etc/passwd
 mount -t tmpfs none /run

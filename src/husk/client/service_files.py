@@ -7,26 +7,15 @@ from typing import Any, Generic, TypeVar
 from husk.client.calls import Calls
 from husk.client.filters import filters_of
 from husk.client.service_spec import ServiceFile
-from husk.client.thing import Thing
+from husk.client.thing import Declared
 
 T = TypeVar("T", bound="_Kept")
 
 
-class _Kept(Thing):
+class _Kept(Declared):
     """What secrets and configs have in common."""
 
     _kind = ""
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.short_id} {self.name}>"
-
-    @property
-    def name(self) -> str:
-        return str(self._spec.get("Name", ""))
-
-    @property
-    def labels(self) -> dict[str, str]:
-        return dict(self._spec.get("Labels") or {})
 
     def reference(self, filename: str = "", *, uid: str = "0", gid: str = "0", mode: int = 0o444) -> ServiceFile:
         """It as a file of a service's tasks: under its own name, unless another is said."""
@@ -42,10 +31,6 @@ class _Kept(Thing):
     async def remove(self) -> None:
         """InvalidParameter while a service has it."""
         await self._calls.delete(self._path)
-
-    @property
-    def _spec(self) -> Mapping[str, Any]:
-        return self.attrs.get("Spec") or {}
 
     @property
     def _path(self) -> str:

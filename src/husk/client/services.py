@@ -10,7 +10,7 @@ from husk.client.logs import Output, logs
 from husk.client.moments import Moment
 from husk.client.service_spec import ServiceSpec, changed, document
 from husk.client.spec import Command
-from husk.client.thing import Thing
+from husk.client.thing import Declared, Thing
 from husk.errors import HuskError, InvalidParameter
 
 # What engines say to a change of what is not the newest any more.
@@ -18,7 +18,35 @@ _STALE = "update out of sequence"
 _TRIES = 5
 
 
-class Task(Thing):
+class _Logged(Thing):
+    """What writes: a service, or one of its tasks."""
+
+    def logs(
+        self,
+        *,
+        stdout: bool = True,
+        stderr: bool = True,
+        follow: bool = False,
+        tail: int | str = "all",
+        since: Moment = None,
+        timestamps: bool = False,
+        details: bool = False,
+    ) -> Output:
+        """What it has written; with `follow` also what it will. With `details` lines begin with where they are from."""
+        return logs(
+            self._calls,
+            f"{self._path}/logs",
+            stdout=stdout,
+            stderr=stderr,
+            follow=follow,
+            tail=tail,
+            since=since,
+            timestamps=timestamps,
+            details=details,
+        )
+
+
+class Task(_Logged):
     """One attempt to run a service.
 
     for task in await service.tasks():
@@ -52,30 +80,6 @@ class Task(Thing):
         """Of the container that it runs in; empty before there is one."""
         return str((self._status.get("ContainerStatus") or {}).get("ContainerID", ""))
 
-    def logs(
-        self,
-        *,
-        stdout: bool = True,
-        stderr: bool = True,
-        follow: bool = False,
-        tail: int | str = "all",
-        since: Moment = None,
-        timestamps: bool = False,
-        details: bool = False,
-    ) -> Output:
-        """What it has written; with `follow` also what it will."""
-        return logs(
-            self._calls,
-            f"{self._path}/logs",
-            stdout=stdout,
-            stderr=stderr,
-            follow=follow,
-            tail=tail,
-            since=since,
-            timestamps=timestamps,
-            details=details,
-        )
-
     @property
     def _status(self) -> Mapping[str, Any]:
         return self.attrs.get("Status") or {}
@@ -101,23 +105,12 @@ class ServiceTasks:
         return [Task(self._calls, each) for each in found]
 
 
-class Service(Thing):
+class Service(_Logged, Declared):
     """A service of a swarm: what shall run, and how often.
 
     service = await engine.services.create("app:1", name="web", replicas=2)
     await service.scale(3)
     """
-
-    def __repr__(self) -> str:
-        return f"<Service {self.short_id} {self.name}>"
-
-    @property
-    def name(self) -> str:
-        return str(self._spec.get("Name", ""))
-
-    @property
-    def labels(self) -> dict[str, str]:
-        return dict(self._spec.get("Labels") or {})
 
     @property
     def version(self) -> int:
@@ -165,30 +158,6 @@ class Service(Thing):
         wanted = {**filters_of(filters), "service": [self.id]}
         return [Task(self._calls, each) for each in await self._calls.get("/tasks", {"filters": wanted})]
 
-    def logs(
-        self,
-        *,
-        stdout: bool = True,
-        stderr: bool = True,
-        follow: bool = False,
-        tail: int | str = "all",
-        since: Moment = None,
-        timestamps: bool = False,
-        details: bool = False,
-    ) -> Output:
-        """What its tasks have written; with `details` each line begins with where it is from."""
-        return logs(
-            self._calls,
-            f"{self._path}/logs",
-            stdout=stdout,
-            stderr=stderr,
-            follow=follow,
-            tail=tail,
-            since=since,
-            timestamps=timestamps,
-            details=details,
-        )
-
     async def remove(self) -> None:
         """End its tasks, and forget it."""
         await self._calls.delete(self._path)
@@ -212,10 +181,6 @@ class Service(Thing):
                 if _STALE not in error.message or not left:
                     raise
         await self.reload()
-
-    @property
-    def _spec(self) -> Mapping[str, Any]:
-        return self.attrs.get("Spec") or {}
 
     @property
     def _path(self) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 from husk.client.calls import Calls
 from husk.client.filters import filters_of
 from husk.client.spec import nanoseconds
-from husk.client.thing import Thing
+from husk.client.thing import Declared
 
 
 class Swarm:
@@ -128,7 +128,7 @@ class Swarm:
         await self._calls.post("/swarm/unlock", {"UnlockKey": key})
 
 
-class Node(Thing):
+class Node(Declared):
     """A node of a swarm.
 
     node = await engine.nodes.get("self")
@@ -152,10 +152,6 @@ class Node(Thing):
         """active, pause or drain."""
         return str(self._spec.get("Availability", ""))
 
-    @property
-    def labels(self) -> dict[str, str]:
-        return dict(self._spec.get("Labels") or {})
-
     async def update(
         self,
         *,
@@ -174,10 +170,6 @@ class Node(Thing):
     async def remove(self, *, force: bool = False) -> None:
         """Forget it; InvalidParameter while it is a manager."""
         await self._calls.delete(self._path, {"force": force})
-
-    @property
-    def _spec(self) -> Mapping[str, Any]:
-        return self.attrs.get("Spec") or {}
 
     @property
     def _path(self) -> str:

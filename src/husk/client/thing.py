@@ -39,9 +39,28 @@ class Thing:
         """Where the API has it."""
         raise NotImplementedError
 
+
+class Declared(Thing):
+    """Something of a swarm: what was asked for is its `Spec`."""
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.short_id} {self.name}>"
+
+    @property
+    def name(self) -> str:
+        return str(self._spec.get("Name", ""))
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return dict(self._spec.get("Labels") or {})
+
+    @property
+    def _spec(self) -> Mapping[str, Any]:
+        return self.attrs.get("Spec") or {}
+
     @property
     def _version(self) -> int:
-        """Of a thing of a swarm: which state of it `attrs` tells. A change of an older one is refused."""
+        """Which state of it `attrs` tells. A change of an older one is refused."""
         return int((self.attrs.get("Version") or {}).get("Index", 0))
 
 
