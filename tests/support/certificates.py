@@ -17,6 +17,18 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 _DAY = datetime.timedelta(days=1)
+# What an authority may do with its key.
+_SIGNS = x509.KeyUsage(
+    digital_signature=False,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    key_cert_sign=True,
+    crl_sign=True,
+    encipher_only=False,
+    decipher_only=False,
+)
 
 
 class Pair(NamedTuple):
@@ -43,14 +55,18 @@ class Pair(NamedTuple):
 
 
 class Authority:
-    """A certificate authority; each one signs for itself."""
+    """A certificate authority; each one signs for itself. One that is not `complete` leaves out the extensions that
+    RFC 5280 wants and most programs do without."""
 
-    def __init__(self, directory: Path, name: str = "ca") -> None:
+    def __init__(self, directory: Path, name: str = "ca", *, complete: bool = True) -> None:
         self._directory = directory
+        self._complete = complete
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         own = self._begun(self._name, self._key.public_key(), expired=False)
         own = own.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        if complete:
+            own = own.add_extension(_SIGNS, critical=True)
         self._certificate = own.sign(self._key, hashes.SHA256())
 
     def issue(self, name: str, addresses: Sequence[str] = (), expired: bool = False) -> Pair:
@@ -75,7 +91,7 @@ class Authority:
 
     def _begun(self, subject: x509.Name, key: ec.EllipticCurvePublicKey, expired: bool) -> x509.CertificateBuilder:
         now = datetime.datetime.now(datetime.UTC)
-        return (
+        begun = (
             x509.CertificateBuilder()
             .subject_name(subject)
             .issuer_name(self._name)
@@ -84,3 +100,8 @@ class Authority:
             .not_valid_before(now - 10 * _DAY)
             .not_valid_after(now - _DAY if expired else now + _DAY)
         )
+        if not self._complete:
+            return begun
+        begun = begun.add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
+        signer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
+        return begun.add_extension(signer, critical=False)

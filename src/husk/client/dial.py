@@ -9,6 +9,7 @@ from husk.client import ssh
 from husk.client.address import Address
 from husk.client.http import Connection
 from husk.errors import InvalidParameter, Unavailable
+from husk.trust import trusting
 
 # Makes a new connection; Unavailable says why it cannot.
 Dial = Callable[[], Awaitable[Connection]]
@@ -44,7 +45,7 @@ def dialer_to(place: Address) -> Dial:
 
 def client_context(directory: Path, verify: bool) -> ssl.SSLContext:
     """TLS with the files that the docker client keeps in such a directory: ca.pem, cert.pem, key.pem."""
-    context = ssl.create_default_context(cafile=str(directory / "ca.pem") if verify else None)
+    context = trusting(str(directory / "ca.pem") if verify else None)
     if not verify:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from husk.errors import SystemFault
+from husk.trust import trusting
 
 DIRECTORIES = (Path("/etc/docker/certs.d"), Path("/etc/husk/certs.d"))
 
@@ -22,7 +23,7 @@ def context_for(host: str, directories: Sequence[Path], *, lenient: bool = False
     if not authorities and not own:
         return None
     try:
-        context = ssl.create_default_context()
+        context = trusting()
         for file in authorities:
             context.load_verify_locations(file)
         for file in own:

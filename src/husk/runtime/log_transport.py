@@ -9,6 +9,8 @@ import ssl
 
 import msgspec
 
+from husk.trust import trusting
+
 _PATIENCE = 10.0
 
 
@@ -121,7 +123,7 @@ def is_there(path: str) -> bool:
 
 
 def _context(tls: Tls) -> ssl.SSLContext:
-    context = ssl.create_default_context(cafile=tls.ca or None)
+    context = trusting(tls.ca or None)
     if tls.certificate:
         context.load_cert_chain(tls.certificate, tls.key or None)
     if not tls.verify:

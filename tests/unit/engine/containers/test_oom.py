@@ -44,6 +44,8 @@ async def watched(room: Room, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[
     watched = Watched(room)
     monkeypatch.setattr(cgroup, "oom_kills", lambda path: watched.kills)
     monkeypatch.setattr(oom, "_PAUSE", 0.001)
+    # More than a busy host needs for all that a test does meanwhile.
+    monkeypatch.setattr(oom, "_ATTEMPTS", 50_000)
     yield watched
     watched.watch.close()
 
