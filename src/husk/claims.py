@@ -7,6 +7,7 @@ a pid that another program has got since, stops nobody.
 
 import fcntl
 import os
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -16,6 +17,10 @@ from husk.errors import Conflict, SystemFault
 
 # A lock belongs to all who have the file open: a child that a program with an engine has forked would keep it.
 _held: set[int] = set()
+
+# How often, and how many seconds apart, the lock of a process that has died is tried.
+_TRIES = 100
+_PAUSE = 0.02
 
 
 def _let_go() -> None:
@@ -79,13 +84,11 @@ def _lock(path: Path, what: str, flag: str) -> Iterator[None]:
         raise SystemFault(f"cannot open {path}: {error.strerror}") from error
     _held.add(descriptor)
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = os.read(descriptor, 32).decode(errors="replace").strip() or "unknown"
+        if not _locked(descriptor):
+            holder = _holder(descriptor) or "unknown"
             raise Conflict(
                 f"the {what} is in use by another daemon (pid {holder}): stop that one, or choose another with {flag}"
-            ) from None
+            )
         with suppress(OSError):  # the lock is what counts; a full disk has no room for what people read
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
@@ -94,6 +97,25 @@ def _lock(path: Path, what: str, flag: str) -> Iterator[None]:
         if descriptor in _held:
             _held.remove(descriptor)
             os.close(descriptor)
+
+
+def _locked(descriptor: int) -> bool:
+    """Lock the file. A forked child that has not run yet holds it a moment longer than the process that has died."""
+    for _ in range(_TRIES):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if Path(f"/proc/{_holder(descriptor)}").exists():
+                return False
+            time.sleep(_PAUSE)
+        else:
+            return True
+    return False
+
+
+def _holder(descriptor: int) -> str:
+    """The pid in the file, or nothing."""
+    return os.pread(descriptor, 32, 0).decode(errors="replace").strip()
 
 
 def _make(directory: Path, mode: int) -> None:

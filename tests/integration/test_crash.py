@@ -22,7 +22,7 @@ import pytest
 from husk.kernel import process
 from tests.support.daemon import Daemon
 from tests.support.fake_registry import FakeRegistry, Stall
-from tests.support.images import stored
+from tests.support.images import settled, stored
 from tests.support.registry import make_image, tar_of
 from tests.support.waiting import until
 
@@ -185,7 +185,7 @@ def test_a_monitor_killed_while_the_daemon_was_away(fresh_daemon: Daemon) -> Non
 
 async def test_in_the_middle_of_a_pull(fresh_daemon: Daemon) -> None:
     daemon = fresh_daemon
-    before = stored(daemon)
+    before = settled(daemon)
     image = make_image([tar_of({f"file{n}": os.urandom(100_000)}) for n in range(3)])
     async with FakeRegistry() as fake:
         fake.add("app", "1", image)
@@ -301,7 +301,7 @@ def test_in_the_middle_of_removals(fresh_daemon: Daemon, chance: random.Random, 
 @pytest.mark.parametrize("attempt", range(2))
 def test_in_the_middle_of_commits(fresh_daemon: Daemon, chance: random.Random, attempt: int) -> None:
     daemon = fresh_daemon
-    before = stored(daemon)
+    before = settled(daemon)
     script = "head -c 3000000 /dev/urandom > /noise; echo done; sleep 600"
     container = daemon.docker("run", "-d", "busybox", "sh", "-c", script).stdout.strip()
     until(lambda: daemon.docker("logs", container).stdout == "done\n", "there is something to commit")

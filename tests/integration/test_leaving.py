@@ -14,7 +14,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.support.daemon import Daemon
-from tests.support.images import busybox_layer, forget_images, stored
+from tests.support.images import busybox_layer, forget_images, settled, stored
 from tests.support.registry import tar_of
 from tests.support.waiting import until
 
@@ -72,7 +72,7 @@ def test_docker_py_loads_without_reading_the_answer(daemon: Daemon, archive: byt
 
 
 def test_an_archive_that_is_cut_off_is_not_loaded(daemon: Daemon, archive: bytes) -> None:
-    before = stored(daemon)
+    before = settled(daemon)
     clean = before._replace(half_written=frozenset())
     # The client may leave while its progress is being written to it, or not: in one of six the load waited for ever.
     for _ in range(12):

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from husk.storage.busybox import archive
 from tests.support.daemon import Daemon
+from tests.support.waiting import until
 
 APPLETS = ["cat", "chmod", "cp", "echo", "id", "ls", "mkdir", "mv", "rm", "sh", "sleep", "stat", "su", "test", "true"]
 
@@ -36,6 +37,12 @@ def stored(daemon: Daemon) -> Stored:
         half_written=frozenset(os.listdir(root / "blobs/ingest")) | frozenset(os.listdir(root / "layers/trash")),
         images=frozenset(image["Id"] for image in _listed(daemon)),
     )
+
+
+def settled(daemon: Daemon) -> Stored:
+    """What is stored once all is deleted that was thrown away before, which happens in the background."""
+    until(lambda: not stored(daemon).half_written, "what was thrown away is deleted")
+    return stored(daemon)
 
 
 def forget_images(daemon: Daemon) -> None:

@@ -1,6 +1,8 @@
 """A daemon claims its directories and its pid file, and lets go of them however it ends."""
 
+import fcntl
 import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -58,3 +60,16 @@ def test_claims_end_with_the_context(config):
     for _ in range(2):
         with claimed_roots(config), claimed_pidfile(config):
             pass
+
+
+def test_what_a_dead_process_still_holds_through_a_child_is_waited_for(config):
+    config.data_root.mkdir()
+    with (config.data_root / "lock").open("w") as of_the_child:
+        of_the_child.write("999999999\n")
+        of_the_child.flush()
+        fcntl.flock(of_the_child, fcntl.LOCK_EX)
+        letting_go = threading.Timer(0.1, fcntl.flock, (of_the_child, fcntl.LOCK_UN))
+        letting_go.start()
+        with claimed_roots(config):
+            pass
+        letting_go.join()

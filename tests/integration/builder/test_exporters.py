@@ -14,7 +14,7 @@ from husk.runtime.emulators import registered
 from tests.support.building import Builds, buildkit_builds, needs_buildx
 from tests.support.daemon import Daemon
 from tests.support.fake_registry import FakeRegistry, Tokens
-from tests.support.images import stored
+from tests.support.images import settled, stored
 from tests.support.registry import PASSWORD, USERNAME, Registry, make_image, tar_of
 from tests.support.waiting import wait_until
 
@@ -38,12 +38,6 @@ def registry() -> Iterator[Registry]:
 
 def build(builds, *options, **more):
     return builds.docker("build", "--progress=plain", *options, str(builds.context.path), **more)
-
-
-def settled(daemon):
-    """What is stored when all that is to go has gone."""
-    wait_until(lambda: not stored(daemon).half_written, "the end of removals")
-    return stored(daemon)
 
 
 def skopeo(*arguments):

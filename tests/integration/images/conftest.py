@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.daemon import Daemon
 from tests.support.fake_registry import FakeRegistry
-from tests.support.images import forget_images, stored
+from tests.support.images import forget_images, settled, stored
 from tests.support.registry import Registry
 
 
@@ -25,7 +25,7 @@ async def fake() -> AsyncIterator[FakeRegistry]:
 @pytest.fixture
 def all_gone(daemon: Daemon) -> Iterator[None]:
     """When the test has ended its images can be removed, with all that was stored of them."""
-    before = stored(daemon)
+    before = settled(daemon)
     yield
     forget_images(daemon)
     after = stored(daemon)

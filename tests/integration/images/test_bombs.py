@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.daemon import Daemon
 from tests.support.doctor import assert_sound
-from tests.support.images import busybox_layer, stored
+from tests.support.images import busybox_layer, settled, stored
 from tests.support.registry import Registry, push_image, tar_of
 from tests.support.waiting import until
 
@@ -30,7 +30,7 @@ def refused(text: str) -> bool:
 
 
 def test_a_bomb_is_not_pulled(limited: Daemon, registry: Registry) -> None:
-    before = stored(limited)
+    before = settled(limited)
     push_image(registry, "bomb", "1", [busybox_layer(), tar_of({"zeros": bytes(60 * MEGABYTE)})])
     pull = limited.docker("pull", f"{registry.host}/bomb:1", check=False)
     assert pull.returncode == 1 and refused(pull.stderr), pull.stderr
@@ -42,7 +42,7 @@ def test_a_bomb_is_not_pulled(limited: Daemon, registry: Registry) -> None:
 
 
 def test_a_bomb_is_not_imported_and_not_committed(limited: Daemon) -> None:
-    before = stored(limited)
+    before = settled(limited)
     bomb = gzip.compress(tar_of({"zeros": bytes(60 * MEGABYTE)}), 1)
     answer = limited.http("POST", "/images/create?fromSrc=-&repo=bomb", bomb, {"Content-Type": "application/x-tar"})
     assert refused(answer.body.decode())

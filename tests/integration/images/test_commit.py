@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 import pytest
 
 from tests.support.daemon import Answer, Daemon
-from tests.support.images import Stored, forget_images, stored
+from tests.support.images import Stored, forget_images, settled, stored
 from tests.support.lifecycle import ready
 from tests.support.waiting import until
 
@@ -19,7 +19,7 @@ BIG = 300_000_000
 
 @pytest.fixture(autouse=True)
 def only_busybox(daemon: Daemon) -> Iterator[Stored]:
-    before = stored(daemon)
+    before = settled(daemon)
     yield before
     forget_images(daemon)
     until(lambda: stored(daemon) == before, "removing the images takes everything along")
@@ -213,7 +213,7 @@ def test_a_container_is_stopped_while_it_is_committed(daemon: Daemon, verb: str)
 
 def test_a_container_is_removed_while_it_is_committed(daemon: Daemon) -> None:
     container = big(daemon)
-    before = stored(daemon)
+    before = settled(daemon)
     with ThreadPoolExecutor(1) as threads:
         committing = threads.submit(commit, daemon, container)
         until(lambda: status_of(daemon, container) == "paused", "the commit has begun")
@@ -237,7 +237,7 @@ def test_a_container_is_removed_while_it_is_committed(daemon: Daemon) -> None:
 )
 def test_bad_requests_change_nothing(daemon: Daemon, query: dict[str, Any], status: int, message: str | None) -> None:
     container = daemon.docker("run", "-d", "busybox", "sleep", "600").stdout.strip()
-    before = stored(daemon)
+    before = settled(daemon)
     answer = commit(daemon, container, **query)
     assert answer.status == status, answer.body
     assert message is None or answer.message == message

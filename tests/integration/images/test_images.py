@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pytest
 
 from tests.support.daemon import Answer, Daemon
-from tests.support.images import Stored, busybox_layer, stored
+from tests.support.images import Stored, busybox_layer, settled, stored
 from tests.support.registry import Image, Registry, push_image, tar_of
 from tests.support.waiting import until
 
@@ -194,7 +194,7 @@ def test_bad_tags_are_refused(daemon: Daemon, query: str, status: int) -> None:
 
 
 def test_removing_the_only_name_removes_the_image(daemon: Daemon, app: tuple[Registry, Image]) -> None:
-    before = stored(daemon)
+    before = settled(daemon)
     full = f"{app[0].host}/team/app:1"
     daemon.docker("pull", full)
     layers = inspect(daemon, full)["RootFS"]["Layers"]
@@ -287,7 +287,7 @@ def test_an_image_with_a_stopped_container(daemon: Daemon, name: str, app: tuple
 
 
 def test_layers_of_a_removed_container_go_with_it(daemon: Daemon, app: tuple[Registry, Image]) -> None:
-    before = stored(daemon)
+    before = settled(daemon)
     full = f"{app[0].host}/team/app:1"
     daemon.docker("pull", full)
     container = daemon.docker("create", full).stdout.strip()

@@ -16,7 +16,7 @@ import pytest
 import zstandard
 
 from tests.support.daemon import Answer, Daemon
-from tests.support.images import busybox_layer, forget_images, stored
+from tests.support.images import busybox_layer, forget_images, settled, stored
 from tests.support.waiting import until
 
 COMPRESSIONS: dict[str, Callable[[bytes], bytes]] = {
@@ -132,7 +132,7 @@ def test_the_sdk_imports(daemon: Daemon) -> None:
     ],
 )
 def test_what_is_wrong_leaves_nothing(daemon: Daemon, query: dict[str, str], archive: bytes) -> None:
-    before = stored(daemon)
+    before = settled(daemon)
     answer = import_(daemon, archive, **query)
     assert answer.status == 400, answer.body
     until(lambda: stored(daemon) == before, "the store is as before")

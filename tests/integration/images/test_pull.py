@@ -15,7 +15,7 @@ import pytest
 
 from tests.support.daemon import Daemon
 from tests.support.fake_registry import FakeRegistry
-from tests.support.images import busybox_layer, forget_images, stored
+from tests.support.images import busybox_layer, forget_images, settled, stored
 from tests.support.layers import directory, hard_link, make_tar, member, symlink
 from tests.support.pulling import NOISE, in_thread, pull, records, statuses
 from tests.support.registry import (
@@ -301,7 +301,7 @@ def test_credentials_in_either_base64(daemon: Daemon, locked: Registry, encode: 
 
 
 def test_wrong_credentials_have_a_status_and_change_nothing(daemon: Daemon, locked: Registry) -> None:
-    before = stored(daemon)
+    before = settled(daemon)
     header = base64.urlsafe_b64encode(json.dumps({"username": USERNAME, "password": "guess"}).encode()).decode()
     answer = pull(daemon, f"{locked.host}/team/app", "1", auth=header)
     assert (answer.status, answer.message) == (500, "unauthorized: authentication required")

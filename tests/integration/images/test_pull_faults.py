@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.daemon import Daemon
 from tests.support.fake_registry import Corrupt, Cut, FakeRegistry, Stall, Status, Truncate
-from tests.support.images import forget_images, stored
+from tests.support.images import forget_images, settled, stored
 from tests.support.pulling import NOISE, damaged, failed, in_thread, nothing_new, pull, statuses
 from tests.support.registry import (
     Registry,
@@ -35,7 +35,7 @@ def only_busybox(daemon: Daemon) -> Iterator[None]:
 
 def test_errors_before_the_stream_have_a_status(daemon: Daemon, registry: Registry) -> None:
     push_image(registry, "there", "1", [tar_of({"a": b""})])
-    before = stored(daemon)
+    before = settled(daemon)
     answer = pull(daemon, f"{registry.host}/there", "2")
     assert answer.status == 404
     assert answer.message == f"manifest for {registry.host}/there:2 not found: manifest unknown: manifest unknown"
@@ -60,7 +60,7 @@ async def test_a_damaged_layer_ends_the_stream_with_an_error(
 ) -> None:
     name, image = damaged(fake)
     fake.faults[image.layer_digests[position]] = [fault]
-    before = stored(daemon)
+    before = settled(daemon)
     answer = await in_thread(pull, daemon, name, "1")
     assert failed(answer) == f"filesystem layer verification failed for digest {image.layer_digests[position]}"
     await in_thread(nothing_new, daemon, before)
@@ -69,7 +69,7 @@ async def test_a_damaged_layer_ends_the_stream_with_an_error(
 
 async def test_a_damaged_configuration_or_manifest(daemon: Daemon, fake: FakeRegistry) -> None:
     name, image = damaged(fake)
-    before = stored(daemon)
+    before = settled(daemon)
     fake.faults[image.config_digest] = [Corrupt()]
     answer = await in_thread(pull, daemon, name, "1")
     assert "image config verification failed" in failed(answer)
@@ -85,7 +85,7 @@ async def test_a_layer_that_is_not_what_the_configuration_names(daemon: Daemon, 
     document["layers"] = json.loads(other.manifest)["layers"]
     fake.add_manifest("mixed", "1", json.dumps(document).encode(), right.media_type)
     fake.blobs.update(right.blobs | other.blobs)
-    before = stored(daemon)
+    before = settled(daemon)
     assert "does not have the content" in failed(await in_thread(pull, daemon, f"{fake.host}/mixed", "1"))
     await in_thread(nothing_new, daemon, before)
 
@@ -112,7 +112,7 @@ async def test_a_registry_that_fails_for_a_moment_is_asked_again(daemon: Daemon,
 async def test_a_registry_that_loses_a_blob(daemon: Daemon, fake: FakeRegistry) -> None:
     name, image = damaged(fake)
     del fake.blobs[image.layer_digests[2]]
-    before = stored(daemon)
+    before = settled(daemon)
     done = await in_thread(lambda: daemon.docker("pull", f"{name}:1", check=False))
     assert done.returncode == 1 and "unknown blob" in done.stderr
     await in_thread(nothing_new, daemon, before)
@@ -147,7 +147,7 @@ async def test_two_clients_pull_the_same_image_at_once(daemon: Daemon, fake: Fak
 
 async def test_a_client_that_leaves_ends_its_pull(daemon: Daemon, fake: FakeRegistry) -> None:
     name, image = damaged(fake)
-    before = stored(daemon)
+    before = settled(daemon)
     stall = Stall(1000)
     fake.faults[image.layer_digests[0]] = [stall]
     with daemon.docker_process("pull", f"{name}:1") as client:
@@ -181,7 +181,7 @@ def test_images_that_share_layers_are_pulled_and_removed_at_once(daemon: Daemon,
     shared = [tar_of({"base": NOISE}), tar_of({"second": b"2"})]
     for n in range(6):
         push_image(registry, "shared", str(n), [*shared, tar_of({"own": str(n).encode()})])
-    before = stored(daemon)
+    before = settled(daemon)
     name = f"{registry.host}/shared"
 
     def come_and_go(n: int) -> None:
@@ -203,7 +203,7 @@ def test_an_image_stays_for_the_name_that_was_pulled_while_its_other_name_went(
     layers = [tar_of({"same": NOISE})]
     for name in ("one", "two", "three"):
         push_image(registry, f"names/{name}", "1", layers)
-    before = stored(daemon)
+    before = settled(daemon)
 
     def come_and_go(name: str) -> None:
         for _ in range(8):

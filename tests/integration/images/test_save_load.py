@@ -18,7 +18,7 @@ import zstandard
 
 from tests.support.daemon import Daemon
 from tests.support.dockerd import Dockerd
-from tests.support.images import busybox_layer, forget_images, stored
+from tests.support.images import busybox_layer, forget_images, settled, stored
 from tests.support.platforms import Platforms
 from tests.support.registry import Registry, digest_of, make_image, push_image, tar_of
 from tests.support.tars import files_of
@@ -153,7 +153,7 @@ def test_the_progress_of_a_load(daemon: Daemon) -> None:
 
 
 def test_loading_what_is_here_changes_nothing(daemon: Daemon) -> None:
-    before = stored(daemon)
+    before = settled(daemon)
     archive = save(daemon, "busybox")
     load(daemon, archive)
     assert stored(daemon) == before
@@ -318,7 +318,7 @@ def broken_archives() -> dict[str, bytes]:
 
 @pytest.mark.parametrize("problem", broken_archives())
 def test_a_broken_archive_leaves_nothing(daemon: Daemon, problem: str) -> None:
-    before = stored(daemon)
+    before = settled(daemon)
     answer = daemon.http(
         "POST", "/images/load?quiet=1", broken_archives()[problem], {"Content-Type": "application/x-tar"}
     )
@@ -331,7 +331,7 @@ def test_a_client_that_leaves_ends_its_load(daemon: Daemon) -> None:
     committed(daemon, "cut:1", "head -c 20000000 /dev/urandom > /new")
     archive = save(daemon, "cut:1")
     forget_images(daemon)
-    before = stored(daemon)
+    before = settled(daemon)
     with contextlib.closing(half_sent(daemon, archive)):
         until(lambda: stored(daemon) != before, "the load has begun")
     until(lambda: stored(daemon) == before, "the store is as before")
@@ -349,7 +349,7 @@ def test_a_daemon_killed_while_it_loads_leaves_nothing(fresh_daemon: Daemon) -> 
     made = committed(daemon, "cut:1", "head -c 20000000 /dev/urandom > /new")
     archive = save(daemon, "cut:1")
     forget_images(daemon)
-    before = stored(daemon)
+    before = settled(daemon)
     with contextlib.closing(half_sent(daemon, archive)):
         until(lambda: stored(daemon) != before, "the load has begun")
         daemon.kill9()
@@ -360,7 +360,7 @@ def test_a_daemon_killed_while_it_loads_leaves_nothing(fresh_daemon: Daemon) -> 
 
 
 def test_an_image_may_be_removed_while_it_is_saved(daemon: Daemon) -> None:
-    before = stored(daemon)
+    before = settled(daemon)
     made = committed(daemon, "going:1", "head -c 20000000 /dev/urandom > /new")
     connection = daemon.connection()
     with contextlib.closing(connection):

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.daemon import Daemon
 from tests.support.fake_registry import FakeRegistry, Stall
-from tests.support.images import busybox_layer, forget_images, stored
+from tests.support.images import busybox_layer, forget_images, settled, stored
 from tests.support.registry import Image, make_image, tar_of
 from tests.support.waiting import until
 
@@ -94,7 +94,7 @@ async def test_images_with_a_common_layer_share_its_download(daemon: Daemon, fak
 
 async def test_the_last_who_leaves_ends_the_download(daemon: Daemon, fake: FakeRegistry) -> None:
     name, _, stall = stalled(fake)
-    before = stored(daemon)
+    before = settled(daemon)
     one, two = Client(daemon, name), Client(daemon, name)
     await asyncio.wait_for(stall.reached.wait(), 20)
     await in_thread(lambda: one.heard("Downloading") and two.heard("Downloading"), "both wait")

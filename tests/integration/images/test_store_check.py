@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.daemon import Daemon
 from tests.support.doctor import assert_sound, check_store
-from tests.support.images import busybox_layer, forget_images
+from tests.support.images import busybox_layer, forget_images, settled
 from tests.support.registry import Registry, push_image, tar_of
 
 
@@ -21,6 +21,7 @@ def pulled(daemon: Daemon, registry: Registry) -> Iterator[str]:
     name = f"{registry.host}/app:1"
     push_image(registry, "app", "1", [busybox_layer(), tar_of({"etc/motd": b"hello\n", "bin/tool": b"x" * 5000})])
     daemon.docker("pull", name)
+    settled(daemon)
     daemon.stop()
     yield name
     if daemon.process is None:
@@ -240,6 +241,7 @@ def test_a_container_without_its_layer_is_told_and_kept(daemon: Daemon, pulled: 
     assert "container stranded: it cannot start: its layer" in fixed.stdout
     daemon.start()
     daemon.docker("rm", "stranded")
+    settled(daemon)
     daemon.stop()
     assert_sound(daemon)
 
