@@ -24,6 +24,8 @@ def listen(host: str, group: str, loopback_only: bool = False) -> list[tuple[soc
     """
     scheme, separator, rest = host.partition("://")
     if scheme == "unix" and rest.startswith("/"):
+        if (descriptor := _held(rest, os.environ)) is not None:
+            return [_adopted(descriptor)]
         return [(_listen_unix(Path(rest), group), host)]
     if scheme == "tcp":
         return [_listen_tcp(host, rest)]
@@ -36,14 +38,38 @@ def listen(host: str, group: str, loopback_only: bool = False) -> list[tuple[soc
     raise InvalidParameter(f"invalid host {host!r}: expected unix:///PATH, tcp://ADDRESS:PORT or fd://")
 
 
+def held_by_systemd(host: str) -> bool:
+    """Whether systemd listens there and has passed us the socket: then its file is not ours to remove."""
+    return host.startswith("fd://") or _held(host.removeprefix("unix://"), os.environ) is not None
+
+
+def _held(path: str, environment: MutableMapping[str, str]) -> int | None:
+    """The descriptor of systemd's socket at this path, so that a unit needs no `-H fd://` beside the settings."""
+    for descriptor in _descriptors(environment):
+        try:
+            with socket.socket(fileno=os.dup(descriptor)) as each:
+                if each.family == socket.AF_UNIX and os.path.samefile(str(each.getsockname()), path):
+                    return descriptor
+        except OSError:
+            continue
+    return None
+
+
+def _descriptors(environment: MutableMapping[str, str]) -> range:
+    """What systemd has passed to this very process."""
+    count = environment.get("LISTEN_FDS", "")
+    ours = environment.get("LISTEN_PID") == str(os.getpid()) and count.isdigit()
+    return range(_FIRST_PASSED, _FIRST_PASSED + int(count)) if ours else range(0)
+
+
 def _passed(host: str, which: str, environment: MutableMapping[str, str]) -> list[tuple[socket.socket, str]]:
     """Sockets that systemd holds for us: all, or the one of that name or descriptor number."""
-    if environment.get("LISTEN_PID") != str(os.getpid()) or not environment.get("LISTEN_FDS", "").isdigit():
+    descriptors = _descriptors(environment)
+    if not descriptors:
         raise SystemFault(f"no sockets found for {host}: it needs systemd's socket activation (a husk.socket unit)")
     names = environment.get("LISTEN_FDNAMES", "").split(":")
     found = []
-    for position in range(int(environment["LISTEN_FDS"])):
-        descriptor = _FIRST_PASSED + position
+    for position, descriptor in enumerate(descriptors):
         name = names[position] if position < len(names) else ""
         if which in ("", "*", str(descriptor), name):
             found.append(_adopted(descriptor))

@@ -19,7 +19,7 @@ from husk.api.http.limits import Limits
 from husk.api.http.request import Request
 from husk.api.http.response import Answer, Response, Unanswered, fields
 from husk.api.http.server import Server
-from husk.api.listen import listen
+from husk.api.listen import held_by_systemd, listen
 from husk.api.router import Kind, Route, Router, clean_path
 from husk.api.routes import Operations
 from husk.api.versioning import MINIMUM, Version, split_version
@@ -195,7 +195,7 @@ async def serve(
         addresses = []
         for host in hosts:
             for listener, address in listen(host, group, loopback_only):
-                if host.startswith("unix://"):
+                if host.startswith("unix://") and not held_by_systemd(host):
                     paths.append(Path(address.removeprefix("unix://")))
                 doors.append(await _open(edge, listener, tls, tunnels))
                 addresses.append(address)

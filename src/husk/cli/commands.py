@@ -46,11 +46,13 @@ _OWN = {
     "doctor": "husk.cli.doctor:doctor",
     "image": "husk.cli.commands:image",
     "inspect": "husk.cli.system.inspect:inspect",
+    "install": "husk.cli.install.command:install",
     "login": "husk.cli.system.login:login",
     "logout": "husk.cli.system.login:logout",
     "man": "husk.cli.system.man:man",
     "serve": "husk.cli.serve:serve",
     "system": "husk.cli.commands:system",
+    "uninstall": "husk.cli.install.command:uninstall",
     "version": "husk.cli.version:version",
 }
 

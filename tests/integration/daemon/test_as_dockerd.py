@@ -2,7 +2,9 @@
 
 import contextlib
 import http.client
+import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -145,6 +147,25 @@ def test_it_takes_the_sockets_that_systemd_holds(place: Path) -> None:
             process.send_signal(signal.SIGTERM)
             process.communicate(timeout=60)
         assert (place / "s").exists(), "the socket is systemd's"
+
+
+@pytest.mark.skipif(shutil.which("systemd-socket-activate") is None, reason="no systemd here")
+def test_systemd_starts_it_with_the_first_client(place: Path) -> None:
+    """As the units of `husk install` have it: no word of descriptors, the path of the socket is in the settings."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root: it runs a daemon")
+    (place / "daemon.json").write_text(json.dumps({"hosts": [f"unix://{place}/s"]}))
+    own = [f"--data-root={place}/data", f"--exec-root={place}/run", f"--pidfile={place}/pid", "--bip", unused_subnet()]
+    command = ["systemd-socket-activate", "-l", f"{place}/s", f"{place}/dockerd", *own]
+    process = subprocess.Popen([*command, f"--config-file={place}/daemon.json"], stderr=subprocess.DEVNULL)
+    try:
+        until(lambda: (place / "s").exists(), "systemd's socket")
+        assert not (place / "pid").exists(), "nobody has asked for it yet"
+        until(lambda: ping(place / "s"), "an answer on the socket")
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(timeout=60)
+    assert (place / "s").exists(), "the socket is systemd's"
 
 
 def test_without_systemd_there_are_no_sockets(place: Path) -> None:

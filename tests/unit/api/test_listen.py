@@ -118,6 +118,16 @@ def test_one_that_others_reach_is_refused_where_only_the_host_may(
         at(opened, "fd://web", loopback_only=True)
 
 
+def test_a_path_at_which_systemd_listens_is_taken_over(
+    opened: list[socket.socket], passed: list[socket.socket], tmp_path: Path
+) -> None:
+    host = f"unix://{tmp_path}/api.sock"
+    assert at(opened, host) == [host]
+    assert opened[-1].getsockname() == f"{tmp_path}/api.sock"
+    assert module.held_by_systemd(host) and module.held_by_systemd("fd://api")
+    assert not module.held_by_systemd(f"unix://{tmp_path}/other.sock")
+
+
 def test_without_systemd_there_are_none(opened: list[socket.socket], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LISTEN_PID", "1")
     monkeypatch.setenv("LISTEN_FDS", "1")

@@ -1,0 +1,108 @@
+"""What belongs on a host: systemd's units, completions of the shells and the manual page, each with its place."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import click
+
+UNITS = ("husk.socket", "husk.service")
+UNIT_DIRECTORY = "/etc/systemd/system"
+SOCKET = "/run/husk.sock"
+
+_SERVICE = """\
+# The daemon as a system service. `husk install` writes this file, and `husk uninstall` removes it: your own settings
+# belong into /etc/husk/daemon.json, or into what `systemctl edit husk` makes.
+[Unit]
+Description=Husk container engine
+After=network-online.target nftables.service firewalld.service husk.socket
+Wants=network-online.target
+Requires=husk.socket
+StartLimitIntervalSec=60
+StartLimitBurst=3
+
+[Service]
+Type=notify
+ExecStart={program} serve
+ExecReload=/bin/kill -HUP $MAINPID
+# A daemon's end is not its containers' end: only the main process is signalled, monitors and containers stay.
+KillMode=process
+TimeoutStartSec=0
+TimeoutStopSec=30
+Restart=always
+RestartSec=1
+# Containers have cgroups of their own; systemd keeps its hands off them.
+Delegate=yes
+TasksMax=infinity
+LimitNOFILE=1048576
+LimitNPROC=infinity
+LimitCORE=infinity
+OOMScoreAdjust=-500
+# The mounts of containers must be visible to their runtimes: no private mount namespace.
+PrivateMounts=no
+
+[Install]
+WantedBy=multi-user.target
+"""
+
+_SOCKET_UNIT = """\
+# systemd listens and hands the socket to the daemon: clients that come while the daemon starts or restarts wait for it.
+[Unit]
+Description=Socket of the Husk container engine
+
+[Socket]
+ListenStream={socket}
+SocketMode=0660
+SocketUser=root
+# Who is in this group is root on this host.
+SocketGroup={group}
+RemoveOnStop=yes
+
+[Install]
+WantedBy=sockets.target
+"""
+
+_COMPLETIONS = {
+    "bash": "share/bash-completion/completions/husk",
+    "zsh": "share/zsh/site-functions/_husk",
+    "fish": "share/fish/vendor_completions.d/husk.fish",
+}
+
+
+class File(NamedTuple):
+    """A file of ours: its path on the host, and what is in it."""
+
+    path: str
+    text: str
+
+
+def service(program: Sequence[str]) -> str:
+    """The service unit, with the words that start husk."""
+    return _SERVICE.format(program=" ".join(_quoted(word) for word in program))
+
+
+def socket_unit(group: str) -> str:
+    return _SOCKET_UNIT.format(socket=SOCKET, group=group)
+
+
+def units(program: Sequence[str], group: str, directory: str = UNIT_DIRECTORY) -> Iterator[File]:
+    yield File(f"{directory}/husk.socket", socket_unit(group))
+    yield File(f"{directory}/husk.service", service(program))
+
+
+def reading(root: click.Context, prefix: str) -> Iterator[File]:
+    """What shells and `man` read, made from the commands themselves; `root` is click's context of `husk`."""
+    from click.shell_completion import get_completion_class
+
+    from husk.cli.system.man import page
+
+    for shell, place in _COMPLETIONS.items():
+        found = get_completion_class(shell)
+        assert found is not None
+        yield File(f"{prefix}/{place}", found(root.command, {}, "husk", "_HUSK_COMPLETE").source())
+    yield File(f"{prefix}/share/man/man1/husk.1", "\n".join(page(root)) + "\n")
+
+
+def _quoted(word: str) -> str:
+    """A word as systemd reads it: its own marks doubled, in quotes where there is a blank."""
+    plain = word.replace("\\", "\\\\").replace("%", "%%").replace("$", "$$").replace('"', '\\"')
+    return f'"{plain}"' if plain != word or " " in word else word

@@ -1,0 +1,50 @@
+"""The group that may use the socket: is it there, who is in it, make it, remove it."""
+
+import asyncio
+import shutil
+from pathlib import Path
+
+from husk.cli.install.record import below
+from husk.errors import SystemFault
+from husk.kernel import process
+
+
+def members(root: Path, group: str) -> list[str] | None:
+    """Who is in it by /etc/group; None where there is no such group."""
+    if root == Path("/"):
+        import grp
+
+        try:
+            return list(grp.getgrnam(group).gr_mem)
+        except KeyError:
+            return None
+    try:
+        lines = below(root, "/etc/group").read_text().splitlines()
+    except FileNotFoundError:
+        return None
+    for fields in (line.split(":") for line in lines):
+        if fields[0] == group and len(fields) == 4:
+            return [name for name in fields[3].split(",") if name]
+    return None
+
+
+def make(root: Path, group: str) -> None:
+    """A group of the system. SystemFault says why not."""
+    _run(root, {"groupadd": ["--system", group], "addgroup": ["-S", group]}, f"cannot make the group {group}")
+
+
+def remove(root: Path, group: str) -> None:
+    _run(root, {"groupdel": [group], "delgroup": [group]}, f"cannot remove the group {group}")
+
+
+def _run(root: Path, programs: dict[str, list[str]], problem: str) -> None:
+    """With the first of the programs that there is: shadow's, or busybox's where the root is the host's own."""
+    elsewhere = root != Path("/")
+    for name, words in programs.items():
+        if (found := shutil.which(name)) is None or (elsewhere and not name.startswith("group")):
+            continue
+        done = asyncio.run(process.run([found, *(["--prefix", str(root)] if elsewhere else []), *words]))
+        if done.returncode != 0:
+            raise SystemFault(f"{problem}: {done.stderr.decode(errors='replace').strip() or f'{name} failed'}")
+        return
+    raise SystemFault(f"{problem}: there is neither of {', '.join(programs)}")
