@@ -4,7 +4,6 @@ Flags and file are read into the same shape (`husk.config_settings`), merged, an
 places is an error, as it is for dockerd: silently preferring one of them hides a mistake that is found much later.
 """
 
-import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -273,4 +272,8 @@ def _shown(key: str, value: object) -> str:
     if key in ("http-proxy", "https-proxy") and isinstance(value, str) and "@" in value:
         parts = urlsplit(value)
         return parts._replace(netloc="xxxxx:xxxxx@" + parts.netloc.rpartition("@")[2]).geturl()
-    return str(value) if isinstance(value, str) else json.dumps(msgspec.to_builtins(value))
+    if isinstance(value, str):
+        return value
+    import json
+
+    return json.dumps(msgspec.to_builtins(value))

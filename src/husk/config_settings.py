@@ -4,7 +4,6 @@ Both are read into the same shape, so that a value means the same wherever it wa
 checked later (`husk.config_load`), when both are one.
 """
 
-import json
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -164,7 +163,9 @@ def read_file(path: Path) -> Settings:
         raise InvalidParameter(f"open {path}: {error.strerror}") from None
     try:
         # Editors of Windows begin a file with a mark of its encoding.
-        return parse_file(content.decode("utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"))
+        if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
+            return parse_file(content.decode("utf-16"))
+        return parse_file(content.removeprefix(b"\xef\xbb\xbf").decode())
     except UnicodeDecodeError:
         raise InvalidParameter("it is not UTF-8 text") from None
 
@@ -173,10 +174,7 @@ def parse_file(text: str) -> Settings:
     """The settings in the text of a daemon.json."""
     if not text.strip():
         return Settings()
-    try:
-        document = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise InvalidParameter(f"it is not JSON: {error.msg} (line {error.lineno}, column {error.colno})") from None
+    document = _document(text)
     if not isinstance(document, dict):
         raise InvalidParameter("it must hold one JSON object")
     if unknown := sorted(document.keys() - BY_KEY.keys()):
@@ -187,6 +185,18 @@ def parse_file(text: str) -> Settings:
         message, _, place = str(error).replace(" | null", "").partition(" - at `$.")
         raise InvalidParameter(f"{place.rstrip('`') or 'the object'}: {message[:1].lower()}{message[1:]}") from None
     return _one_form(settings)
+
+
+def _document(text: str) -> object:
+    """What is written in JSON. Python's own reader is loaded for what is none alone: it knows where the mistake is."""
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        import json
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InvalidParameter(f"it is not JSON: {error.msg} (line {error.lineno}, column {error.colno})") from None
 
 
 def _one_form(settings: Settings) -> Settings:

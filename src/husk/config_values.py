@@ -130,10 +130,11 @@ def size(key: str, text: str | int) -> int:
 
 def program(key: str, path: str) -> str:
     """A program of the host by its path, or by its name in PATH; empty for none."""
-    import shutil
+    if path:
+        import shutil
 
-    if path and (shutil.which(path) is None):
-        raise InvalidParameter(f"invalid {key} {path!r}: there is no such program")
+        if shutil.which(path) is None:
+            raise InvalidParameter(f"invalid {key} {path!r}: there is no such program")
     return path
 
 

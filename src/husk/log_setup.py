@@ -1,6 +1,5 @@
 """The daemon's log: dockerd's two forms on standard error, `text` (key=value) and `json`."""
 
-import json
 import logging
 import sys
 from datetime import UTC, datetime
@@ -37,7 +36,7 @@ class JSONFormatter(logging.Formatter):
         }
         if trace := _trace(self, record):
             fields["traceback"] = trace
-        return json.dumps(fields, ensure_ascii=False)
+        return _json(fields)
 
 
 def set_up(level: str, form: str) -> None:
@@ -65,7 +64,14 @@ def _level(record: logging.LogRecord) -> str:
 
 
 def _quoted(text: str) -> str:
-    return text if text and _BARE.issuperset(text) else json.dumps(text, ensure_ascii=False)
+    return text if text and _BARE.issuperset(text) else _json(text)
+
+
+def _json(value: object) -> str:
+    """Loaded with the first line that needs it: a start that goes well has none."""
+    import json
+
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _trace(formatter: logging.Formatter, record: logging.LogRecord) -> str:
