@@ -156,7 +156,7 @@ _CONTAINERS = (
     _same("seccomp-profile", Kind.TEXT, "Path of the default profile, 'builtin' or 'unconfined'. [builtin]"),
     _same("no-new-privileges", Kind.TRUTH, "Containers gain no privileges unless they say otherwise."),
     _same("init", Kind.TRUTH, "Containers get an init process unless they say otherwise."),
-    _same("init-path", Kind.TEXT, "That init program. [docker-init, tini-static or tini]"),
+    _same("init-path", Kind.TEXT, "That init program. [docker-init, tini-static, tini or catatonit]"),
     _same("cgroup-parent", Kind.TEXT, "Parent cgroup of containers that name none. [/husk]"),
     Option("exec-opt", "exec-opts", Kind.LIST, "native.cgroupdriver=cgroupfs, which is what Husk does."),
     _same(

@@ -11,6 +11,7 @@ from typing import Literal
 
 import msgspec
 
+from husk.cli import packages
 from husk.errors import HuskError
 from husk.kernel import cgroups, mount, namespaces, rtnetlink
 from husk.kernel.netlink import NetlinkSocket
@@ -21,6 +22,8 @@ from husk.storage.lost import lost
 Verdict = Literal["ok", "poor", "bad"]
 
 _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+# As the engine looks for it (husk.engine.host).
+_INITS = ("docker-init", "tini-static", "tini", "catatonit")
 _NAMESPACES = ("mnt", "pid", "net", "uts", "ipc", "cgroup")
 _CONTROLLERS = ("cpu", "memory", "pids")
 # Bits of the kernel's capability sets, with what is lost without them.
@@ -29,7 +32,7 @@ _CAP_SYS_RESOURCE = 24
 
 
 class Fix(msgspec.Struct, frozen=True):
-    """A cure that `--fix` can apply: a package to install, or a cgroup controller to mount as v1."""
+    """A cure that `--fix` can apply: a need of packages.txt to install, or a cgroup controller to mount as v1."""
 
     kind: Literal["package", "controller"]
     value: str
@@ -163,7 +166,7 @@ def _network() -> Finding:
         return Finding("network", "bad", f"bridge and veth do not work: {error.strerror or error}", cure)
     except HuskError as error:
         missing = "cannot be loaded" in error.message
-        cure = "apt-get install nftables" if missing else "use a kernel with nf_tables, nft_nat and nft_masq"
+        cure = _cure("nftables") if missing else "use a kernel with nf_tables, nft_nat and nft_masq"
         return Finding("network", "bad", error.message, cure, Fix("package", "nftables") if missing else None)
     return Finding("network", "ok", "namespaces, bridge, veth and nftables work")
 
@@ -188,6 +191,10 @@ def _programs() -> list[Finding]:
     return [*_runtimes(_find), *_helpers(_find), *_clients(shutil.which)]
 
 
+def _cure(need: str) -> str:
+    return packages.cure(need, packages.here())
+
+
 def _find(name: str) -> str | None:
     """Where the daemon looks for programs, whatever PATH its caller has."""
     return shutil.which(name, path=_SYSTEM_PATH)
@@ -200,27 +207,28 @@ def _runtimes(find: Callable[[str], str | None]) -> Iterator[Finding]:
     if "crun" not in paths:
         verdict: Verdict = "poor" if paths else "bad"
         detail = "crun is missing: containers start more slowly" if paths else "neither crun nor runc is installed"
-        yield Finding("runtime", verdict, detail, "apt-get install crun", Fix("package", "crun"))
+        yield Finding("runtime", verdict, detail, _cure("crun"), Fix("package", "crun"))
 
 
 def _helpers(find: Callable[[str], str | None]) -> Iterator[Finding]:
     if path := find("conmon"):
         yield Finding("conmon", "ok", path)
     else:
-        cure = "apt-get install conmon"
+        cure = _cure("conmon")
         yield Finding("conmon", "bad", "it keeps a container's output and exit status", cure, Fix("package", "conmon"))
-    if path := find("docker-init") or find("tini-static") or find("tini"):
+    if path := next(filter(None, map(find, _INITS)), None):
         yield Finding("init", "ok", path)
     else:
-        cure = "apt-get install tini"
-        yield Finding("init", "poor", "tini is missing: docker run --init fails", cure, Fix("package", "tini"))
+        detail = f"none of {', '.join(_INITS)} is here: docker run --init fails"
+        yield Finding("init", "poor", detail, _cure("init"), Fix("package", "init"))
+    if not find("ps"):
+        yield Finding("ps", "poor", "it is missing: docker top fails", _cure("procps"), Fix("package", "procps"))
     path = find("busybox")
     if path and _is_static(Path(path)):
         yield Finding("busybox", "ok", f"{path} (the first image is made from it)")
     else:
         detail = "no static busybox: there is no local image to begin with"
-        cure = "apt-get install busybox-static"
-        yield Finding("busybox", "poor", detail, cure, Fix("package", "busybox-static"))
+        yield Finding("busybox", "poor", detail, _cure("busybox"), Fix("package", "busybox"))
 
 
 def _clients(find: Callable[[str], str | None]) -> Iterator[Finding]:
@@ -228,7 +236,7 @@ def _clients(find: Callable[[str], str | None]) -> Iterator[Finding]:
         yield Finding("client", "ok", path)
     else:
         detail = "no docker command: any client of the Docker API works"
-        yield Finding("client", "poor", detail, "apt-get install docker-cli (Debian 12: docker.io)")
+        yield Finding("client", "poor", detail, f"{_cure('client')}, or husk run, husk ps and so on")
 
 
 def _is_static(program: Path) -> bool:

@@ -10,7 +10,7 @@ from husk.runtime import host_files
 from husk.runtime.host_facts import HostFacts, read_host_facts
 from husk.runtime.process import which
 
-_INITS = ("docker-init", "tini-static", "tini")
+_INITS = ("docker-init", "tini-static", "tini", "catatonit")
 
 
 class Host(msgspec.Struct, frozen=True):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from husk.cli import checks
+from husk.cli import checks, packages
 from husk.cli.checks import Fix
 from husk.errors import HuskError
 from husk.kernel import cgroups, mount, namespaces
@@ -48,7 +48,7 @@ def test_one_runtime_is_enough_and_crun_is_better(installed: set[str], verdicts:
 
 def test_missing_programs_are_packages_to_install() -> None:
     fixes = [finding.fix for finding in checks._helpers(lambda name: None)]
-    assert fixes == [Fix("package", name) for name in ("conmon", "tini", "busybox-static")]
+    assert fixes == [Fix("package", name) for name in ("conmon", "init", "procps", "busybox")]
 
 
 def test_a_script_is_no_static_program(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_a_busybox_that_needs_libraries_is_none(tmp_path: Path) -> None:
     program.write_bytes(elf(3))
     found = {finding.name: finding for finding in checks._helpers(lambda name: str(program))}
     assert (found["conmon"].verdict, found["busybox"].verdict) == ("ok", "poor")
-    assert found["busybox"].fix == Fix("package", "busybox-static")
+    assert found["busybox"].fix == Fix("package", "busybox")
 
 
 def test_any_client_will_do() -> None:
@@ -157,7 +157,11 @@ def test_an_overlay_is_tried_where_the_data_will_be(monkeypatch: pytest.MonkeyPa
     ("error", "fix", "cure"),
     [
         (OSError(95, "Operation not supported"), None, "bridge and veth"),
-        (HuskError("libnftables.so.1 cannot be loaded"), Fix("package", "nftables"), "apt-get install nftables"),
+        (
+            HuskError("libnftables.so.1 cannot be loaded"),
+            Fix("package", "nftables"),
+            packages.cure("nftables", packages.here()),
+        ),
         (HuskError("nft: no such chain type"), None, "nf_tables"),
         (None, None, ""),
     ],
