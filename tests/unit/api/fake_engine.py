@@ -326,7 +326,10 @@ class FakeExecs:
     async def check_user(self, reference: str, user: str) -> None:
         await self._recorder.note("exec user", reference, user)
 
-    def create(self, reference: str, config: ExecConfig) -> str:
+    async def create(self, reference: str, config: ExecConfig) -> str:
+        return self.add(reference, config)
+
+    def add(self, reference: str, config: ExecConfig) -> str:
         record = ExecRecord(id=f"{len(self.records):064x}", container_id=reference, config=config)
         self.records[record.id] = record
         return record.id

@@ -196,7 +196,7 @@ def test_containers_that_come_and_go_are_seen(desk: Desk, change: Callable[[Fake
 def test_a_container_s_execs_are_seen(desk: Desk) -> None:
     record = desk.engine.containers.add(full())
     assert b'"ExecIDs":null' in desk.check()[0]
-    made = desk.engine.execs.create(record.id, ExecConfig())
+    made = desk.engine.execs.add(record.id, ExecConfig())
     assert made.encode() in desk.check()[0]
     desk.engine.execs.records.clear()
     assert b'"ExecIDs":null' in desk.check()[0]

@@ -26,7 +26,7 @@ async def create(call: Call) -> Answer:
     parse_keys(config.detach_keys, "escape")
     if config.user and config.cmd:
         await call.engine.execs.check_user(call.argument, config.user)
-    return call.json(ExecCreated(id=call.engine.execs.create(call.argument, config)), status=201)
+    return call.json(ExecCreated(id=await call.engine.execs.create(call.argument, config)), status=201)
 
 
 async def start(call: Call) -> Answer:

@@ -111,15 +111,19 @@ class Execs(Companion):
 
     # --- making
 
-    def create(self, reference: str, config: ExecConfig) -> str:
+    async def create(self, reference: str, config: ExecConfig) -> str:
         """Note what to run in a running container; its id."""
         if not config.cmd or not config.cmd[0]:
             raise InvalidParameter("No exec command specified")
-        return self._create(_active(self._index.find(reference), reference), config, probe=False).record.id
+        instance = self._index.find(reference)
+        await instance.runs()
+        return self._create(_active(instance, reference), config, probe=False).record.id
 
     async def check_user(self, reference: str, user: str) -> None:
         """Raise if nobody in the container is called so. A number needs no name."""
-        container = _active(self._index.find(reference), reference)
+        instance = self._index.find(reference)
+        await instance.runs()
+        container = _active(instance, reference)
         if user and not user.isdigit():
             from husk.engine.containers.config import exec_spec
 

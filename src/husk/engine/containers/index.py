@@ -59,6 +59,13 @@ class Instance:
         """Has its process ended, though that may not be told yet?"""
         return self.process is None or self.process.has_ended
 
+    async def runs(self) -> bool:
+        """Does it run? Who is just starting it is waited for: its output can be seen before its start is told."""
+        if not self.record.state.running:
+            async with self.lock:
+                pass
+        return self.record.state.running
+
     def let_go(self) -> None:
         """Of its process, which has ended or is left to the next daemon."""
         if self.process is not None:

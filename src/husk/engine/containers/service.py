@@ -297,7 +297,7 @@ class Containers:
     async def resize(self, reference: str, height: int, width: int) -> None:
         instance = self._index.find(reference)
         record = instance.record
-        if record.state.status not in ("running", "paused"):
+        if not await instance.runs() or record.state.status == "restarting":
             raise Conflict(f"Container {record.id} is not running")
         with instance.conflict_if_ended():
             await self._monitor.resize(bundle_of(record, self._assembly.paths), height, width)

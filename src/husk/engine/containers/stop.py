@@ -28,7 +28,7 @@ class Stopper:
     async def stop(self, instance: Instance, timeout: int | None, signal: str) -> None:
         record = instance.record
         wanted = parse_signal(signal or record.config.stop_signal or "SIGTERM")
-        if not record.state.running:
+        if not await instance.runs():
             raise NotModified("container is already stopped")
         if timeout is None:
             timeout = DEFAULT_STOP_TIMEOUT if record.config.stop_timeout is None else record.config.stop_timeout
@@ -46,7 +46,7 @@ class Stopper:
     async def kill(self, instance: Instance, signal: str) -> None:
         wanted = parse_signal(signal or "SIGKILL")
         record = instance.record
-        if not record.state.running:
+        if not await instance.runs():
             raise Conflict(f"container {record.id} is not running")
         meant_to_end = wanted in (signals.SIGKILL, parse_signal(record.config.stop_signal or "SIGTERM"))
         if record.state.status == "restarting" and not meant_to_end:

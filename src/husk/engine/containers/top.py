@@ -37,10 +37,12 @@ class Top:
 
     async def top(self, reference: str, arguments: str) -> Table:
         words = check(arguments or DEFAULT_ARGUMENTS)
-        record = self._index.find(reference).record
+        instance = self._index.find(reference)
+        record = instance.record
+        running = await instance.runs()
         if record.state.status == "restarting":
             raise Conflict(f"Container {record.id} is restarting, wait until the container is running")
-        if not record.state.running:
+        if not running:
             raise Conflict(f"container {record.id} is not running")
         group = self._paths.cgroup(record.id, record.host_config.cgroup_parent)
         pids = await asyncio.to_thread(cgroup.processes, group)

@@ -18,9 +18,7 @@ from tests.unit.api.routes.test_console import Line, attached
 def made(engine: FakeEngine) -> str:
     """The id of an exec that is not yet started."""
     engine.containers.add(container("web"))
-    return engine.execs.create(
-        engine.containers.find("web").id, ExecConfig(cmd=["sh", "-c", "x"], detach_keys="ctrl-a")
-    )
+    return engine.execs.add(engine.containers.find("web").id, ExecConfig(cmd=["sh", "-c", "x"], detach_keys="ctrl-a"))
 
 
 async def test_create_takes_gos_json_and_answers_the_id(client: ClientSession, engine: FakeEngine) -> None:

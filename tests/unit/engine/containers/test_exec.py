@@ -37,7 +37,7 @@ async def ended(room: Room, exec_id: str, code: int | None) -> None:
 
 async def test_its_life(room: Room) -> None:
     await running(room)
-    exec_id = room.execs.create("box", ECHO)
+    exec_id = await room.execs.create("box", ECHO)
     assert room.execs.inspect(exec_id).exit_code is None
     await room.execs.start(exec_id, attach=False)
     record = room.execs.inspect(exec_id)
@@ -52,7 +52,7 @@ async def test_its_life(room: Room) -> None:
 
 async def test_it_runs_once(room: Room) -> None:
     await running(room)
-    exec_id = room.execs.create("box", ECHO)
+    exec_id = await room.execs.create("box", ECHO)
     await room.execs.start(exec_id, attach=False)
     with pytest.raises(Conflict, match="is already running"):
         await room.execs.start(exec_id, attach=False)
@@ -63,7 +63,7 @@ async def test_it_runs_once(room: Room) -> None:
 
 async def test_a_monitor_that_was_killed_means_a_killed_process(room: Room) -> None:
     await running(room)
-    exec_id = room.execs.create("box", ECHO)
+    exec_id = await room.execs.create("box", ECHO)
     await room.execs.start(exec_id, attach=False)
     await ended(room, exec_id, None)
     assert room.execs.inspect(exec_id).exit_code == 137
@@ -73,7 +73,7 @@ async def test_a_monitor_that_was_killed_means_a_killed_process(room: Room) -> N
 async def test_one_that_cannot_be_run_has_an_exit_code_and_leaves_nothing(room: Room, message: str, code: int) -> None:
     await running(room)
     room.host.exec_monitor.fails = SystemFault(message)
-    exec_id = room.execs.create("box", ECHO)
+    exec_id = await room.execs.create("box", ECHO)
     with pytest.raises(CannotRun):
         await room.execs.start(exec_id, attach=False)
     assert room.execs.inspect(exec_id).exit_code == code
@@ -83,10 +83,10 @@ async def test_one_that_cannot_be_run_has_an_exit_code_and_leaves_nothing(room: 
 @pytest.mark.parametrize(("status", "words"), [("paused", "is paused"), ("exited", "is not running")])
 async def test_only_a_running_container_takes_one(room: Room, status: Status, words: str) -> None:
     instance = await running(room)
-    exec_id = room.execs.create("box", ECHO)
+    exec_id = await room.execs.create("box", ECHO)
     instance.record.state.status = status
     with pytest.raises(Conflict, match=words):
-        room.execs.create("box", ECHO)
+        await room.execs.create("box", ECHO)
     with pytest.raises(Conflict, match=words):
         await room.execs.start(exec_id, attach=False)
 
@@ -94,7 +94,7 @@ async def test_only_a_running_container_takes_one(room: Room, status: Status, wo
 async def test_nothing_to_run_and_nobody_known(room: Room) -> None:
     await running(room)
     with pytest.raises(InvalidParameter, match="No exec command specified"):
-        room.execs.create("box", ExecConfig())
+        await room.execs.create("box", ExecConfig())
     with pytest.raises(NotFound):
         room.execs.inspect("no-such-exec")
     with pytest.raises(InvalidParameter):
@@ -104,7 +104,7 @@ async def test_nothing_to_run_and_nobody_known(room: Room) -> None:
 
 async def test_what_was_never_started_goes_with_the_container(room: Room) -> None:
     instance = await running(room)
-    waiting, started = room.execs.create("box", ECHO), room.execs.create("box", ECHO)
+    waiting, started = await room.execs.create("box", ECHO), await room.execs.create("box", ECHO)
     await room.execs.start(started, attach=False)
     await room.ended(instance, 0)
     with pytest.raises(NotFound):
@@ -114,18 +114,18 @@ async def test_what_was_never_started_goes_with_the_container(room: Room) -> Non
 
 async def test_what_ended_long_ago_is_forgotten(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
     await running(room)
-    exec_id = room.execs.create("box", ECHO)
+    exec_id = await room.execs.create("box", ECHO)
     await room.execs.start(exec_id, attach=False)
     await ended(room, exec_id, 0)
     monkeypatch.setattr(execs, "FORGET_AFTER_NS", -(10**9))
-    room.execs.create("box", ECHO)
+    await room.execs.create("box", ECHO)
     with pytest.raises(NotFound):
         room.execs.inspect(exec_id)
 
 
 async def test_the_next_daemon_takes_over_what_runs(room: Room) -> None:
     await running(room)
-    exec_id = room.execs.create("box", ECHO)
+    exec_id = await room.execs.create("box", ECHO)
     await room.execs.start(exec_id, attach=False)
     after = await room.crashed()
     await after.execs.restore()
@@ -136,7 +136,7 @@ async def test_the_next_daemon_takes_over_what_runs(room: Room) -> None:
 
 async def test_the_next_daemon_knows_how_one_ended_meanwhile_and_cleans_up(room: Room) -> None:
     await running(room)
-    exec_id = room.execs.create("box", ECHO)
+    exec_id = await room.execs.create("box", ECHO)
     await room.execs.start(exec_id, attach=False)
     await room.tasks.cancel_all()
     end(room, exec_id, 2)
@@ -165,7 +165,7 @@ async def test_a_command_of_the_engines_own_is_killed_when_time_is_up(room: Room
 
 async def test_one_that_is_removed_is_killed_and_forgotten(room: Room) -> None:
     await running(room)
-    exec_id = room.execs.create("box", ECHO)
+    exec_id = await room.execs.create("box", ECHO)
     await room.execs.start(exec_id, attach=False)
     removing = asyncio.get_running_loop().create_task(room.execs.remove(exec_id))
     process = room.host.processes.running[room.execs.inspect(exec_id).pid]
@@ -178,7 +178,7 @@ async def test_one_that_is_removed_is_killed_and_forgotten(room: Room) -> None:
 
 async def test_one_that_is_removed_before_it_starts_never_does(room: Room) -> None:
     await running(room)
-    exec_id = room.execs.create("box", ECHO)
+    exec_id = await room.execs.create("box", ECHO)
     await room.execs.remove(exec_id)
     with pytest.raises(NotFound):
         await room.execs.start(exec_id, attach=False)

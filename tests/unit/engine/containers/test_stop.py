@@ -6,10 +6,10 @@ import signal
 import pytest
 
 from husk.engine.containers import stop
-from husk.engine.model.container_config import ContainerConfig, HostConfig, RestartPolicy
+from husk.engine.model.container_config import ContainerConfig, ExecConfig, HostConfig, RestartPolicy
 from husk.errors import Conflict, InvalidParameter, NotModified, SystemFault
 from husk.tasks import Tasks
-from tests.support.drivers import FakeProcess
+from tests.support.drivers import FakeProcess, FakeRuntime
 from tests.support.room import Room
 from tests.support.waiting import until_async
 from tests.unit.engine.records import container
@@ -59,6 +59,31 @@ async def test_what_does_not_run_is_not_stopped(room: Room) -> None:
         await room.stopper.kill(instance, "")
     with pytest.raises(InvalidParameter):
         await room.stopper.kill(instance, "SIGNOTHING")
+
+
+async def test_what_is_just_being_started_is_waited_for(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its output may be seen before its start is told, and a client's ctrl-C follows at once."""
+    going_on = asyncio.Event()
+
+    async def start(runtime: FakeRuntime, container_id: str) -> None:
+        await going_on.wait()
+
+    monkeypatch.setattr(FakeRuntime, "start", start)
+    instance = await room.add(container(name="box"))
+    tasks = Tasks()
+    starting = tasks.spawn(room.lifecycle.start(instance), "start", awaited=True)
+    await until_async(lambda: instance.process is not None, "a process")
+    making = tasks.spawn(room.execs.create("box", ExecConfig(cmd=["ls"])), "exec", awaited=True)
+    killing = tasks.spawn(room.stopper.kill(instance, "INT"), "kill", awaited=True)
+    stopping = tasks.spawn(room.stopper.stop(instance, 10, ""), "stop", awaited=True)
+    await asyncio.sleep(0)
+    going_on.set()
+    await asyncio.gather(starting, making, killing)
+    process = process_of(room, instance.record.state.pid)
+    await until_async(lambda: signal.SIGTERM in process.signals, "the second signal")
+    assert process.signals == [signal.SIGINT, signal.SIGTERM]
+    room.host.end(instance, 130)
+    await stopping
 
 
 async def test_a_kill_with_another_signal_waits_for_no_end(room: Room) -> None:
