@@ -107,6 +107,14 @@ class BuilderConfig(msgspec.Struct, frozen=True):
     host_network: bool = True
 
 
+class DashboardConfig(msgspec.Struct, frozen=True):
+    """Web pages for people: where they are, which other names that address has, and whether they change anything."""
+
+    address: str
+    names: tuple[str, ...] = ()
+    read_only: bool = False
+
+
 class Config(msgspec.Struct, frozen=True):
     """Settings of one daemon, complete and validated."""
 
@@ -146,6 +154,8 @@ class Config(msgspec.Struct, frozen=True):
     shutdown_timeout: float | None = 15.0
     features: Mapping[str, bool] = msgspec.field(default_factory=dict)
     builder: BuilderConfig = BuilderConfig()
+    # Husk's own: web pages; None for none.
+    dashboard: DashboardConfig | None = None
     # Husk's own: the most bytes that one layer may unpack to; 0 is no limit.
     max_layer_size: int = 0
     # What was asked for and means something else here, or nothing: one line each for the log.

@@ -74,6 +74,9 @@ _LISTENING = (
         "Refused, as by dockerd.",
         refused="it was removed from dockerd: use a reverse proxy if you need CORS headers",
     ),
+    _same("dashboard", Kind.TEXT, "Husk's own: serve web pages on ADDRESS:PORT, as 127.0.0.1:2380. [none]"),
+    Option("dashboard-name", "dashboard-names", Kind.LIST, "Husk's own: another name that browsers know it by."),
+    _same("dashboard-read-only", Kind.TRUTH, "Husk's own: the web pages change nothing. [false]"),
     _same(
         "metrics-addr",
         Kind.TEXT,

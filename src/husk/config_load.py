@@ -19,6 +19,7 @@ from husk.config import (
     DEFAULT_HOST,
     Config,
     ContainerDefaults,
+    DashboardConfig,
     Proxies,
     RuntimeConfig,
     TlsConfig,
@@ -36,7 +37,7 @@ U = TypeVar("U")
 # What a configuration notes about itself: a change of these alone changes nothing.
 _NOTES = frozenset({"runtimes_in_file", "loopback_only", "remarks"})
 # Settings with parts that have no names of their own in the file.
-_WHOLE = ("tls", "builder")
+_WHOLE = ("tls", "builder", "dashboard")
 
 
 class Names(msgspec.Struct, frozen=True):
@@ -181,6 +182,7 @@ def build(settings: Settings, names: Names | None = None) -> Config:
         shutdown_timeout=_patience(settings.shutdown_timeout),
         features=settings.features or {},
         builder=builder(settings.builder),
+        dashboard=_dashboard(settings),
         max_layer_size=values.size("max-layer-size", settings.max_layer_size) if settings.max_layer_size else 0,
         remarks=remarks,
     )
@@ -203,6 +205,14 @@ def _tls(settings: Settings) -> TlsConfig | None:
         cert=chosen("tlscert", settings.tlscert, "cert.pem"),
         key=chosen("tlskey", settings.tlskey, "key.pem"),
     )
+
+
+def _dashboard(settings: Settings) -> DashboardConfig | None:
+    """Whether its address may be listened on is judged where it is read, which is loaded for this alone."""
+    if not settings.dashboard:
+        return None
+    names = tuple(settings.dashboard_names or ())
+    return DashboardConfig(settings.dashboard, names, bool(settings.dashboard_read_only))
 
 
 def _hosts(settings: Settings, default: str, tls: TlsConfig | None) -> tuple[str, ...]:

@@ -17,19 +17,24 @@ import socket
 import ssl
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
 
 import uvloop
 
 from husk import log_setup, threads
 from husk.api.versioning import MINIMUM, Version, minimum_version
 from husk.claims import claimed_pidfile
-from husk.config import Config
+from husk.config import Config, DashboardConfig
 from husk.config_load import Source, reloadable
 from husk.engine.engine import Engine
 from husk.errors import Forbidden, HuskError
 from husk.kernel.limits import raise_open_files
 from husk.kernel.memory import keep_little
 from husk.kernel.process import stop_ignoring_signals
+
+if TYPE_CHECKING:
+    from husk.api.server import Edge
+    from husk.dashboard.server import Dashboard
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +47,7 @@ def check(source: Source) -> None:
     config = source.load()
     _minimum_version()
     _tls_context(config)
+    _check_dashboard(config)
 
 
 def run(source: Source) -> None:
@@ -49,6 +55,7 @@ def run(source: Source) -> None:
     config = source.load()
     minimum = _minimum_version()
     tls = _tls_context(config)
+    _check_dashboard(config)
     if os.geteuid() != 0:
         raise Forbidden("the daemon needs root: it mounts filesystems and makes namespaces. Start it with sudo")
     log_setup.set_up(config.log_level, config.log_format)
@@ -68,6 +75,13 @@ def _tls_context(config: Config) -> ssl.SSLContext | None:
     from husk.api.tls import server_context
 
     return server_context(config.tls)
+
+
+def _check_dashboard(config: Config) -> None:
+    if config.dashboard is not None:
+        from husk.dashboard.guard import guarded
+
+        guarded(config.dashboard.address, config.tls is not None)
 
 
 def _minimum_version() -> Version:
@@ -97,6 +111,7 @@ class Daemon:
         self._notify_socket = notify_socket
         self._ending = asyncio.Event()
         self._signals = 0
+        self._dashboard: Dashboard | None = None
 
     async def serve(self) -> None:
         loop = asyncio.get_running_loop()
@@ -119,6 +134,8 @@ class Daemon:
             for address in addresses:
                 if address.startswith("tcp://") and not (self._config.tls and self._config.tls.verify):
                     log.warning("listening on %s without --tlsverify: whoever reaches it is root on this host", address)
+            if self._config.dashboard is not None:
+                await self._show(parts, edge, self._config.dashboard)
             loop.add_signal_handler(signal.SIGHUP, self._reload, engine)
             # What exists now stays: the garbage collector, off until here, need not ever look at it.
             gc.freeze()
@@ -135,7 +152,24 @@ class Daemon:
         secured = self._tls is not None and addresses[0].startswith("tcp://")
         verify = " DOCKER_TLS_VERIFY=1 DOCKER_CERT_PATH=~/.docker" if secured else ""
         print(f"Point your tools at it:\n\n    export DOCKER_HOST={addresses[0]}{verify}\n", flush=True)
+        self._tell_link()
         self._notify("READY=1")
+
+    async def _show(self, parts: AsyncExitStack, edge: "Edge", wanted: DashboardConfig) -> None:
+        """Serve web pages, too. They ask through the edge, as every client does."""
+        from husk.dashboard.inside import client_of, own_context
+        from husk.dashboard.server import serve
+        from husk.dashboard.site import Settings
+
+        engine = await parts.enter_async_context(client_of(edge.server))
+        tls = own_context(self._config.tls) if self._config.tls is not None else None
+        settings = Settings(address=wanted.address, names=wanted.names, read_only=wanted.read_only, tls=tls)
+        self._dashboard = await parts.enter_async_context(serve(engine, settings))
+
+    def _tell_link(self) -> None:
+        if self._dashboard is not None:
+            link = self._dashboard.site.link()
+            print(f"The dashboard opens with this link, once, within ten minutes:\n\n    {link}\n", flush=True)
 
     def _end(self, number: int) -> None:
         self._signals += 1
@@ -156,6 +190,7 @@ class Daemon:
         log_setup.set_level(config.log_level)
         self._config = config
         log.info("SIGHUP: configuration reloaded")
+        self._tell_link()
         if left:
             log.warning("SIGHUP: these changes need a restart of the daemon: %s", ", ".join(left))
 

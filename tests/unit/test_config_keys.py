@@ -118,15 +118,19 @@ ONLY_IN_THE_FILE = [
 SHORT = {"b": "bridge", "D": "debug", "G": "group", "H": "host", "l": "log-level", "p": "pidfile", "r": "restart",
          "s": "storage-driver"}  # fmt: skip
 # Need another setting to change anything.
-NOT_ALONE = {"tlscacert", "tlscert", "tlskey"}
+NOT_ALONE = {"tlscacert", "tlscert", "tlskey", "dashboard-names", "dashboard-read-only"}
 
 
-def test_flags_are_dockerds_and_one_of_ours() -> None:
-    assert {option.flag for option in OPTIONS if option.flag} == {flag for flag, *_ in DOCKERD} | {"max-layer-size"}
+OUR_FLAGS = {"dashboard", "dashboard-name", "dashboard-read-only", "max-layer-size"}
+OUR_KEYS = {"dashboard", "dashboard-names", "dashboard-read-only", "max-layer-size"}
 
 
-def test_keys_are_dockerds_and_one_of_ours() -> None:
-    wanted = {key for _, key, *_ in DOCKERD if key} | {key for key, *_ in ONLY_IN_THE_FILE} | {"max-layer-size"}
+def test_flags_are_dockerds_and_some_of_ours() -> None:
+    assert {option.flag for option in OPTIONS if option.flag} == {flag for flag, *_ in DOCKERD} | OUR_FLAGS
+
+
+def test_keys_are_dockerds_and_some_of_ours() -> None:
+    wanted = {key for _, key, *_ in DOCKERD if key} | {key for key, *_ in ONLY_IN_THE_FILE} | OUR_KEYS
     assert {option.key for option in OPTIONS if option.key} == wanted == set(keys().values())
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from husk import config_load
-from husk.config import AddressPool, Config, RuntimeConfig, TlsConfig
+from husk.config import AddressPool, Config, DashboardConfig, RuntimeConfig, TlsConfig
 from husk.config_load import Source, build, merge, reloadable
 from husk.config_settings import RuntimeSetting, Settings, UlimitSetting, parse_file, read_file
 from husk.errors import InvalidParameter
@@ -41,7 +41,7 @@ def test_every_key_of_the_file_reaches_its_setting():
       "runtimes": {"kata": {"path": "/usr/bin/kata", "runtimeArgs": ["--debug"]}},
       "bip": "172.26.0.1/16",
       "default-address-pools": [{"base": "172.30.0.0/16", "size": 24}], "labels": ["a=b"], "group": "staff",
-      "max-layer-size": "20g"
+      "max-layer-size": "20g", "dashboard": "127.0.0.1:2380", "dashboard-names": ["box"], "dashboard-read-only": true
     }"""
     assert build(parse_file(text)) == Config(
         hosts=("unix:///run/x.sock", "tcp://127.0.0.1:2375"),
@@ -59,6 +59,7 @@ def test_every_key_of_the_file_reaches_its_setting():
         labels=("a=b",),
         group="staff",
         max_layer_size=20 << 30,
+        dashboard=DashboardConfig("127.0.0.1:2380", ("box",), True),
     )
 
 

@@ -43,6 +43,7 @@ _SYSTEM = {
 _OWN = {
     "completion": "husk.cli.system.completion:completion",
     "container": "husk.cli.commands:container",
+    "dashboard": "husk.cli.dashboard:dashboard",
     "doctor": "husk.cli.doctor:doctor",
     "image": "husk.cli.commands:image",
     "inspect": "husk.cli.system.inspect:inspect",

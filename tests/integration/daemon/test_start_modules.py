@@ -43,6 +43,7 @@ UNWANTED = {
     "dataclasses, and more luck than the kernel has": ("dataclasses", "secrets", "random"),
     "a reader of JSON that knows where a mistake is": ("json",),
     "TLS of our own": ("husk.api.tls",),
+    "web pages": ("husk.dashboard", "husk.client", "jinja2", "markupsafe"),
     "WebSockets": ("websockets", "husk.api.http.websocket"),
     "operations of the API and what they show": ("husk.api.routes.", "husk.api.types", "husk.api.views"),
     "a swarm": ("husk.engine.services.parts", "husk.engine.services.model", "husk.storage.secrets.sealing"),

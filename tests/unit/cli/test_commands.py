@@ -12,7 +12,18 @@ DOCS = (Path(__file__).parents[3] / "docs/cli.md").read_text()
 CONTEXT = click.Context(husk, info_name="husk")
 OURS = [name for name in husk.list_commands(CONTEXT) if name not in ("container", "image", "system")]
 # What speaks with a terminal, or tells of Husk itself.
-WITHOUT_JSON = {"attach", "completion", "doctor", "install", "logout", "man", "serve", "uninstall", "version"}
+WITHOUT_JSON = {
+    "attach",
+    "completion",
+    "dashboard",
+    "doctor",
+    "install",
+    "logout",
+    "man",
+    "serve",
+    "uninstall",
+    "version",
+}
 
 
 @pytest.mark.parametrize("name", OURS)

@@ -1,0 +1,99 @@
+"""`husk dashboard`: web pages for a daemon that runs, served by a process of their own until ctrl-C."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from husk.cli.kit.command import Command, flag, many
+from husk.cli.kit.engine import ask
+from husk.cli.kit.place import Place
+
+if TYPE_CHECKING:
+    import ssl
+
+    from husk.client.client import Client
+
+
+@click.command(cls=Command)
+@click.option("-H", "--host", metavar="ADDRESS", default="", help="Daemon to show: unix://, tcp:// or ssh://.")
+@click.option("--listen", "address", metavar="ADDRESS:PORT", default="127.0.0.1:0", help="Where. [any free port]")
+@many("--name", "names", metavar="NAME", help="Another name that browsers know that address by.")
+@flag("--read-only", "read_only", help="Change nothing.")
+@flag("--no-open", "no_open", help="Do not open a browser: print the link alone.")
+@click.option("--tlscert", metavar="FILE", default="", help="Certificate to show, where others reach the address.")
+@click.option("--tlskey", metavar="FILE", default="", help="Its key.")
+@click.pass_obj
+def dashboard(
+    place: Place,
+    /,
+    host: str,
+    address: str,
+    names: tuple[str, ...],
+    read_only: bool,
+    no_open: bool,
+    tlscert: str,
+    tlskey: str,
+) -> None:
+    """Show a running daemon in the browser, until ctrl-C.
+
+    A link is printed that signs in once. SIGUSR1 prints another one.
+    """
+    from husk.dashboard.guard import guarded
+    from husk.dashboard.site import Settings
+
+    context = _context(tlscert, tlskey)
+    guarded(address, context is not None)
+    settings = Settings(address=address, names=names, read_only=read_only, tls=context)
+
+    async def shown(engine: "Client") -> None:
+        await _serve(engine, settings, no_open)
+
+    ask(Place(host, "") if host else place, shown)
+
+
+def _context(certificate: str, key: str) -> "ssl.SSLContext | None":
+    if not certificate and not key:
+        return None
+    from husk.api.tls import server_context
+    from husk.config import TlsConfig
+
+    files = [Path(name).absolute() if name else None for name in (certificate, key)]
+    return server_context(TlsConfig(verify=False, ca=Path("/"), cert=files[0], key=files[1]))
+
+
+async def _serve(engine: "Client", settings: object, no_open: bool) -> None:
+    import asyncio
+    import signal
+
+    from husk.cli.kit.writing import say
+    from husk.dashboard.server import serve
+    from husk.dashboard.site import Settings
+
+    assert isinstance(settings, Settings)
+    ended = asyncio.Event()
+    async with serve(engine, settings) as found:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, ended.set)
+        loop.add_signal_handler(signal.SIGUSR1, lambda: say(found.site.link()))
+        link = found.site.link()
+        say(f"Open this link within ten minutes; it works once:\n\n    {link}\n")
+        if not no_open:
+            await asyncio.to_thread(_open, link)
+        await ended.wait()
+
+
+def _open(link: str) -> None:
+    """In the browser, where there is a desktop; a browser inside the terminal would be in the way."""
+    import os
+    import subprocess
+
+    if not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+        return
+    try:
+        subprocess.Popen(
+            ["xdg-open", link], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+    except OSError:
+        return  # the link is printed

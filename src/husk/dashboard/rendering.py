@@ -1,0 +1,96 @@
+"""Templates, and the words that they may use for sizes and times. All that they show is escaped."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from husk.dashboard.assets import Assets
+
+TEMPLATES = Path(__file__).parent / "templates"
+_UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
+
+
+class Renderer:
+    """Makes HTML of templates."""
+
+    def __init__(self, assets: Assets, directory: Path = TEMPLATES) -> None:
+        self._environment = environment = Environment(
+            loader=FileSystemLoader(directory),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            auto_reload=False,
+        )
+        environment.globals["asset"] = assets.path
+        environment.filters.update(size=size, moment=moment, ago=ago, short=short, percent=percent)
+
+    def page(self, template: str, values: Mapping[str, Any]) -> bytes:
+        return self._environment.get_template(template).render(values).encode(errors="replace")
+
+    def block(self, template: str, name: str, values: Mapping[str, Any]) -> bytes | None:
+        """One block of a template alone, which is what a live region shows; None where it has no such block."""
+        found = self._environment.get_template(template)
+        if name not in found.blocks:
+            return None
+        context = found.new_context(dict(values))
+        return "".join(found.blocks[name](context)).encode(errors="replace")
+
+
+def size(count: float) -> str:
+    """`1.2 MB`, in powers of 1000 as docker shows sizes."""
+    value = float(count)
+    for unit in _UNITS:
+        if abs(value) < 999.5 or unit == _UNITS[-1]:
+            break
+        value /= 1000
+    return f"{value:.0f} {unit}" if unit == "B" or abs(value) >= 99.95 else f"{value:.1f} {unit}"
+
+
+def percent(value: float) -> str:
+    return f"{value:.1f} %"
+
+
+def when(value: object) -> datetime | None:
+    """A moment as the API tells it: seconds, or RFC 3339; None for one that never was."""
+    if isinstance(value, datetime):
+        return value
+    if isinstance(value, int | float):
+        return datetime.fromtimestamp(value, UTC) if value > 0 else None
+    text = str(value or "")
+    if not text or text.startswith("0001-"):
+        return None
+    head, dot, rest = text.partition(".")
+    digits = "".join(sign for sign in rest if sign.isdigit())[:6] if dot and rest.endswith("Z") else ""
+    try:
+        found = datetime.fromisoformat(f"{head}.{digits:0<6}+00:00" if digits else text)
+    except ValueError:
+        return None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def moment(value: object) -> str:
+    """`2026-01-31 23:59:59 UTC`, or an empty text."""
+    found = when(value)
+    return f"{found.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC" if found else ""
+
+
+def ago(value: object, now: datetime | None = None) -> str:
+    """`5 minutes ago`, or `never`."""
+    found = when(value)
+    if found is None:
+        return "never"
+    seconds = max(0, int(((now or datetime.now(UTC)) - found).total_seconds()))
+    for length, word in ((86400, "day"), (3600, "hour"), (60, "minute")):
+        if seconds >= length:
+            count = seconds // length
+            return f"{count} {word}{'s' if count > 1 else ''} ago"
+    return "now" if seconds < 5 else f"{seconds} seconds ago"
+
+
+def short(identifier: str) -> str:
+    """The first twelve digits of an id."""
+    return identifier.removeprefix("sha256:")[:12]

@@ -1,0 +1,85 @@
+"""Which page does a path mean? The table of paths of the site. Pure.
+
+`/containers/{name}/logs` has one word for each name in braces; `{name...}` takes the rest of the path, slashes too.
+"""
+
+import re
+from collections.abc import Awaitable, Callable, Iterable
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from husk.api.http.response import Answer
+    from husk.dashboard.visit import Visit
+
+Handler = Callable[["Visit"], Awaitable["Answer"]]
+
+
+class Kind(Enum):
+    """What a path is, and so which rules hold for who asks for it."""
+
+    PAGE = "a page, or a document, that is asked for with GET and changes nothing"
+    CHANGE = "a change, by POST from a form of ours; refused in read-only mode"
+    STREAM = "an answer that goes on until the browser leaves"
+    SOCKET = "a WebSocket; refused in read-only mode"
+    OPEN = "what needs no session: signing in"
+
+
+class Route(NamedTuple):
+    method: str
+    pattern: str
+    handler: Handler
+    kind: Kind
+    # A change that takes the body of the request itself, as an upload does; else it is a form.
+    reads_body: bool = False
+    # A change of nothing but the session, which read-only mode does not mean.
+    of_session: bool = False
+
+
+def page(pattern: str, handler: Handler) -> Route:
+    return Route("GET", pattern, handler, Kind.PAGE)
+
+
+def change(pattern: str, handler: Handler, *, reads_body: bool = False) -> Route:
+    return Route("POST", pattern, handler, Kind.CHANGE, reads_body)
+
+
+def stream(pattern: str, handler: Handler) -> Route:
+    return Route("GET", pattern, handler, Kind.STREAM)
+
+
+def socket(pattern: str, handler: Handler) -> Route:
+    return Route("GET", pattern, handler, Kind.SOCKET)
+
+
+class Match(NamedTuple):
+    """What a path means; without a route, the methods that it can be asked with, if any."""
+
+    route: Route | None
+    words: dict[str, str]
+    methods: tuple[str, ...] = ()
+
+
+class Router:
+    """All paths of the site."""
+
+    def __init__(self, routes: Iterable[Route]) -> None:
+        self._routes = [(_expression(route.pattern), route) for route in routes]
+
+    def match(self, method: str, path: str) -> Match:
+        methods: list[str] = []
+        for expression, route in self._routes:
+            if (found := expression.fullmatch(path)) is None:
+                continue
+            if route.method == method:
+                return Match(route, found.groupdict())
+            methods.append(route.method)
+        return Match(None, {}, tuple(methods))
+
+
+def _expression(pattern: str) -> re.Pattern[str]:
+    parts = re.split(r"\{(\w+)(\.\.\.)?\}", pattern)
+    text = re.escape(parts[0])
+    for name, rest, literal in zip(parts[1::3], parts[2::3], parts[3::3], strict=True):
+        text += f"(?P<{name}>{'.+' if rest else '[^/]+'}){re.escape(literal)}"
+    return re.compile(text, re.DOTALL)

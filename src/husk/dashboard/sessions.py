@@ -1,0 +1,144 @@
+"""Who may look? One-time links, the sessions that they begin, and a limit on guesses.
+
+    link made ──opened once, within minutes──> session ──unused, too old, signed out──> gone
+
+Tokens are kept as digests only: who reads this process's memory dump or a log finds none that can be used.
+"""
+
+import hashlib
+import secrets
+import time
+from collections import deque
+from collections.abc import Callable
+
+import msgspec
+
+# Seconds.
+LINK_LIFE = 600.0
+SESSION_IDLE = 3600.0
+SESSION_LIFE = 12 * 3600.0
+_GUESS_TIME = 60.0
+# Guesses that one address, and all together, may have wrong within that time.
+_MOST_GUESSES = 10
+_MOST_GUESSES_OF_ALL = 60
+_MOST_LINKS = 16
+_MOST_SESSIONS = 64
+# Streams and sockets that one session may have open: a browser itself opens six to one server.
+MOST_STREAMS = 32
+_MOST_NOTICES = 8
+
+
+class Notice(msgspec.Struct, frozen=True):
+    """One line for the top of the next page."""
+
+    text: str
+    bad: bool = False
+
+
+class Session(msgspec.Struct, kw_only=True):
+    """One browser that has signed in."""
+
+    digest: bytes
+    # Every form that changes something has it: a page of another site cannot know it.
+    csrf: str
+    begun: float
+    used: float
+    streams: int = 0
+    notices: list[Notice] = []
+
+    def notify(self, text: str, bad: bool = False) -> None:
+        """Tell something on the next page."""
+        self.notices = [*self.notices, Notice(text, bad)][-_MOST_NOTICES:]
+
+    def take_notices(self) -> list[Notice]:
+        told, self.notices = self.notices, []
+        return told
+
+    def proves(self, token: str) -> bool:
+        """Does a request have the token of this session's forms?"""
+        return secrets.compare_digest(token.encode(errors="replace"), self.csrf.encode())
+
+
+class TooManyGuesses(Exception):
+    """Somebody tries links; nobody is let in for a while."""
+
+
+class Sessions:
+    """Links and sessions of one dashboard."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._links: dict[bytes, float] = {}
+        self._sessions: dict[bytes, Session] = {}
+        self._guesses: dict[str, deque[float]] = {}
+
+    def make_link(self) -> str:
+        """The token of a new one-time link."""
+        while len(self._links) >= _MOST_LINKS:
+            del self._links[next(iter(self._links))]
+        token = secrets.token_urlsafe(32)
+        self._links[_digest(token)] = self._now()
+        return token
+
+    def sign_in(self, token: str, peer: str = "") -> tuple[str, Session] | None:
+        """The secret of a new session's cookie, and the session; None for a link that is used, too old or no link.
+
+        TooManyGuesses where this was tried too often.
+        """
+        now = self._now()
+        self._check_guesses(peer, now)
+        made = self._links.pop(_digest(token), None)
+        if made is None or now - made > LINK_LIFE:
+            self._count_guess(peer, now)
+            return None
+        self._make_room(now)
+        secret = secrets.token_urlsafe(32)
+        session = Session(digest=_digest(secret), csrf=secrets.token_urlsafe(32), begun=now, used=now)
+        self._sessions[session.digest] = session
+        return secret, session
+
+    def find(self, secret: str) -> Session | None:
+        """The session of a cookie, which is used by that."""
+        session = self._sessions.get(_digest(secret)) if secret else None
+        if session is None or not self.alive(session):
+            return None
+        session.used = self._now()
+        return session
+
+    def alive(self, session: Session) -> bool:
+        """Is it still one? What has a stream open is used."""
+        now = self._now()
+        if session.streams:
+            session.used = now
+        ended = now - session.begun > SESSION_LIFE or now - session.used > SESSION_IDLE
+        if ended:
+            self._sessions.pop(session.digest, None)
+        return not ended and session.digest in self._sessions
+
+    def sign_out(self, session: Session) -> None:
+        self._sessions.pop(session.digest, None)
+
+    def _make_room(self, now: float) -> None:
+        for session in list(self._sessions.values()):
+            self.alive(session)
+        while len(self._sessions) >= _MOST_SESSIONS:
+            oldest = min(self._sessions.values(), key=lambda session: session.used)
+            del self._sessions[oldest.digest]
+
+    def _check_guesses(self, peer: str, now: float) -> None:
+        for each in list(self._guesses):
+            guesses = self._guesses[each]
+            while guesses and now - guesses[0] > _GUESS_TIME:
+                guesses.popleft()
+            if not guesses:
+                del self._guesses[each]
+        of_peer = len(self._guesses.get(peer, ()))
+        if of_peer >= _MOST_GUESSES or sum(map(len, self._guesses.values())) >= _MOST_GUESSES_OF_ALL:
+            raise TooManyGuesses
+
+    def _count_guess(self, peer: str, now: float) -> None:
+        self._guesses.setdefault(peer, deque()).append(now)
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode(errors="replace")).digest()

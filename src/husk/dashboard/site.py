@@ -1,0 +1,63 @@
+"""What all pages of one dashboard share."""
+
+import ssl
+
+import msgspec
+
+from husk.client.client import Client
+from husk.dashboard.assets import Assets
+from husk.dashboard.guard import Guard
+from husk.dashboard.live import Live
+from husk.dashboard.rendering import Renderer
+from husk.dashboard.sessions import Sessions
+from husk.tasks import Tasks
+from husk.version import __version__
+
+# No outside address, no script or style inside pages, no frame around them.
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+    "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": _POLICY,
+    "X-Content-Type-Options": "nosniff",
+    # Not `no-referrer`: with it browsers tell no origin with a form, which every change must.
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """How a dashboard is to be."""
+
+    address: str = "127.0.0.1:2380"
+    # Names that browsers may know it by, besides its address.
+    names: tuple[str, ...] = ()
+    read_only: bool = False
+    tls: ssl.SSLContext | None = None
+
+
+class Site:
+    """The engine, and all that serves its pages."""
+
+    def __init__(self, engine: Client, guard: Guard, *, read_only: bool = False) -> None:
+        self.engine = engine
+        self.guard = guard
+        self.read_only = read_only
+        self.version = __version__
+        self.headers = HEADERS
+        self.sessions = Sessions()
+        self.assets = Assets()
+        self.renderer = Renderer(self.assets)
+        self.tasks = Tasks()
+        self.live = Live(engine, self.tasks)
+
+    @property
+    def secure(self) -> bool:
+        return self.guard.scheme == "https"
+
+    def link(self) -> str:
+        """A one-time link to sign in with."""
+        return f"{self.guard.url}/sign-in?token={self.sessions.make_link()}"

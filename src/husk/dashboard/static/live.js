@@ -1,0 +1,124 @@
+// Keeps an open page up to date. An element with `data-live="container image"` and an id is a region: when something
+// happens to a container or an image, the block of that name is fetched again from the same address, and put in.
+// Forms with `data-act` are sent without leaving the page. Without this script every page works by loading it again.
+//
+// Other scripts hear what comes: `document.addEventListener("husk:change", event => event.detail.type …)`, likewise
+// `husk:stats` on pages that ask for stats by `<body>`'s or any element's `data-stats`.
+
+import { morph } from "./morph.js";
+
+const PAUSE = 300;
+const waiting = new Map();
+let source;
+
+export function csrf() {
+  return document.querySelector('meta[name="husk-csrf"]').content;
+}
+
+export function announce(text, bad = false) {
+  const line = document.createElement("p");
+  line.className = bad ? "notice bad" : "notice";
+  line.textContent = text;
+  document.getElementById("notices").replaceChildren(line);
+}
+
+// Sends a form of ours; what the server says of it is announced.
+export async function post(action, fields) {
+  const answer = await fetch(action, {
+    method: "POST",
+    headers: { Accept: "application/json", "X-CSRF-Token": csrf() },
+    body: new URLSearchParams(fields),
+  });
+  const said = (await answer.json().catch(() => ({}))).message ?? "";
+  if (said || !answer.ok) announce(said || `The server answered ${answer.status}.`, !answer.ok);
+  return answer.ok;
+}
+
+export async function refresh(region) {
+  const answer = await fetch(location.href, { headers: { "X-Region": region.id } });
+  if (answer.status === 401) return location.reload();
+  if (answer.ok) {
+    morph(region, await answer.text());
+    region.dispatchEvent(new CustomEvent("husk:refreshed", { bubbles: true }));
+  }
+}
+
+function soon(region) {
+  if (waiting.has(region)) return;
+  const timer = setTimeout(async () => {
+    try {
+      await refresh(region);
+    } catch {
+      // The server is away: the stream of events tells when it is back.
+    } finally {
+      waiting.delete(region);
+    }
+  }, PAUSE);
+  waiting.set(region, timer);
+}
+
+function refreshFor(type) {
+  for (const region of document.querySelectorAll("[data-live]"))
+    if (!type || region.dataset.live.split(" ").includes(type)) soon(region);
+}
+
+function away(is) {
+  document.getElementById("away").hidden = !is;
+}
+
+function listen() {
+  if (source || document.hidden) return;
+  const stats = document.querySelector("[data-stats]")?.dataset.stats;
+  source = new EventSource(stats ? `/live?stats=${encodeURIComponent(stats)}` : "/live");
+  source.addEventListener("change", (event) => {
+    const detail = JSON.parse(event.data);
+    refreshFor(detail.type);
+    document.dispatchEvent(new CustomEvent("husk:change", { detail }));
+  });
+  source.addEventListener("stats", (event) => {
+    document.dispatchEvent(new CustomEvent("husk:stats", { detail: JSON.parse(event.data) }));
+  });
+  source.addEventListener("away", () => away(true));
+  source.addEventListener("back", () => {
+    away(false);
+    refreshFor();
+  });
+  source.addEventListener("error", () => {
+    if (source?.readyState === EventSource.CLOSED) location.reload();
+  });
+}
+
+// A browser opens few connections to one server: tabs that nobody sees leave theirs to others.
+document.addEventListener("visibilitychange", () => {
+  if (document.hidden) {
+    source?.close();
+    source = undefined;
+  } else {
+    listen();
+    refreshFor();
+  }
+});
+
+document.addEventListener("submit", async (event) => {
+  const form = event.target;
+  if (!form.matches("form[data-act]")) return;
+  event.preventDefault();
+  const button = event.submitter;
+  const fields = new FormData(form, button);
+  if (button) button.disabled = true;
+  try {
+    await post(form.action, fields);
+  } catch {
+    announce("The server does not answer.", true);
+  } finally {
+    if (button) button.disabled = false;
+  }
+});
+
+// Whoever leaves the page for good does not want the end of its stream taken for a fault.
+addEventListener("pagehide", () => {
+  source?.close();
+  source = undefined;
+});
+addEventListener("pageshow", listen);
+listen();

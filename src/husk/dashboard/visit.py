@@ -1,0 +1,154 @@
+"""One request, in the words of a page: who asks, what for, and how to answer."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import msgspec
+
+from husk.api.http.request import Query, Request
+from husk.api.http.response import Response, StreamedResponse, fields
+from husk.dashboard.navigation import NAVIGATION
+from husk.dashboard.sessions import Session
+
+if TYPE_CHECKING:
+    from husk.client.client import Client
+    from husk.dashboard.site import Site
+
+HTML = "text/html; charset=utf-8"
+# The header by which our script asks for one region of a page.
+REGION = "x-region"
+# Seconds between two signs of life on a stream.
+BEAT = 15.0
+
+
+class StreamEnded(Exception):
+    """There are no more messages."""
+
+
+class Visit:
+    """What a page is given. `words` are those of its path, `form` what a form says, `query` what stands behind `?`."""
+
+    def __init__(self, site: "Site", request: Request, session: Session, words: Mapping[str, str]) -> None:
+        self.site = site
+        self.request = request
+        self.session = session
+        self.words = words
+        self.form = Query("")
+
+    @property
+    def engine(self) -> "Client":
+        return self.site.engine
+
+    @property
+    def query(self) -> Query:
+        return self.request.query
+
+    @property
+    def path(self) -> str:
+        return self.request.path
+
+    @property
+    def hostname(self) -> str:
+        """The name that the browser knows this host by, without a port."""
+        host = self.request.header("host")
+        return host if host.endswith("]") else host.rpartition(":")[0] or host
+
+    # answers
+
+    def page(self, template: str, status: int = 200, **values: Any) -> Response:
+        """A page; or one region of it, the block of that name, where our script asks for that."""
+        values = {**self._common(), **values}
+        if region := self.request.header(REGION):
+            body = self.site.renderer.block(template, region, values)
+            if body is not None:
+                return self.document(body, HTML, status)
+        values["notices"] = self.session.take_notices()
+        return self.document(self.site.renderer.page(template, values), HTML, status)
+
+    def confirm(self, question: str, *, details: str = "", verb: str, back: str, **inputs: object) -> Response:
+        """Ask before what cannot be undone: a form that posts to this same path, with `inputs` to choose from.
+
+        The inputs are truths (a box to tick); their names are those of the form's fields, their values the labels.
+        """
+        return self.page("confirm.html", question=question, details=details, verb=verb, back=back, inputs=inputs)
+
+    def redirect(self, path: str, notice: str = "") -> Response:
+        """Show another page next, with a line that tells what was done. Our script is told the line alone."""
+        if self.wants_json:
+            return self.json({"message": notice, "next": path})
+        if notice:
+            self.session.notify(notice)
+        return Response(303, b"", fields({**self.site.headers, "Location": quote(path, safe="/?&=%~,:+@#")}))
+
+    def back(self, default: str, notice: str = "") -> Response:
+        """As `redirect`, to where the form says that it was, if that is a page of ours."""
+        wanted = self.form.get("next")
+        ours = wanted.startswith("/") and not wanted.startswith(("//", "/\\")) and wanted.isprintable()
+        return self.redirect(wanted if ours else default, notice)
+
+    def json(self, document: object, status: int = 200) -> Response:
+        return self.document(msgspec.json.encode(document), "application/json", status)
+
+    def document(self, body: bytes, kind: str, status: int = 200, **headers: str) -> Response:
+        more = {name.replace("_", "-"): value for name, value in headers.items()}
+        return Response(status, body, fields({**self.site.headers, "Content-Type": kind, **more}))
+
+    @property
+    def wants_json(self) -> bool:
+        """Does our script ask, and not a form?"""
+        return "application/json" in self.request.header("accept")
+
+    def streamed(self, kind: str, **headers: str) -> StreamedResponse:
+        """An answer whose body is written piece by piece."""
+        more = {name.replace("_", "-"): value for name, value in headers.items()}
+        return StreamedResponse(self.request, fields({**self.site.headers, "Content-Type": kind, **more}))
+
+    async def tell(self, messages: "AsyncIterator[tuple[str, object]]") -> StreamedResponse:
+        """Server-sent events: (name, document) of each, with a sign of life where there is none for a while."""
+        stream = self.streamed("text/event-stream", X_Accel_Buffering="no")
+        await stream.write(b"retry: 2000\n\n")
+        waiting: asyncio.Future[tuple[str, object]] | None = None
+        try:
+            while self.site.sessions.alive(self.session):
+                if waiting is None:
+                    waiting = self.site.tasks.spawn(_next(messages), "next message", awaited=True)
+                done, _ = await asyncio.wait([waiting], timeout=BEAT)
+                if not done:
+                    await stream.write(b":\n\n")
+                    continue
+                try:
+                    name, document = waiting.result()
+                except StreamEnded:
+                    break
+                finally:
+                    waiting = None
+                await stream.write(b"event: %b\ndata: %b\n\n" % (name.encode(), msgspec.json.encode(document)))
+        finally:
+            if waiting is not None:
+                waiting.cancel()
+                await asyncio.wait([waiting])
+            if close := getattr(messages, "aclose", None):
+                await close()
+        return stream
+
+    def _common(self) -> dict[str, Any]:
+        return {
+            "csrf": self.session.csrf,
+            "signed_in": bool(self.session.digest),
+            "read_only": self.site.read_only,
+            "navigation": NAVIGATION,
+            "path": self.path,
+            "version": self.site.version,
+            "notices": (),
+            "hostname": self.hostname,
+        }
+
+
+async def _next(messages: "AsyncIterator[tuple[str, object]]") -> tuple[str, object]:
+    try:
+        return await anext(messages)
+    except StopAsyncIteration:
+        # A task cannot raise it as it is.
+        raise StreamEnded from None

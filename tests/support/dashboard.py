@@ -1,0 +1,90 @@
+"""A browser for tests of the dashboard, as far as rules are concerned: a cookie, an Origin, the token of forms."""
+
+import re
+from http.client import HTTPConnection, HTTPResponse
+from typing import NamedTuple
+from urllib.parse import urlencode, urlsplit
+
+from tests.support.daemon import Daemon
+from tests.support.waiting import until
+
+
+class Page(NamedTuple):
+    """An answer, read to its end."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def text(self) -> str:
+        return self.body.decode()
+
+
+class Browser:
+    """Opens pages of one dashboard; `link` is a one-time link of it."""
+
+    def __init__(self, link: str) -> None:
+        parts = urlsplit(link)
+        self.link = link
+        self.host = parts.netloc
+        self.origin = f"{parts.scheme}://{parts.netloc}"
+        self.cookie = ""
+        self.csrf = ""
+
+    def sign_in(self) -> Page:
+        answer = self.get(self.link.removeprefix(self.origin))
+        if answer.status == 200:
+            self.cookie = answer.headers["set-cookie"].partition(";")[0]
+            self.csrf = token_in(self.get("/containers"))
+        return answer
+
+    def get(self, path: str, **headers: str) -> Page:
+        return self.ask("GET", path, b"", headers)
+
+    def post(self, path: str, fields: dict[str, str] | None = None, **headers: str) -> Page:
+        """As a form of ours does it."""
+        body = urlencode({"csrf": self.csrf, **(fields or {})}).encode()
+        kind = {"origin": self.origin, "content-type": "application/x-www-form-urlencoded"}
+        return self.ask("POST", path, body, {**kind, **headers})
+
+    def ask(self, method: str, path: str, body: bytes, headers: dict[str, str]) -> Page:
+        """Any request; names of headers may be written with underlines, an empty value leaves one out."""
+        connection, answer = self.open(method, path, body, headers)
+        try:
+            return Page(answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read())
+        finally:
+            connection.close()
+
+    def open(
+        self, method: str, path: str, body: bytes = b"", headers: dict[str, str] | None = None
+    ) -> tuple[HTTPConnection, HTTPResponse]:
+        """An answer whose body is not read yet; the caller closes the connection."""
+        named = {name.replace("_", "-"): value for name, value in (headers or {}).items()}
+        told = {"host": self.host, "cookie": self.cookie, **named}
+        host, _, port = self.host.rpartition(":")
+        connection = HTTPConnection(host.strip("[]"), int(port), timeout=30)
+        try:
+            connection.request(method, path, body or None, {name: value for name, value in told.items() if value})
+            return connection, connection.getresponse()
+        except BaseException:
+            connection.close()
+            raise
+
+
+def token_in(page: Page) -> str:
+    found = re.search(r'name="husk-csrf" content="([^"]+)"', page.text)
+    assert found is not None, page
+    return found[1]
+
+
+def links(daemon: Daemon) -> list[str]:
+    """The one-time links that a daemon has printed."""
+    return re.findall(r"https?://\S+/sign-in\?token=\S+", daemon.log_path.read_text(errors="replace"))
+
+
+def new_link(daemon: Daemon) -> str:
+    """One more, which it prints when it reads its settings again."""
+    known = len(links(daemon))
+    daemon.reload()
+    return until(lambda: links(daemon)[known:], "a new link of the dashboard")[0]

@@ -1,0 +1,133 @@
+import pytest
+
+from husk.dashboard.sessions import LINK_LIFE, SESSION_IDLE, SESSION_LIFE, Session, Sessions, TooManyGuesses
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def sessions(clock: Clock) -> Sessions:
+    return Sessions(clock)
+
+
+def begun(sessions: Sessions) -> tuple[str, Session]:
+    found = sessions.sign_in(sessions.make_link())
+    assert found is not None
+    return found
+
+
+def test_a_link_begins_a_session(sessions: Sessions) -> None:
+    secret, session = begun(sessions)
+    assert sessions.find(secret) is session
+
+
+def test_a_link_works_once(sessions: Sessions) -> None:
+    token = sessions.make_link()
+    assert sessions.sign_in(token) is not None
+    assert sessions.sign_in(token) is None
+
+
+def test_a_link_grows_old(sessions: Sessions, clock: Clock) -> None:
+    token = sessions.make_link()
+    clock.now += LINK_LIFE + 1
+    assert sessions.sign_in(token) is None
+
+
+def test_no_more_links_are_kept_than_some(sessions: Sessions) -> None:
+    first = sessions.make_link()
+    for _ in range(16):
+        sessions.make_link()
+    assert sessions.sign_in(first) is None
+
+
+@pytest.mark.parametrize("secret", ["", "x", "\udcff"])
+def test_what_is_no_secret_finds_no_session(sessions: Sessions, secret: str) -> None:
+    begun(sessions)
+    assert sessions.find(secret) is None
+
+
+def test_a_session_ends_when_nobody_uses_it(sessions: Sessions, clock: Clock) -> None:
+    secret, _ = begun(sessions)
+    clock.now += SESSION_IDLE - 1
+    assert sessions.find(secret)
+    clock.now += SESSION_IDLE - 1
+    assert sessions.find(secret)
+    clock.now += SESSION_IDLE + 1
+    assert sessions.find(secret) is None
+
+
+def test_a_session_with_an_open_stream_is_used(sessions: Sessions, clock: Clock) -> None:
+    secret, session = begun(sessions)
+    session.streams = 1
+    clock.now += SESSION_IDLE + 1
+    assert sessions.alive(session)
+    assert sessions.find(secret) is session
+
+
+def test_no_session_lives_for_ever(sessions: Sessions, clock: Clock) -> None:
+    secret, session = begun(sessions)
+    session.streams = 1
+    clock.now += SESSION_LIFE + 1
+    assert not sessions.alive(session)
+    assert sessions.find(secret) is None
+
+
+def test_who_signs_out_is_out(sessions: Sessions) -> None:
+    secret, session = begun(sessions)
+    sessions.sign_out(session)
+    assert sessions.find(secret) is None
+    assert not sessions.alive(session)
+
+
+def test_there_is_a_limit_on_guesses_of_one_address(sessions: Sessions, clock: Clock) -> None:
+    for _ in range(10):
+        assert sessions.sign_in("guess", "10.0.0.1") is None
+    with pytest.raises(TooManyGuesses):
+        sessions.sign_in("guess", "10.0.0.1")
+    assert sessions.sign_in(sessions.make_link(), "10.0.0.2") is not None
+    clock.now += 61
+    assert sessions.sign_in(sessions.make_link(), "10.0.0.1") is not None
+
+
+def test_there_is_a_limit_on_guesses_of_all(sessions: Sessions) -> None:
+    for number in range(60):
+        sessions.sign_in("guess", f"10.0.0.{number}")
+    with pytest.raises(TooManyGuesses):
+        sessions.sign_in("guess", "10.9.9.9")
+
+
+def test_the_session_that_was_not_used_longest_makes_room(sessions: Sessions, clock: Clock) -> None:
+    first, _ = begun(sessions)
+    second, _ = begun(sessions)
+    clock.now += 1
+    assert sessions.find(first)
+    for _ in range(63):
+        begun(sessions)
+    assert sessions.find(second) is None
+    assert sessions.find(first)
+
+
+def test_the_token_of_forms_is_the_sessions_own(sessions: Sessions) -> None:
+    (_, one), (_, other) = begun(sessions), begun(sessions)
+    assert one.proves(one.csrf)
+    assert not one.proves(other.csrf)
+    assert not one.proves("") and not one.proves("\udcff")
+
+
+def test_notices_are_told_once(sessions: Sessions) -> None:
+    _, session = begun(sessions)
+    for number in range(20):
+        session.notify(f"{number}")
+    assert [notice.text for notice in session.take_notices()] == [f"{number}" for number in range(12, 20)]
+    assert session.take_notices() == []
