@@ -4,6 +4,7 @@ import asyncio
 import json
 import socket
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, parse_qsl
 
@@ -54,6 +55,10 @@ class FakeEngine:
         ours, theirs = socket.socketpair()
         await asyncio.get_running_loop().connect_accepted_socket(self._server, theirs)
         return Connection(*await asyncio.open_unix_connection(sock=ours))
+
+    async def listen(self, path: Path) -> None:
+        """Be reached by a Unix socket, too."""
+        await asyncio.get_running_loop().create_unix_server(self._server, path)
 
     async def close(self) -> None:
         await self._server.close(0)

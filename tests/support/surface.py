@@ -8,6 +8,7 @@ import inspect
 import sys
 import textwrap
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import husk
@@ -27,7 +28,9 @@ def surface() -> Iterator[str]:
 
 def collections() -> dict[str, type]:
     """What a client has, by the names of its attributes."""
-    return {name: type(found) for name, found in vars(Client(_nobody)).items() if not name.startswith("_")}
+    client = Client(_nobody)
+    names = [*vars(client), *(name for name, found in vars(Client).items() if isinstance(found, cached_property))]
+    return {name: type(getattr(client, name)) for name in names if not name.startswith("_")}
 
 
 async def _nobody() -> Any:

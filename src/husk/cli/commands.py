@@ -6,55 +6,71 @@ from husk.cli.kit.group import LazyGroup
 from husk.cli.kit.place import Place
 from husk.version import __version__
 
+# Where each command is, and what help says of it; those of which it says nothing are not shown there.
 _CONTAINERS = {
-    "attach": "husk.cli.containers.attach:attach",
-    "cp": "husk.cli.containers.cp:cp",
-    "create": "husk.cli.containers.create:create",
-    "exec": "husk.cli.containers.exec:exec_",
-    "kill": "husk.cli.containers.verbs:kill",
-    "logs": "husk.cli.containers.logs:logs",
-    "pause": "husk.cli.containers.verbs:pause",
-    "ps": "husk.cli.containers.ps:ps",
-    "rename": "husk.cli.containers.verbs:rename",
-    "restart": "husk.cli.containers.verbs:restart",
-    "rm": "husk.cli.containers.verbs:rm",
-    "run": "husk.cli.containers.run:run",
-    "start": "husk.cli.containers.attach:start",
-    "stats": "husk.cli.containers.stats:stats",
-    "stop": "husk.cli.containers.verbs:stop",
-    "top": "husk.cli.containers.top:top",
-    "unpause": "husk.cli.containers.verbs:unpause",
-    "wait": "husk.cli.containers.verbs:wait",
+    "attach": (
+        "husk.cli.containers.attach:attach",
+        "Attach local standard input, output, and error streams to a running container.",
+    ),
+    "cp": ("husk.cli.containers.cp:cp", "Copy files between a container and the local filesystem."),
+    "create": ("husk.cli.containers.create:create", "Create a new container."),
+    "exec": ("husk.cli.containers.exec:exec_", "Execute a command in a running container."),
+    "kill": ("husk.cli.containers.verbs:kill", "Kill one or more running containers."),
+    "logs": ("husk.cli.containers.logs:logs", "Fetch the logs of a container."),
+    "pause": ("husk.cli.containers.verbs:pause", "Pause all processes within one or more containers."),
+    "ps": ("husk.cli.containers.ps:ps", "List containers."),
+    "rename": ("husk.cli.containers.verbs:rename", "Rename a container."),
+    "restart": ("husk.cli.containers.verbs:restart", "Restart one or more containers."),
+    "rm": ("husk.cli.containers.verbs:rm", "Remove one or more containers."),
+    "run": ("husk.cli.containers.run:run", "Create and run a new container from an image."),
+    "start": ("husk.cli.containers.attach:start", "Start one or more stopped containers."),
+    "stats": ("husk.cli.containers.stats:stats", "Display a live stream of container(s) resource usage statistics."),
+    "stop": ("husk.cli.containers.verbs:stop", "Stop one or more running containers."),
+    "top": ("husk.cli.containers.top:top", "Display a live screen of all containers, or the processes of one."),
+    "unpause": ("husk.cli.containers.verbs:unpause", "Unpause all processes within one or more containers."),
+    "wait": ("husk.cli.containers.verbs:wait", "Block until one or more containers stop, then print their exit codes."),
 }
 _IMAGES = {
-    "build": "husk.cli.images.build:build",
-    "images": "husk.cli.images.images:images",
-    "pull": "husk.cli.images.pull:pull",
-    "push": "husk.cli.images.verbs:push",
-    "rmi": "husk.cli.images.verbs:rmi",
-    "tag": "husk.cli.images.verbs:tag",
+    "build": ("husk.cli.images.build:build", "Build an image from a Dockerfile."),
+    "images": ("husk.cli.images.images:images", "List images."),
+    "pull": ("husk.cli.images.pull:pull", "Download an image from a registry."),
+    "push": ("husk.cli.images.verbs:push", "Upload an image to a registry."),
+    "rmi": ("husk.cli.images.verbs:rmi", "Remove one or more images."),
+    "tag": ("husk.cli.images.verbs:tag", "Create a tag TARGET_IMAGE that refers to SOURCE_IMAGE."),
 }
 _SYSTEM = {
-    "df": "husk.cli.system.df:df",
-    "events": "husk.cli.system.events:events",
-    "info": "husk.cli.system.info:info",
-    "prune": "husk.cli.system.prune:prune",
+    "df": ("husk.cli.system.df:df", "Show disk usage."),
+    "events": ("husk.cli.system.events:events", "Get real time events from the server."),
+    "info": ("husk.cli.system.info:info", "Display system-wide information."),
+    "prune": ("husk.cli.system.prune:prune", "Remove unused data."),
 }
 _OWN = {
-    "completion": "husk.cli.system.completion:completion",
-    "container": "husk.cli.commands:container",
-    "dashboard": "husk.cli.dashboard:dashboard",
-    "doctor": "husk.cli.doctor:doctor",
-    "image": "husk.cli.commands:image",
-    "inspect": "husk.cli.system.inspect:inspect",
-    "install": "husk.cli.install.command:install",
-    "login": "husk.cli.system.login:login",
-    "logout": "husk.cli.system.login:logout",
-    "man": "husk.cli.system.man:man",
-    "serve": "husk.cli.serve:serve",
-    "system": "husk.cli.commands:system",
-    "uninstall": "husk.cli.install.command:uninstall",
-    "version": "husk.cli.version:version",
+    "completion": (
+        "husk.cli.system.completion:completion",
+        'Print the completions for a shell: eval "$(husk completion bash)".',
+    ),
+    "container": ("husk.cli.commands:container", ""),
+    "dashboard": ("husk.cli.dashboard:dashboard", "Show a running daemon in the browser, until ctrl-C."),
+    "doctor": ("husk.cli.doctor:doctor", "Tell what this host offers and lacks, one line each with the cure."),
+    "image": ("husk.cli.commands:image", ""),
+    "inspect": (
+        "husk.cli.system.inspect:inspect",
+        "Return low-level information on containers, images, networks, volumes and services.",
+    ),
+    "install": (
+        "husk.cli.install.command:install",
+        "Make Husk a service of this host: units of systemd, a group for the socket, completions, the manual page.",
+    ),
+    "login": ("husk.cli.system.login:login", "Authenticate to a registry."),
+    "logout": ("husk.cli.system.login:logout", "Log out from a registry."),
+    "man": ("husk.cli.system.man:man", "Print the manual page: husk man > /usr/local/share/man/man1/husk.1."),
+    "serve": ("husk.cli.serve:serve", "Run the daemon in the foreground."),
+    "system": ("husk.cli.commands:system", ""),
+    "uninstall": (
+        "husk.cli.install.command:uninstall",
+        "Take back what `husk install` did, and say what is left: data, containers, settings.",
+    ),
+    "version": ("husk.cli.version:version", "Print the version of Husk."),
 }
 
 
@@ -73,10 +89,10 @@ def husk(context: click.Context, host: str, context_name: str) -> None:
 
 
 # docker's longer names for the same.
-_INSPECT = {"inspect": "husk.cli.system.inspect:inspect"}
+_INSPECT = {"inspect": _OWN["inspect"]}
 container = LazyGroup(
     "container",
-    places={**_CONTAINERS, **_INSPECT, "ls": "husk.cli.containers.ps:ps"},
+    places={**_CONTAINERS, **_INSPECT, "ls": _CONTAINERS["ps"]},
     help="Manage containers: the same commands under docker's longer names.",
     hidden=True,
 )
@@ -88,7 +104,7 @@ image = LazyGroup(
 )
 system = LazyGroup(
     "system",
-    places={**_SYSTEM, "dial-stdio": "husk.cli.system.dial:dial_stdio"},
+    places={**_SYSTEM, "dial-stdio": ("husk.cli.system.dial:dial_stdio", "")},
     help="Manage the engine: the same commands under docker's longer names.",
     hidden=True,
 )

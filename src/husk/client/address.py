@@ -4,7 +4,6 @@ The order is docker's: an address that is given, a context that is given, `HUSK_
 the context that is current in `~/.docker/config.json`, and at last the sockets that daemons have by default.
 """
 
-import hashlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -90,6 +89,8 @@ def _current(directory: Path) -> str:
 
 
 def _by_context(name: str, directory: Path) -> Address:
+    import hashlib
+
     key = hashlib.sha256(name.encode()).hexdigest()
     contexts = directory / "contexts"
     file = contexts / "meta" / key / "meta.json"

@@ -4,17 +4,17 @@ Connections that have said all are kept for the next call. One on which somethin
 leaves is closed, which tells the engine that nobody listens any more.
 """
 
-import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, urlencode
 
 import msgspec
 
 from husk.client.dial import Dial
-from husk.client.http import Connection, Content, Response
+from husk.client.http import Connection, Content, Reader, Response, Writer
 from husk.errors import (
     Conflict,
     Forbidden,
@@ -27,7 +27,11 @@ from husk.errors import (
     Unauthorized,
     Unavailable,
 )
-from husk.tasks import Tasks
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from husk.tasks import Tasks
 
 T = TypeVar("T")
 
@@ -55,11 +59,24 @@ class Calls:
 
     def __init__(self, dial: Dial) -> None:
         self.dial = dial
-        # What must not be cut off: it is waited for before the engine is left.
-        self.tasks = Tasks()
         self._idle: list[tuple[Connection, float]] = []
         self._version = ""
         self._closed = False
+
+    @cached_property
+    def tasks(self) -> "Tasks":
+        """What must not be cut off: it is waited for before the engine is left."""
+        from husk.tasks import Tasks
+
+        return Tasks()
+
+    async def ping(self) -> None:
+        """Does the engine answer? The first time it also says which version of the API is spoken."""
+        if not self._version:
+            await self._negotiated()
+            return
+        async with self.answer("GET", "/_ping") as response:
+            await response.read()
 
     async def get(self, path: str, query: Query = _NOTHING, headers: Mapping[str, str] | None = None) -> Any:
         return await self._document("GET", path, query, b"", headers or {})
@@ -99,10 +116,7 @@ class Calls:
                 raise _failure(response.status, await response.read())
             yield response
         finally:
-            if response.reusable and not self._closed and len(self._idle) < _MOST_IDLE:
-                self._idle.append((connection, time.monotonic()))
-            else:
-                response.close()
+            self._keep(connection, response)
 
     async def lines(
         self,
@@ -125,7 +139,7 @@ class Calls:
 
     async def upgrade(
         self, path: str, document: object = None, query: Query = _NOTHING
-    ) -> tuple[bytes, asyncio.StreamReader, asyncio.StreamWriter]:
+    ) -> tuple[bytes, Reader, Writer]:
         """Take a connection over: what came with the answer, and both directions. The caller closes the writer."""
         content = b"" if document is None else msgspec.json.encode(document)
         headers = {"Connection": "Upgrade", "Upgrade": "tcp", "Content-Type": "application/json"}
@@ -141,6 +155,8 @@ class Calls:
 
     async def made(self, making: Coroutine[Any, Any, T], undo: Callable[[T], Coroutine[Any, Any, object]]) -> T:
         """What is made. Who is cancelled meanwhile hears of it when that is undone, or was not made."""
+        import asyncio
+
         task = self.tasks.spawn(making, "make something", awaited=True)
         try:
             return await asyncio.shield(task)
@@ -149,7 +165,8 @@ class Calls:
             raise
 
     async def close(self) -> None:
-        await self.tasks.join()
+        if "tasks" in vars(self):
+            await self.tasks.join()
         self._closed = True
         idle, self._idle = self._idle, []
         for connection, _ in idle:
@@ -173,6 +190,13 @@ class Calls:
         except ConnectionError as error:
             raise Unavailable(f"the engine broke the connection off: {error}") from error
 
+    def _keep(self, connection: Connection, response: Response) -> None:
+        """Keep a connection for the next call, if there may be one on it."""
+        if response.reusable and not self._closed and len(self._idle) < _MOST_IDLE:
+            self._idle.append((connection, time.monotonic()))
+        else:
+            response.close()
+
     def _free(self) -> Connection | None:
         """One that was kept; not for long, for the engine closes connections on which nothing is said."""
         now = time.monotonic()
@@ -185,15 +209,21 @@ class Calls:
 
     async def _negotiated(self) -> str:
         if not self._version:
-            _, response = await self._ask("GET", "/_ping", b"", {})
-            await response.read()
-            response.close()
+            connection, response = await self._ask("GET", "/_ping", b"", {})
+            try:
+                said = await response.read()
+                if response.status >= 300:
+                    raise _failure(response.status, said)
+            finally:
+                self._keep(connection, response)
             offered = response.headers.get("api-version", "")
             self._version = ".".join(map(str, min(_version(offered), NEWEST)))
         return self._version
 
 
 async def _undone(making: "asyncio.Task[T]", undo: Callable[[T], Coroutine[Any, Any, object]]) -> None:
+    import asyncio
+
     await asyncio.wait([making])
     if not making.cancelled() and making.exception() is None:
         await undo(making.result())

@@ -2,7 +2,8 @@
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from husk.client.address import resolve
 from husk.client.calls import Calls
@@ -10,19 +11,21 @@ from husk.client.container import Container
 from husk.client.containers import MISSING, Containers
 from husk.client.credentials import Keychain
 from husk.client.dial import Dial, dialer_to
-from husk.client.events import Event, events
 from husk.client.execs import Result
 from husk.client.images import Images
 from husk.client.moments import Moment
 from husk.client.names import host_of
-from husk.client.networks import Networks
-from husk.client.plugins import Plugins
-from husk.client.prune import Pruned, pruned
-from husk.client.service_files import Configs, Secrets
-from husk.client.services import Services, ServiceTasks
 from husk.client.spec import Command, ContainerSpec
-from husk.client.swarm import Nodes, Swarm
-from husk.client.volumes import Volumes
+
+if TYPE_CHECKING:
+    from husk.client.events import Event
+    from husk.client.networks import Networks
+    from husk.client.plugins import Plugins
+    from husk.client.prune import Pruned
+    from husk.client.service_files import Configs, Secrets
+    from husk.client.services import Services, ServiceTasks
+    from husk.client.swarm import Nodes, Swarm
+    from husk.client.volumes import Volumes
 
 
 class Client:
@@ -37,15 +40,62 @@ class Client:
         self._keychain = Keychain()
         self.images = Images(calls, self._keychain)
         self.containers = Containers(calls, self.images)
-        self.networks = Networks(calls)
-        self.volumes = Volumes(calls)
-        self.swarm = Swarm(calls)
-        self.nodes = Nodes(calls)
-        self.services = Services(calls, self._keychain)
-        self.tasks = ServiceTasks(calls)
-        self.secrets = Secrets(calls)
-        self.configs = Configs(calls)
-        self.plugins = Plugins(calls)
+
+    # Parts that most programs never ask for are loaded by those that do.
+
+    @cached_property
+    def networks(self) -> "Networks":
+        from husk.client.networks import Networks
+
+        return Networks(self._calls)
+
+    @cached_property
+    def volumes(self) -> "Volumes":
+        from husk.client.volumes import Volumes
+
+        return Volumes(self._calls)
+
+    @cached_property
+    def swarm(self) -> "Swarm":
+        from husk.client.swarm import Swarm
+
+        return Swarm(self._calls)
+
+    @cached_property
+    def nodes(self) -> "Nodes":
+        from husk.client.swarm import Nodes
+
+        return Nodes(self._calls)
+
+    @cached_property
+    def services(self) -> "Services":
+        from husk.client.services import Services
+
+        return Services(self._calls, self._keychain)
+
+    @cached_property
+    def tasks(self) -> "ServiceTasks":
+        from husk.client.services import ServiceTasks
+
+        return ServiceTasks(self._calls)
+
+    @cached_property
+    def secrets(self) -> "Secrets":
+        from husk.client.service_files import Secrets
+
+        return Secrets(self._calls)
+
+    @cached_property
+    def configs(self) -> "Configs":
+        from husk.client.service_files import Configs
+
+        return Configs(self._calls)
+
+    @cached_property
+    def plugins(self) -> "Plugins":
+        from husk.client.plugins import Plugins
+
+        return Plugins(self._calls)
 
     async def run(self, image: str | ContainerSpec, command: Command = None, **spec: Any) -> Result:
         """Run a container to its end; as `containers.run`."""
@@ -59,8 +109,7 @@ class Client:
 
     async def ping(self) -> None:
         """Does it answer? Unavailable where it does not."""
-        async with self._calls.answer("GET", "/_ping") as response:
-            await response.read()
+        await self._calls.ping()
 
     async def info(self) -> dict[str, Any]:
         """What the engine is, and how much it has: docker's `info`."""
@@ -79,12 +128,14 @@ class Client:
 
     def events(
         self, *, since: Moment = None, until: Moment = None, filters: Mapping[str, Any] | None = None
-    ) -> AsyncIterator[Event]:
+    ) -> AsyncIterator["Event"]:
         """What happens from now on, or happened since; to the end of time, or until then.
 
         async for event in engine.events(filters={"type": "container", "event": ["die", "oom"]}):
             print(event.name, event.action)
         """
+        from husk.client.events import events
+
         return events(self._calls, since, until, filters)
 
     async def login(
@@ -104,9 +155,11 @@ class Client:
 
     async def prune(
         self, *, all: bool = False, volumes: bool = False, filters: Mapping[str, Any] | None = None
-    ) -> Pruned:
+    ) -> "Pruned":
         """Remove what nobody uses: containers that do not run, networks, images without a name (with `all`: all that
         no container has), what builds have kept, and with `volumes` volumes without a name."""
+        from husk.client.prune import pruned
+
         return await pruned(self, all, volumes, filters or {})
 
     def connect(self) -> AbstractAsyncContextManager["Client"]:

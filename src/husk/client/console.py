@@ -1,12 +1,12 @@
 """The input and output of a process, as they come: what `attach` and `exec` give."""
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
 from husk.client import output
+from husk.client.http import Reader, Writer
 from husk.client.output import Piece
 
 _PIECE = 1 << 16
@@ -24,8 +24,8 @@ class Console:
     def __init__(
         self,
         early: bytes,
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
+        reader: Reader,
+        writer: Writer,
         *,
         multiplexed: bool,
         resize: Callable[[int, int], Awaitable[None]],

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from husk.client import execs, tars
+from husk.client import execs
 from husk.client.console import Console
 from husk.client.execs import Exec
 from husk.client.image import Image
@@ -207,6 +207,8 @@ class Container(Thing):
     async def put(self, path: str, data: bytes | str | Path, *, mode: int = 0o644) -> None:
         """Write a file at an absolute path; directories that are missing on the way are made. A `Path` names a file or
         directory of the host."""
+        from husk.client import tars
+
         if isinstance(data, Path):
             await self.put_archive("/", tars.tree(data, path.strip("/")))
         else:
@@ -214,6 +216,8 @@ class Container(Thing):
 
     async def get(self, path: str) -> bytes:
         """The content of a file."""
+        from husk.client import tars
+
         return tars.only_file(b"".join([piece async for piece in self.get_archive(path)]), path)
 
     async def stat(self, path: str) -> PathStat:

@@ -1,6 +1,5 @@
 """The containers of an engine: making them, finding them, running one to its end."""
 
-import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -94,6 +93,8 @@ class Containers:
         `kill_at_max_output` it is killed when it writes more. Nothing of what it writes is kept on disk, unless a log
         driver is asked for.
         """
+        import asyncio
+
         wanted = _spec(image, command, spec, stdin=input is not None)
         if not wanted.log_driver:
             wanted = _spec(wanted, None, {"log_driver": "none"})
@@ -179,6 +180,8 @@ async def _converse(console: Console, given: bytes | None, kept: _Kept, leave_wh
 
     False when it was left because it had written too much.
     """
+    import asyncio
+
     async with asyncio.TaskGroup() as both:
         writing = None if given is None else both.create_task(_write(console, given))
         async for stream, data in console:

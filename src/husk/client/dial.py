@@ -1,15 +1,15 @@
 """How is a daemon reached? By a Unix socket, by TCP with or without TLS, or through ssh."""
 
-import asyncio
-import ssl
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from husk.client import ssh
 from husk.client.address import Address
 from husk.client.http import Connection
 from husk.errors import InvalidParameter, Unavailable
-from husk.trust import trusting
+
+if TYPE_CHECKING:
+    import ssl
 
 # Makes a new connection; Unavailable says why it cannot.
 Dial = Callable[[], Awaitable[Connection]]
@@ -17,11 +17,13 @@ Dial = Callable[[], Awaitable[Connection]]
 _PIECE = 1 << 18
 
 
-def dialer(address: str, tls: ssl.SSLContext | None = None) -> Dial:
+def dialer(address: str, tls: "ssl.SSLContext | None" = None) -> Dial:
     """How to reach `unix:///path`, `tcp://host:port`, which speaks TLS where there is a context for it, or
     `ssh://user@host`."""
     scheme, _, rest = address.partition("://")
     if scheme == "ssh":
+        from husk.client import ssh
+
         ssh.arguments(address)
         return lambda: ssh.dial(address)
     if scheme == "unix" and rest:
@@ -43,8 +45,12 @@ def dialer_to(place: Address) -> Dial:
         raise InvalidParameter(f"TLS cannot be spoken with the files in {place.certificates}: {error}") from error
 
 
-def client_context(directory: Path, verify: bool) -> ssl.SSLContext:
+def client_context(directory: Path, verify: bool) -> "ssl.SSLContext":
     """TLS with the files that the docker client keeps in such a directory: ca.pem, cert.pem, key.pem."""
+    import ssl
+
+    from husk.trust import trusting
+
     context = trusting(str(directory / "ca.pem") if verify else None)
     if not verify:
         context.check_hostname = False
@@ -55,20 +61,24 @@ def client_context(directory: Path, verify: bool) -> ssl.SSLContext:
 
 
 async def _unix(path: str) -> Connection:
+    import asyncio
+
     try:
         return Connection(*await asyncio.open_unix_connection(path, limit=_PIECE))
     except OSError as error:
-        raise _unreached(f"unix://{path}", error) from error
+        raise unreached(f"unix://{path}", error) from error
 
 
-async def _tcp(address: str, host: str, port: int, tls: ssl.SSLContext | None) -> Connection:
+async def _tcp(address: str, host: str, port: int, tls: "ssl.SSLContext | None") -> Connection:
+    import asyncio
+
     try:
         return Connection(*await asyncio.open_connection(host, port, limit=_PIECE, ssl=tls))
     except OSError as error:
-        raise _unreached(address, error) from error
+        raise unreached(address, error) from error
 
 
-def _unreached(address: str, error: OSError) -> Unavailable:
+def unreached(address: str, error: OSError) -> Unavailable:
     return Unavailable(
         f"cannot reach an engine at {address}: {error.strerror or error}. Is it running, and may you use it?"
     )

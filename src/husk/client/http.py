@@ -3,27 +3,51 @@
 Knows how requests are written and answers are read; what they mean is said in `calls`.
 """
 
-import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Mapping
+from typing import TYPE_CHECKING, Protocol
 
 import httptools
 
 from husk.errors import Unavailable
-from husk.tasks import Tasks
+
+if TYPE_CHECKING:
+    import asyncio
 
 _PIECE = 1 << 16
 # A body: all of it, or its pieces as they come.
 Content = bytes | AsyncIterable[bytes]
 
 
+class Reader(Protocol):
+    """What comes: of asyncio's `StreamReader` as much as is needed here."""
+
+    async def read(self, n: int = -1, /) -> bytes: ...
+
+    def at_eof(self) -> bool: ...
+
+
+class Writer(Protocol):
+    """What goes: of asyncio's `StreamWriter` as much as is needed here."""
+
+    def write(self, data: bytes, /) -> None: ...
+
+    async def drain(self) -> None: ...
+
+    def can_write_eof(self) -> bool: ...
+
+    def write_eof(self) -> None: ...
+
+    def is_closing(self) -> bool: ...
+
+    def close(self) -> None: ...
+
+
 class Connection:
     """One connection to an engine."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, reader: Reader, writer: Writer) -> None:
         self.reader = reader
         self.writer = writer
-        self.used = False
-        self._tasks = Tasks()
 
     @property
     def alive(self) -> bool:
@@ -41,12 +65,13 @@ class Connection:
                 self.writer.write(content)
                 await self.writer.drain()
             else:
-                response.body_sent = self._tasks.spawn(self._send_pieces(content), "body of a request", awaited=True)
+                from husk.tasks import Tasks
+
+                response.body_sent = Tasks().spawn(self._send_pieces(content), "body of a request", awaited=True)
             await response.read_head()
         except BaseException:
             response.close()
             raise
-        self.used = True
         return response
 
     async def _send_pieces(self, content: AsyncIterable[bytes]) -> None:
@@ -150,7 +175,7 @@ class Response:
         sent = self.body_sent is None or self.body_sent.done()
         return self.complete and self.keep_alive and not self._upgraded and sent and self._connection.alive
 
-    def take_over(self) -> tuple[bytes, asyncio.StreamReader, asyncio.StreamWriter]:
+    def take_over(self) -> tuple[bytes, Reader, Writer]:
         """From now on bytes travel as they are: those that are here, and both directions of the connection."""
         early, self._pieces = b"".join(self._pieces), []
         return early, self._connection.reader, self._connection.writer

@@ -1,10 +1,8 @@
 """The images of an engine: getting them, finding them, giving them away."""
 
 from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
-from husk.client import builds
-from husk.client.builds import BuildOptions
 from husk.client.calls import Calls
 from husk.client.credentials import Auth, Keychain
 from husk.client.filters import filters_of
@@ -13,6 +11,9 @@ from husk.client.names import platform_document, split_tag, with_tag
 from husk.client.progress import BuildProgress, PullProgress, progress
 from husk.client.registry_data import RegistryData
 from husk.client.thing import id_of
+
+if TYPE_CHECKING:
+    from husk.client.builds import BuildOptions
 
 _TAR = {"Content-Type": "application/x-tar"}
 
@@ -161,15 +162,19 @@ class Images:
             made = progress(line).image or made
         return await self.get(made)
 
-    async def build(self, **options: Unpack[BuildOptions]) -> Image:
+    async def build(self, **options: Unpack["BuildOptions"]) -> Image:
         """Build an image; BuildError has what was told until then. `building` lists the options.
 
         image = await engine.images.build(path=".", tag="mine:1", buildargs={"VERSION": "2"})
         """
+        from husk.client import builds
+
         return await builds.built(self, self.building(**options))
 
-    async def building(self, **options: Unpack[BuildOptions]) -> AsyncIterator[BuildProgress]:
+    async def building(self, **options: Unpack["BuildOptions"]) -> AsyncIterator[BuildProgress]:
         """The same, told as it goes on. Who leaves meanwhile ends it."""
+        from husk.client import builds
+
         headers = await self._keychain.headers_for_build(options.get("auths"))
         async for line in builds.building(self._calls, options, headers):
             yield line

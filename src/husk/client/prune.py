@@ -28,9 +28,13 @@ class Pruned(msgspec.Struct, frozen=True, kw_only=True):
 
 class _Engine(Protocol):
     containers: Containers
-    networks: Networks
-    volumes: Volumes
     images: Images
+
+    @property
+    def networks(self) -> Networks: ...
+
+    @property
+    def volumes(self) -> Volumes: ...
 
 
 async def pruned(engine: _Engine, all: bool, volumes: bool, filters: Mapping[str, Any]) -> Pruned:

@@ -7,6 +7,7 @@ import click
 import pytest
 
 from husk.cli.commands import husk
+from husk.cli.kit.group import LazyGroup
 
 DOCS = (Path(__file__).parents[3] / "docs/cli.md").read_text()
 CONTEXT = click.Context(husk, info_name="husk")
@@ -51,3 +52,13 @@ def test_asking_for_one_loads_few(tmp_path):
     heavy = ("rich", "asyncio", "ssl", "aiohttp", "husk.engine", "husk.client.client", "husk.cli.containers.run")
     done = subprocess.run([sys.executable, "-c", code % (heavy,)], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
+
+
+def test_what_help_says_of_a_command_is_what_it_says_of_itself():
+    groups = [husk, *(husk.get_command(CONTEXT, name) for name in ("container", "image", "system"))]
+    for group in groups:
+        assert isinstance(group, LazyGroup)
+        for name, (_, said) in group.places.items():
+            command = group.get_command(CONTEXT, name)
+            assert command is not None
+            assert said == ("" if command.hidden else command.get_short_help_str(200))

@@ -6,7 +6,7 @@ import click
 
 from husk.cli.kit.command import Command, as_json, flag
 from husk.cli.kit.complete import containers
-from husk.cli.kit.engine import ask
+from husk.cli.kit.engine import ask_plainly
 from husk.cli.kit.place import Place
 from husk.cli.kit.streams import Lines, descriptor
 from husk.cli.kit.writing import write
@@ -29,7 +29,7 @@ def logs(place: Place, /, container: str, as_json: bool, since: str, until: str,
     from husk.client.moments import moment
 
     options |= {"since": moment(since), "until": moment(until)}
-    ask(place, lambda engine: _logs(engine, container, as_json, **options))
+    ask_plainly(place, lambda engine: _logs(engine, container, as_json, **options))
 
 
 async def _logs(engine: "Client", name: str, as_json: bool, **options: Any) -> None:

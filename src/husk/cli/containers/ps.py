@@ -8,7 +8,7 @@ import click
 
 from husk.cli.kit import words
 from husk.cli.kit.command import Command, as_json, flag, many
-from husk.cli.kit.engine import ask
+from husk.cli.kit.engine import ask_plainly
 from husk.cli.kit.place import Place
 from husk.cli.kit.read import filters_of
 from husk.cli.kit.tables import show
@@ -49,7 +49,7 @@ _FIELDS = ("ID", "Image", "Command", "RunningFor", "Status", "Ports", "Names")
 @click.pass_obj
 def ps(place: Place, /, last: int, latest: bool, **options: Any) -> None:
     """List containers."""
-    ask(place, lambda engine: _ps(engine, limit=1 if latest and last < 0 else last, **options))
+    ask_plainly(place, lambda engine: _ps(engine, limit=1 if latest and last < 0 else last, **options))
 
 
 async def _ps(

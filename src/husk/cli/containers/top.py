@@ -7,7 +7,7 @@ import click
 from husk.cli.containers.stats import FIELDS, HEADINGS, fields, rounds, row
 from husk.cli.kit.command import Command, as_json
 from husk.cli.kit.complete import running
-from husk.cli.kit.engine import ask
+from husk.cli.kit.engine import ask, ask_plainly
 from husk.cli.kit.place import Place
 from husk.cli.kit.tables import print_plain, show
 from husk.cli.kit.writing import at_terminal, document
@@ -28,7 +28,7 @@ def top(place: Place, /, container: str | None, ps_options: tuple[str, ...], as_
     """
     if container is not None:
         name = container
-        ask(place, lambda engine: _processes(engine, name, ps_options, as_json))
+        ask_plainly(place, lambda engine: _processes(engine, name, ps_options, as_json))
     elif at_terminal() and not as_json:
         from husk.cli.containers.screen import watch
 

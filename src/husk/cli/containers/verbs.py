@@ -7,7 +7,7 @@ import click
 
 from husk.cli.kit.command import AnyFunction, Command, as_json, flag
 from husk.cli.kit.complete import containers, running
-from husk.cli.kit.engine import ask, each
+from husk.cli.kit.engine import ask_plainly, each
 from husk.cli.kit.place import Place
 from husk.cli.kit.writing import document
 
@@ -29,7 +29,7 @@ def _to_each(
 
         return await each(wanted, one, as_json)
 
-    ask(place, all_of_them)
+    ask_plainly(place, all_of_them)
 
 
 @click.command(cls=Command)
@@ -107,7 +107,7 @@ def rename(place: Place, /, container: str, new_name: str, as_json: bool) -> Non
         if as_json:
             document({"Id": found.id, "Name": found.name})
 
-    ask(place, renamed)
+    ask_plainly(place, renamed)
 
 
 @click.command(cls=Command)
@@ -129,4 +129,4 @@ def wait(place: Place, /, names: tuple[str, ...], as_json: bool) -> None:
         document([{"Name": name, "ExitCode": codes[name]} for name in names])
         return 0
 
-    ask(place, waited)
+    ask_plainly(place, waited)

@@ -9,7 +9,7 @@ import click
 from husk.cli.kit import words
 from husk.cli.kit.command import Command, as_json, flag, many
 from husk.cli.kit.complete import images as complete
-from husk.cli.kit.engine import ask
+from husk.cli.kit.engine import ask_plainly
 from husk.cli.kit.place import Place
 from husk.cli.kit.read import filters_of
 from husk.cli.kit.tables import show
@@ -45,7 +45,7 @@ _NONE = "<none>"
 @click.pass_obj
 def images(place: Place, /, **options: Any) -> None:
     """List images."""
-    ask(place, lambda engine: _images(engine, **options))
+    ask_plainly(place, lambda engine: _images(engine, **options))
 
 
 async def _images(

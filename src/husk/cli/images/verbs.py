@@ -7,7 +7,7 @@ import click
 from husk.cli.images.names import whole
 from husk.cli.kit.command import Command, as_json, flag
 from husk.cli.kit.complete import images
-from husk.cli.kit.engine import ask, told
+from husk.cli.kit.engine import ask, ask_plainly, told
 from husk.cli.kit.place import Place
 from husk.cli.kit.progress import Silence, teller
 from husk.cli.kit.writing import complain, document, line, say
@@ -43,7 +43,7 @@ def rmi(place: Place, /, names: tuple[str, ...], force: bool, no_prune: bool, as
             document(results)
         return 1 if any(result["Error"] for result in results) else 0
 
-    ask(place, removed)
+    ask_plainly(place, removed)
 
 
 @click.command(cls=Command)
@@ -59,7 +59,7 @@ def tag(place: Place, /, source: str, target: str, as_json: bool) -> None:
         if as_json:
             document({"Name": target, "Id": (await engine.images.get(target)).id})
 
-    ask(place, tagged)
+    ask_plainly(place, tagged)
 
 
 @click.command(cls=Command)

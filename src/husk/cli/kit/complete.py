@@ -1,6 +1,7 @@
 """Names for the shell to complete, asked of the daemon. One that does not answer at once completes nothing."""
 
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING
 
 import click
@@ -53,11 +54,9 @@ async def _images(engine: "Client") -> list[str]:
 def _completed(
     context: click.Context, begun: str, names: Callable[["Client"], Awaitable[list[str]]]
 ) -> list[CompletionItem]:
-    import asyncio
-
     try:
-        found = asyncio.run(_asked(_place(context), names))
-    except (HuskError, TimeoutError, OSError):
+        found = _asked(_place(context), names)
+    except (HuskError, OSError):
         return []
     return [CompletionItem(name) for name in sorted(found) if name.startswith(begun)]
 
@@ -68,10 +67,18 @@ def _place(context: click.Context) -> Place:
     return Place(root.get("host") or "", root.get("context_name") or "")
 
 
-async def _asked(place: Place, names: Callable[["Client"], Awaitable[list[str]]]) -> list[str]:
+def _asked(place: Place, names: Callable[["Client"], Awaitable[list[str]]]) -> list[str]:
+    from husk.client import blocking
+    from husk.client.address import resolve
+    from husk.client.client import Client, connect, connected
+
+    async def told(connection: "AbstractAsyncContextManager[Client]") -> list[str]:
+        async with connection as engine:
+            return await names(engine)
+
+    if dial := blocking.dialer(resolve(place.host, place.context), _PATIENCE):
+        return blocking.run(told(connected(Client(dial))))
+
     import asyncio
 
-    from husk.client.client import connect
-
-    async with asyncio.timeout(_PATIENCE), connect(place.host, context=place.context) as engine:
-        return await names(engine)
+    return asyncio.run(asyncio.wait_for(told(connect(place.host, context=place.context)), _PATIENCE))

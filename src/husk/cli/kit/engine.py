@@ -1,6 +1,8 @@
 """How commands ask an engine, and what becomes of failures: one line on stderr, and docker's exit codes."""
 
+import gc
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any
 
 from husk.cli.kit.place import Place
@@ -18,7 +20,36 @@ Work = Callable[["Client"], Awaitable[int | None]]
 
 def ask(place: Place, work: Work, failed: int = 1) -> None:
     """Do something with the engine, and leave with its exit code; with `failed` where the engine cannot be reached."""
-    if code := run(_asked(place, work, failed)):
+    from husk.client.client import connect
+
+    _leave(run(_asked(lambda: connect(place.host, context=place.context), work, failed)))
+
+
+def ask_plainly(place: Place, work: Work, failed: int = 1) -> None:
+    """The same for work that asks and is answered, one after the other: without an event loop, where the engine is
+    on this machine. That halves the time of a command."""
+    from husk.client import blocking
+    from husk.client.address import resolve
+    from husk.client.client import Client, connected
+
+    try:
+        dial = blocking.dialer(resolve(place.host, place.context))
+    except HuskError as error:
+        complain(f"husk: {error.message}")
+        raise SystemExit(failed) from None
+    if dial is None:
+        ask(place, work, failed)
+        return
+    gc.enable()
+    try:
+        code = blocking.run(_asked(lambda: connected(Client(dial)), work, failed))
+    except KeyboardInterrupt:
+        code = ENDED_BY_USER
+    _leave(code)
+
+
+def _leave(code: int | None) -> None:
+    if code:
         raise SystemExit(code)
 
 
@@ -26,18 +57,16 @@ def run(work: Coroutine[Any, Any, int | None]) -> int:
     """Its exit code; that of ctrl-C, which needs no words."""
     import asyncio
 
+    gc.enable()
     try:
         return asyncio.run(work) or 0
     except KeyboardInterrupt:
         return ENDED_BY_USER
 
 
-async def _asked(place: Place, work: Work, failed: int) -> int | None:
-    from husk.client.client import connect
-
+async def _asked(connect: "Callable[[], AbstractAsyncContextManager[Client]]", work: Work, failed: int) -> int | None:
     try:
-        connection = connect(place.host, context=place.context)
-        engine = await connection.__aenter__()
+        engine = await connect().__aenter__()
     except HuskError as error:
         complain(f"husk: {error.message}")
         return failed

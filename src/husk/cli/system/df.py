@@ -9,7 +9,7 @@ import click
 from husk.cli.containers import ps
 from husk.cli.images import images
 from husk.cli.kit.command import Command, as_json, flag
-from husk.cli.kit.engine import ask
+from husk.cli.kit.engine import ask_plainly
 from husk.cli.kit.place import Place
 from husk.cli.kit.tables import show
 from husk.cli.kit.words import short_id, size
@@ -41,7 +41,7 @@ def df(place: Place, /, template: str | None, verbose: bool, as_json: bool) -> N
         else:
             show(_HEADINGS, tuple(_HEADINGS), rows(found), template)
 
-    ask(place, shown)
+    ask_plainly(place, shown)
 
 
 def rows(found: Mapping[str, Any]) -> list[dict[str, str]]:

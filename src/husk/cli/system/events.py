@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from husk.cli.kit.command import Command, as_json, many
-from husk.cli.kit.engine import ask
+from husk.cli.kit.engine import ask_plainly
 from husk.cli.kit.place import Place
 from husk.cli.kit.read import filters_of
 from husk.cli.kit.writing import line, say
@@ -38,7 +38,7 @@ def events(place: Place, /, filters: Sequence[str], template: str, since: str, u
             else:
                 say(shape.fill(fields(event)) if shape else sentence(event))
 
-    ask(place, told)
+    ask_plainly(place, told)
 
 
 def fields(event: "Event") -> dict[str, object]:

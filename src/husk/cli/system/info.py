@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from husk.cli.kit.command import Command, as_json
-from husk.cli.kit.engine import ask
+from husk.cli.kit.engine import ask_plainly
 from husk.cli.kit.place import Place
 from husk.cli.kit.words import binary_size
 from husk.cli.kit.writing import complain, document, say
@@ -37,7 +37,7 @@ def info(place: Place, /, template: str, as_json: bool) -> None:
             for warning in found.get("Warnings") or []:
                 complain(str(warning))
 
-    ask(place, told)
+    ask_plainly(place, told)
 
 
 def lines(found: Mapping[str, Any]) -> Iterator[str]:

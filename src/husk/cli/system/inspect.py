@@ -8,7 +8,7 @@ import msgspec
 
 from husk.cli.kit.command import Command, as_json
 from husk.cli.kit.complete import either
-from husk.cli.kit.engine import ask
+from husk.cli.kit.engine import ask_plainly
 from husk.cli.kit.place import Place
 from husk.cli.kit.writing import complain, document, say
 from husk.errors import HuskError, NotFound
@@ -50,7 +50,7 @@ def inspect(place: Place, /, names: tuple[str, ...], template: str, kind: str | 
             complain(f"Error: No such {kind or 'object'}: {name}")
         return 1 if missing else 0
 
-    ask(place, inspected)
+    ask_plainly(place, inspected)
 
 
 async def _found(engine: "Client", name: str, kinds: tuple[str, ...]) -> dict[str, Any] | None:

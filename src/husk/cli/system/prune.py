@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from husk.cli.kit.command import Command, as_json, flag, many
-from husk.cli.kit.engine import ask
+from husk.cli.kit.engine import ask_plainly
 from husk.cli.kit.place import Place
 from husk.cli.kit.read import filters_of
 from husk.cli.kit.words import size
@@ -37,7 +37,7 @@ def prune(place: Place, /, everything: bool, filters: Sequence[str], force: bool
         else:
             _tell(found)
 
-    ask(place, done)
+    ask_plainly(place, done)
 
 
 def warning(everything: bool, volumes: bool) -> str:

@@ -1,0 +1,96 @@
+"""How long does the `husk` command take? Wall and processor time of several lines, beside docker's client.
+
+    .venv/bin/python bench/command.py [--rounds 15] [--host unix:///run/husk.sock] [--beside SRC]
+
+Lines are typed in turns, so that other work on the machine hits all of them alike; medians, and the least. `--beside`
+is the `src` of another version of Husk. Without `--host` a daemon of this source is started for it, which needs root.
+Modules are compiled first, as an installation does it.
+"""
+
+import argparse
+import compileall
+import contextlib
+import os
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+SOURCE = Path(__file__).parents[1] / "src"
+LINES = ("--help", "run --help", "ps", "ps --all --format json", "images", "inspect --type network bridge")
+# What the shell asks for behind `husk rm <TAB>`.
+COMPLETION = {"_HUSK_COMPLETE": "bash_complete", "COMP_WORDS": "husk rm ", "COMP_CWORD": "2"}
+ENTRY = "import sys; sys.argv[0] = 'husk'; from husk.cli import main; main()"
+
+
+def timed(line: list[str], environment: dict[str, str]) -> tuple[float, float]:
+    """Milliseconds of wall and of processor time."""
+    before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    subprocess.run(line, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wall, after = time.perf_counter() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
+    return wall * 1000, (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) * 1000
+
+
+@contextlib.contextmanager
+def daemon() -> Iterator[str]:
+    """The address of one that has nothing."""
+    with tempfile.TemporaryDirectory() as directory:
+        host = f"unix://{directory}/sock"
+        places = ["--data-root", f"{directory}/data", "--exec-root", f"{directory}/run", "--bridge", "none"]
+        process = subprocess.Popen(
+            [sys.executable, "-m", "husk", "serve", "-H", host, *places],
+            env={**os.environ, "PYTHONPATH": str(SOURCE)},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            while not os.path.exists(f"{directory}/sock") and process.poll() is None:
+                time.sleep(0.01)
+            yield host
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--host", default="")
+    parser.add_argument("--beside", default="")
+    given = parser.parse_args()
+    sources = {"husk": str(SOURCE), **({"beside": given.beside} if given.beside else {})}
+    for source in sources.values():
+        compileall.compile_dir(source, quiet=2)
+    with contextlib.nullcontext(given.host) if given.host else daemon() as host:
+        measure(sources, host, given.rounds)
+
+
+def measure(sources: dict[str, str], host: str, rounds: int) -> None:
+    environment = {**os.environ, "HUSK_HOST": host, "DOCKER_HOST": host}
+    runs: dict[tuple[str, str], tuple[list[str], dict[str, str]]] = {}
+    for text in LINES:
+        for name, source in sources.items():
+            runs[text, name] = [sys.executable, "-c", ENTRY, *text.split()], {**environment, "PYTHONPATH": source}
+        if docker := shutil.which("docker"):
+            runs[text, "docker"] = [docker, *text.split()], environment
+    for name, source in sources.items():
+        line = [sys.executable, "-c", ENTRY]
+        runs["rm <TAB>", name] = line, {**environment, **COMPLETION, "PYTHONPATH": source}
+    runs["an empty program", "python"] = [sys.executable, "-c", "pass"], environment
+    found: dict[tuple[str, str], list[tuple[float, float]]] = {run: [] for run in runs}
+    for _ in range(rounds):
+        for run, (line, said) in runs.items():
+            found[run].append(timed(line, said))
+    print(f"{'line':32}{'client':10}{'wall ms':>10}{'processor ms':>14}{'least':>8}")
+    for (text, name), times in found.items():
+        wall, processor = (statistics.median(each) for each in zip(*times, strict=True))
+        print(f"{text:32}{name:10}{wall:10.0f}{processor:14.0f}{min(each for _, each in times):8.0f}")
+
+
+if __name__ == "__main__":
+    main()
