@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.daemon import Daemon
+from tests.support.daemon import RUNTIME, Daemon
 
 SAFE = {"ro", "nosuid", "nodev", "noexec"}
 
@@ -48,7 +48,8 @@ def test_files_that_inform_may_be_covered(daemon: Daemon, tmp_path: Path):
 
 
 def test_the_hosts_own_proc_may_be_there(daemon: Daemon):
-    for mode in ("", ":ro"):
+    # runc sets sysctls through the container's own /proc, so it cannot start one that is read-only; nor can dockerd.
+    for mode in ("",) if RUNTIME == "runc" else ("", ":ro"):
         done = daemon.docker(
             "run", "--rm", "-v", f"/proc:/proc{mode}", "busybox", "grep", "-c", " /proc ", "/proc/mounts"
         )

@@ -93,8 +93,9 @@ def test_own_processes_only(daemon: Daemon):
 
 
 def test_devices(daemon: Daemon):
-    assert sh(daemon, "ls /dev").split() == [
-        "core", "fd", "full", "mqueue", "null", "ptmx", "pts", "random", "shm", "stderr", "stdin", "stdout", "tty",
+    # "core" is a link to /proc/kcore, which is masked. runc makes it only where the host has that file.
+    assert [name for name in sh(daemon, "ls /dev").split() if name != "core"] == [
+        "fd", "full", "mqueue", "null", "ptmx", "pts", "random", "shm", "stderr", "stdin", "stdout", "tty",
         "urandom", "zero",
     ]  # fmt: skip
     assert sh(daemon, "echo x > /dev/null; head -c 4 /dev/zero | wc -c; head -c 4 /dev/urandom | wc -c") == "4\n4\n"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support import probe
-from tests.support.daemon import Daemon
+from tests.support.daemon import RUNTIME, Daemon
 
 DENIED = [
     "unshare mount", "unshare uts", "unshare user", "setns", "mount tmpfs", "remount root", "umount", "new mounts",
@@ -43,6 +43,8 @@ def deeds(module_daemon: Daemon) -> Iterator[dict[str, str]]:
 
 @pytest.mark.parametrize("deed", DENIED)
 def test_what_is_denied(deeds: dict[str, str], deed: str) -> None:
+    if RUNTIME == "runc" and deed == "node of tun":
+        pytest.skip("runc lets every container open this one, before its version 1.2")
     assert deeds[deed] == "EPERM"
 
 
@@ -74,8 +76,9 @@ def test_the_fourteen_capabilities_and_no_more(deeds: dict[str, str]) -> None:
 
 def test_the_devices_there_are(daemon: Daemon) -> None:
     shown = daemon.docker("run", "--rm", "busybox", "ls", "/dev").stdout.split()
-    assert set(shown) - {"console"} == {
-        "core", "fd", "full", "mqueue", "null", "ptmx", "pts", "random", "shm", "stderr", "stdin", "stdout", "tty",
+    # "core" is a link to /proc/kcore, which is masked. runc makes it only where the host has that file.
+    assert set(shown) - {"console", "core"} == {
+        "fd", "full", "mqueue", "null", "ptmx", "pts", "random", "shm", "stderr", "stdin", "stdout", "tty",
         "urandom", "zero",
     }  # fmt: skip
 

@@ -1,6 +1,7 @@
 """One client's connection: answers in order, bodies with back pressure, ends that lose nothing, and limits."""
 
 import asyncio
+import sys
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,10 @@ from tests.unit.api.http.test_parser import AMBIGUOUS
 from tests.unit.api.loops import on_both_loops, until
 
 GET = b"GET /%d HTTP/1.1\r\nHost: x\r\n\r\n"
+
+# `writelines` of asyncio's own transports asks nobody to pause in these versions (CPython issue 127655). The daemon
+# runs on uvloop, which does.
+_NEVER_PAUSES = (3, 12) <= sys.version_info < (3, 12, 9) or (3, 13) <= sys.version_info < (3, 13, 2)
 
 
 def at_once(request: Request) -> Answer:
@@ -216,6 +221,8 @@ async def test_a_stream_is_sent_piece_by_piece(tmp_path: Path) -> None:
 
 @on_both_loops
 async def test_a_client_that_does_not_read_holds_its_stream_up(tmp_path: Path) -> None:
+    if _NEVER_PAUSES and isinstance(asyncio.get_running_loop(), asyncio.SelectorEventLoop):
+        pytest.skip("asyncio's own loop pauses nobody in this version of Python")
     written = 0
 
     async def streams(request: Request) -> Answer:
