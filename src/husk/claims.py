@@ -42,7 +42,7 @@ def claimed_roots(config: Config) -> Iterator[None]:
     _require_no_dockerd(config.data_root)
     with ExitStack() as held:
         for directory, mode in ((config.data_root, 0o710), (config.exec_root, 0o711)):
-            _make(directory, mode)
+            _make(directory, mode, "--data-root" if directory == config.data_root else "--exec-root")
         held.enter_context(_lock(config.data_root / "lock", f"data root {config.data_root}", "--data-root"))
         held.enter_context(_lock(config.exec_root / "lock", f"exec root {config.exec_root}", "--exec-root"))
         yield
@@ -60,7 +60,7 @@ def _require_no_dockerd(data_root: Path) -> None:
 def claimed_pidfile(config: Config) -> Iterator[None]:
     """Hold the pid file, with our pid in it; Conflict when a live daemon holds it."""
     pidfile = pidfile_of(config)
-    _make(pidfile.parent, 0o711 if pidfile.parent == config.exec_root else 0o755)
+    _make(pidfile.parent, 0o711 if pidfile.parent == config.exec_root else 0o755, "--pidfile")
     with _lock(pidfile, f"pid file {pidfile}", "--pidfile"):
         try:
             yield
@@ -118,8 +118,10 @@ def _holder(descriptor: int) -> str:
     return os.pread(descriptor, 32, 0).decode(errors="replace").strip()
 
 
-def _make(directory: Path, mode: int) -> None:
+def _make(directory: Path, mode: int, flag: str) -> None:
     try:
         directory.mkdir(mode=mode, parents=True, exist_ok=True)
     except OSError as error:
-        raise SystemFault(f"cannot make the directory {directory}: {error.strerror}") from error
+        raise SystemFault(
+            f"cannot make the directory {directory}: {error.strerror}. Choose another with {flag}"
+        ) from error

@@ -17,6 +17,7 @@ import socket
 import ssl
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import uvloop
@@ -52,12 +53,16 @@ def check(source: Source) -> None:
 
 def run(source: Source) -> None:
     """Be the daemon until a signal ends it. HuskError when it cannot start."""
+    from husk.kernel import needs
+
     config = source.load()
     minimum = _minimum_version()
     tls = _tls_context(config)
     _check_dashboard(config)
     if os.geteuid() != 0:
         raise Forbidden("the daemon needs root: it mounts filesystems and makes namespaces. Start it with sudo")
+    mounts = Path("/proc/self/mountinfo").read_text(errors="replace")
+    needs.require(Path("/proc/self/status").read_text(), mounts)
     log_setup.set_up(config.log_level, config.log_format)
     stop_ignoring_signals()
     keep_little()
@@ -65,6 +70,8 @@ def run(source: Source) -> None:
     notify_socket = os.environ.pop("NOTIFY_SOCKET", "")
     for remark in config.remarks:
         log.info("%s", remark)
+    for remark in needs.remarks(mounts, config.data_root):
+        log.warning("%s", remark)
     with claimed_pidfile(config), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(Daemon(config, source, notify_socket, tls, minimum).serve())
 

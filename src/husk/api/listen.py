@@ -1,6 +1,7 @@
 """Where does the API listen? On Unix sockets with a group, on TCP addresses, and on what systemd holds for us."""
 
 import contextlib
+import errno
 import grp
 import os
 import socket
@@ -95,9 +96,13 @@ def _listen_unix(path: Path, group: str) -> socket.socket:
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.exists():
         if not stat.S_ISSOCK(path.lstat().st_mode):
-            raise SystemFault(f"cannot listen on {path}: the file exists and is no socket")
+            raise SystemFault(
+                f"cannot listen on {path}: it exists and is no socket. Move it away, or choose another path with -H"
+            )
         if _alive(path):
-            raise SystemFault(f"cannot listen on {path}: another daemon is listening there")
+            raise SystemFault(
+                f"cannot listen on {path}: another daemon is listening there. Stop it, or choose another path with -H"
+            )
         path.unlink()
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
@@ -109,8 +114,17 @@ def _listen_unix(path: Path, group: str) -> socket.socket:
         path.chmod(0o660)
     except OSError as error:
         listener.close()
-        raise SystemFault(f"cannot listen on {path}: {error.strerror or error}") from error
+        raise SystemFault(f"cannot listen on {path}: {error.strerror or error}. Choose another path with -H") from error
     return listener
+
+
+def _told(error: OSError) -> str:
+    """Why a port cannot be had, and what to do."""
+    if error.errno == errno.EADDRINUSE:
+        return "another program has this port (`ss -ltnp` tells which). Stop it, or choose another port with -H"
+    if error.errno == errno.EADDRNOTAVAIL:
+        return "no interface of this host has this address (`ip address` tells which there are)"
+    return error.strerror or str(error)
 
 
 def _alive(path: Path) -> bool:
@@ -135,7 +149,7 @@ def _listen_tcp(host: str, rest: str) -> tuple[socket.socket, str]:
             (bare or "0.0.0.0", int(port)), family=socket.AF_INET6 if ":" in bare else socket.AF_INET
         )
     except OSError as error:
-        raise SystemFault(f"cannot listen on {host}: {error.strerror or error}") from error
+        raise SystemFault(f"cannot listen on {host}: {_told(error)}") from error
     # Connections inherit it: a client whose machine has gone must not be served for ever.
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _KEEPALIVE_SECONDS)

@@ -1,26 +1,59 @@
-"""`husk doctor`: what does this host offer to containers, what does it lack, and what cures it? Is the store sound?"""
+"""`husk doctor`: what does this host offer to containers, what does it lack, and what cures it? Is the store sound? Why
+does a container not run?"""
 
 import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
 
 import click
+
+from husk.cli.kit.complete import containers
+from husk.cli.kit.place import Place
+
+if TYPE_CHECKING:
+    from husk.client.client import Client
 
 _MARKS = {"ok": ("ok", "green"), "poor": ("warn", "yellow"), "bad": ("FAIL", "red")}
 
 
+class Line(Protocol):
+    """What is told of a host or of a container."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def verdict(self) -> str: ...
+    @property
+    def detail(self) -> str: ...
+    @property
+    def cure(self) -> str: ...
+
+
 @click.command()
+@click.argument("container", required=False, shell_complete=containers)
 @click.option("--fix", is_flag=True, help="Apply the cures that can be applied from here (packages, cgroup mounts).")
 @click.option("-q", "--quiet", is_flag=True, help="Only print what keeps containers from running.")
 @click.option("--data-root", metavar="DIR", default="/var/lib/husk", help="Where overlayfs must work, or the store is.")
 @click.option("--check-store", is_flag=True, help="Check every blob, layer and record of the data root instead.")
 @click.option("--deep", is_flag=True, help="With --check-store: also unpack every layer again and compare its files.")
-def doctor(fix: bool, quiet: bool, data_root: str, check_store: bool, deep: bool) -> None:
+@click.pass_obj
+def doctor(
+    place: Place, container: str | None, fix: bool, quiet: bool, data_root: str, check_store: bool, deep: bool
+) -> None:
     """Tell what this host offers and lacks, one line each with the cure.
 
-    The exit status is 0 when containers can run, 1 when they cannot; with --check-store 0 when the store is sound.
-    --fix then mends what can be mended, and needs the daemon stopped.
+    With a CONTAINER: why that one does not run, or does not do well, and its last lines.
+
+    The exit status is 0 when containers can run (or that CONTAINER runs well), 1 when they cannot; with --check-store 0
+    when the store is sound. --fix then mends what can be mended, and needs the daemon stopped.
     """
     from pathlib import Path
 
+    if container is not None:
+        if fix or check_store or deep:
+            raise click.UsageError("a CONTAINER is only looked at: --fix, --check-store and --deep are for the host")
+        _explain(place, container, quiet)
+        return
     if check_store:
         from husk.cli.store import check
 
@@ -39,14 +72,35 @@ def doctor(fix: bool, quiet: bool, data_root: str, check_store: bool, deep: bool
         for problem in cures.apply(finding.fix for finding in curable if finding.fix):
             click.echo(f"husk doctor: {problem}", err=True)
         findings = checks.examine(root)
-    width = max(len(finding.name) for finding in findings)
-    for finding in findings:
-        if quiet and finding.verdict != "bad":
-            continue
-        mark, colour = _MARKS[finding.verdict]
-        line = f"{click.style(f'{mark:4}', fg=colour)}  {finding.name:{width}}  {finding.detail}"
-        click.echo(f"{line}. Cure: {finding.cure}" if finding.cure else line)
+    _show(findings, quiet)
     healthy = all(finding.verdict != "bad" for finding in findings)
     if not quiet:
         click.echo("Containers can run here." if healthy else "Containers cannot run here: see the lines marked FAIL.")
     sys.exit(0 if healthy else 1)
+
+
+def _show(lines: Sequence[Line], quiet: bool) -> None:
+    width = max(len(each.name) for each in lines)
+    for each in lines:
+        if quiet and each.verdict != "bad":
+            continue
+        mark, colour = _MARKS[each.verdict]
+        line = f"{click.style(f'{mark:4}', fg=colour)}  {each.name:{width}}  {each.detail}"
+        click.echo(f"{line}. Cure: {each.cure}" if each.cure else line)
+
+
+def _explain(place: Place, container: str, quiet: bool) -> None:
+    from husk.cli.kit.engine import ask
+    from husk.cli.system.why import why
+
+    async def work(engine: "Client") -> int:
+        reasons, lines = await why(engine, container, place)
+        _show(reasons, quiet)
+        runs = all(each.verdict != "bad" for each in reasons)
+        if lines and not quiet:
+            click.echo("Its last lines:")
+            for line in lines:
+                click.echo(f"    {line}")
+        return 0 if runs else 1
+
+    ask(place, work)

@@ -31,7 +31,9 @@ class Nftables:
         try:
             library = ctypes.CDLL(_LIBRARY)
         except OSError as error:
-            raise SystemFault(f"{_LIBRARY} cannot be loaded (Debian: apt install libnftables1): {error}") from error
+            raise SystemFault(
+                f"{_LIBRARY} cannot be loaded: {error}. Run `husk doctor --fix`, which installs nftables"
+            ) from error
         library.nft_ctx_new.restype = ctypes.c_void_p
         library.nft_ctx_new.argtypes = [ctypes.c_uint32]
         for function in (library.nft_ctx_free, library.nft_ctx_buffer_output, library.nft_ctx_buffer_error):

@@ -234,7 +234,7 @@ async def find_runtimes(config: Config) -> Runtimes:
     usual = _choose(found, blockers)
     default = config.default_runtime or usual
     if not default:
-        raise Unavailable("no OCI runtime found: install crun or runc")
+        raise Unavailable("no OCI runtime found: install crun or runc, or run `husk doctor --fix`")
     if not config.default_runtime and default != "crun" and "crun" in found:
         log.warning(
             "crun cannot work while the cgroup v2 tree holds %s: containers use runc, which is slower. "

@@ -51,7 +51,7 @@ def test_the_socket_of_a_dead_daemon_is_replaced_and_a_living_one_not(
 
 def test_a_file_in_its_place_is_not_touched(opened: list[socket.socket], tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
-    with pytest.raises(SystemFault, match="the file exists and is no socket"):
+    with pytest.raises(SystemFault, match=r"it exists and is no socket\. Move it away"):
         at(opened, f"unix://{tmp_path}/file")
     assert (tmp_path / "file").read_text() == "mine"
     with pytest.raises(SystemFault, match="cannot listen on"):
@@ -62,9 +62,14 @@ def test_tcp_with_and_without_an_address(opened: list[socket.socket]) -> None:
     (address,) = at(opened, "tcp://127.0.0.1:0")
     port = opened[0].getsockname()[1]
     assert address == f"tcp://127.0.0.1:{port}" and opened[0].getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
-    with pytest.raises(SystemFault, match="cannot listen on"):
+    with pytest.raises(SystemFault, match=r"another program has this port .* choose another port with -H"):
         opened[0].listen()
         at(opened, f"tcp://127.0.0.1:{port}")
+
+
+def test_an_address_of_another_host(opened: list[socket.socket]) -> None:
+    with pytest.raises(SystemFault, match="no interface of this host has this address"):
+        at(opened, "tcp://192.0.2.1:0")
 
 
 @pytest.mark.parametrize("host", ["http://x:1", "unix://relative", "tcp://x", "tcp://x:y", "tcp://x:70000", "fd", ""])

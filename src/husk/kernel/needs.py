@@ -1,0 +1,65 @@
+"""What the daemon needs of this host before it begins: rights, a cgroup tree, and a file system for its data root.
+
+Without the first two no container runs: the daemon says so at once, and what to do, instead of failing with the first
+container. The rest is told as remarks.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from husk.errors import Forbidden, SystemFault
+
+# Bits of the kernel's capability sets.
+_RIGHTS = {"CAP_SYS_ADMIN": 21, "CAP_NET_ADMIN": 12, "CAP_SYS_CHROOT": 18}
+# They have no room for what overlayfs writes beside files, or are one themselves.
+_POOR = ("overlay", "nfs", "nfs4", "vfat", "msdos", "exfat", "cifs", "smb3", "9p", "ecryptfs", "virtiofs")
+_CGROUPS = "/sys/fs/cgroup"
+
+
+def require(status: str, mounts: str) -> None:
+    """By the texts of /proc/self/status and /proc/self/mountinfo; Forbidden or SystemFault says what to do."""
+    fields = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
+    effective = int(fields.get("CapEff", "0").strip(), 16)
+    if missing := [name for name, bit in _RIGHTS.items() if not effective >> bit & 1]:
+        raise Forbidden(
+            f"the daemon lacks the right {' and '.join(missing)}, without which no container starts: run it on the "
+            "host itself, or in a container with --privileged; `husk doctor` tells what else is missing"
+        )
+    if not any(kind in ("cgroup", "cgroup2") for _, kind, _, _ in _mounts(mounts)):
+        raise SystemFault(
+            f"no cgroup tree is mounted below {_CGROUPS}, without which no container starts: "
+            f"mount -t cgroup2 none {_CGROUPS}"
+        )
+
+
+def remarks(mounts: str, data_root: Path) -> Iterator[str]:
+    """What will fail later; the data root need not exist yet."""
+    locked = [point for point, kind, options, _ in _mounts(mounts) if kind.startswith("cgroup") and "ro" in options]
+    if locked:
+        yield (
+            f"the cgroup tree at {locked[0]} is read-only, and containers will not start: "
+            f"mount -o remount,rw {locked[0]}, or run the daemon on the host itself or in a container with --privileged"
+        )
+    if (kind := _kind(mounts, data_root)) in _POOR:
+        yield (
+            f"the data root {data_root} is on {kind}, which cannot hold the files of containers: choose one on ext4, "
+            "xfs or btrfs with --data-root"
+        )
+
+
+def _kind(mounts: str, path: Path) -> str:
+    """The file system that a path is on, by the device of what of it exists."""
+    existing = next(each for each in (path, *path.parents) if each.exists())
+    device = os.stat(existing).st_dev
+    wanted = f"{os.major(device)}:{os.minor(device)}"
+    return next((kind for _, kind, _, number in _mounts(mounts) if number == wanted), "")
+
+
+def _mounts(text: str) -> Iterator[tuple[str, str, list[str], str]]:
+    """Of each line where it is mounted, its file system, its options and its device."""
+    for line in text.splitlines():
+        before, _, after = line.partition(" - ")
+        words = before.split()
+        if len(words) > 5 and after:
+            yield words[4], after.split()[0], words[5].split(","), words[2]
