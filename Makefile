@@ -1,6 +1,7 @@
 # make setup   install what is missing (Debian packages, .venv with the locked dependencies)
 # make run     set up, then run the daemon in the foreground: make run ARGS="--log-level debug"
 # make test    set up, then linters, types, import rules and all tests: make test TESTS="tests/unit -k reference"
+# make deb     a Debian package, with a virtual environment inside: dist/husk_VERSION_ARCHITECTURE.deb
 # make check   linters, types, import rules, and modules without tests, alone
 
 SHELL := /bin/bash
@@ -16,7 +17,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Independent commands two at a time, each with its output in one piece.
 BOTH := $(MAKE) --no-print-directory --jobs 2 --output-sync=target
 
-.PHONY: setup setup-test run test check lint types imports mirrors collect lock clean
+.PHONY: setup setup-test run deb test check lint types imports mirrors collect lock clean
 
 setup:
 	@scripts/setup
@@ -26,6 +27,9 @@ setup-test:
 
 run: setup
 	@exec $(BIN)/husk serve $(ARGS)
+
+deb: setup
+	@$(BIN)/python scripts/build-deb
 
 check: setup-test
 	@$(BOTH) types imports lint mirrors
