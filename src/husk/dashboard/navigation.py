@@ -10,4 +10,14 @@ class Part(NamedTuple):
     title: str
 
 
-NAVIGATION: tuple[Part, ...] = (Part("/containers", "Containers"),)
+NAVIGATION: tuple[Part, ...] = (
+    Part("/containers", "Containers"),
+    Part("/images", "Images"),
+    Part("/volumes", "Volumes"),
+    Part("/networks", "Networks"),
+    Part("/services", "Services"),
+    Part("/builds", "Builds"),
+    Part("/disk", "Disk use"),
+    Part("/events", "Events"),
+    Part("/health", "Health"),
+)

@@ -10,6 +10,7 @@ from husk.dashboard.guard import Guard
 from husk.dashboard.live import Live
 from husk.dashboard.rendering import Renderer
 from husk.dashboard.sessions import Sessions
+from husk.dashboard.transfers import Transfers
 from husk.tasks import Tasks
 from husk.version import __version__
 
@@ -53,6 +54,7 @@ class Site:
         self.renderer = Renderer(self.assets)
         self.tasks = Tasks()
         self.live = Live(engine, self.tasks)
+        self.transfers = Transfers(engine, self.tasks, self.live)
 
     @property
     def secure(self) -> bool:

@@ -1,0 +1,69 @@
+"""Networks: who is on which, drawn; taking a container off, and removing networks."""
+
+from husk.api.http.response import Answer
+from husk.dashboard.drawing import LEFT_EDGE, RIGHT_EDGE, WIDTH, picture
+from husk.dashboard.router import Route, change, page
+from husk.dashboard.visit import Visit
+
+
+async def networks(visit: Visit) -> Answer:
+    found = await visit.engine.networks.list()
+    found.sort(key=lambda network: network.name)
+    containers = await visit.engine.containers.list()
+    drawn = picture([each.attrs for each in found], [each.attrs for each in containers])
+    edges = {"left": LEFT_EDGE, "right": RIGHT_EDGE, "width": WIDTH}
+    return visit.page("networks.html", networks=found, picture=drawn, edges=edges)
+
+
+async def network(visit: Visit) -> Answer:
+    return visit.page("network.html", network=await visit.engine.networks.get(visit.words["network"]))
+
+
+async def create(visit: Visit) -> Answer:
+    made = await visit.engine.networks.create(
+        visit.form.get("name").strip(), subnet=visit.form.get("subnet").strip(), internal="internal" in visit.form
+    )
+    return visit.redirect(f"/networks/{made.name}", f"The network {made.name} is there.")
+
+
+async def disconnect(visit: Visit) -> Answer:
+    found = await visit.engine.networks.get(visit.words["network"])
+    await found.disconnect(visit.form.get("container"))
+    return visit.back(f"/networks/{found.name}", f"The container is not on {found.name} any more.")
+
+
+async def ask_remove(visit: Visit) -> Answer:
+    found = await visit.engine.networks.get(visit.words["network"])
+    return visit.confirm(f"Remove the network {found.name}?", verb="Remove", back=f"/networks/{found.name}")
+
+
+async def remove(visit: Visit) -> Answer:
+    found = await visit.engine.networks.get(visit.words["network"])
+    await found.remove()
+    return visit.redirect("/networks", f"The network {found.name} was removed.")
+
+
+async def ask_prune(visit: Visit) -> Answer:
+    return visit.confirm(
+        "Remove networks that nobody is on?",
+        details="The engine's own networks stay.",
+        verb="Remove",
+        back="/networks",
+    )
+
+
+async def prune(visit: Visit) -> Answer:
+    gone = (await visit.engine.networks.prune()).get("NetworksDeleted") or []
+    return visit.redirect("/networks", f"Removed: {', '.join(gone) or 'none'}.")
+
+
+ROUTES: tuple[Route, ...] = (
+    page("/networks", networks),
+    change("/networks/create", create),
+    page("/networks/prune", ask_prune),
+    change("/networks/prune", prune),
+    page("/networks/{network}", network),
+    change("/networks/{network}/disconnect", disconnect),
+    page("/networks/{network}/remove", ask_remove),
+    change("/networks/{network}/remove", remove),
+)

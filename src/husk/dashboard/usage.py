@@ -1,0 +1,74 @@
+"""What takes room on the disk, out of the document that `df` answers. Pure."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+# How many of the largest things are told.
+MOST = 15
+
+
+class Kind(NamedTuple):
+    """All things of one kind."""
+
+    name: str
+    things: int
+    size: int
+
+
+class Thing(NamedTuple):
+    name: str
+    kind: str
+    size: int
+
+
+def kinds(df: Mapping[str, Any]) -> list[Kind]:
+    """How many things of each kind there are, and what they take. Layers that images share are counted once."""
+    images, containers = df.get("Images") or [], df.get("Containers") or []
+    volumes, cache = df.get("Volumes") or [], df.get("BuildCache") or []
+    own = [each for each in cache if not each.get("Shared")]
+    return [
+        Kind("Images", len(images), int(df.get("LayersSize") or 0)),
+        Kind("Containers", len(containers), total(containers, "SizeRw")),
+        Kind("Volumes", len(volumes), sum(map(_volume_size, volumes))),
+        Kind("Build cache", len(cache), total(own, "Size")),
+    ]
+
+
+def largest(df: Mapping[str, Any]) -> list[Thing]:
+    """The largest images, containers and volumes, the largest first."""
+    found: list[Thing] = []
+    for each in df.get("Images") or []:
+        found.append(Thing((_names(each, "RepoTags") or [each["Id"]])[0], "image", _size(each, "Size")))
+    for each in df.get("Containers") or []:
+        found.append(Thing((_names(each, "Names") or [each["Id"]])[0].lstrip("/"), "container", _size(each, "SizeRw")))
+    for each in df.get("Volumes") or []:
+        found.append(Thing(str(each["Name"]), "volume", _volume_size(each)))
+    return sorted(found, key=lambda thing: -thing.size)[:MOST]
+
+
+def total(rows: Iterable[Mapping[str, Any]], key: str) -> int:
+    """The sum of sizes; what is not known counts nothing."""
+    return sum(_size(each, key) for each in rows)
+
+
+def unused_volumes(df: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]]:
+    """The volumes that no container has: (those without a name of their own, all)."""
+    found = df.get("Volumes") or []
+    unused = [each for each in found if not int((each.get("UsageData") or {}).get("RefCount") or 0)]
+    return [each for each in unused if "com.docker.volume.anonymous" in (each.get("Labels") or {})], unused
+
+
+def volumes_size(volumes: Iterable[Mapping[str, Any]]) -> int:
+    return sum(map(_volume_size, volumes))
+
+
+def _volume_size(volume: Mapping[str, Any]) -> int:
+    return _size(volume.get("UsageData") or {}, "Size")
+
+
+def _size(row: Mapping[str, Any], key: str) -> int:
+    return max(0, int(row.get(key) or 0))
+
+
+def _names(row: Mapping[str, Any], key: str) -> list[str]:
+    return [str(name) for name in row.get(key) or []]

@@ -1,0 +1,45 @@
+import json
+
+from tests.support.fake_engine import FakeEngine
+from tests.unit.dashboard.pages.conftest import Visitor
+
+RECORD = {"ID": "r1", "Type": "regular", "Description": "RUN <make>", "Size": 5000, "InUse": False}
+
+
+async def test_disk_use_is_drawn_and_told(engine: FakeEngine, visitor: Visitor) -> None:
+    engine.answers(
+        "GET", "/system/df", {"LayersSize": 3000, "Images": [{"Id": "x", "RepoTags": ["app:1"], "Size": 3000}]}
+    )
+    text = (await visitor.get("/disk")).text
+    assert '<rect class="series series-1" x="0.0" y="0" width="1000.0"' in text and "app:1" in text
+
+
+async def test_records_of_builds_are_removed_after_a_question(engine: FakeEngine, visitor: Visitor) -> None:
+    engine.answers("GET", "/system/df", {"BuildCache": [RECORD, {**RECORD, "InUse": True}]})
+    engine.answers("POST", "/build/prune", {"CachesDeleted": ["r1"], "SpaceReclaimed": 5000})
+    assert "RUN &lt;make&gt;" in (await visitor.get("/builds")).text
+    assert "1 records of 2 are not in use, of 5.0 kB" in (await visitor.get("/builds/prune")).text
+    assert (await visitor.post("/builds/prune", all="1")).status == 303
+    assert "freed 5.0 kB" in (await visitor.get("/builds")).text
+
+
+async def test_events_are_a_time_line_with_the_newest_first(engine: FakeEngine, visitor: Visitor) -> None:
+    def event(action: str, second: int) -> bytes:
+        actor = {"ID": "c" * 64, "Attributes": {"name": "web", "exitCode": "3"}}
+        return json.dumps({"Type": "container", "Action": action, "Actor": actor, "time": second}).encode() + b"\n"
+
+    engine.answers("GET", "/events", event("start", 1) + event("die", 2))
+    text = (await visitor.get("/events?type=container")).text
+    assert text.index("die") < text.index("<strong>start") and "exit code 3" in text
+    asked = engine.last("GET", "/events").query
+    assert json.loads(asked["filters"]) == {"type": ["container"]} and "until" in asked
+    await visitor.get("/events?type=%3Cscript%3E")
+    assert "filters" not in engine.last("GET", "/events").query
+
+
+async def test_the_engine_tells_its_warnings(engine: FakeEngine, visitor: Visitor) -> None:
+    engine.answers("GET", "/version", {"Version": "1", "Components": [{"Name": "crun", "Version": "1.8"}]})
+    engine.answers("GET", "/info", {"Name": "here", "Warnings": ["no swap limit"]}, {"Name": "here"})
+    text = (await visitor.get("/health")).text
+    assert "no swap limit" in text and "crun" in text
+    assert "It has no warnings." in (await visitor.get("/health")).text
