@@ -34,13 +34,14 @@ def test_a_million_replicas_cost_little_and_the_api_answers_meanwhile(swarm: Swa
     try:
         half = int(daemon.http("GET", "/info").json()["MemTotal"] * 0.6)
         name = {"Name": "crowd", "Mode": {"Replicated": {"Replicas": MILLION}}}
-        container = {"Image": "busybox", "Command": FOREVER, "StopGracePeriod": 0}
+        # With its tag: docker's client adds it when it scales, and another image would be another task.
+        container = {"Image": "busybox:latest", "Command": FOREVER, "StopGracePeriod": 0}
         resources = {"Reservations": {"MemoryBytes": half}}
         created = daemon.http(
             "POST", "/services/create", {**name, "TaskTemplate": {"ContainerSpec": container, "Resources": resources}}
         )
         assert created.status == 201
-        swarm.settles("crowd", 1)
+        first = swarm.settles("crowd", 1)
         until(lambda: swarm.states("crowd").count("pending") > 90, "the next ones wait for room")
         answers_so_far = answered
         until(lambda: answered > answers_so_far + 20, "the API goes on answering")
@@ -55,6 +56,7 @@ def test_a_million_replicas_cost_little_and_the_api_answers_meanwhile(swarm: Swa
     assert resident(daemon.pid) - before < 48 << 20
     daemon.docker("service", "scale", "-d", "crowd=1")
     until(lambda: len(swarm.tasks("crowd")) == 1, "the rest is forgotten")
+    assert swarm.settles("crowd", 1) == first
 
 
 @pytest.mark.parametrize(
