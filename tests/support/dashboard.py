@@ -1,12 +1,25 @@
 """A browser for tests of the dashboard, as far as rules are concerned: a cookie, an Origin, the token of forms."""
 
+import asyncio
 import re
 from http.client import HTTPConnection, HTTPResponse
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
 from tests.support.daemon import Daemon
 from tests.support.waiting import until
+
+# A container as an engine tells of it.
+WEB: dict[str, Any] = {
+    "Id": "a" * 64, "Name": "/web", "Created": "2026-01-31T12:00:00Z", "Path": "sh", "Args": ["-c", "<true>"],
+    "State": {"Status": "running", "StartedAt": "2026-01-31T12:00:00Z", "FinishedAt": "0001-01-01T00:00:00Z",
+              "ExitCode": 0, "OOMKilled": False, "Error": "", "Health": {"Status": "healthy"}},
+    "Config": {"Image": "busybox", "Env": ["TOKEN=hunter2", "A=b"], "Labels": {"<k>": "v"}},
+    "HostConfig": {"RestartPolicy": {"Name": "always"}}, "RestartCount": 2,
+    "NetworkSettings": {"Ports": {"80/tcp": [{"HostIp": "0.0.0.0", "HostPort": "8080"}]},
+                        "Networks": {"bridge": {"IPAddress": "10.1.1.2", "GlobalIPv6Address": "", "Aliases": ["w"]}}},
+    "Mounts": [{"Type": "volume", "Name": "vol", "Source": "/x", "Destination": "/data", "RW": True}],
+}  # fmt: skip
 
 
 class Page(NamedTuple):
@@ -70,6 +83,19 @@ class Browser:
         except BaseException:
             connection.close()
             raise
+
+
+class Asker:
+    """A browser for tests that are in the loop of the server."""
+
+    def __init__(self, browser: Browser) -> None:
+        self.browser = browser
+
+    async def get(self, path: str, **headers: str) -> Page:
+        return await asyncio.to_thread(self.browser.get, path, **headers)
+
+    async def post(self, path: str, fields: dict[str, str] | None = None, **headers: str) -> Page:
+        return await asyncio.to_thread(self.browser.post, path, fields, **headers)
 
 
 def token_in(page: Page) -> str:

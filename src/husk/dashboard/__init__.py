@@ -9,6 +9,7 @@
     live         what happens in the engine, told to all who look
     transfers    pulls and pushes that go on when the browser leaves
     steps        what an image is made of; drawing: pictures of networks and of the disk
+    sampling     what containers use, measured once for all who look, and the last hour of it
     server       takes each request from all these rules to its page, and errors to a page that says what is wrong
     pages/       one module for each part of the site, with its table of paths
     templates/   HTML, by jinja2

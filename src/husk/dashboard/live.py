@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from husk.client.client import Client
@@ -49,12 +49,6 @@ class Live:
             if not self._queues and self._reading is not None:
                 self._reading.cancel()
                 self._reading = None
-
-    async def messages(self) -> AsyncIterator[Message]:
-        """What happens from now on, as a browser is told it."""
-        with self.listening() as queue:
-            while True:
-                yield await queue.get()
 
     def tell(self, message: Message) -> None:
         """To everybody."""

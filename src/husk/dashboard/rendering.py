@@ -3,14 +3,25 @@
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import ChainableUndefined, Environment, FileSystemLoader, StrictUndefined, Undefined
+from jinja2.utils import missing
 
 from husk.dashboard.assets import Assets
 
 TEMPLATES = Path(__file__).parent / "templates"
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
+
+
+class Lacking(Undefined):
+    """What is not there. A value that a page was not given is a fault of ours; what an engine's document has not is
+    nothing: engines differ."""
+
+    def __new__(cls, *arguments: Any, **named: Any) -> "Lacking":
+        of = arguments[1] if len(arguments) > 1 else named.get("obj", missing)
+        kind = StrictUndefined if of is missing else ChainableUndefined
+        return cast("Lacking", kind(*arguments, **named))
 
 
 class Renderer:
@@ -20,7 +31,7 @@ class Renderer:
         self._environment = environment = Environment(
             loader=FileSystemLoader(directory),
             autoescape=True,
-            undefined=StrictUndefined,
+            undefined=Lacking,
             trim_blocks=True,
             lstrip_blocks=True,
             auto_reload=False,

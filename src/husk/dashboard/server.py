@@ -195,6 +195,7 @@ async def serve(engine: Client, settings: Settings) -> AsyncIterator[Dashboard]:
     except BaseException:
         listener.close()
         raise
+    dashboard.site.sampler.start()
     try:
         yield dashboard
     finally:

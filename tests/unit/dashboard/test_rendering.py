@@ -64,5 +64,10 @@ def test_a_value_that_is_missing_is_a_fault(renderer: Renderer) -> None:
         renderer.page("a.html", {})
 
 
+def test_what_an_engine_does_not_tell_is_nothing(tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_text("<p>{{ (told.A.B or []) | join }}{{ told.C }}</p>")
+    assert Renderer(Assets(tmp_path), tmp_path).page("a.html", {"told": {}}) == b"<p></p>"
+
+
 def test_text_that_is_none_is_shown_somehow(renderer: Renderer) -> None:
     assert renderer.page("a.html", {"value": "\udcff"}) == b"<p>?</p>"

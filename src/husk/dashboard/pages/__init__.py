@@ -1,6 +1,18 @@
 """The pages of the site: each module has a table `ROUTES` of its paths, and all of them are put together here."""
 
-from husk.dashboard.pages import containers, home, images, networks, sign_in, swarm, system, volumes
+from husk.dashboard.pages import (
+    container,
+    containers,
+    home,
+    images,
+    logs,
+    networks,
+    sign_in,
+    swarm,
+    system,
+    terminal,
+    volumes,
+)
 from husk.dashboard.router import Route
 
 ROUTES: tuple[Route, ...] = (
@@ -12,4 +24,7 @@ ROUTES: tuple[Route, ...] = (
     *networks.ROUTES,
     *swarm.ROUTES,
     *system.ROUTES,
+    *container.ROUTES,
+    *logs.ROUTES,
+    *terminal.ROUTES,
 )

@@ -6,6 +6,7 @@ from husk.api.http.response import Answer
 from husk.client.container import Container
 from husk.dashboard.grouping import grouped
 from husk.dashboard.router import Route, change, page
+from husk.dashboard.sampling import points
 from husk.dashboard.visit import Visit
 
 
@@ -15,7 +16,15 @@ async def containers(visit: Visit) -> Answer:
     found = await visit.engine.containers.list(all=not only_running)
     groups = grouped([each.attrs for each in found], visit.hostname)
     running = sum(group.running for group in groups)
-    return visit.page("containers.html", groups=groups, count=len(found), running=running, only_running=only_running)
+    return visit.page(
+        "containers.html",
+        groups=groups,
+        count=len(found),
+        running=running,
+        only_running=only_running,
+        sampler=visit.site.sampler,
+        spark=lambda identifier, kind: points(visit.site.sampler.history(identifier), kind),
+    )
 
 
 def _verb(name: str, done: str, act: Callable[[Container], Awaitable[object]]) -> Route:

@@ -43,10 +43,11 @@ function update(node, wanted) {
     if (node.nodeValue !== wanted.nodeValue) node.nodeValue = wanted.nodeValue;
     return;
   }
+  // What a script of the page fills is its own.
+  if (node.hasAttribute("data-own")) return;
   for (const { name } of [...node.attributes])
     if (!wanted.hasAttribute(name) && !OWN.has(name)) node.removeAttribute(name);
   for (const { name, value } of [...wanted.attributes])
     if (!OWN.has(name) && node.getAttribute(name) !== value) node.setAttribute(name, value);
-  // What a script of the page fills is its own.
-  if (!node.hasAttribute("data-own")) children(node, wanted);
+  children(node, wanted);
 }

@@ -1,0 +1,198 @@
+"""What containers use, measured once for all who look, and kept for the charts of the last hour.
+
+While nobody looks every running container is measured a few times a minute; while a page is open those that it shows,
+every two seconds, or less often where there are so many that measuring them takes long.
+"""
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+
+from husk.client.client import Client
+from husk.client.container import Container
+from husk.client.stats import Stats, stats
+from husk.dashboard.live import Message
+from husk.errors import HuskError
+from husk.tasks import Tasks
+
+log = logging.getLogger(__name__)
+
+# Seconds between two measures of everything, and of what somebody looks at.
+SLOW = 15.0
+QUICK = 2.0
+# Of the time at most this part is spent on measuring.
+_PART = 0.2
+# What is kept of one container: an hour.
+KEPT = 360
+_BETWEEN = 3600 / KEPT
+# Points that a small chart has.
+_SPARK = 30
+_AT_ONCE = 4
+_MOST_CONTAINERS = 2000
+# The words for all containers that run.
+ALL = "all"
+
+
+class Sample(msgspec.Struct, frozen=True):
+    """What a container used at one moment. Network and disk are bytes per second since the moment before."""
+
+    time: float
+    cpu: float | None
+    memory: int
+    limit: int
+    received: float | None
+    sent: float | None
+    read: float | None
+    written: float | None
+    pids: int
+
+
+class Measured(msgspec.Struct):
+    """What is known of one container."""
+
+    now: Sample
+    last: Stats
+    kept: deque[Sample]
+
+
+class Sampler:
+    """Measures the containers of one engine."""
+
+    def __init__(self, engine: Client, tasks: Tasks) -> None:
+        self._engine = engine
+        self._tasks = tasks
+        self._known: dict[str, Measured] = {}
+        self._watched: dict[asyncio.Queue[Message], str] = {}
+        self._wake = asyncio.Event()
+        self._room = asyncio.Semaphore(_AT_ONCE)
+
+    def start(self) -> None:
+        self._tasks.spawn(self._run(), "stats for the dashboard")
+
+    def latest(self, container: str) -> Sample | None:
+        found = self._known.get(container)
+        return found.now if found else None
+
+    def history(self, container: str) -> list[Sample]:
+        """The last hour, oldest first."""
+        found = self._known.get(container)
+        return list(found.kept) if found else []
+
+    @contextmanager
+    def watching(self, which: str, queue: "asyncio.Queue[Message]") -> Iterator[None]:
+        """Tell the samples of a container, or of all, as messages `stats`, to one who looks."""
+        self._watched[queue] = which
+        self._wake.set()
+        try:
+            yield
+        finally:
+            del self._watched[queue]
+
+    async def _run(self) -> None:
+        all_measured = float("-inf")
+        while True:
+            begun = time.monotonic()
+            try:
+                everything = begun - all_measured >= SLOW or ALL in self._watched.values()
+                if everything:
+                    all_measured = begun
+                await self._measure(everything)
+            except HuskError as error:
+                log.debug("containers cannot be measured: %s", error.message)
+            spent = time.monotonic() - begun
+            pause = max(QUICK if self._watched else SLOW, spent / _PART)
+            self._wake.clear()
+            try:
+                async with asyncio.timeout(pause):
+                    await self._wake.wait()
+                    # Somebody comes to look: not at once again, where many come.
+                    await asyncio.sleep(min(QUICK, spent / _PART) / 4)
+            except TimeoutError:
+                continue
+
+    async def _measure(self, everything: bool) -> None:
+        running = {each.id: each for each in await self._engine.containers.list()}
+        if everything:
+            for gone in self._known.keys() - running.keys():
+                del self._known[gone]
+        wanted = (
+            list(running.values())
+            if everything
+            else [running[each] for each in set(self._watched.values()) if each in running]
+        )
+        found = await asyncio.gather(*(self._one(each) for each in wanted[:_MOST_CONTAINERS]))
+        samples = {identifier: sample for identifier, sample in found if sample is not None}
+        for queue, which in self._watched.items():
+            told = samples if which == ALL else {which: samples[which]} if which in samples else None
+            # Who does not read gets the next ones.
+            if told and queue.qsize() < 2:
+                queue.put_nowait(("stats", told))
+
+    async def _one(self, container: Container) -> tuple[str, Sample | None]:
+        async with self._room:
+            try:
+                found = await container.stats_now(one_shot=True)
+            except HuskError:
+                return container.id, None  # it has ended meanwhile
+        known = self._known.get(container.id)
+        now = sample(found, known.last if known else None)
+        if known is None:
+            self._known[container.id] = Measured(now, found, deque([now], maxlen=KEPT))
+        else:
+            known.now, known.last = now, found
+            if now.time - known.kept[-1].time >= _BETWEEN:
+                known.kept.append(now)
+        return container.id, now
+
+
+def sample(now: Stats, before: Stats | None) -> Sample:
+    """What is told of a container at one moment; what only grows is compared with the moment before."""
+    moment = now.time.timestamp()
+    seconds = moment - before.time.timestamp() if before else 0.0
+    if before is None or seconds <= 0:
+        return Sample(moment, None, now.memory_usage, now.memory_limit, None, None, None, None, now.pids)
+    compared = stats({**now.attrs, "precpu_stats": before.attrs.get("cpu_stats")})
+    return Sample(
+        moment,
+        round(compared.cpu_percent, 2),
+        now.memory_usage,
+        now.memory_limit,
+        _rate(now.network_received, before.network_received, seconds),
+        _rate(now.network_sent, before.network_sent, seconds),
+        _rate(now.block_read, before.block_read, seconds),
+        _rate(now.block_written, before.block_written, seconds),
+        now.pids,
+    )
+
+
+def _rate(now: int, before: int, seconds: float) -> float:
+    """Counters of a container that was started again begin anew."""
+    return round(max(0, now - before) / seconds, 1)
+
+
+def series(samples: Iterable[Sample]) -> Mapping[str, list[list[Any]]]:
+    """Points of each chart, as `charts.js` takes them: [time, value]."""
+    names = ("cpu", "memory", "received", "sent", "read", "written", "pids")
+    kept = list(samples)
+    return {name: [[round(each.time, 1), getattr(each, name)] for each in kept] for name in names}
+
+
+def points(samples: Iterable[Sample], kind: str) -> str:
+    """The points of a small chart, as `stats.js` takes them from a page."""
+    found = []
+    for each in list(samples)[-_SPARK:]:
+        value = {
+            "cpu": each.cpu,
+            "memory": each.memory,
+            "network": None if each.received is None or each.sent is None else each.received + each.sent,
+            "disk": None if each.read is None or each.written is None else each.read + each.written,
+        }[kind]
+        if value is not None:
+            found.append(f"{value:g}")
+    return " ".join(found)

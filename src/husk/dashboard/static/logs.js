@@ -1,0 +1,4 @@
+// The page of a log.
+import { startLog } from "./loglines.js";
+
+startLog(document.getElementById("log"));
