@@ -3,6 +3,7 @@
 from husk.dashboard.pages import (
     container,
     containers,
+    files,
     home,
     images,
     logs,
@@ -25,6 +26,7 @@ ROUTES: tuple[Route, ...] = (
     *swarm.ROUTES,
     *system.ROUTES,
     *container.ROUTES,
+    *files.ROUTES,
     *logs.ROUTES,
     *terminal.ROUTES,
 )
