@@ -225,9 +225,25 @@ class Container(Thing):
         headers = await self._calls.head(f"{self._path}/archive", {"path": path})
         return path_stat(headers.get(HEADER, ""))
 
-    async def put_archive(self, path: str, archive: bytes | AsyncIterable[bytes]) -> None:
-        """Unpack a tar archive into a directory."""
-        await self._calls.put(f"{self._path}/archive", archive, {"path": path})
+    async def put_archive(
+        self,
+        path: str,
+        archive: bytes | AsyncIterable[bytes],
+        *,
+        copy_uid_gid: bool = False,
+        no_overwrite_dir_non_dir: bool = False,
+    ) -> None:
+        """Unpack a tar archive into a directory.
+
+        With `copy_uid_gid` all of it belongs to the user that the container runs as, where it has one. With
+        `no_overwrite_dir_non_dir` a file does not take the place of a directory, nor a directory that of a file.
+        """
+        query = {
+            "path": path,
+            "copyUIDGID": copy_uid_gid or None,
+            "noOverwriteDirNonDir": no_overwrite_dir_non_dir or None,
+        }
+        await self._calls.put(f"{self._path}/archive", archive, query)
 
     async def get_archive(self, path: str) -> AsyncIterator[bytes]:
         """A file or directory as a tar archive."""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 Dial = Callable[[], Awaitable[Connection]]
 
 _PIECE = 1 << 18
+_HANDSHAKE = 60.0
 
 
 def dialer(address: str, tls: "ssl.SSLContext | None" = None) -> Dial:
@@ -73,7 +74,19 @@ async def _tcp(address: str, host: str, port: int, tls: "ssl.SSLContext | None")
     import asyncio
 
     try:
-        return Connection(*await asyncio.open_connection(host, port, limit=_PIECE, ssl=tls))
+        reader, writer = await asyncio.open_connection(host, port, limit=_PIECE)
+        if tls is None:
+            return Connection(reader, writer)
+        from husk.client.tls import Stream
+
+        stream = Stream(reader, writer, tls, host)
+        try:
+            async with asyncio.timeout(_HANDSHAKE):
+                await stream.shake_hands()
+        except BaseException:
+            writer.close()
+            raise
+        return Connection(stream, stream)
     except OSError as error:
         raise unreached(address, error) from error
 

@@ -27,13 +27,11 @@ class Pack:
                 yield data
 
 
-def packed(source: str, name: str, owners: bool, follow: bool) -> Pack:
-    """A file or directory under another name. Without `owners` all is root's; `follow` goes through a link itself."""
+def packed(source: str, name: str, follow: bool) -> Pack:
+    """A file or directory under another name, with its owners by number; `follow` goes through a link itself."""
 
     def owned(entry: tarfile.TarInfo) -> tarfile.TarInfo:
-        if not owners:
-            entry.uid = entry.gid = 0
-            entry.uname = entry.gname = ""
+        entry.uname = entry.gname = ""  # names of here mean others there
         return entry
 
     with ExitStack() as undone:

@@ -104,13 +104,13 @@ def landing(target: str, directory: bool, name: str, inside: bool) -> str:
 
 async def _to(box: "Container", source: str, path: str, owners: bool, follow: bool) -> int:
     if source == "-":
-        await box.put_archive(path, _stdin())
+        await box.put_archive(path, _stdin(), copy_uid_gid=owners, no_overwrite_dir_non_dir=True)
         return 0
     directory, inside, name = departure(source, follow)
     into, name = await _arrival(box, path, directory, name, inside)
-    pack = packed(source, name, owners, follow)
+    pack = packed(source, name, follow)
     count = pack.size
-    await box.put_archive(into, pack.pieces())
+    await box.put_archive(into, pack.pieces(), copy_uid_gid=owners, no_overwrite_dir_non_dir=True)
     return count
 
 

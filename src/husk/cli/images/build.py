@@ -10,7 +10,7 @@ import click
 from husk.cli.kit.command import Command, as_json, flag, many
 from husk.cli.kit.engine import ask
 from husk.cli.kit.place import Place
-from husk.cli.kit.progress import teller
+from husk.cli.kit.progress import build_teller
 from husk.cli.kit.writing import complain, line, say
 from husk.errors import CommandFailed, HuskError, InvalidParameter
 
@@ -62,17 +62,10 @@ def build(place: Place, /, quiet: bool, iidfile: str, as_json: bool, **flags: An
 
 async def _built(engine: "Client", options: "BuildOptions", quiet: bool, as_json: bool) -> str:
     image = ""
-    pulls = teller(1, as_json)
-    async for step in engine.images.building(**options):
-        image = step.image or image
-        if as_json:
-            known = {"Text": step.text, "Step": step.step, "Steps": step.steps}
-            if step.text:
-                line({name: value for name, value in known.items() if value})
-        elif not quiet and step.text:
-            say(step.text, end="")
-        if step.pull is not None and not quiet and not step.pull.total:
-            pulls.tell(step.pull)
+    with build_teller(1, as_json, quiet) as telling:
+        async for step in engine.images.building(**options):
+            image = step.image or image
+            telling.step(step)
     return image
 
 

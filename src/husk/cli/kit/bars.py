@@ -4,12 +4,22 @@ import sys
 from typing import TYPE_CHECKING, Self
 
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn
+from rich.progress import BarColumn, DownloadColumn, Progress, Task, TaskID, TextColumn
+from rich.text import Text
 
 if TYPE_CHECKING:
-    from husk.client.progress import PullProgress
+    from husk.client.progress import BuildProgress, PullProgress
 
 _DONE = ("Pull complete", "Already exists", "Pushed", "Layer already exists", "Mounted")
+
+
+class _Amount(DownloadColumn):
+    """Bytes of layers, and how many steps of a build are done."""
+
+    def render(self, task: Task) -> Text:
+        if not task.fields.get("steps"):
+            return super().render(task)
+        return Text(f"{int(task.completed)}/{int(task.total or 0)} steps", style="progress.download")
 
 
 class Bars:
@@ -22,7 +32,7 @@ class Bars:
             TextColumn("{task.description}:"),
             TextColumn("{task.fields[status]:22}"),
             BarColumn(),
-            DownloadColumn(),
+            _Amount(),
             console=self._console,
         )
         self._rows: dict[str, TaskID] = {}
@@ -49,3 +59,36 @@ class Bars:
         elif done:
             size = self._progress.tasks[self._progress.task_ids.index(row)].total or 1
             self._progress.update(row, total=size, completed=size)
+
+
+class BuildBars(Bars):
+    """What a build writes, and below it a bar of its steps, with those of layers that are on their way."""
+
+    def __init__(self, descriptor: int, console: Console | None = None) -> None:
+        super().__init__(descriptor, console)
+        self._steps: TaskID | None = None
+        self._begun = ""
+
+    def __exit__(self, *_: object) -> None:
+        if self._begun:
+            self._print(self._begun)
+        super().__exit__()
+
+    def step(self, told: "BuildProgress") -> None:
+        if told.pull is not None:
+            self.tell(told.pull)
+            return
+        if told.step:
+            if self._steps is None:
+                self._steps = self._progress.add_task("Build", total=told.steps, status="", steps=True)
+            self._progress.update(self._steps, total=told.steps, completed=told.step - 1, status=f"step {told.step}")
+        if told.image and self._steps is not None:
+            total = self._progress.tasks[self._progress.task_ids.index(self._steps)].total
+            self._progress.update(self._steps, completed=total, status="done")
+        *lines, self._begun = (self._begun + told.text).split("\n")
+        for line in lines:
+            self._print(line)
+
+    def _print(self, line: str) -> None:
+        """As it is: what steps write may have colours of its own."""
+        self._progress.console.print(Text.from_ansi(line), soft_wrap=True)

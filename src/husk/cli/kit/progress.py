@@ -1,11 +1,11 @@
-"""What pulls and pushes tell as they go on: bars at a terminal, plain lines in a pipe, documents with --json."""
+"""What pulls, pushes and builds tell as they go on: bars at a terminal, lines in a pipe, documents with --json."""
 
 from typing import TYPE_CHECKING, Protocol, Self
 
 from husk.cli.kit.writing import at_terminal, line, write
 
 if TYPE_CHECKING:
-    from husk.client.progress import PullProgress
+    from husk.client.progress import BuildProgress, PullProgress
 
 
 class Teller(Protocol):
@@ -39,6 +39,34 @@ class Documents(Silence):
         line({name: value for name, value in known.items() if value})
 
 
+class BuildTeller(Protocol):
+    """Told of each step of a build, inside its block."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def step(self, told: "BuildProgress") -> None: ...
+
+
+class BuildSilence(Silence):
+    """Nothing is told of a build."""
+
+    def step(self, told: "BuildProgress") -> None:
+        return
+
+
+class BuildDocuments(Documents):
+    """One line of JSON for each line that a build tells."""
+
+    def step(self, told: "BuildProgress") -> None:
+        if told.text:
+            known = {"Text": told.text, "Step": told.step, "Steps": told.steps}
+            line({name: value for name, value in known.items() if value})
+        if told.pull is not None and not told.pull.total:
+            self.tell(told.pull)
+
+
 class Lines(Silence):
     """Plain lines, without those that only tell how far something is."""
 
@@ -49,6 +77,29 @@ class Lines(Silence):
         if not step.current and not step.total:
             told = f"{step.id}: {step.status}" if step.id else step.status
             write(self._descriptor, f"{told}\n".encode())
+
+
+class BuildLines(Lines):
+    """What a build writes, as it is, and what is told of its base images."""
+
+    def step(self, told: "BuildProgress") -> None:
+        if told.text:
+            write(self._descriptor, told.text.encode(errors="surrogateescape"))
+        if told.pull is not None:
+            self.tell(told.pull)
+
+
+def build_teller(descriptor: int, as_json: bool = False, quiet: bool = False) -> BuildTeller:
+    """How a build is told of."""
+    if as_json:
+        return BuildDocuments()
+    if quiet:
+        return BuildSilence()
+    if not at_terminal(descriptor):
+        return BuildLines(descriptor)
+    from husk.cli.kit.bars import BuildBars
+
+    return BuildBars(descriptor)
 
 
 def teller(descriptor: int, as_json: bool = False) -> Teller:

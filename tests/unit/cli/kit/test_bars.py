@@ -2,8 +2,8 @@ import io
 
 from rich.console import Console
 
-from husk.cli.kit.bars import Bars
-from husk.client.progress import PullProgress
+from husk.cli.kit.bars import Bars, BuildBars
+from husk.client.progress import BuildProgress, PullProgress
 
 
 def test_a_bar_for_each_layer():
@@ -17,3 +17,18 @@ def test_a_bar_for_each_layer():
     told_of = written.getvalue()
     assert "latest: Pulling from library/busybox" in told_of and "Status: done" in told_of
     assert "10/10 bytes" in told_of and "1/1 byte" in told_of
+
+
+def test_a_bar_for_the_steps_of_a_build():
+    written = io.StringIO()
+    with BuildBars(1, Console(file=written, force_terminal=True, width=100)) as told:
+        told.step(BuildProgress(text="Step 1/2 : FROM [a]busybox\n", step=1, steps=2))
+        told.step(BuildProgress(pull=PullProgress(status="Downloading", id="abc", current=5, total=10)))
+        told.step(BuildProgress(text="Step 2/2 : RUN make\n", step=2, steps=2))
+        told.step(BuildProgress(text="half a "))
+        told.step(BuildProgress(text="line\nand "))
+        told.step(BuildProgress(text="the \x1b[31mrest"))
+        told.step(BuildProgress(image="sha256:1"))
+    told_of = written.getvalue()
+    assert "FROM [a]busybox" in told_of and "half a line\n" in told_of and "rest" in told_of
+    assert "done" in told_of and "2/2 steps" in told_of and "5/10 bytes" in told_of
