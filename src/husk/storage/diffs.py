@@ -22,7 +22,7 @@ import contextlib
 import logging
 import os
 import secrets
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Self
 
@@ -40,6 +40,7 @@ from husk.storage.layers.ingest import Unpacked
 from husk.storage.layers.store import DIFF_MEDIA_TYPE, Layer, LayerStore
 from husk.storage.sources import read_pieces
 from husk.storage.state.store import Change, StateStore
+from husk.storage.workers.messages import Blob
 from husk.storage.workers.nursery import Nursery
 from husk.storage.workspaces import Workspace, look_like
 from husk.tasks import Tasks
@@ -194,12 +195,27 @@ class DiffStore:
         diff = self._records.get(name) if kind == _DIFF else None
         return diff is not None and not diff.packings and self.directories.holders(diff.directory) == 1
 
-    async def keep(self, space: Workspace, size: int | None = None) -> str:
+    @contextlib.contextmanager
+    def blob_file(self, wanted: bool) -> Iterator[str]:
+        """The path of an empty file for the tar of a diff, until the block is left; "" if it is not wanted."""
+        blob_file = self._blobs.make_temporary() if wanted else None
+        try:
+            yield str(blob_file or "")
+        finally:
+            if blob_file is not None:
+                blob_file.unlink(missing_ok=True)
+
+    def adopt(self, blob_file: str, blob: Blob) -> None:
+        """Such a file has become this blob."""
+        self._blobs.adopt(Path(blob_file), blob.digest)
+
+    async def keep(self, space: Workspace, size: int | None = None, packed: Blob | None = None) -> str:
         if space.kept:
             return ""
         if size is None:
             size = await threads.trees(tree_size, space.upper)
-        diff = Diff(id=secrets.token_hex(8), directory=space.directory, size=size)
+        packings = {_key(None): Packing(packed.digest, packed.size)} if packed is not None else {}
+        diff = Diff(id=secrets.token_hex(8), directory=space.directory, size=size, packings=packings)
         await self._tasks.to_its_end(self._add(space, diff), "keep a diff")
         return _DIFF + diff.id
 

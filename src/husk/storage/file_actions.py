@@ -4,6 +4,8 @@ The words are BuildKit's. Paths are absolute in the file system that they belong
 among the inputs, `NONE` where there is none.
 """
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 
 NONE = -1
@@ -87,3 +89,11 @@ class Selection(Struct, frozen=True, kw_only=True):
     include: list[str] = []
     exclude: list[str] = []
     required: list[str] = []
+
+
+def can_be_told(actions: Sequence[FileAction]) -> bool:
+    """Can the tar of what is made be written while it is made? So it is with one copy of whatever is there."""
+    action = actions[0].action if len(actions) == 1 else None
+    if not isinstance(action, Copy) or action.unpack or action.replace or action.timestamp is not None:
+        return False
+    return not action.include and not action.exclude

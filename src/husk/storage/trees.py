@@ -13,7 +13,17 @@ from msgspec import Struct, structs
 
 from husk.errors import InvalidParameter, NotFound, SystemFault
 from husk.storage.diffs import DiffStore
-from husk.storage.file_actions import NONE, Copy, FileAction, MakeDirectory, MakeFile, Owner, Selection, Symlink
+from husk.storage.file_actions import (
+    NONE,
+    Copy,
+    FileAction,
+    MakeDirectory,
+    MakeFile,
+    Owner,
+    Selection,
+    Symlink,
+    can_be_told,
+)
 from husk.storage.workers.handle import Worker, WorkerDied
 from husk.storage.workers.messages import (
     Answer,
@@ -46,9 +56,10 @@ class Trees:
         # What a stack holds never changes.
         self._digests: dict[tuple[str, bytes, DigestForm], str] = {}
 
-    async def apply(self, actions: Sequence[FileAction], inputs: Sequence[str]) -> list[str]:
+    async def apply(self, actions: Sequence[FileAction], inputs: Sequence[str], layered: bool = False) -> list[str]:
         """Carry out all actions of a file operation; the stacks of its outputs.
 
+        With `layered` they are going to be layers of an image: where it can be, they are packed while they are made.
         NotFound where a file is missing, InvalidParameter for all else that is wrong with what was asked for.
         """
         results = list(inputs)
@@ -56,7 +67,7 @@ class Trees:
         made: list[str] = []
         try:
             for run in _runs(actions, len(inputs)):
-                stack, diff = await self._run(run, results, len(inputs))
+                stack, diff = await self._run(run, results, len(inputs), layered)
                 made += [diff] if diff else []
                 # Nobody asks for what was in between.
                 results += [""] * (len(run.actions) - 1) + [stack]
@@ -112,7 +123,7 @@ class Trees:
     def _places(self) -> tuple[str, str]:
         return str(self._diffs.directories.view), str(self._diffs.directories.empty)
 
-    async def _run(self, run: "_Run", results: list[str], count: int) -> tuple[str, str]:
+    async def _run(self, run: "_Run", results: list[str], count: int, layered: bool) -> tuple[str, str]:
         """Carry out what needs one diff only: the new stack, and that diff."""
         first = run.actions[0].input
         below = "" if first == NONE else results[first]
@@ -121,9 +132,14 @@ class Trees:
         async with self._diffs.held(*numbering.stacks), self._diffs.workspace(below) as space:
             stacks = [_writable(space), *map(self._readable, numbering.stacks)]
             common = str(self._diffs.directories.path)
-            done = await self._work(FilesJob(*self._places(), stacks, common), msgspec.msgpack.encode(actions))
-            _check(done)
-            diff = await space.keep(done.size if isinstance(done, Done) else None)
+            with self._diffs.blob_file(layered and can_be_told(actions)) as blob_file:
+                job = FilesJob(*self._places(), stacks, common, blob_file)
+                done = await self._work(job, msgspec.msgpack.encode(actions))
+                _check(done)
+                assert isinstance(done, Done)
+                if done.blob is not None:
+                    self._diffs.adopt(blob_file, done.blob)
+                diff = await space.keep(done.size, done.blob)
         return " ".join(filter(None, [below, diff])), diff
 
     async def _work(self, job: Job, data: bytes = b"") -> Answer | None:

@@ -5,13 +5,15 @@ import stat
 from pathlib import Path
 from typing import Protocol
 
+from husk.storage.workers.messages import Blob
+
 
 class Keeper(Protocol):
     """Makes diffs of what was written: `husk.storage.diffs`."""
 
     def path(self, directory: str, /) -> Path: ...
 
-    async def keep(self, space: "Workspace", size: int | None = None, /) -> str: ...
+    async def keep(self, space: "Workspace", size: int | None = None, packed: Blob | None = None, /) -> str: ...
 
 
 class Workspace:
@@ -28,12 +30,12 @@ class Workspace:
         self.work = work
         self.kept = False
 
-    async def keep(self, size: int | None = None) -> str:
+    async def keep(self, size: int | None = None, packed: Blob | None = None) -> str:
         """Make what was written a diff, though it be nothing, and nothing may be written any more: `diff:<id>`.
 
-        Whoever knows the `size` of the files spares us counting.
+        Whoever knows the `size` of the files spares us counting, and who has `packed` them, packing.
         """
-        return await self._store.keep(self, size)
+        return await self._store.keep(self, size, packed)
 
 
 def look_like(upper: Path, below: Path | None) -> None:

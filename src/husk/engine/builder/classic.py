@@ -100,7 +100,11 @@ class ClassicBuilder:
             return await self._exporter.export("", result.image, request.names, epoch=epoch)
         try:
             build = await self._solver.solve(
-                result.graph, result.root, progress, elsewhere=self._from_images(result, known)
+                result.graph,
+                result.root,
+                progress,
+                elsewhere=self._from_images(result, known),
+                to_layers=epoch is None,
             )
         except StepFailed as failed:
             told = f"The command '{failed.command}' returned a non-zero code: {failed.exit_code}"

@@ -63,7 +63,7 @@ class Fetched(Protocol):
 class Trees(Protocol):
     """Works on the files of stacks: `husk.storage`."""
 
-    async def apply(self, actions: Sequence[FileAction], inputs: Sequence[str]) -> list[str]: ...
+    async def apply(self, actions: Sequence[FileAction], inputs: Sequence[str], layered: bool = False) -> list[str]: ...
 
     async def digest(self, stack: str, selections: Sequence[Selection], form: DigestForm = "") -> str: ...
 
@@ -117,7 +117,7 @@ class Execution:
             case Exec():
                 outputs = await self._steps.run(operation.body, inputs, watcher, operation.platform)
             case Files():
-                outputs = await self._trees.apply(operation.body.actions, inputs)
+                outputs = await self._trees.apply(operation.body.actions, inputs, vertex.layered)
             case Merge():
                 outputs = [merged(inputs)]
             case Diff():

@@ -45,6 +45,7 @@ class Vertex(Struct, frozen=True, kw_only=True):
     ignore_cache: bool = False
     group: str = ""  # vertices of one group are shown as one
     locations: list[Location] = []
+    layered: bool = False  # what it makes is to be a layer of an image
 
 
 class Graph:

@@ -25,6 +25,7 @@ class Ref:
     ) -> None:
         self.graph = graph
         self.edge = edge
+        self.to_layers = False  # an image is going to be made of it
         self._solver = solver
         self._progress = progress
         self._session = session
@@ -45,7 +46,8 @@ class Ref:
         if self.edge is None:
             return None
         if self._solving is None:
-            solving = self._solver.solve(self.graph, self.edge, self._progress, self._session, self._elsewhere)
+            who = (self._progress, self._session, self._elsewhere)
+            solving = self._solver.solve(self.graph, self.edge, *who, to_layers=self.to_layers)
             self._solving = self._tasks.spawn(solving, "solve a ref", awaited=True)
         return await asyncio.shield(self._solving)
 

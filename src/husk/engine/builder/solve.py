@@ -9,11 +9,14 @@ from msgspec import Struct
 from husk.engine.builder.attest import wanted as attestations
 from husk.engine.builder.attest.attester import Attester
 from husk.engine.builder.attest.wanted import Wanted
+from husk.engine.builder.exporters import options as exporter_options
 from husk.engine.builder.jobs import Job, Jobs, Question, Result
 from husk.engine.builder.remote.imports import CacheSource
 from husk.engine.builder.remote.service import CacheService
 from husk.engine.builder.sessions import Sessions
 from husk.errors import HuskError, NotImplementedYet
+
+_OF_LAYERS = frozenset({"moby", "image", "oci", "docker"})
 
 
 class Export(Struct, frozen=True):
@@ -82,6 +85,8 @@ class Solves:
         return attestations.read(request.attributes)
 
     async def _finish(self, job: Job, result: Result, request: SolveRequest, wanted: Wanted) -> dict[str, str]:
+        for ref in result.all:
+            ref.to_layers = any(_makes_layers(export, result) for export in request.exports)
         await asyncio.gather(*(ref.stack() for ref in result.all))
         result = await self._attester.attest(job, result, wanted)
         result = self._caches.with_inline(job, result, request.cache_exports)
@@ -89,3 +94,8 @@ class Solves:
         for number, export in enumerate(request.exports):
             told |= await self._exporters[export.kind].export(job, result, export.attributes, number)
         return told | await self._caches.write(job, result, request.cache_exports)
+
+
+def _makes_layers(export: Export, result: Result) -> bool:
+    """Will the layers be packed as the files are? Those whose times are changed are not."""
+    return export.kind in _OF_LAYERS and exporter_options.read(export.attributes, result.metadata).clamp is None

@@ -27,6 +27,7 @@ from husk.engine.builder.graph import Graph, Vertex
 from husk.engine.builder.interfaces import Cache, Client, Elsewhere, Executor
 from husk.engine.builder.interfaces import Record as Record
 from husk.engine.builder.interfaces import Watcher as Watcher
+from husk.engine.builder.layered import layered
 from husk.engine.builder.operations import Build as Within
 from husk.engine.builder.operations import Edge, Source
 from husk.engine.builder.progress import Progress, Status
@@ -55,9 +56,14 @@ class Solver:
         session: Session | None = None,
         elsewhere: Elsewhere | None = None,
         depth: int = 0,
+        to_layers: bool = False,
     ) -> "Build":
-        """Make an edge. What was made or found for it is held until the build is closed. `depth` builds are around."""
+        """Make an edge. What was made or found for it is held until the build is closed. `depth` builds are around.
+
+        With `to_layers` an image is going to be made of it.
+        """
         build = Build(self, graph, Client(progress, session, elsewhere), next(self._numbers), depth)
+        build.layered = layered(graph, wanted) if to_layers else frozenset()
         try:
             await build.solve(wanted)
         except BaseException:
@@ -114,6 +120,7 @@ class Build:
         self._started: set[str] = set()
         self._ended: set[str] = set()
         self.record: Record | None = None
+        self.layered: frozenset[str] = frozenset()
 
     async def solve(self, wanted: Edge) -> None:
         for vertex in self._graph.needed_for(wanted):
@@ -217,7 +224,8 @@ class Build:
         if isinstance(vertex.operation.body, Within):
             record = await self._solve_within(vertex.operation.body, vertex, inputs)
         else:
-            record = await self._solver.run_once(flight, vertex, inputs, self._client)
+            as_layer = structs.replace(vertex, layered=True) if vertex.digest in self.layered else vertex
+            record = await self._solver.run_once(flight, as_layer, inputs, self._client)
         if id:
             record = structs.replace(record, id=id)
         self._hold(record)

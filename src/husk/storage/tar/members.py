@@ -8,7 +8,7 @@ import contextlib
 import os
 import stat
 import tarfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
 from husk.storage.tar.entry import BLOCK, padding
@@ -93,6 +93,28 @@ class Members:
         self._out.write(data)
         self._out.write(bytes(padding(len(data))))
 
+    def add_small(self, name: str, data: bytes, status: os.stat_result) -> bool:
+        """The same without attributes, faster; False, and nothing is written, if the header is no plain one."""
+        mtime = int(status.st_mtime)
+        if self._latest is not None and mtime > self._latest:
+            mtime = self._latest
+        header = file_header(name, status.st_mode, status.st_uid, status.st_gid, len(data), mtime)
+        if header:
+            self._out.write(b"%b%b%b" % (header, data, bytes(padding(len(data)))))
+        return bool(header)
+
+    def add_pieces(self, name: str, pieces: Iterable[bytes], status: os.stat_result) -> bool:
+        """The same with data that comes in pieces; False if it is not as much as `status` says."""
+        member = _described(name, status)
+        member.size = status.st_size
+        self._head(member)
+        size = 0
+        for piece in pieces:
+            self._out.write(piece)
+            size += len(piece)
+        self._out.write(bytes(padding(size)))
+        return size == status.st_size
+
     def add_directory(self, name: str, status: os.stat_result) -> None:
         """A directory with no more to tell about it than `status` has."""
         member = _described(name, status)
@@ -120,11 +142,8 @@ class Members:
 
     def _add_plain(self, name: str, path: bytes, status: os.stat_result) -> bool:
         """Write a small file without attributes, which most are, at once; False if it is not one of those."""
-        size, mtime = status.st_size, int(status.st_mtime)
-        if self._latest is not None and mtime > self._latest:
-            mtime = self._latest
-        header = file_header(name, status.st_mode, status.st_uid, status.st_gid, size, mtime)
-        if size >= _LARGE or not header:
+        size = status.st_size
+        if size >= _LARGE:
             return False
         try:
             fd = os.open(path, _READ)
@@ -138,10 +157,7 @@ class Members:
             return False
         finally:
             os.close(fd)
-        if len(data) != size:
-            return False
-        self._out.write(b"%b%b%b" % (header, data, bytes(padding(size))))
-        return True
+        return len(data) == size and self.add_small(name, data, status)
 
     def _head(self, member: tarfile.TarInfo) -> None:
         if self._latest is not None:

@@ -15,9 +15,9 @@ from typing import NamedTuple
 from husk.globs import Patterns
 from husk.kernel.rooted import open_beneath
 from husk.kernel.tree_cursor import DIRECTORY, TreeCursor
-from husk.storage.tar.whiteouts import is_overlay_xattr
 from husk.storage.workers import symbolic_modes
-from husk.storage.workers.file_data import copy_data
+from husk.storage.workers.file_data import copy_data, copy_xattrs_of_name, set_xattrs, xattrs_of
+from husk.storage.workers.layer_tar import LayerTar, foresee
 from husk.storage.workers.rooted_tree import ActionFailed, Owner, RootedTree, remove_all
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -66,14 +66,15 @@ class _Place(NamedTuple):
 class _Level:
     """A directory on the way: its names that are still to be copied, the first last."""
 
-    def __init__(self, name: str, status: os.stat_result, fd: int, wanted: bool) -> None:
+    def __init__(self, name: str, status: os.stat_result, fd: int, wanted: bool, path: str) -> None:
         self.name = name
+        self.path = path
         self.status = status
         self.names = sorted(os.listdir(fd), key=os.fsencode, reverse=True)
         # Whether patterns name the directory itself, and whether it is there at the destination.
         self.wanted = wanted
         self.made = wanted
-        self.xattrs = {} if wanted else _xattrs(fd)
+        self.xattrs = {} if wanted else xattrs_of(fd)
 
 
 class Copier:
@@ -87,14 +88,16 @@ class Copier:
         include: Patterns | None = None,
         exclude: Patterns | None = None,
         replace: bool = False,
+        tar: LayerTar | None = None,
     ) -> None:
-        """With `replace`, what is in the way goes, though it be of another kind."""
+        """With `replace`, what is in the way goes, though it be of another kind. `tar` is told all that is made."""
         self._source = source
         self._target = target
         self._look = look
         self._include = include
         self._exclude = exclude
         self._replace = replace
+        self._tar = tar
         self._first_names: dict[tuple[int, int], str] = {}
         self._top = ""
         self._me = (os.geteuid(), os.getegid())
@@ -111,20 +114,31 @@ class Copier:
             if stat.S_ISDIR(status.st_mode):
                 created = self._make_directory(there, new_name, status, target)
                 with self._source.directory(source) as one, self._inside(target, created or new) as (other, on_disk):
+                    self._tell_top(target, status, created, one, other)
                     self._copy_content(one, other, status, target, on_disk)
                 if created:
                     with self._source.directory(source) as one, self._target.directory(target) as other:
-                        self._adopt_open(other, status, _xattrs(one))
+                        self._adopt_open(other, status, xattrs_of(one))
                 else:
                     with self._target.directory(target) as other:
                         os.utime(other, ns=self._look.times_of(status))
             else:
                 self._copy_file(here, name, there, new_name, status, target, on_disk=False)
 
+    def _tell_top(self, target: str, status: os.stat_result, created: bool, source: int, directory: int) -> None:
+        if self._tar is not None:
+            # One of a layer below becomes one of this layer now, and not with the first file in it.
+            os.utime(directory, ns=self._look.times_of(status))
+            self._tar.top(target, self._foreseen(status) if created else None, source)
+
+    def _foreseen(self, status: os.stat_result) -> os.stat_result:
+        look = self._look
+        return foresee(status, mode=look.mode_of(status), owner=look.owner_of(status), mtime=look.times_of(status)[1])
+
     def adopt_directory(self, path: str, status: os.stat_result) -> None:
         """Give a directory that both have the look of the source's."""
         with self._source.directory(path) as one, self._target.directory(path) as other:
-            self._adopt_open(other, status, _xattrs(one))
+            self._adopt_open(other, status, xattrs_of(one))
 
     # --- directories
 
@@ -141,29 +155,31 @@ class Copier:
             return
         try:
             self._hands_on = bool(os.fstat(found).st_mode & stat.S_ISGID) or _DEFAULT_ACL in os.listxattr(found)
+            if self._hands_on and self._tar is not None:
+                self._tar.give_up()
             yield found, True
         finally:
             os.close(found)
 
     def _copy_content(self, one: int, other: int, status: os.stat_result, shown: str, on_disk: bool) -> None:
         with TreeCursor(one) as here, TreeCursor(other) as there:
-            levels = [_Level("", status, here.fd, True)]
+            levels = [_Level("", status, here.fd, True, shown.strip("/"))]
             place = _Place(here, there, shown, on_disk)
             simple = on_disk and self._include is None and self._exclude is None
             while levels:
                 if levels[-1].names:
                     name = levels[-1].names.pop()
-                    if not simple or not self._copy_plain(here.fd, there.fd, name):
+                    if not simple or not self._copy_plain(here.fd, there.fd, name, levels[-1].path):
                         self._copy_entry(levels, name, place)
                 else:
                     self._leave(levels, here, there)
 
-    def _copy_plain(self, here: int, there: int, name: str) -> bool:
+    def _copy_plain(self, here: int, there: int, name: str, above: str) -> bool:
         """Copy what is most frequent, a plain file with one name into a new directory; False if it is another thing."""
         status = os.stat(name, dir_fd=here, follow_symlinks=False)
         if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
             return False
-        self._copy_regular(here, name, there, name, status, not self._hands_on)
+        self._copy_regular(here, name, there, name, status, f"{above}/{name}", not self._hands_on)
         if self.size is not None:
             self.size += status.st_size
         return True
@@ -189,7 +205,13 @@ class Copier:
                 return
             there.down(name)
         here.down(name)
-        levels.append(_Level(name, status, here.fd, wanted))
+        path = ""
+        if wanted and self._tar is not None:
+            path = "/".join([place.top, *there.names]).lstrip("/")
+            self._tar.directory(path, self._foreseen(status), here.fd, there.fd)
+            if created and not place.on_disk:
+                self._tar.give_up()
+        levels.append(_Level(name, status, here.fd, wanted, path))
 
     def _copy_new(self, place: "_Place", name: str, status: os.stat_result, shown: str) -> bool:
         """Fill a new directory on the disk, if that can be; patterns need the whole way to it."""
@@ -200,10 +222,14 @@ class Copier:
                 return False
             one = os.open(name, DIRECTORY, dir_fd=place.here.fd)
             try:
+                if self._tar is not None:
+                    self._tar.directory(shown.lstrip("/"), self._foreseen(status), one, other)
                 self._copy_content(one, other, status, shown, True)
                 there = os.open(name, DIRECTORY, dir_fd=place.there.fd)
                 try:
-                    self._adopt_open(there, status, _xattrs(one))
+                    self._adopt_open(there, status, xattrs_of(one))
+                    if self._tar is not None:
+                        self._tar.left(self._foreseen(status), other)
                 finally:
                     os.close(there)
             finally:
@@ -236,7 +262,9 @@ class Copier:
         if not levels:
             return
         if level.wanted:
-            self._adopt_open(there.fd, level.status, _xattrs(here.fd))
+            self._adopt_open(there.fd, level.status, xattrs_of(here.fd))
+            if self._tar is not None:
+                self._tar.left(self._foreseen(level.status), there.fd)
         elif level.made:
             os.utime(there.fd, ns=self._look.times_of(level.status))
         if not here.up() or (level.made and not there.up()):
@@ -268,7 +296,7 @@ class Copier:
         kind = stat.S_IFMT(status.st_mode)
         if kind == stat.S_IFREG:
             if not self._link(there, new_name, status, on_disk):
-                self._copy_regular(here, name, there, new_name, status, on_disk and not self._hands_on)
+                self._copy_regular(here, name, there, new_name, status, shown, on_disk and not self._hands_on)
                 self._remember(status, shown)
                 if self.size is not None:
                     self.size += status.st_size
@@ -283,7 +311,9 @@ class Copier:
         if kind != stat.S_IFLNK:
             os.chmod(new_name, self._look.mode_of(status), dir_fd=there)
         os.utime(new_name, ns=self._look.times_of(status), dir_fd=there, follow_symlinks=False)
-        _copy_xattrs_of_name(here, name, there, new_name)
+        copy_xattrs_of_name(here, name, there, new_name)
+        if self._tar is not None:
+            self._tar.add(shown.lstrip("/"), there, new_name)
 
     def _make_room(self, there: int, name: str, shown: str) -> None:
         try:
@@ -298,6 +328,8 @@ class Copier:
     def _link(self, there: int, name: str, status: os.stat_result, on_disk: bool) -> bool:
         """A file with several names is copied once."""
         first = self._first_names.get((status.st_dev, status.st_ino)) if status.st_nlink > 1 else None
+        if status.st_nlink > 1 and self._tar is not None:
+            self._tar.give_up()
         if first is None:
             return False
         parent, _, base = first.rpartition("/")
@@ -316,7 +348,7 @@ class Copier:
             self._first_names[status.st_dev, status.st_ino] = path
 
     def _copy_regular(
-        self, here: int, name: str, there: int, new_name: str, status: os.stat_result, plain: bool
+        self, here: int, name: str, there: int, new_name: str, status: os.stat_result, shown: str, plain: bool
     ) -> None:
         """A `plain` directory hands nothing on to what is made in it."""
         source = os.open(name, _READ, dir_fd=here)
@@ -324,14 +356,21 @@ class Copier:
             mode = self._look.mode_of(status)
             target = os.open(new_name, _CREATE, mode & 0o777, dir_fd=there)
             try:
-                copy_data(source, target, status)
+                data = b""
+                if self._tar is None:
+                    copy_data(source, target, status)
+                else:
+                    shown = shown.lstrip("/")
+                    data = self._tar.copy_data(shown, source, target, status, self._foreseen)
                 # Mostly it looks right already.
                 if mode & ~0o777 or not plain or self._look.owner_of(status) != self._me:
                     os.fchown(target, *self._look.owner_of(status))
                     os.fchmod(target, mode)
-                if xattrs := _xattrs(source):
-                    _set_xattrs(target, xattrs)
+                if xattrs := xattrs_of(source):
+                    set_xattrs(target, xattrs)
                 os.utime(target, ns=self._look.times_of(status))
+                if self._tar is not None:
+                    self._tar.add_file(shown, there, new_name, target, data, plain and not xattrs)
             finally:
                 os.close(target)
         finally:
@@ -340,32 +379,5 @@ class Copier:
     def _adopt_open(self, target: int, status: os.stat_result, xattrs: dict[str, bytes]) -> None:
         os.fchown(target, *self._look.owner_of(status))
         os.fchmod(target, self._look.mode_of(status))
-        _set_xattrs(target, xattrs)
+        set_xattrs(target, xattrs)
         os.utime(target, ns=self._look.times_of(status))
-
-
-def _xattrs(fd: int) -> dict[str, bytes]:
-    try:
-        if not (keys := os.listxattr(fd)):
-            return {}
-        return {key: os.getxattr(fd, key) for key in keys if not is_overlay_xattr(key)}
-    except OSError:
-        return {}
-
-
-def _set_xattrs(fd: int, xattrs: dict[str, bytes]) -> None:
-    for key, value in xattrs.items():
-        # The file system may not have them; the files are worth more than their attributes.
-        with contextlib.suppress(OSError):
-            os.setxattr(fd, key, value)
-
-
-def _copy_xattrs_of_name(here: int, name: str, there: int, new_name: str) -> None:
-    """Of what cannot be opened: the current directory, which is nobody else's, says where it is."""
-    with contextlib.suppress(OSError):
-        os.fchdir(here)
-        for key in os.listxattr(name, follow_symlinks=False):
-            os.fchdir(here)
-            value = os.getxattr(name, key, follow_symlinks=False)
-            os.fchdir(there)
-            os.setxattr(new_name, key, value, follow_symlinks=False)

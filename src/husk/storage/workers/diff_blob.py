@@ -44,12 +44,12 @@ def pack(job: DiffBlobsJob) -> Blobs | Failed:
 
 def write_blob(upper: Path, file: io.FileIO, latest: int | None) -> tuple[str, int]:
     """Write the tar of what `upper` changes; its digest and size."""
-    with _HashedFile(file) as out:
+    with HashedFile(file) as out:
         write_diff(upper, out, latest=latest)
     return "sha256:" + out.hash.hexdigest(), out.size
 
 
-class _HashedFile:
+class HashedFile:
     """A file that is hashed while it is written: by a thread, where there is much of it.
 
     The kernel is to put it on the disk meanwhile: whoever names the blob in a record waits for that.

@@ -1,22 +1,25 @@
-"""How does the data of one file get into another, with as little work as the kernel lets us have?"""
+"""How do the data and the attributes of one file get into another, with as little work as the kernel lets us have?"""
 
+import contextlib
 import errno
 import os
 
+from husk.storage.tar.whiteouts import is_overlay_xattr
+
 _CHUNK = 1 << 30
 _BLOCK = 512
-_SMALL = 16 << 10
+SMALL = 16 << 10
 
 
 def copy_data(source: int, target: int, status: os.stat_result) -> None:
     """Share the blocks where the file system can, else let the kernel copy them; holes stay holes."""
     size = status.st_size
-    if size <= _SMALL and len(data := os.read(source, _SMALL + 1)) == size:
+    if size <= SMALL and len(data := os.read(source, SMALL + 1)) == size:
         # Faster than to have the kernel do it.
         if data:
             os.write(target, data)
         return
-    if status.st_blocks * _BLOCK >= size:
+    if not is_sparse(status):
         _copy_range(source, target, 0, size)
         return
     os.ftruncate(target, size)
@@ -31,6 +34,11 @@ def copy_data(source: int, target: int, status: os.stat_result) -> None:
         end = os.lseek(source, start, os.SEEK_HOLE)
         _copy_range(source, target, start, end)
         at = end
+
+
+def is_sparse(status: os.stat_result) -> bool:
+    """Has this file holes?"""
+    return status.st_blocks * _BLOCK < status.st_size
 
 
 def _copy_range(source: int, target: int, start: int, end: int) -> None:
@@ -52,3 +60,30 @@ def _send_range(source: int, target: int, start: int, end: int) -> None:
     os.lseek(target, start, os.SEEK_SET)
     while start < end and (count := os.sendfile(target, source, start, min(end - start, _CHUNK))):
         start += count
+
+
+def xattrs_of(fd: int) -> dict[str, bytes]:
+    try:
+        if not (keys := os.listxattr(fd)):
+            return {}
+        return {key: os.getxattr(fd, key) for key in keys if not is_overlay_xattr(key)}
+    except OSError:
+        return {}
+
+
+def set_xattrs(fd: int, xattrs: dict[str, bytes]) -> None:
+    for key, value in xattrs.items():
+        # The file system may not have them; the files are worth more than their attributes.
+        with contextlib.suppress(OSError):
+            os.setxattr(fd, key, value)
+
+
+def copy_xattrs_of_name(here: int, name: str, there: int, new_name: str) -> None:
+    """Of what cannot be opened: the current directory, which is nobody else's, says where it is."""
+    with contextlib.suppress(OSError):
+        os.fchdir(here)
+        for key in os.listxattr(name, follow_symlinks=False):
+            os.fchdir(here)
+            value = os.getxattr(name, key, follow_symlinks=False)
+            os.fchdir(there)
+            os.setxattr(new_name, key, value, follow_symlinks=False)

@@ -4,6 +4,7 @@ The first file system is worked on, the others are copied from and looked up nam
 """
 
 import errno
+import io
 import os
 import stat
 
@@ -14,6 +15,7 @@ from husk.storage.file_actions import Copy, FileAction, MakeDirectory, MakeFile,
 from husk.storage.workers import archive_files, rooted_tree
 from husk.storage.workers.caller import Caller
 from husk.storage.workers.copying import Copier, Look
+from husk.storage.workers.layer_tar import LayerTar
 from husk.storage.workers.messages import Answer, Done, Failed, FilesJob, Invalid, Missing, Stack
 from husk.storage.workers.rooted_tree import ActionFailed, RootedTree, remove_all
 from husk.storage.workers.stack_views import DISK, show_stacks
@@ -37,18 +39,19 @@ def carry_out(job: FilesJob, actions: list[FileAction]) -> Answer:
     try:
         if any(isinstance(action.action, Copy) and action.action.unpack for action in actions):
             archive_files.import_decompressors()
+        tar = LayerTar(io.FileIO(job.blob, "r+")) if job.blob else None
         show_stacks(job.root, job.empty, job.stacks, common=job.common)
         trees = [_tree(number, stack, job) for number, stack in enumerate(job.stacks)]
-        done = Actions(trees)
+        done = Actions(trees, tar)
         for action in actions:
             done.carry_out(action)
+        return Done(done.size, tar.finish() if tar is not None else None)
     except NotThere as error:
         return Missing(str(error))
     except (ActionFailed, BadPattern) as error:
         return Invalid(str(error))
     except OSError as error:
         return describe_fault(error)
-    return Done(done.size)
 
 
 def _tree(number: int, stack: Stack, job: FilesJob) -> RootedTree:
@@ -62,9 +65,13 @@ def _tree(number: int, stack: Stack, job: FilesJob) -> RootedTree:
 class Actions:
     """The actions of a job, on its file systems."""
 
-    def __init__(self, trees: list[RootedTree]) -> None:
+    def __init__(self, trees: list[RootedTree], tar: LayerTar | None = None) -> None:
+        """`tar` is for a job that is one copy (`can_be_told`)."""
         self._trees = trees
         self._tree = trees[0]
+        self._tar = tar
+        if tar is not None:
+            tar.begin(self._tree.on_disk)
         # The bytes of files that were made; None if some of them may have gone again.
         self.size: int | None = 0
 
@@ -152,12 +159,15 @@ class Actions:
             Patterns(map(clean_pattern, action.include)) if action.include else None,
             Patterns(map(clean_pattern, action.exclude)) if action.exclude else None,
             action.replace,
+            self._tar,
         )
         paths = [action.source]
         if action.wildcards:
             paths = self._matches(source, action.source, action.follow_links)
             if not paths and not action.may_match_nothing:
                 raise NotThere(f"{action.source} not found")
+        if len(paths) != 1 and self._tar is not None:
+            self._tar.give_up()
         for path in paths:
             if action.unpack and self._unpacked(source, path, action, owner):
                 continue

@@ -112,14 +112,15 @@ class PutJob(_Message, frozen=True, tag="put"):
 class FilesJob(_Message, frozen=True, tag="files"):
     """Carry out file actions, which standard input has (msgpack), on the first of some file systems. Answer: `Done`.
 
-    Inputs of actions are numbers of file systems. `root` is a directory to mount them on, `empty` one without files.
-    `common` is the directory that all directories of stacks are in: what is new is put there, past overlayfs.
+    Inputs of actions are numbers of file systems. `root` is a directory to mount them on, `empty` one without files,
+    `common` the one that all those of stacks are in: what is new is put there. `blob` is for its tar (`layer_tar`).
     """
 
     root: str
     empty: str
     stacks: list[Stack]
     common: str = ""
+    blob: str = ""
 
 
 DigestForm: TypeAlias = Literal["", "portable", "older"]
@@ -272,10 +273,16 @@ Job: TypeAlias = UnpackJob | DiffJob | DiffBlobsJob | TreeJob | PackJob | PutJob
 # --- answers
 
 
+class Blob(_Message, frozen=True):
+    digest: str
+    size: int
+
+
 class Done(_Message, frozen=True, tag="done"):
-    """All of it went well. `size` counts the bytes of files that were made, where that is known."""
+    """All of it went well. `size` counts the bytes of files that were made, where it is known; `blob` is their tar."""
 
     size: int | None = None
+    blob: Blob | None = None
 
 
 class UnpackedLayer(_Message, frozen=True, tag="layer"):
@@ -286,11 +293,6 @@ class UnpackedLayer(_Message, frozen=True, tag="layer"):
     diff_id: str
     size: int
     describes_root: bool
-
-
-class Blob(_Message, frozen=True):
-    digest: str
-    size: int
 
 
 class Blobs(_Message, frozen=True, tag="blobs"):

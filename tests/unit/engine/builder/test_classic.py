@@ -29,7 +29,7 @@ class Tree:
     async def read(self, stack, path, most):
         return self.files.get(path)
 
-    async def apply(self, actions, inputs):
+    async def apply(self, actions, inputs, layered=False):
         self.removed += [action.action.path for action in actions]
         return [f"{inputs[0]} diff:without"]
 

@@ -23,7 +23,7 @@ from husk.errors import InvalidParameter, NotImplementedYet
 
 
 class Trees:
-    async def apply(self, actions, inputs):
+    async def apply(self, actions, inputs, layered=False):
         return [f"{inputs[0]} diff:copied"]
 
     async def digest(self, stack, selections, form=""):
