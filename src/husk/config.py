@@ -158,6 +158,10 @@ class Config(msgspec.Struct, frozen=True):
     dashboard: DashboardConfig | None = None
     # Husk's own: the most bytes that one layer may unpack to; 0 is no limit.
     max_layer_size: int = 0
+    # `host:port` of the Prometheus metrics; empty for none.
+    metrics_addr: str = ""
+    # Husk's own: of how many containers the metrics tell each one's own.
+    metrics_containers: int = 1000
     # What was asked for and means something else here, or nothing: one line each for the log.
     remarks: tuple[str, ...] = ()
 

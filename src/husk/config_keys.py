@@ -80,8 +80,12 @@ _LISTENING = (
     _same(
         "metrics-addr",
         Kind.TEXT,
-        "Refused: there are no Prometheus metrics yet.",
-        refused="Husk serves no Prometheus metrics yet: use GET /containers/{id}/stats and /events",
+        "Serve Prometheus metrics on host:port, as in 127.0.0.1:9323: GET /metrics, without TLS.",
+    ),
+    _same(
+        "metrics-containers",
+        Kind.NUMBER,
+        "Husk's own: the most containers whose own metrics are told; 0 for none. [1000]",
     ),
 )
 

@@ -184,6 +184,8 @@ def build(settings: Settings, names: Names | None = None) -> Config:
         builder=builder(settings.builder),
         dashboard=_dashboard(settings),
         max_layer_size=values.size("max-layer-size", settings.max_layer_size) if settings.max_layer_size else 0,
+        metrics_addr=values.metrics_address(settings.metrics_addr) if settings.metrics_addr else "",
+        metrics_containers=_limit("metrics-containers", settings.metrics_containers, standard.metrics_containers),
         remarks=remarks,
     )
 
@@ -256,6 +258,13 @@ def _count(key: str, number: int | None, default: int) -> int:
     if number is not None and number < 0:
         raise InvalidParameter(f"invalid {key.replace('-', ' ')}: {number}")
     return number or default
+
+
+def _limit(key: str, number: int | None, default: int) -> int:
+    """0 is a limit like others."""
+    if number is not None and number < 0:
+        raise InvalidParameter(f"invalid {key.replace('-', ' ')}: {number}: use 0 for none")
+    return default if number is None else number
 
 
 def _patience(seconds: int | None) -> float | None:

@@ -90,6 +90,14 @@ def _tcp_address(text: str, address: str, usual: int) -> str:
     return f"{host}:{usual if port is None else port}"
 
 
+def metrics_address(text: str) -> str:
+    """`host:port`; without a host all of this machine's addresses, as for dockerd."""
+    host, colon, port = text.strip().rpartition(":")
+    if not (colon and port.isdecimal() and int(port) <= 0xFFFF):
+        raise InvalidParameter(f"invalid metrics-addr {text!r}: it has the form host:port, as in 127.0.0.1:9323")
+    return _tcp_address(text, f"{host or '0.0.0.0'}:{port}", 0)
+
+
 def _ip(text: str, host: str) -> str:
     try:
         return str(ipaddress.ip_address(host))

@@ -34,6 +34,7 @@ from husk.kernel.memory import keep_little
 from husk.kernel.process import stop_ignoring_signals
 
 if TYPE_CHECKING:
+    from husk.api.observed import Observer
     from husk.api.server import Edge
     from husk.dashboard.server import Dashboard
 
@@ -135,7 +136,14 @@ class Daemon:
             from husk.api.server import Edge, serve
 
             descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-            edge = Edge(engine, self._minimum, Limits().within(descriptors))
+            limits = Limits().within(descriptors)
+            observers = await self._observers(engine, parts)
+            if observers:
+                from husk.api.observed import ObservedEdge
+
+                edge: Edge = ObservedEdge(engine, self._minimum, limits, observers)
+            else:
+                edge = Edge(engine, self._minimum, limits)
             serving = serve(edge, self._config.hosts, self._config.group, self._tls, self._config.loopback_only)
             addresses = await parts.enter_async_context(serving)
             for address in addresses:
@@ -151,6 +159,20 @@ class Daemon:
             await self._ending.wait()
             self._notify("STOPPING=1")
         log.info("the daemon has ended; its containers run on")
+
+    async def _observers(self, engine: Engine, parts: AsyncExitStack) -> "tuple[Observer, ...]":
+        """Who looks on at requests: nobody, and nothing is loaded for it, unless the settings ask for it."""
+        found: list[Observer] = []
+        if self._config.metrics_addr:
+            from husk.metrics import server
+            from husk.metrics.families import Families
+            from husk.metrics.observe import RequestMetrics
+
+            families = Families()
+            serving = server.serve(engine, families, self._config.metrics_addr, self._config.metrics_containers)
+            log.info("metrics are told on http://%s/metrics", await parts.enter_async_context(serving))
+            found.append(RequestMetrics(families))
+        return tuple(found)
 
     def _announce(self, addresses: Sequence[str]) -> None:
         """Say where we listen, with the line to paste: on standard output, whatever the log level."""

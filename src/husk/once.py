@@ -28,12 +28,17 @@ class Once(Generic[T]):
                 self._made = None
             raise
 
+    @property
+    def made(self) -> T | None:
+        """It, if it has been made."""
+        made = self._made
+        return made.result() if made and made.done() and not made.cancelled() and not made.exception() else None
+
     def change(self, change: Callable[[T], None]) -> None:
         """Change what was made, or what will be made; only the last change counts."""
         self._change = change
-        made = self._made
-        if made and made.done() and not made.cancelled() and not made.exception():
-            change(made.result())
+        if (made := self.made) is not None:
+            change(made)
 
     async def _make_changed(self) -> T:
         made = await self._make()
@@ -44,5 +49,5 @@ class Once(Generic[T]):
     async def close(self) -> T | None:
         """Nobody asks any more: what was made, for whoever closes that."""
         await self._tasks.join()
-        made, self._made = self._made, None
-        return made.result() if made and made.done() and not made.cancelled() and not made.exception() else None
+        made, self._made = self.made, None
+        return made

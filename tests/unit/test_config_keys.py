@@ -80,7 +80,7 @@ DOCKERD = [
     ("max-concurrent-downloads", "max-concurrent-downloads", WORKS, "7"),
     ("max-concurrent-uploads", "max-concurrent-uploads", WORKS, "7"),
     ("max-download-attempts", "max-download-attempts", WORKS, "7"),
-    ("metrics-addr", "metrics-addr", REFUSED, "127.0.0.1:9323"),
+    ("metrics-addr", "metrics-addr", WORKS, "127.0.0.1:9323"),
     ("mtu", "mtu", WORKS, "1400"),
     ("network-control-plane-mtu", "network-control-plane-mtu", MEANS, "1400"),
     ("network-diagnostic-port", "network-diagnostic-port", REFUSED, "2000"),
@@ -121,8 +121,8 @@ SHORT = {"b": "bridge", "D": "debug", "G": "group", "H": "host", "l": "log-level
 NOT_ALONE = {"tlscacert", "tlscert", "tlskey", "dashboard-names", "dashboard-read-only"}
 
 
-OUR_FLAGS = {"dashboard", "dashboard-name", "dashboard-read-only", "max-layer-size"}
-OUR_KEYS = {"dashboard", "dashboard-names", "dashboard-read-only", "max-layer-size"}
+OUR_FLAGS = {"dashboard", "dashboard-name", "dashboard-read-only", "max-layer-size", "metrics-containers"}
+OUR_KEYS = {"dashboard", "dashboard-names", "dashboard-read-only", "max-layer-size", "metrics-containers"}
 
 
 def test_flags_are_dockerds_and_some_of_ours() -> None:

@@ -61,6 +61,7 @@ from husk.storage.lost import put_aside
 from husk.storage.state.store import StateStore
 from husk.storage.workers.nursery import Nursery
 from husk.tasks import Tasks
+from husk.watch import Watch
 
 if TYPE_CHECKING:
     from husk.engine.containers.create import Creator
@@ -97,6 +98,7 @@ class Engine(LateParts):
         image_store: ImageStore,
         nursery: Nursery,
         publish: Publish,
+        watch: Watch,
     ) -> None:
         super().__init__(
             parts=parts,
@@ -109,6 +111,7 @@ class Engine(LateParts):
             publish=publish,
         )
         self.config = config
+        self.watch = watch
         self._downloads = downloads
         self._uploads = uploads
         self.events = events
@@ -179,7 +182,7 @@ async def _open(config: Config, stack: AsyncExitStack, open_files: int, meanwhil
     except HuskError as error:
         raise InvalidParameter(f"failed to set log opts: {error.message}") from None
     tasks = Tasks()
-    events = Events()
+    events, watch = Events(), Watch()
     owed = config.exec_root / "state.owed"
     state = await asyncio.to_thread(StateStore.open, config.data_root / "state.db", owed, STEPS)
     stack.callback(state.close)
@@ -222,7 +225,7 @@ async def _open(config: Config, stack: AsyncExitStack, open_files: int, meanwhil
     catalog, aside_users = ImageCatalog(state, blobs.settle), partial(state.aside, *IMAGE_USERS)
     image_store = ImageStore(catalog, blobs, layers, records, events, aside_users, held=HeldLayers(state))
     downloads, uploads = Limiter(config.max_concurrent_downloads), Limiter(config.max_concurrent_uploads)
-    images = Images(image_store, registry.client, state, downloads, uploads)
+    images = Images(image_store, registry.client, state, downloads, uploads, watch)
     publish = partial(publish_container, events)
     meanwhile()
     networks = await opening
@@ -238,7 +241,13 @@ async def _open(config: Config, stack: AsyncExitStack, open_files: int, meanwhil
         layers=layers,
     )
     parts = Parts(
-        index=index, drivers=drivers, host=host, publish=publish, tasks=tasks, release_layers=image_store.release
+        index=index,
+        drivers=drivers,
+        host=host,
+        publish=publish,
+        tasks=tasks,
+        release_layers=image_store.release,
+        watch=watch,
     )
     memory_watch = MemoryWatch(index, paths, monitor, publish, tasks)
     stack.callback(memory_watch.close)
@@ -289,6 +298,7 @@ async def _open(config: Config, stack: AsyncExitStack, open_files: int, meanwhil
         images=images,
         monitor=monitor,
         publish=publish,
+        watch=watch,
     )
     system = System(config, host, _named(runtimes), lambda: state.trouble)
 
@@ -312,6 +322,7 @@ async def _open(config: Config, stack: AsyncExitStack, open_files: int, meanwhil
         paths=paths,
         nursery=nursery,
         registry=registry.client,
+        watch=watch,
         power_held=power_held,
     )
     services = None
@@ -343,6 +354,7 @@ async def _open(config: Config, stack: AsyncExitStack, open_files: int, meanwhil
         image_store=image_store,
         nursery=nursery,
         publish=publish,
+        watch=watch,
     )
 
 

@@ -17,6 +17,7 @@ from husk.runtime.assembly.paths import Paths
 from husk.runtime.oci import Runtimes
 from husk.storage.state.store import StateStore
 from husk.storage.workers.nursery import Nursery
+from husk.watch import Watch
 
 if TYPE_CHECKING:
     from husk.engine.builder.service import Builder
@@ -38,6 +39,7 @@ def late_builder(
     paths: Paths,
     nursery: Nursery,
     registry: "Callable[[], RegistryClient]",
+    watch: Watch,
     power_held: bool,
 ) -> LateBuilder:
     """It is closed with the stack, if it was ever made. Has the power held since the last daemon ran?"""
@@ -57,6 +59,7 @@ def late_builder(
                 paths=paths,
                 nursery=nursery,
                 registry=registry(),
+                watch=watch,
                 power_held=power_held,
             )
         )

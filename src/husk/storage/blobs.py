@@ -72,6 +72,15 @@ class BlobStore:
         """The digests of all blobs."""
         return {digest for name in os.listdir(self._content) if _DIGEST.fullmatch(digest := f"sha256:{name}")}
 
+    def usage(self) -> tuple[int, int]:
+        """How many blobs there are, and how many bytes they have."""
+        sizes = []
+        with os.scandir(self._content) as entries:
+            for entry in entries:
+                with contextlib.suppress(FileNotFoundError):  # it goes meanwhile
+                    sizes.append(entry.stat().st_size)
+        return len(sizes), sum(sizes)
+
     async def read(self, digest: str) -> bytes:
         """The whole blob; for manifests and configurations, which are small."""
         try:

@@ -53,6 +53,7 @@ UNWANTED = {
     ),
     "what containers are asked for and told to be": ("husk.engine.containers.config.spec", "husk.runtime.spec"),
     "filters of system calls": ("husk.runtime.seccomp", "husk.kernel.seccomp"),
+    "who looks on": ("prometheus_client", "opentelemetry", "husk.metrics", "husk.api.observed"),
     "workers": ("husk.storage.workers.messages", "husk.storage.workers.handle"),
     "names of containers": ("husk.engine.networks.names", "husk.network.dns"),
     "verbs of images": tuple(

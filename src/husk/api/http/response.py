@@ -128,10 +128,11 @@ class Response(Answer):
 class StreamedResponse(Answer):
     """An answer that is sent as it is made: its head at once, then each piece as it is written."""
 
-    __slots__ = ("_chunked", "_connection", "_silent", "ended", "keep_alive")
+    __slots__ = ("_chunked", "_connection", "_silent", "ended", "keep_alive", "status")
 
     def __init__(self, request: Request, fields: bytes, status: int = 200) -> None:
         connection = request.connection
+        self.status = status
         self._connection = connection
         self._silent = request.head.is_head or status in WITHOUT_BODY
         self._chunked = request.head.is_1_1 and not self._silent

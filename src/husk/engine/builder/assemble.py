@@ -76,6 +76,7 @@ from husk.storage.sync.mirrors import Mirrors
 from husk.storage.trees import Trees
 from husk.storage.volumes.caches import CacheDirectories
 from husk.storage.workers.nursery import Nursery
+from husk.watch import Watch
 
 
 class Surroundings(Struct, frozen=True, kw_only=True):
@@ -91,6 +92,7 @@ class Surroundings(Struct, frozen=True, kw_only=True):
     paths: Paths
     nursery: Nursery
     registry: RegistryClient
+    watch: Watch
     power_held: bool  # has it, since the last daemon ran?
 
 
@@ -128,7 +130,7 @@ async def _open(around: Surroundings, stack: AsyncExitStack) -> Builder:
     remains = Remains(cache.forget)
     steps = _steps(around, Mounts(diffs, caches), remains)
     execution = Execution(sources, trees, steps, contexts)
-    solver = Solver(execution, cache)
+    solver = Solver(execution, cache, around.watch)
     finisher = Finisher(diffs, cache)
     exporter = ImageExporter(store, finisher)
     packer = LayerPacker(store.blobs)
@@ -175,6 +177,7 @@ async def _open(around: Surroundings, stack: AsyncExitStack) -> Builder:
         registry=around.registry,
         rules=_rules(config, await asyncio.to_thread(diffs.disk_size)),
         platforms=await _platforms(around.host.machine),
+        watch=around.watch,
     )
 
 

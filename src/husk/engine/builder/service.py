@@ -36,6 +36,7 @@ from husk.registry.client import RegistryClient
 from husk.registry.manifest import Platform, host_platform
 from husk.storage.workers.messages import Entry as Entry
 from husk.tasks import Tasks
+from husk.watch import Watch
 
 log = logging.getLogger(__name__)
 
@@ -102,6 +103,7 @@ class Builder:
         registry: RegistryClient,
         rules: Sequence[CacheRule],
         platforms: Callable[[], list[Platform]],
+        watch: Watch | None = None,
     ) -> None:
         """`rules` say what of the cache goes after a build, `platforms` what steps can be run for."""
         self.jobs = jobs
@@ -123,6 +125,7 @@ class Builder:
         self._registry = registry
         self.rules = rules
         self.platforms = platforms
+        self._watch = watch or Watch()
         self._tasks = Tasks()
         self._collecting = Tasks()
         self._parts = AsyncExitStack()
@@ -148,7 +151,8 @@ class Builder:
     async def solve(self, request: SolveRequest) -> dict[str, str]:
         """A build by BuildKit's protocol."""
         try:
-            return await self._solves.solve(request)
+            with self._watch.action("build"):
+                return await self._solves.solve(request)
         finally:
             self.collect_soon()
 
@@ -157,6 +161,10 @@ class Builder:
     ) -> Image:
         """Build from a context that comes as an archive."""
         async with self._context(chunks) as context:
+            return await self._build(request, context, credentials, report)
+
+    async def _build(self, request: ClassicRequest, context: str, credentials: CredentialsFor, report: Report) -> Image:
+        with self._watch.action("build"):
             return await self._classic.build(request, context, credentials, report)
 
     async def build_remote(
@@ -165,7 +173,7 @@ class Builder:
         """Build from a context that is a repository of git, or on the web: an archive, or a Dockerfile alone."""
         if source := remote_context.git_context(url):
             async with self._repository(source, report) as context:
-                return await self._classic.build(request, context, credentials, report)
+                return await self._build(request, context, credentials, report)
         if not url.startswith(("http://", "https://")):
             raise InvalidParameter(f"unable to prepare context: {url!r} is neither a git repository nor an address")
         async with aclosing(self._download(url, report)) as chunks:
@@ -175,7 +183,7 @@ class Builder:
             context, _ = await self._contexts.keep_file(DOCKERFILE, _chained(head, chunks), mode=0o600, owner=(0, 0))
             async with self._given(context):
                 request = structs.replace(request, dockerfile=DOCKERFILE)
-                return await self._classic.build(request, context, credentials, report)
+                return await self._build(request, context, credentials, report)
 
     async def _download(self, url: str, report: Report) -> AsyncGenerator[bytes, None]:
         received = 0
@@ -256,6 +264,11 @@ class Builder:
 
     async def items(self, filters: Filters = NO_FILTERS) -> list[Item]:
         return await self._pruner.items(filters)
+
+    def cache_usage(self) -> tuple[int, int]:
+        """How many records the cache has, and their bytes; what cache mounts hold is not counted."""
+        sizes = [self._cache.size(kept) for kept in self._cache]
+        return len(sizes), sum(sizes)
 
     async def prune(self, filters: Filters, *, all: bool, keep: int) -> Pruned:
         return await self._tasks.to_its_end(self._pruner.prune(filters, all=all, keep=keep), "prune builds")

@@ -34,6 +34,7 @@ from husk.engine.builder.progress import Progress, Status
 from husk.engine.builder.sessions import Session
 from husk.errors import InvalidParameter
 from husk.tasks import Tasks
+from husk.watch import Watch
 
 _DEEPEST = 8
 
@@ -41,9 +42,10 @@ _DEEPEST = 8
 class Solver:
     """All builds of an engine."""
 
-    def __init__(self, executor: Executor, cache: Cache) -> None:
+    def __init__(self, executor: Executor, cache: Cache, watch: Watch | None = None) -> None:
         self.executor = executor
         self.cache = cache
+        self.watch = watch or Watch()
         self._tasks = Tasks()
         self._flights: dict[str, Flight] = {}
         self._numbers = itertools.count()
@@ -332,6 +334,8 @@ class Build:
         if vertex.digest not in self._ended:
             self.started(vertex)
             self._ended.add(vertex.digest)
+            outcome = "cached" if cached else "cancelled" if cancelled else "failed" if error else "run"
+            self._solver.watch.count("build-step", outcome=outcome)
             self._progress.ended(vertex, cached=cached, error=error, cancelled=cancelled)
 
     def said(self, vertex: Vertex) -> Progress:

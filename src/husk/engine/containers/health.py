@@ -21,6 +21,7 @@ from husk.engine.model.container import Health, HealthResult
 from husk.engine.model.container_config import ContainerConfig, HealthConfig
 from husk.errors import HuskError
 from husk.tasks import Tasks
+from husk.watch import Watch
 
 log = logging.getLogger(__name__)
 
@@ -96,10 +97,11 @@ def shown_duration(ns: int) -> str:
 class Prober(Companion):
     """Runs the tests of all containers, each on its own clock."""
 
-    def __init__(self, execs: Execs, publish: Publish, tasks: Tasks) -> None:
+    def __init__(self, execs: Execs, publish: Publish, tasks: Tasks, watch: Watch | None = None) -> None:
         self._execs = execs
         self._publish = publish
         self._tasks = tasks
+        self._watch = watch or Watch()
         self._probing: dict[str, asyncio.Task[None]] = {}
 
     def running(self, instance: Instance) -> None:
@@ -128,6 +130,7 @@ class Prober(Companion):
             await asyncio.sleep(next_delay(check, health, now_ns() - started) / SECOND)
             begun = now_ns()
             code, output = await self._test(instance, test, check.timeout or TIMEOUT)
+            self._watch.count("health-check", outcome="failed" if code else "passed")
             result = HealthResult(start=rfc3339(begun), end=rfc3339(now_ns()), exit_code=code, output=output)
             before, health = health.status, after(check, health, result, begun - started)
             instance.record.state.health = health

@@ -61,6 +61,15 @@ class LateParts:
 
         return Statistics(self._parts.index, self._assembly.paths)
 
+    @property
+    def workers_employed(self) -> int:
+        """How many worker processes there have been."""
+        return self._nursery.employed
+
+    def worker_processes(self) -> int:
+        """How many there are now. It reads a file: not for the event loop."""
+        return self._nursery.processes()
+
     @cached_property
     def top(self) -> "Top":
         from husk.engine.containers.top import Top

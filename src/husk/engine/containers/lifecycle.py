@@ -23,6 +23,7 @@ from husk.engine.model.container import Container, State
 from husk.errors import Conflict, DiskFault, HuskError, InvalidParameter, NotModified, SystemFault, full_disk
 from husk.runtime import oci
 from husk.tasks import Tasks
+from husk.watch import Watch
 
 if TYPE_CHECKING:
     from husk.engine.containers.start import Starter
@@ -44,6 +45,7 @@ class Lifecycle:
         companions: Sequence[Companion],
         publish: Publish,
         tasks: Tasks,
+        watch: Watch | None = None,
     ) -> None:
         self._index = index
         self._assembly = drivers.assembly
@@ -55,6 +57,7 @@ class Lifecycle:
         self._publish = publish
         self._remover = remover
         self._tasks = tasks
+        self._onlookers = watch or Watch()
         self._closing = False
 
     # --- start
@@ -73,6 +76,10 @@ class Lifecycle:
 
     async def _start(self, instance: Instance, by_policy: bool = False) -> None:
         """`by_policy` it is tried again when it fails, as it would be after a failed run."""
+        with self._onlookers.action("start", container=instance.id, image=instance.record.config.image):
+            await self._bring_up(instance, by_policy)
+
+    async def _bring_up(self, instance: Instance, by_policy: bool) -> None:
         record = instance.record
         before = record.state
         try:

@@ -17,6 +17,7 @@ from husk.engine.containers.restore import Restorer
 from husk.engine.containers.stop import Stopper
 from husk.engine.host import Host
 from husk.tasks import Tasks
+from husk.watch import Watch
 
 if TYPE_CHECKING:
     from husk.engine.containers.start import Starter
@@ -32,6 +33,7 @@ class Parts:
         publish: Publish,
         tasks: Tasks,
         release_layers: Callable[[list[str]], Awaitable[object]],
+        watch: Watch | None = None,
     ) -> None:
         """`release_layers` is told which layers a container that goes no longer needs."""
         assembly, runtimes = drivers.assembly, drivers.runtimes
@@ -52,6 +54,7 @@ class Parts:
             volumes=drivers.volumes,
             publish=publish,
             release_layers=release_layers,
+            watch=watch,
         )
 
         @cache
@@ -70,9 +73,10 @@ class Parts:
             companions=self.companions,
             publish=publish,
             tasks=tasks,
+            watch=watch,
         )
         self.execs = Execs(index=index, drivers=drivers, host=host, publish=publish, tasks=tasks)
-        self.companions += [self.execs, Prober(self.execs, publish, tasks)]
+        self.companions += [self.execs, Prober(self.execs, publish, tasks, watch)]
         self.restorer = Restorer(
             index=index,
             drivers=drivers,

@@ -13,6 +13,7 @@ from husk.engine.containers.stop import Stopper
 from husk.engine.model.events import Events
 from husk.engine.model.filters import Filters
 from husk.errors import Conflict, HuskError, NotFound
+from husk.watch import Watch
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +31,7 @@ class Remover:
         volumes: Volumes,
         publish: Publish,
         release_layers: Callable[[list[str]], Awaitable[object]],
+        watch: Watch | None = None,
     ) -> None:
         """`release_layers` is told which layers a container that goes no longer needs."""
         self._index = index
@@ -39,6 +41,7 @@ class Remover:
         self._volumes = volumes
         self._publish = publish
         self._release_layers = release_layers
+        self._watch = watch or Watch()
 
     async def remove(self, instance: Instance, force: bool, volumes: bool = False) -> None:
         """`volumes` takes the volumes without a name along, as a container that removes itself does."""
@@ -69,6 +72,10 @@ class Remover:
 
     async def remove_locked(self, instance: Instance, volumes: bool) -> None:
         """With its lock held, and no process. What is left of a removal that was cut off is swept at the next start."""
+        with self._watch.action("delete", container=instance.id):
+            await self._delete(instance, volumes)
+
+    async def _delete(self, instance: Instance, volumes: bool) -> None:
         record = instance.record
         code = record.state.exit_code
         record.state.status = "removing"

@@ -26,6 +26,7 @@ from husk.engine.model.paths import HostPaths
 from husk.engine.networks.endpoints import links_after_rename, parse_links
 from husk.errors import Conflict, HuskError, InvalidParameter, NotFound, NotImplementedYet, NotModified
 from husk.runtime.conmon import Monitor
+from husk.watch import Watch
 
 if TYPE_CHECKING:
     from husk.engine.containers.create import Created, Creator
@@ -51,6 +52,7 @@ class Containers:
         images: Images,
         monitor: Monitor,
         publish: Publish,
+        watch: Watch | None = None,
     ) -> None:
         self._index = index
         self._make_creator = creator
@@ -63,6 +65,7 @@ class Containers:
         self._monitor = monitor
         self._publish = publish
         self._readers = Readers()
+        self._watch = watch or Watch()
 
     @cached_property
     def _creator(self) -> "Creator":
@@ -77,7 +80,8 @@ class Containers:
         endpoints: dict[str, EndpointRequest],
         platform: str,
     ) -> "Created":
-        return await self._creator.create(name, config, host_config, endpoints, platform)
+        with self._watch.action("create", image=config.image):
+            return await self._creator.create(name, config, host_config, endpoints, platform)
 
     def reload(self, defaults: ContainerDefaults, default_runtime: str) -> None:
         """Containers that are made from now on get these."""

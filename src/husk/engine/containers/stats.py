@@ -1,7 +1,8 @@
 """How much does a container use? Samples of its control group and its interfaces, once or every second."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Sequence
 from typing import Literal
 
 import msgspec
@@ -10,7 +11,7 @@ from husk.engine.containers.index import Index, Instance
 from husk.engine.model.clock import now_ns
 from husk.engine.model.container import Container
 from husk.runtime.assembly import cgroup
-from husk.runtime.assembly.cgroup import CPU, Interface, Usage
+from husk.runtime.assembly.cgroup import CPU, BriefUsage, Interface, Usage
 from husk.runtime.assembly.paths import Paths
 
 PERIOD = 1.0
@@ -33,6 +34,28 @@ class Sample(msgspec.Struct, frozen=True):
     before: CPU | None = None
 
 
+class Runner(msgspec.Struct, frozen=True):
+    """A container that runs, and where its numbers are. `pid` is 0 where it has no network of its own."""
+
+    id: str
+    name: str
+    image: str
+    cgroup: str
+    pid: int
+
+
+def brief(runners: Sequence[Runner], deadline: float) -> list[tuple[Runner, BriefUsage]]:
+    """A few numbers of each, until `deadline` (of the monotonic clock): who comes after that is left out. One that
+    has ended meanwhile is, too. For a thread: it reads files."""
+    found = []
+    for runner in runners:
+        if time.monotonic() > deadline:
+            break
+        if (usage := cgroup.brief(runner.cgroup, runner.pid)) is not None:
+            found.append((runner, usage))
+    return found
+
+
 class Statistics:
     def __init__(self, index: Index, paths: Paths) -> None:
         self._index = index
@@ -42,6 +65,29 @@ class Statistics:
         """`stream`: one every second until the container is removed. `once`: one, a second after the first reading,
         because usage is a difference. `one-shot`: one at once, without a difference."""
         return self._samples(self._index.find(reference), mode)
+
+    def runners(self) -> list[Runner]:
+        """All containers that run, those that are paused too."""
+        found = []
+        for instance in self._index:
+            record = instance.record
+            if record.state.status in ("running", "paused"):
+                host_config = record.host_config
+                own_network = host_config.network_mode != "host" and not host_config.network_mode.startswith(
+                    "container:"
+                )
+                path = self._paths.cgroup(record.id, host_config.cgroup_parent)
+                pid = record.state.pid if own_network else 0
+                found.append(Runner(record.id, record.name, record.config.image, path, pid))
+        return found
+
+    def states(self) -> dict[str, int]:
+        """How many containers there are in each state."""
+        found: dict[str, int] = {}
+        for instance in self._index:
+            status = instance.record.state.status
+            found[status] = found.get(status, 0) + 1
+        return found
 
     async def _samples(self, instance: Instance, mode: Mode) -> AsyncIterator[Sample]:
         removed = instance.removal()

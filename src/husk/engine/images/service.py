@@ -19,6 +19,7 @@ from husk.registry import reference as references
 from husk.registry.manifest import Descriptor, Platform, host_platform, normalize, parse_platform, runnable
 from husk.registry.reference import Reference
 from husk.storage.state.store import StateStore
+from husk.watch import Watch
 
 if TYPE_CHECKING:
     from husk.engine.images.attestations import Attestation
@@ -46,12 +47,14 @@ class Images:
         state: StateStore,
         downloads: Limiter,
         uploads: Limiter,
+        watch: Watch | None = None,
     ) -> None:
         self._store = store
         self._registry = registry
         self._state = state
         self._downloads = downloads
         self._uploads = uploads
+        self._watch = watch or Watch()
 
     @cached_property
     def _puller(self) -> "Puller":
@@ -217,6 +220,13 @@ class Images:
         """Bytes of all layers, each once."""
         return sum(layer.size for layer in self._store.layers.all())
 
+    def layers_count(self) -> int:
+        return len(self._store.layers.all())
+
+    def blobs_usage(self) -> tuple[int, int]:
+        """How many blobs there are, and their bytes. It reads a directory: not for the event loop."""
+        return self._store.blobs.usage()
+
     def reclaimable(self) -> int:
         """Bytes of the layers that no container's image needs."""
         needed = {chain_id for container in self._store.containers() for chain_id in container.layers}
@@ -298,7 +308,8 @@ class Images:
         reference = parse_pull_reference(image, tag)
         if platform:
             parse_platform(platform)
-        await self._puller.pull(reference, platform, auth, progress)
+        with self._watch.action("pull", image=reference.familiar):
+            await self._puller.pull(reference, platform, auth, progress)
 
     async def tag(self, reference: str, repo: str, tag: str) -> None:
         image, index = self._store.catalog.look_up(reference)

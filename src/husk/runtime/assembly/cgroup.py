@@ -1,13 +1,14 @@
 """A container's control group on this host, by its path below each tree of control groups."""
 
 from husk.errors import SystemFault
-from husk.kernel import accounting, cgroup_parents, cgroups
+from husk.kernel import accounting, brief_usage, cgroup_parents, cgroups
 from husk.kernel.accounting import CPU, BlockOperation, Interface, Memory, Usage
+from husk.kernel.brief_usage import BriefUsage
 from husk.kernel.cgroups import lift_cpu_quota, lift_pids_limit, oom_killed, oom_kills, processes
 
 __all__ = [
-    "CPU", "BlockOperation", "Interface", "Memory", "Usage", "clear", "interfaces", "lift_cpu_quota",
-    "lift_pids_limit", "make_parents", "oom_killed", "oom_kills", "processes", "remove", "usage",
+    "CPU", "BlockOperation", "BriefUsage", "Interface", "Memory", "Usage", "brief", "clear", "interfaces",
+    "lift_cpu_quota", "lift_pids_limit", "make_parents", "oom_killed", "oom_kills", "processes", "remove", "usage",
 ]  # fmt: skip
 
 
@@ -36,6 +37,11 @@ def remove(path: str) -> None:
 
 def usage(path: str) -> Usage:
     return accounting.read_usage(path)
+
+
+def brief(path: str, pid: int) -> BriefUsage | None:
+    """A few numbers of many; `pid` is a process with the container's own network, 0 if it has none."""
+    return brief_usage.read(path, pid)
 
 
 def interfaces(pid: int) -> dict[str, Interface]:

@@ -74,6 +74,9 @@ class Nursery:
         # Descriptors of our own of workers that are not to end without another one in reserve.
         self._watched: set[int] = set()
         self._closed = False
+        # How many workers there have been.
+        self.employed = 0
+        self._forker = 0
 
     async def spawn(self, job: "Job", descriptors: Sequence[int], *, reserve: bool = False) -> Child:
         """Have a worker do a job with `descriptors`: standard input, standard output, and a pipe for its answers.
@@ -90,15 +93,24 @@ class Nursery:
         child = idle.employ(work, descriptors) if idle is not None else None
         while child is None:
             child = (await self._fresh()).employ(work, descriptors)
+        self.employed += 1
         if reserve or idle is not None:
             self._fill_reserve_after(child)
         return child
+
+    def processes(self) -> int:
+        """How many workers there are now, with the one in reserve."""
+        forker = self._forker if self._channel is not None else 0
+        try:
+            return len(Path(f"/proc/{forker}/task/{forker}/children").read_text().split())
+        except OSError:
+            return 0
 
     def wake(self) -> None:
         """Workers will be wanted soon: let the process start meanwhile. Should that fail, who wants one hears of it."""
         if self._channel is None and not self._closed:
             with contextlib.suppress(OSError):
-                self._channel = _start()
+                self._begin()
 
     def close(self) -> None:
         """Let the process go for good; its workers stay. May be called at any time, any number of times."""
@@ -184,9 +196,7 @@ class Nursery:
                 raise SystemFault("the process that starts workers died: see the daemon's log") from None
 
     async def _ask(self) -> _Idle:
-        if self._channel is None:
-            self._channel = _start()
-        channel = self._channel
+        channel = self._channel or self._begin()
         try:
             channel.send(b"fork")
             async with asyncio.timeout(_PATIENCE):
@@ -207,22 +217,28 @@ class Nursery:
             raise SystemFault(answer.decode(errors="replace"))
         return _Idle(Child(_pid(received[0]), received[0]), socket.socket(fileno=received[1]))
 
+    def _begin(self) -> socket.socket:
+        self._channel, self._forker = _start()
+        return self._channel
+
     def _hang_up(self) -> None:
         if self._channel is not None:
             self._channel.close()
             self._channel = None
 
 
-def _start() -> socket.socket:
+def _start() -> tuple[socket.socket, int]:
+    """A line to a new process that forks, and its pid."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         ours.setblocking(False)
         try:
-            reap_later(spawn(_command(), stdin=theirs.fileno(), stderr=2))
+            forker = spawn(_command(), stdin=theirs.fileno(), stderr=2)
+            reap_later(forker)
         except BaseException:
             ours.close()
             raise
-    return ours
+    return ours, forker.pid
 
 
 def _command() -> list[str]:

@@ -1,0 +1,123 @@
+"""The HTTP edge where somebody looks on: metrics, traces, the audit log. Without them the daemon has the plain `Edge`.
+
+Each observer hears of a request when it begins and when it is answered. Between them it may set context variables
+(`entered`), which then count for all that is done for the request.
+"""
+
+import asyncio
+import contextvars
+import time
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any, Protocol
+
+from husk.api.http.limits import Limits
+from husk.api.http.request import Request
+from husk.api.http.response import Answer, Response, StreamedResponse
+from husk.api.server import Edge
+from husk.api.versioning import MINIMUM, Version
+
+if TYPE_CHECKING:
+    from husk.engine.engine import Engine
+
+# The client has left before there was an answer: nginx's number for it.
+CLIENT_LEFT = 499
+_BROKEN = 500
+
+
+class Seen:
+    """One request: what it asks for, and what became of it."""
+
+    __slots__ = ("argument", "begun", "ended", "notes", "request", "route", "status")
+
+    def __init__(self, request: Request, route: str, argument: str) -> None:
+        """`route` is the pattern of the operation (`/containers/{id}/json`), empty where the path means none."""
+        self.request = request
+        self.route = route
+        self.argument = argument
+        self.begun = time.perf_counter()
+        self.ended = 0.0
+        self.status = 0
+        # What observers remember of it, each under its own name.
+        self.notes: dict[str, Any] = {}
+
+    @property
+    def seconds(self) -> float:
+        return self.ended - self.begun
+
+
+class Observer(Protocol):
+    """Who looks on. It never raises."""
+
+    def begun(self, seen: Seen) -> None: ...
+
+    def entered(self, seen: Seen) -> None: ...
+
+    def done(self, seen: Seen) -> None: ...
+
+
+class ObservedEdge(Edge):
+    def __init__(
+        self,
+        engine: "Engine",
+        minimum: Version = MINIMUM,
+        limits: Limits | None = None,
+        observers: tuple[Observer, ...] = (),
+    ) -> None:
+        super().__init__(engine, minimum, limits)
+        self._observers = observers
+
+    def handle(self, request: Request) -> "Answer | Coroutine[Any, Any, Answer] | asyncio.Task[Answer]":
+        place = self._places.get((request.method, request.raw_path)) or self._locate(request)
+        if isinstance(place, Response):
+            seen = self._begin(Seen(request, "", ""))
+            self._end(seen, place)
+            return place
+        _, route, argument = place
+        seen = self._begin(Seen(request, route.pattern, argument))
+        answer = contextvars.copy_context().run(self._enter, seen)
+        if isinstance(answer, Answer):
+            self._end(seen, answer)
+        elif isinstance(answer, asyncio.Task):
+            answer.add_done_callback(lambda task: self._end_task(seen, task))
+        else:
+            return self._watched(seen, answer)
+        return answer
+
+    def _begin(self, seen: Seen) -> Seen:
+        for observer in self._observers:
+            observer.begun(seen)
+        return seen
+
+    def _enter(self, seen: Seen) -> "Answer | Coroutine[Any, Any, Answer] | asyncio.Task[Answer]":
+        for observer in self._observers:
+            observer.entered(seen)
+        return super().handle(seen.request)
+
+    async def _watched(self, seen: Seen, work: Coroutine[Any, Any, Answer]) -> Answer:
+        """This is the request's task: what is entered here counts for all that the handler does."""
+        for observer in self._observers:
+            observer.entered(seen)
+        answer = None
+        try:
+            answer = await work
+            return answer
+        finally:
+            self._end(seen, answer)
+
+    def _end_task(self, seen: Seen, task: "asyncio.Task[Answer]") -> None:
+        self._end(seen, None if task.cancelled() or task.exception() is not None else task.result())
+
+    def _end(self, seen: Seen, answer: Answer | None) -> None:
+        seen.ended = time.perf_counter()
+        seen.status = _status(seen.request, answer)
+        for observer in self._observers:
+            observer.done(seen)
+
+
+def _status(request: Request, answer: Answer | None) -> int:
+    """What the client was told. Who takes the connection over says 101 or 200; nobody tells which later on."""
+    if isinstance(answer, Response | StreamedResponse):
+        return answer.status
+    if request.begun:
+        return 101 if request.has("upgrade") else 200
+    return CLIENT_LEFT if request.gone or answer is None else _BROKEN

@@ -1,0 +1,49 @@
+"""Who looks on hears of every action and count; without anybody nothing happens."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from husk.watch import Watch
+
+
+class Recorder:
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    @contextmanager
+    def action(self, name: str, facts: dict[str, str]) -> Iterator[None]:
+        self.heard.append(f"{name} {facts} begins")
+        try:
+            yield
+        except ValueError:
+            self.heard.append(f"{name} fails")
+            raise
+        self.heard.append(f"{name} ends")
+
+    def count(self, name: str, facts: dict[str, str]) -> None:
+        self.heard.append(f"{name} {facts}")
+
+
+def test_without_anybody_nothing_happens() -> None:
+    watch = Watch()
+    with watch.action("start", container="x"):
+        watch.count("step")
+
+
+def test_everybody_hears_of_actions_and_counts() -> None:
+    watch, one, other = Watch(), Recorder(), Recorder()
+    watch.watchers = (one, other)
+    with watch.action("start", container="x"):
+        watch.count("step", outcome="run")
+    assert one.heard == ["start {'container': 'x'} begins", "step {'outcome': 'run'}", "start ends"]
+    assert other.heard == one.heard
+
+
+def test_a_failure_is_heard_and_goes_on() -> None:
+    watch, one = Watch(), Recorder()
+    watch.watchers = (one,)
+    with pytest.raises(ValueError), watch.action("pull"):
+        raise ValueError
+    assert one.heard == ["pull {} begins", "pull fails"]
