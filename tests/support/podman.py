@@ -4,13 +4,17 @@ with Podman() as podman:
     podman("load", "-i", "saved-by-husk.tar")
 """
 
+import contextlib
 import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+
+from tests.support.waiting import until
 
 # Where `scripts/setup --test` puts the program of Debian's package without installing it.
 _PEERS = Path(__file__).resolve().parents[2] / ".venv/peers"
@@ -46,6 +50,20 @@ class Podman:
         )
         assert done.returncode == 0, f"podman {' '.join(arguments)}: {done.stderr.decode(errors='replace')}"
         return done.stdout
+
+    @contextlib.contextmanager
+    def service(self) -> Iterator[str]:
+        """Its API on a socket for the length of a block; the address."""
+        path = self.directory / "podman.sock"
+        environment = {"PATH": _PATH, "HOME": str(self.directory), "LD_LIBRARY_PATH": str(_PEERS / "lib")}
+        command = [*self._command, "system", "service", "-t", "0", f"unix://{path}"]
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
+        try:
+            until(path.exists, "podman's socket")
+            yield f"unix://{path}"
+        finally:
+            process.terminate()
+            process.wait(30)
 
     def text(self, *arguments: str) -> str:
         return self(*arguments).decode().strip()

@@ -64,6 +64,10 @@ _OWN = {
     "login": ("husk.cli.system.login:login", "Authenticate to a registry."),
     "logout": ("husk.cli.system.login:logout", "Log out from a registry."),
     "man": ("husk.cli.system.man:man", "Print the manual page: husk man > /usr/local/share/man/man1/husk.1."),
+    "migrate": (
+        "husk.cli.migrate.command:migrate",
+        "Bring images, volumes, networks and containers of a docker or podman on this host over.",
+    ),
     "serve": ("husk.cli.serve:serve", "Run the daemon in the foreground."),
     "system": ("husk.cli.commands:system", ""),
     "uninstall": (

@@ -21,6 +21,7 @@ WITHOUT_JSON = {
     "install",
     "logout",
     "man",
+    "migrate",
     "serve",
     "uninstall",
     "version",

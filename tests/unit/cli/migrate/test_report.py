@@ -1,0 +1,28 @@
+"""How far it is: lines in a pipe, a bar at a terminal."""
+
+import pytest
+
+from husk.cli.migrate import report
+from husk.cli.migrate.report import Report
+
+
+def work(told: Report) -> None:
+    with told:
+        told.begin("image a", 10)
+        told.advance(5)
+        told.done("image a")
+        told.skipped("image b", "is here")
+        told.begin("image c")
+        told.failed("image c", "no")
+
+
+def test_in_a_pipe(capfd: pytest.CaptureFixture[str]) -> None:
+    told = Report()
+    work(told)
+    assert capfd.readouterr().out == "image a\nimage b: is here\nimage c: FAILED: no\n" and told.failures == 1
+
+
+def test_at_a_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(report, "at_terminal", lambda: True)
+    work(Report())
+    assert "image b: is here" in capsys.readouterr().out

@@ -1,0 +1,75 @@
+"""Volumes: copied once, gone on with where a run broke, and never over what was here."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from husk.cli.migrate import volumes
+from husk.cli.migrate.volumes import LABEL, bring_volumes
+from husk.errors import SystemFault
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> tuple[Path, Path]:
+    for name in ("there", "here"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "there/file").write_text("content")
+    return tmp_path / "there", tmp_path / "here"
+
+
+@pytest.fixture(autouse=True)
+def marks(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """Marks on directories without root."""
+    found: set[str] = set()
+    monkeypatch.setattr(os, "setxattr", lambda place, name, value: found.add(place))
+    monkeypatch.setattr(volumes, "_marked", lambda place: place in found)
+    return found
+
+
+def known(engines, place: Path, **more: object) -> None:
+    engines.there.answers(
+        "GET", "/volumes", {"Volumes": [{"Name": "v", "Driver": "local", "Mountpoint": str(place), **more}]}
+    )
+
+
+async def test_a_new_one(engines, places, marks, capfd) -> None:
+    there, here = places
+    known(engines, there, Labels={"a": "b"})
+    engines.here.answers("POST", "/volumes/create", {"Name": "v", "Mountpoint": str(here)})
+    await bring_volumes(engines.source, engines.target, "docker", {"v": "web"}, engines.report)
+    assert (here / "file").read_text() == "content" and marks == {str(here)}
+    assert engines.here.last("POST", "/volumes/create").document["Labels"] == {"a": "b", LABEL: "docker"}
+    assert "volume v, while web was running" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("labels", "done", "copied"),
+    [({}, False, False), ({LABEL: "docker"}, True, False), ({LABEL: "docker"}, False, True)],
+)
+async def test_one_that_is_here(engines, places, marks, labels, done, copied) -> None:
+    there, here = places
+    known(engines, there)
+    if done:
+        marks.add(str(here))
+    engines.here.answers("GET", "/volumes/v", {"Name": "v", "Mountpoint": str(here), "Labels": labels})
+    await bring_volumes(engines.source, engines.target, "docker", {}, engines.report)
+    assert (here / "file").exists() == copied and engines.report.failures == 0
+
+
+async def test_those_of_other_drivers_are_left_out(engines, places, capfd) -> None:
+    known(engines, places[0], Options={"type": "nfs"})
+    await bring_volumes(engines.source, engines.target, "docker", {}, engines.report)
+    assert "left out" in capfd.readouterr().out
+
+
+async def test_one_of_another_host(engines, places, capfd) -> None:
+    known(engines, places[0] / "none")
+    engines.here.answers("POST", "/volumes/create", {"Name": "v", "Mountpoint": str(places[1])})
+    await bring_volumes(engines.source, engines.target, "docker", {}, engines.report)
+    assert "volumes come over on one host alone" in capfd.readouterr().out and engines.report.failures == 1
+
+
+async def test_a_copy_that_fails(places) -> None:
+    with pytest.raises(SystemFault, match="No such file"):
+        await volumes._run("cp", "--archive", "--", str(places[0] / "none"), str(places[1]))
