@@ -2,7 +2,8 @@
 
 import asyncio
 import re
-from http.client import HTTPConnection, HTTPResponse
+import ssl
+from http.client import HTTPConnection, HTTPResponse, HTTPSConnection
 from typing import Any, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
@@ -37,7 +38,9 @@ class Page(NamedTuple):
 class Browser:
     """Opens pages of one dashboard; `link` is a one-time link of it."""
 
-    def __init__(self, link: str) -> None:
+    def __init__(self, link: str, ca: str | None = None) -> None:
+        """With TLS, `ca` is the authority that is trusted."""
+        self.ca = ca
         parts = urlsplit(link)
         self.link = link
         self.host = parts.netloc
@@ -76,7 +79,12 @@ class Browser:
         named = {name.replace("_", "-"): value for name, value in (headers or {}).items()}
         told = {"host": self.host, "cookie": self.cookie, **named}
         host, _, port = self.host.rpartition(":")
-        connection = HTTPConnection(host.strip("[]"), int(port), timeout=30)
+        if self.origin.startswith("https"):
+            connection: HTTPConnection = HTTPSConnection(
+                host.strip("[]"), int(port), timeout=30, context=ssl.create_default_context(cafile=self.ca)
+            )
+        else:
+            connection = HTTPConnection(host.strip("[]"), int(port), timeout=30)
         try:
             connection.request(method, path, body or None, {name: value for name, value in told.items() if value})
             return connection, connection.getresponse()

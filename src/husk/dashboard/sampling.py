@@ -32,7 +32,7 @@ _PART = 0.2
 KEPT = 360
 _BETWEEN = 3600 / KEPT
 # Points that a small chart has.
-_SPARK = 30
+_SPARK = 20
 _AT_ONCE = 4
 _MOST_CONTAINERS = 2000
 # The words for all containers that run.
@@ -59,6 +59,13 @@ class Measured(msgspec.Struct):
     now: Sample
     last: Stats
     kept: deque[Sample]
+    # Points of its small charts, ready for pages.
+    sparks: Mapping[str, str] = {}
+
+    def keep(self, sample: Sample) -> None:
+        self.kept.append(sample)
+        recent = list(self.kept)[-_SPARK:]
+        self.sparks = {kind: points(recent, kind) for kind in ("cpu", "memory", "network", "disk")}
 
 
 class Sampler:
@@ -78,6 +85,9 @@ class Sampler:
     def latest(self, container: str) -> Sample | None:
         found = self._known.get(container)
         return found.now if found else None
+
+    def measured(self, container: str) -> "Measured | None":
+        return self._known.get(container)
 
     def history(self, container: str) -> list[Sample]:
         """The last hour, oldest first."""
@@ -143,11 +153,12 @@ class Sampler:
         known = self._known.get(container.id)
         now = sample(found, known.last if known else None)
         if known is None:
-            self._known[container.id] = Measured(now, found, deque([now], maxlen=KEPT))
+            known = self._known[container.id] = Measured(now, found, deque(maxlen=KEPT))
+            known.keep(now)
         else:
             known.now, known.last = now, found
             if now.time - known.kept[-1].time >= _BETWEEN:
-                known.kept.append(now)
+                known.keep(now)
         return container.id, now
 
 
@@ -186,7 +197,7 @@ def series(samples: Iterable[Sample]) -> Mapping[str, list[list[Any]]]:
 def points(samples: Iterable[Sample], kind: str) -> str:
     """The points of a small chart, as `stats.js` takes them from a page."""
     found = []
-    for each in list(samples)[-_SPARK:]:
+    for each in samples:
         value = {
             "cpu": each.cpu,
             "memory": each.memory,

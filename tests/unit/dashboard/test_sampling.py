@@ -69,6 +69,8 @@ async def test_what_somebody_looks_at_is_measured_and_kept(engine: FakeEngine, m
                 assert isinstance(told, dict) and set(told) == {"a", "b"}
         await until_async(lambda: sampler.latest("a"), "a sample")
         assert 1 <= len(sampler.history("a")) <= KEPT
+        known = sampler.measured("a")
+        assert known is not None and known.sparks["memory"].startswith("4000")
         assert sampler.history("none") == [] and sampler.latest("none") is None
         asked = engine.last("GET", "/containers/a/stats")
         assert asked.query == {"stream": "0", "one-shot": "1"}

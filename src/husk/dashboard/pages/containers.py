@@ -6,7 +6,6 @@ from husk.api.http.response import Answer
 from husk.client.container import Container
 from husk.dashboard.grouping import grouped
 from husk.dashboard.router import Route, change, page
-from husk.dashboard.sampling import points
 from husk.dashboard.visit import Visit
 
 
@@ -22,8 +21,7 @@ async def containers(visit: Visit) -> Answer:
         count=len(found),
         running=running,
         only_running=only_running,
-        sampler=visit.site.sampler,
-        spark=lambda identifier, kind: points(visit.site.sampler.history(identifier), kind),
+        measured=visit.site.sampler.measured,
     )
 
 

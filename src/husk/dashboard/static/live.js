@@ -107,7 +107,7 @@ document.addEventListener("submit", async (event) => {
   const fields = new FormData(form, button);
   if (button) button.disabled = true;
   try {
-    await post(form.action, fields);
+    await post(button?.hasAttribute("formaction") ? button.formAction : form.action, fields);
   } catch {
     announce("The server does not answer.", true);
   } finally {
