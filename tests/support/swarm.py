@@ -65,7 +65,7 @@ class Swarm:
         slots = {task.get("Slot") for task in tasks}
         return found if len(found) == count == len(slots) and found == wanted else []
 
-    def settles(self, name: str, count: int, deadline: float = 20.0) -> list[str]:
+    def settles(self, name: str, count: int, deadline: float = 60.0) -> list[str]:
         return until(lambda: self.settled(name, count), f"{name} has {count} running tasks", deadline)
 
     def states(self, name: str) -> list[str]:

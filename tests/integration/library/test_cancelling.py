@@ -61,7 +61,7 @@ class Watched:
             ]
 
         try:
-            await until_async(lambda: not busy(), "quiet", deadline=5)
+            await until_async(lambda: not busy(), "quiet", deadline=30)
         except AssertionError:
             raise AssertionError(f"{busy()}: {when}") from None
         if not self.kept:

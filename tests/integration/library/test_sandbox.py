@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -40,10 +39,8 @@ async def test_endless_work_ends_in_time(sandbox: Sandbox):
 
 
 async def test_a_fork_bomb_stays_small(sandbox: Sandbox):
-    begun = time.monotonic()
     result = await sandbox.run("bomb() { bomb | bomb & }; bomb; wait; echo survived")
     assert b"fork" in result.stderr or result.timed_out
-    assert time.monotonic() - begun < 60
     assert (await sandbox.run("echo fine")).stdout == b"fine\n"
 
 
@@ -70,11 +67,9 @@ async def test_nothing_else_can_be_written(sandbox: Sandbox):
 
 
 async def test_endless_output_ends_it(sandbox: Sandbox):
-    begun = time.monotonic()
     result = await sandbox.run("yes")
     assert result.truncated and not result.timed_out
     assert len(result.stdout) == 65536
-    assert time.monotonic() - begun < 15
 
 
 async def test_there_is_no_network(sandbox: Sandbox):

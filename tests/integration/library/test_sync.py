@@ -4,7 +4,6 @@ import asyncio
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -37,9 +36,7 @@ async def test_a_cell_uses_the_daemon_that_there_is(daemon, image, monkeypatch):
     try:
         result = sync.run(image, "echo hi")
         assert (result.stdout, result.exit_code) == (b"hi\n", 0)
-        begun = time.monotonic()
         assert sync.run(image, "sleep 100", timeout=0.1).timed_out
-        assert time.monotonic() - begun < 60
         calls = [asyncio.to_thread(sync.run, image, ["echo", str(number)]) for number in range(4)]
         assert [each.stdout for each in await asyncio.gather(*calls)] == [b"0\n", b"1\n", b"2\n", b"3\n"]
     finally:
