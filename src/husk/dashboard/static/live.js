@@ -70,6 +70,8 @@ function listen() {
   if (source || document.hidden) return;
   const stats = document.querySelector("[data-stats]")?.dataset.stats;
   source = new EventSource(stats ? `/live?stats=${encodeURIComponent(stats)}` : "/live");
+  // What happened between the making of the page, or the loss of a connection, and now.
+  source.addEventListener("open", () => refreshFor());
   source.addEventListener("change", (event) => {
     const detail = JSON.parse(event.data);
     refreshFor(detail.type);

@@ -1,0 +1,108 @@
+"""A real browser for tests of the dashboard: Debian's chromium, driven by Playwright, and what it complains about.
+
+Tests use Playwright without asyncio: its loop runs as long as the browser does, so a file has either these tests, or
+such that have a loop of their own.
+"""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Browser, ConsoleMessage, Error, Page, Request, expect, sync_playwright
+
+AXE = Path(__file__).resolve().parents[2] / ".venv/vendor/axe.min.js"
+# Milliseconds; much on a busy host.
+PATIENCE = 30_000
+# A name of somebody else that leads to this host.
+FOREIGN = "foreign.example"
+_NAMES = ("chromium", "google-chrome")
+expect.set_options(timeout=PATIENCE)
+_BROKEN_OFF = "net::ERR_NETWORK_CHANGED"
+_TRIES = 5
+# What axe calls bad enough.
+_GRAVE = ("serious", "critical")
+
+
+def program() -> str | None:
+    """The browser that is installed."""
+    return next(filter(None, map(shutil.which, _NAMES)), None)
+
+
+@contextmanager
+def started() -> Iterator[Browser]:
+    """A browser as long as it is wanted."""
+    arguments = ["--disable-gpu", "--disable-dev-shm-usage", "--no-proxy-server"]
+    arguments += [f"--host-resolver-rules=MAP {FOREIGN} 127.0.0.1"]
+    # Its sandbox wants a user; what it shows here is our own.
+    arguments += ["--no-sandbox"] if os.geteuid() == 0 else []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program(), args=arguments, timeout=4 * PATIENCE)
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+class Tab:
+    """A page of a browser. `faults` are its console's errors, scripts that failed, and what the policy forbade.
+
+    Chromium breaks requests off whenever an interface of the host gets an address, as others' containers do it all the
+    time. That is no fault of a page.
+    """
+
+    def __init__(self, page: Page, link: str) -> None:
+        self.page = page
+        self.origin = link.partition("/sign-in")[0]
+        self.faults: list[str] = []
+        self._broken_off = False
+        page.set_default_timeout(PATIENCE)
+        page.on("console", self._said)
+        page.on("requestfailed", self._failed)
+        page.on("pageerror", lambda error: self.faults.append(f"script: {error}"))
+
+    def open(self, path: str) -> Page:
+        """Go to a path of the dashboard, once more where a part of the page was broken off."""
+        for _ in range(_TRIES):
+            self._broken_off = False
+            try:
+                self.page.goto(self.origin + path)
+            except Error as error:
+                if _BROKEN_OFF not in error.message:
+                    raise
+                continue
+            if not self._broken_off:
+                break
+        return self.page
+
+    def sign_in(self, link: str) -> None:
+        self.page.goto(link)
+        self.page.wait_for_url("**/containers")
+
+    def forgive(self, status: int) -> None:
+        """Forget that the console told of an answer with this status, which the test wanted."""
+        self.faults = [fault for fault in self.faults if f"status of {status}" not in fault]
+
+    def _said(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning") and _BROKEN_OFF not in message.text:
+            self.faults.append(f"{message.type}: {message.text} ({self.page.url})")
+
+    def _failed(self, request: Request) -> None:
+        if request.failure == _BROKEN_OFF and "/live" not in request.url:
+            self._broken_off = True
+
+    def grave(self, *rules: str) -> list[str]:
+        """What axe finds on the page that is open, if it is serious or critical; of all its rules, or of some."""
+        # As a program, not as an element: the page's policy forbids such.
+        if not self.page.evaluate("'axe' in window"):
+            self.page.evaluate(AXE.read_text())
+        options = {"resultTypes": ["violations"], **({"runOnly": list(rules)} if rules else {})}
+        found: dict[str, Any] = self.page.evaluate("options => axe.run(document, options)", options)
+        return [
+            f"{self.page.url}: {each['id']} ({each['impact']}): {node['html'][:200]} {node.get('failureSummary')}"
+            for each in found["violations"]
+            if each["impact"] in _GRAVE
+            for node in each["nodes"]
+        ]
