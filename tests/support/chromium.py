@@ -5,13 +5,16 @@ such that have a loop of their own.
 """
 
 import os
+import shlex
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, ConsoleMessage, Error, Page, Request, expect, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
+
+from tests.support.quiet_net import quiet_net
 
 AXE = Path(__file__).resolve().parents[2] / ".venv/vendor/axe.min.js"
 # Milliseconds; much on a busy host.
@@ -20,8 +23,6 @@ PATIENCE = 30_000
 FOREIGN = "foreign.example"
 _NAMES = ("chromium", "google-chrome")
 expect.set_options(timeout=PATIENCE)
-_BROKEN_OFF = "net::ERR_NETWORK_CHANGED"
-_TRIES = 5
 # What axe calls bad enough.
 _GRAVE = ("serious", "critical")
 
@@ -32,14 +33,17 @@ def program() -> str | None:
 
 
 @contextmanager
-def started() -> Iterator[Browser]:
-    """A browser as long as it is wanted."""
-    arguments = ["--disable-gpu", "--disable-dev-shm-usage", "--no-proxy-server"]
-    arguments += [f"--host-resolver-rules=MAP {FOREIGN} 127.0.0.1"]
+def started(scratch: Path) -> Iterator[Browser]:
+    """A browser as long as it is wanted, in a network where nothing changes but what its pages do."""
+    arguments = ["--disable-gpu", "--disable-dev-shm-usage", "--proxy-bypass-list=<-loopback>"]
     # Its sandbox wants a user; what it shows here is our own.
     arguments += ["--no-sandbox"] if os.geteuid() == 0 else []
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program(), args=arguments, timeout=4 * PATIENCE)
+    with quiet_net() as net, sync_playwright() as playwright:
+        launcher = scratch / "chromium"
+        launcher.write_text(f'#!/bin/sh\nexec {shlex.join([*net.enter, str(program())])} "$@"\n')
+        launcher.chmod(0o755)
+        arguments.append(f"--proxy-server={net.proxy}")
+        browser = playwright.chromium.launch(executable_path=launcher, args=arguments, timeout=4 * PATIENCE)
         try:
             yield browser
         finally:
@@ -47,34 +51,19 @@ def started() -> Iterator[Browser]:
 
 
 class Tab:
-    """A page of a browser. `faults` are its console's errors, scripts that failed, and what the policy forbade.
-
-    Chromium breaks requests off whenever an interface of the host gets an address, as others' containers do it all the
-    time. That is no fault of a page.
-    """
+    """A page of a browser. `faults` are its console's errors, scripts that failed, and what the policy forbade."""
 
     def __init__(self, page: Page, link: str) -> None:
         self.page = page
         self.origin = link.partition("/sign-in")[0]
         self.faults: list[str] = []
-        self._broken_off = False
         page.set_default_timeout(PATIENCE)
         page.on("console", self._said)
-        page.on("requestfailed", self._failed)
         page.on("pageerror", lambda error: self.faults.append(f"script: {error}"))
 
     def open(self, path: str) -> Page:
-        """Go to a path of the dashboard, once more where a part of the page was broken off."""
-        for _ in range(_TRIES):
-            self._broken_off = False
-            try:
-                self.page.goto(self.origin + path)
-            except Error as error:
-                if _BROKEN_OFF not in error.message:
-                    raise
-                continue
-            if not self._broken_off:
-                break
+        """Go to a path of the dashboard."""
+        self.page.goto(self.origin + path)
         return self.page
 
     def sign_in(self, link: str) -> None:
@@ -86,12 +75,8 @@ class Tab:
         self.faults = [fault for fault in self.faults if f"status of {status}" not in fault]
 
     def _said(self, message: ConsoleMessage) -> None:
-        if message.type in ("error", "warning") and _BROKEN_OFF not in message.text:
+        if message.type in ("error", "warning"):
             self.faults.append(f"{message.type}: {message.text} ({self.page.url})")
-
-    def _failed(self, request: Request) -> None:
-        if request.failure == _BROKEN_OFF and "/live" not in request.url:
-            self._broken_off = True
 
     def grave(self, *rules: str) -> list[str]:
         """What axe finds on the page that is open, if it is serious or critical; of all its rules, or of some."""

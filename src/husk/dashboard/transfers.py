@@ -1,7 +1,7 @@
 """Pulls and pushes that were begun on a page: they go on when the browser leaves, and tell how far each layer is."""
 
+import asyncio
 import secrets
-import time
 
 import msgspec
 
@@ -72,6 +72,8 @@ class Transfers:
         self._tasks = tasks
         self._live = live
         self._all: dict[str, Transfer] = {}
+        # Those that pages will hear of in a moment.
+        self._due: dict[str, asyncio.TimerHandle] = {}
 
     def start(self, kind: str, name: str) -> Transfer:
         """Begin one; Conflict where too many are under way."""
@@ -100,15 +102,12 @@ class Transfers:
 
     async def _run(self, transfer: Transfer) -> None:
         images = self._engine.images
-        told = 0.0
         failure = ""
         try:
             lines = images.pulling(transfer.name) if transfer.kind == PULL else images.pushing(transfer.name)
             async for line in lines:
                 transfer.take(line)
-                if time.monotonic() - told >= _PAUSE:
-                    told = time.monotonic()
-                    self._tell(transfer)
+                self._tell_soon(transfer)
         except HuskError as error:
             failure = error.message
         except OSError as error:
@@ -116,5 +115,12 @@ class Transfers:
         transfer.end(failure)
         self._tell(transfer)
 
+    def _tell_soon(self, transfer: Transfer) -> None:
+        """Within a moment, and once for all that happens in it."""
+        if transfer.id not in self._due:
+            self._due[transfer.id] = asyncio.get_running_loop().call_later(_PAUSE, self._tell, transfer)
+
     def _tell(self, transfer: Transfer) -> None:
+        if due := self._due.pop(transfer.id, None):
+            due.cancel()
         self._live.tell(("change", {"type": "transfer", "action": transfer.state, "id": transfer.id}))

@@ -39,6 +39,7 @@ async def transfers(engine: FakeEngine, tasks: Tasks) -> AsyncIterator[Transfers
 async def forever(request: Request) -> Answer:
     answer = StreamedResponse(request, fields({"Content-Type": "application/json"}))
     await answer.write(b'{"status":"Pulling fs layer","id":"f1"}\n')
+    await answer.write(b'{"status":"Pulling fs layer","id":"f2"}\n')
     await asyncio.Event().wait()
     return answer
 
@@ -95,3 +96,20 @@ async def test_the_oldest_that_have_ended_are_forgotten(engine: FakeEngine, task
         transfers.start(PULL, f"app:{number}")
         await tasks.join()
     assert len(transfers.recent) == 32 and transfers.recent[0].name == "app:39"
+
+
+async def test_the_last_word_before_a_silence_is_told(engine: FakeEngine, tasks: Tasks) -> None:
+    engine.answers("POST", "/images/create", forever)
+    client = Client(engine.dial)
+    live = Live(client, tasks)
+    transfers = Transfers(client, tasks, live)
+    with live.listening() as heard:
+        transfer = transfers.start(PULL, "app:1")
+        while len(transfer.layers) < 2:
+            await asyncio.sleep(0)
+        while not heard.empty():
+            heard.get_nowait()
+        while (await heard.get())[0] != "change":
+            pass
+    await tasks.cancel_all()
+    await client.close()

@@ -8,6 +8,7 @@
 import { morph } from "./morph.js";
 
 const PAUSE = 300;
+// Regions that are to be fetched, or are being fetched; true where something has happened since that began.
 const waiting = new Map();
 let source;
 
@@ -44,17 +45,23 @@ export async function refresh(region) {
 }
 
 function soon(region) {
-  if (waiting.has(region)) return;
-  const timer = setTimeout(async () => {
+  if (waiting.has(region)) {
+    waiting.set(region, true);
+    return;
+  }
+  waiting.set(region, false);
+  setTimeout(async () => {
+    waiting.set(region, false);
     try {
       await refresh(region);
     } catch {
       // The server is away: the stream of events tells when it is back.
     } finally {
+      const again = waiting.get(region);
       waiting.delete(region);
+      if (again) soon(region);
     }
   }, PAUSE);
-  waiting.set(region, timer);
 }
 
 function refreshFor(type) {

@@ -11,10 +11,10 @@ from tests.support.dashboard import new_link
 
 
 @pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     if program() is None:
         pytest.skip("needs chromium: scripts/setup --test")
-    with started() as found:
+    with started(tmp_path_factory.mktemp("chromium")) as found:
         yield found
 
 
