@@ -24,6 +24,7 @@ from husk.api.router import Kind, Route, Router, clean_path
 from husk.api.routes import Operations
 from husk.api.versioning import MINIMUM, Version, split_version
 from husk.errors import HuskError, full_disk
+from husk.listening import KEEP_FILE
 
 if TYPE_CHECKING:
     from husk.api.tls import Tunnels
@@ -216,7 +217,7 @@ async def _open(
     """Take connections on a socket."""
     loop = asyncio.get_running_loop()
     if listener.family == socket.AF_UNIX:
-        return await loop.create_unix_server(edge.server, sock=listener, backlog=BACKLOG)
+        return await loop.create_unix_server(edge.server, sock=listener, backlog=BACKLOG, **KEEP_FILE)
     if tls is None:
         return await loop.create_server(edge.server, sock=listener, backlog=BACKLOG)
     from husk.api.tls import Tunnels

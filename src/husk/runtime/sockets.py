@@ -6,6 +6,7 @@ import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
+from husk.listening import KEEP_FILE
 from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
@@ -22,7 +23,7 @@ async def serving(listeners: Listeners, serves: Sequence[Serve]) -> AsyncIterato
         stack.push_async_callback(tasks.cancel_all)
         for listener, serve in zip(listeners, serves, strict=True):
             # A listener of its own is closed with the server; the caller's stays the caller's.
-            server = await asyncio.start_unix_server(_accepting(serve, tasks), sock=listener.dup())
+            server = await asyncio.start_unix_server(_accepting(serve, tasks), sock=listener.dup(), **KEEP_FILE)
             stack.callback(server.close)
         yield
 

@@ -14,6 +14,7 @@ from msgspec import Struct, structs
 
 from husk.config import NO_PROXIES, Proxies
 from husk.errors import InvalidParameter, SystemFault
+from husk.listening import KEEP_FILE
 from husk.storage.diffs import DiffStore
 from husk.storage.space import room_left
 from husk.storage.workers.handle import Worker
@@ -98,7 +99,7 @@ class Repositories:
         serve = repository.agent
         listener = await asyncio.to_thread(_listen, work)
         server = await asyncio.start_unix_server(
-            lambda reader, writer: tasks.spawn(serve(reader, writer), "serve an SSH agent"), sock=listener
+            lambda reader, writer: tasks.spawn(serve(reader, writer), "serve an SSH agent"), sock=listener, **KEEP_FILE
         )
         try:
             yield access

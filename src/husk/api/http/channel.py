@@ -110,10 +110,14 @@ class Channel(asyncio.Protocol):
         self._require_client()
         self._transport.writelines(pieces)
 
+    @property
+    def left(self) -> bool:
+        """Has the client gone? A transport that has failed says so before the loop has told us: who writes without a
+        pause would not hear of it, for it is told in pauses."""
+        return self.gone or self._transport.is_closing()
+
     def _require_client(self) -> None:
-        """A transport that has failed says so before the loop has told us: who writes without a pause would not hear
-        of it, for it is told in pauses."""
-        if self.gone or self._transport.is_closing():
+        if self.left:
             raise ConnectionResetError("the client has gone")
 
     async def drained(self) -> None:

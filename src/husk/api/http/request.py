@@ -89,4 +89,4 @@ class Request:
     @property
     def gone(self) -> bool:
         """Has the client left?"""
-        return self.connection.gone
+        return self.connection.left

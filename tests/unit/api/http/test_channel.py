@@ -77,6 +77,7 @@ async def test_who_writes_waits_for_a_client_that_does_not_read() -> None:
         while True:
             channel.write_pieces([b"x", b"y"])
             await asyncio.sleep(0)
+    assert channel.left  # told at once, also before the loop says so
     with pytest.raises(ConnectionResetError):
         channel.write_now(b"x")
     with pytest.raises(ConnectionResetError):
