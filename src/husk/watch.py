@@ -1,4 +1,4 @@
-"""Who looks on while the engine works? Nobody, until metrics or traces are asked for: then all of this costs nothing.
+"""Who looks on while the engine works? Nobody, until metrics or traces are asked for, and until then it costs nothing.
 
 with watch.action("pull", image="busybox"):     # it takes a while, and may fail
     ...
