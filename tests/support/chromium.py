@@ -1,18 +1,17 @@
 """A real browser for tests of the dashboard: Debian's chromium, driven by Playwright, and what it complains about.
 
-Tests use Playwright without asyncio: its loop runs as long as the browser does, so a file has either these tests, or
-such that have a loop of their own.
+Not by Playwright's own face without asyncio: its greenlets break the tracebacks of pytest in Python 3.11.2, Debian's.
 """
 
 import os
 import shlex
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
+from playwright.async_api import Browser, ConsoleMessage, Page, async_playwright, expect
 
 from tests.support.quiet_net import quiet_net
 
@@ -32,22 +31,23 @@ def program() -> str | None:
     return next(filter(None, map(shutil.which, _NAMES)), None)
 
 
-@contextmanager
-def started(scratch: Path) -> Iterator[Browser]:
+@asynccontextmanager
+async def started(scratch: Path) -> AsyncIterator[Browser]:
     """A browser as long as it is wanted, in a network where nothing changes but what its pages do."""
     arguments = ["--disable-gpu", "--disable-dev-shm-usage", "--proxy-bypass-list=<-loopback>"]
     # Its sandbox wants a user; what it shows here is our own.
     arguments += ["--no-sandbox"] if os.geteuid() == 0 else []
-    with quiet_net() as net, sync_playwright() as playwright:
+    with quiet_net() as net:
         launcher = scratch / "chromium"
         launcher.write_text(f'#!/bin/sh\nexec {shlex.join([*net.enter, str(program())])} "$@"\n')
         launcher.chmod(0o755)
         arguments.append(f"--proxy-server={net.proxy}")
-        browser = playwright.chromium.launch(executable_path=launcher, args=arguments, timeout=4 * PATIENCE)
-        try:
-            yield browser
-        finally:
-            browser.close()
+        async with async_playwright() as playwright:
+            browser = await playwright.chromium.launch(executable_path=launcher, args=arguments, timeout=4 * PATIENCE)
+            try:
+                yield browser
+            finally:
+                await browser.close()
 
 
 class Tab:
@@ -61,14 +61,14 @@ class Tab:
         page.on("console", self._said)
         page.on("pageerror", lambda error: self.faults.append(f"script: {error}"))
 
-    def open(self, path: str) -> Page:
+    async def open(self, path: str) -> Page:
         """Go to a path of the dashboard."""
-        self.page.goto(self.origin + path)
+        await self.page.goto(self.origin + path)
         return self.page
 
-    def sign_in(self, link: str) -> None:
-        self.page.goto(link)
-        self.page.wait_for_url("**/containers")
+    async def sign_in(self, link: str) -> None:
+        await self.page.goto(link)
+        await self.page.wait_for_url("**/containers")
 
     def forgive(self, status: int) -> None:
         """Forget that the console told of an answer with this status, which the test wanted."""
@@ -78,13 +78,13 @@ class Tab:
         if message.type in ("error", "warning"):
             self.faults.append(f"{message.type}: {message.text} ({self.page.url})")
 
-    def grave(self, *rules: str) -> list[str]:
+    async def grave(self, *rules: str) -> list[str]:
         """What axe finds on the page that is open, if it is serious or critical; of all its rules, or of some."""
         # As a program, not as an element: the page's policy forbids such.
-        if not self.page.evaluate("'axe' in window"):
-            self.page.evaluate(AXE.read_text())
+        if not await self.page.evaluate("'axe' in window"):
+            await self.page.evaluate(AXE.read_text())
         options = {"resultTypes": ["violations"], **({"runOnly": list(rules)} if rules else {})}
-        found: dict[str, Any] = self.page.evaluate("options => axe.run(document, options)", options)
+        found: dict[str, Any] = await self.page.evaluate("options => axe.run(document, options)", options)
         return [
             f"{self.page.url}: {each['id']} ({each['impact']}): {node['html'][:200]} {node.get('failureSummary')}"
             for each in found["violations"]

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import ViewportSize, expect
+from playwright.async_api import ViewportSize, expect
 
 from tests.support.chromium import AXE, Tab
 from tests.support.daemon import Daemon
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.timeout(300), pytest.mark.asyncio(loop_scope="module")]
 
 PATHS = (
     "/containers", "/images", "/images/prune", "/volumes", "/volumes/data", "/volumes/data/remove", "/networks",
@@ -39,50 +39,50 @@ def furnished(shown: Daemon) -> Iterator[Daemon]:
     shown.docker("swarm", "leave", "--force")
 
 
-def test_pages_have_no_faults(furnished: Daemon, tab: Tab) -> None:
+async def test_pages_have_no_faults(furnished: Daemon, tab: Tab) -> None:
     """All of it in one go, for opening a page is what takes time."""
     found: list[str] = []
     for path in PATHS:
-        page = tab.open(path)
-        expect(page.locator("h1")).to_be_visible()
+        page = await tab.open(path)
+        await expect(page.locator("h1")).to_be_visible()
         if AXE.exists():
-            found += tab.grave()
-            page.emulate_media(color_scheme="dark")
-            found += tab.grave("color-contrast")
-            page.emulate_media(color_scheme="light")
-        page.set_viewport_size(PHONE)
-        wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+            found += await tab.grave()
+            await page.emulate_media(color_scheme="dark")
+            found += await tab.grave("color-contrast")
+            await page.emulate_media(color_scheme="light")
+        await page.set_viewport_size(PHONE)
+        wide = await page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
         found += [f"{path} is {wide} pixels too wide for a phone"] if wide > 0 else []
-        page.set_viewport_size(DESK)
+        await page.set_viewport_size(DESK)
     tab.forgive(404)
     assert found + tab.faults == []
-    assert "hunter2" not in tab.open("/secrets").content()
+    assert "hunter2" not in await (await tab.open("/secrets")).content()
 
 
-def test_a_keyboard_is_enough(furnished: Daemon, tab: Tab) -> None:
-    page = tab.open("/images")
-    page.keyboard.press("Tab")
-    expect(page.locator(":focus")).to_have_text("Skip to the content")
-    page.keyboard.press("Enter")
-    page.keyboard.press("Tab")
-    page.keyboard.press("Tab")
-    expect(page.locator("#pull-name")).to_be_focused()
-    page.goto(tab.origin + "/volumes/data/remove")
-    page.get_by_role("link", name="Cancel").focus()
-    page.keyboard.press("Enter")
-    page.wait_for_url("**/volumes/data")
+async def test_a_keyboard_is_enough(furnished: Daemon, tab: Tab) -> None:
+    page = await tab.open("/images")
+    await page.keyboard.press("Tab")
+    await expect(page.locator(":focus")).to_have_text("Skip to the content")
+    await page.keyboard.press("Enter")
+    await page.keyboard.press("Tab")
+    await page.keyboard.press("Tab")
+    await expect(page.locator("#pull-name")).to_be_focused()
+    await page.goto(tab.origin + "/volumes/data/remove")
+    await page.get_by_role("link", name="Cancel").focus()
+    await page.keyboard.press("Enter")
+    await page.wait_for_url("**/volumes/data")
 
 
-def test_what_happens_is_seen_without_loading_again(furnished: Daemon, tab: Tab) -> None:
-    page = tab.open("/volumes")
+async def test_what_happens_is_seen_without_loading_again(furnished: Daemon, tab: Tab) -> None:
+    page = await tab.open("/volumes")
     furnished.docker("volume", "create", "newcomer")
-    expect(page.get_by_role("link", name="newcomer")).to_be_visible()
+    await expect(page.get_by_role("link", name="newcomer")).to_be_visible()
     furnished.docker("volume", "rm", "newcomer")
-    expect(page.get_by_role("link", name="newcomer")).to_have_count(0)
+    await expect(page.get_by_role("link", name="newcomer")).to_have_count(0)
 
 
 @pytest.mark.skipif(not SCREENSHOTS, reason="HUSK_SCREENSHOTS=docs/images writes the picture of the README")
-def test_the_picture_of_the_readme(furnished: Daemon, tab: Tab) -> None:
-    tab.page.set_viewport_size(DESK)
-    tab.open("/containers").wait_for_timeout(3000)
-    tab.page.screenshot(path=Path(SCREENSHOTS) / "dashboard.png")
+async def test_the_picture_of_the_readme(furnished: Daemon, tab: Tab) -> None:
+    await tab.page.set_viewport_size(DESK)
+    await (await tab.open("/containers")).wait_for_timeout(3000)
+    await tab.page.screenshot(path=Path(SCREENSHOTS) / "dashboard.png")

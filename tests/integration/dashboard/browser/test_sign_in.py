@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.async_api import Browser, expect
 
 from tests.support.chromium import FOREIGN, Tab
 from tests.support.daemon import Daemon
@@ -11,7 +11,7 @@ from tests.support.dashboard import links, new_link
 from tests.support.waiting import until
 from tests.support.web import WebServer
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.timeout(300), pytest.mark.asyncio(loop_scope="module")]
 
 FORM = """<!doctype html><form method="post" action="{action}"><input name="name" value="stolen"></form>
 <script>document.forms[0].submit()</script>"""
@@ -30,68 +30,68 @@ def volumes(daemon: Daemon) -> list[str]:
     return [each["Name"] for each in daemon.http("GET", "/volumes").json()["Volumes"] or []]
 
 
-def test_a_link_signs_in_once_and_a_session_ends(shown: Daemon, chromium: Browser, tab: Tab) -> None:
-    cookies = tab.page.context.cookies()
+async def test_a_link_signs_in_once_and_a_session_ends(shown: Daemon, chromium: Browser, tab: Tab) -> None:
+    cookies = await tab.page.context.cookies()
     assert [(each["httpOnly"], each["sameSite"]) for each in cookies] == [(True, "Strict")]
     link = new_link(shown)
-    tab.page.goto(link)
-    context = chromium.new_context()
+    await tab.page.goto(link)
+    context = await chromium.new_context()
     try:
-        page = context.new_page()
-        page.goto(link)
-        expect(page.locator("main")).to_contain_text("used already")
-        page.goto(tab.origin + "/containers")
-        expect(page.locator("h1")).to_contain_text("Sign in")
+        page = await context.new_page()
+        await page.goto(link)
+        await expect(page.locator("main")).to_contain_text("used already")
+        await page.goto(tab.origin + "/containers")
+        await expect(page.locator("h1")).to_contain_text("Sign in")
     finally:
-        context.close()
-    tab.open("/containers")
-    tab.page.get_by_role("button", name="Sign out").click()
-    expect(tab.page.locator("h1")).to_contain_text("signed out")
-    assert (answer := tab.page.goto(tab.origin + "/containers")) is not None and answer.status == 401
+        await context.close()
+    await tab.open("/containers")
+    await tab.page.get_by_role("button", name="Sign out").click()
+    await expect(tab.page.locator("h1")).to_contain_text("signed out")
+    assert (answer := await tab.page.goto(tab.origin + "/containers")) is not None and answer.status == 401
     tab.forgive(401)
 
 
-def test_a_form_of_another_site_changes_nothing(shown: Daemon, tab: Tab, elsewhere: WebServer) -> None:
+async def test_a_form_of_another_site_changes_nothing(shown: Daemon, tab: Tab, elsewhere: WebServer) -> None:
     elsewhere.files["/"] = FORM.format(action=f"{tab.origin}/volumes/create").encode()
     elsewhere.headers["/"] = {"Content-Type": "text/html"}
-    with tab.page.expect_response("**/volumes/create") as told:
-        tab.page.goto(elsewhere.url)
-    assert told.value.status == 403
+    async with tab.page.expect_response("**/volumes/create") as told:
+        await tab.page.goto(elsewhere.url)
+    assert (await told.value).status == 403
     assert "stolen" not in volumes(shown)
     tab.forgive(403)
     tab.forgive(404)
 
 
-def test_a_change_needs_the_token_of_the_session(shown: Daemon, tab: Tab) -> None:
-    page = tab.open("/volumes")
+async def test_a_change_needs_the_token_of_the_session(shown: Daemon, tab: Tab) -> None:
+    page = await tab.open("/volumes")
     form = {"Content-Type": "application/x-www-form-urlencoded"}
     for headers in (form, {**form, "X-CSRF-Token": "guessed"}):
-        assert page.evaluate(POST, ["/volumes/create", headers]) == 403
+        assert await page.evaluate(POST, ["/volumes/create", headers]) == 403
     assert "stolen" not in volumes(shown)
     tab.forgive(403)
 
 
-def test_a_name_that_was_bent_to_us_shows_nothing(shown: Daemon, tab: Tab) -> None:
+async def test_a_name_that_was_bent_to_us_shows_nothing(shown: Daemon, tab: Tab) -> None:
     port = tab.origin.rpartition(":")[2]
-    answer = tab.page.goto(f"http://{FOREIGN}:{port}/containers")
+    answer = await tab.page.goto(f"http://{FOREIGN}:{port}/containers")
     assert answer is not None and answer.status == 403
-    assert "not known by that name" in tab.page.content()
+    assert "not known by that name" in await tab.page.content()
     tab.faults.clear()  # the browser does not trust that place either, and says so
 
 
-def test_a_read_only_dashboard_changes_nothing(chromium: Browser) -> None:
+async def test_a_read_only_dashboard_changes_nothing(chromium: Browser) -> None:
     with Daemon("--dashboard", "127.0.0.1:0", "--dashboard-read-only") as daemon:
         link = until(lambda: links(daemon), "the link of the dashboard")[0]
-        context = chromium.new_context()
+        context = await chromium.new_context()
         try:
-            tab = Tab(context.new_page(), link)
-            tab.sign_in(link)
-            page = tab.open("/volumes")
-            expect(page.get_by_text("read-only")).to_be_visible()
-            expect(page.get_by_role("button", name="Create")).to_have_count(0)
-            token = page.locator('meta[name="husk-csrf"]').get_attribute("content")
+            tab = Tab(await context.new_page(), link)
+            await tab.sign_in(link)
+            page = await tab.open("/volumes")
+            await expect(page.get_by_text("read-only")).to_be_visible()
+            await expect(page.get_by_role("button", name="Create")).to_have_count(0)
+            token = await page.locator('meta[name="husk-csrf"]').get_attribute("content")
             headers = {"Content-Type": "application/x-www-form-urlencoded", "X-CSRF-Token": token}
-            assert page.evaluate(POST, ["/volumes/create", headers]) == 403
+            assert await page.evaluate(POST, ["/volumes/create", headers]) == 403
             assert volumes(daemon) == []
         finally:
-            context.close()
+            await context.close()

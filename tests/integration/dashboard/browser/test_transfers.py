@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
 
 import pytest
-from playwright.sync_api import expect
+from playwright.async_api import expect
 
 from tests.support.chromium import Tab
 from tests.support.daemon import Daemon
 from tests.support.registry import make_image, tar_of
 from tests.support.web import WebServer
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.timeout(300), pytest.mark.asyncio(loop_scope="module")]
 
 
 class Held:
@@ -54,30 +54,30 @@ def held() -> Iterator[Held]:
             found.go_on.set()
 
 
-def test_a_pull_has_a_bar_for_each_layer(shown: Daemon, tab: Tab, held: Held) -> None:
-    page = tab.open("/images")
-    page.get_by_label("Pull an image").fill(f"{held.host}/app")
-    page.get_by_role("button", name="Pull").click()
-    page.wait_for_url("**/images/transfers/*")
+async def test_a_pull_has_a_bar_for_each_layer(shown: Daemon, tab: Tab, held: Held) -> None:
+    page = await tab.open("/images")
+    await page.get_by_label("Pull an image").fill(f"{held.host}/app")
+    await page.get_by_role("button", name="Pull").click()
+    await page.wait_for_url("**/images/transfers/*")
     bars = page.locator("progress")
-    expect(bars).to_have_count(2)
+    await expect(bars).to_have_count(2)
     bar = page.get_by_label(f"layer {held.short}")
-    page.wait_for_function("bar => 0 < bar.position && bar.position < 1", arg=bar.element_handle())
-    expect(page.locator("#transfer")).to_contain_text("running")
+    await page.wait_for_function("bar => 0 < bar.position && bar.position < 1", arg=await bar.element_handle())
+    await expect(page.locator("#transfer")).to_contain_text("running")
     held.go_on.set()
-    expect(page.locator("#transfer")).to_contain_text("done")
-    assert bars.evaluate_all("bars => bars.map(bar => bar.position)") == [1, 1]
-    page.get_by_role("link", name="All images").click()
-    page.get_by_role("link", name=f"{held.host}/app:latest", exact=True).click()
-    expect(page.get_by_role("rowheader", name="layer 1")).to_be_visible()
-    page.get_by_role("link", name="Remove…").click()
-    page.get_by_role("button", name="Remove").click()
-    expect(page.locator("#notices")).to_contain_text("was removed")
+    await expect(page.locator("#transfer")).to_contain_text("done")
+    assert await bars.evaluate_all("bars => bars.map(bar => bar.position)") == [1, 1]
+    await page.get_by_role("link", name="All images").click()
+    await page.get_by_role("link", name=f"{held.host}/app:latest", exact=True).click()
+    await expect(page.get_by_role("rowheader", name="layer 1")).to_be_visible()
+    await page.get_by_role("link", name="Remove…").click()
+    await page.get_by_role("button", name="Remove").click()
+    await expect(page.locator("#notices")).to_contain_text("was removed")
 
 
-def test_a_pull_that_fails_says_why(shown: Daemon, tab: Tab) -> None:
-    page = tab.open("/images")
-    page.get_by_label("Pull an image").fill("127.0.0.1:1/none")
-    page.get_by_role("button", name="Pull").click()
-    expect(page.locator("#transfer")).to_contain_text("failed")
-    expect(page.locator("#transfer")).to_contain_text("connection refused")
+async def test_a_pull_that_fails_says_why(shown: Daemon, tab: Tab) -> None:
+    page = await tab.open("/images")
+    await page.get_by_label("Pull an image").fill("127.0.0.1:1/none")
+    await page.get_by_role("button", name="Pull").click()
+    await expect(page.locator("#transfer")).to_contain_text("failed")
+    await expect(page.locator("#transfer")).to_contain_text("connection refused")
