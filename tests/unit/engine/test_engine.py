@@ -14,6 +14,7 @@ from husk.engine.model.events import Event, Events
 from husk.engine.networks.service import Networks
 from husk.errors import InvalidParameter, SystemFault
 from husk.tasks import Tasks
+from husk.watch import Watch
 from tests.unit.engine.records import container
 
 
@@ -55,6 +56,7 @@ class House:
             "uploads": self.uploads,
             "services": None,
             "build_services": self.build_services,
+            "watch": Watch(),
         }
         others = ("container_pruner", "execs", "images", "volumes", "parts", "assembly", "host",
                   "image_store", "nursery", "publish")  # fmt: skip
