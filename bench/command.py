@@ -16,10 +16,11 @@ import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+
+from engines import engines
 
 SOURCE = Path(__file__).parents[1] / "src"
 LINES = ("--help", "run --help", "ps", "ps --all --format json", "images", "inspect --type network bridge")
@@ -38,23 +39,9 @@ def timed(line: list[str], environment: dict[str, str]) -> tuple[float, float]:
 
 @contextlib.contextmanager
 def daemon() -> Iterator[str]:
-    """The address of one that has nothing."""
-    with tempfile.TemporaryDirectory() as directory:
-        host = f"unix://{directory}/sock"
-        places = ["--data-root", f"{directory}/data", "--exec-root", f"{directory}/run", "--bridge", "none"]
-        process = subprocess.Popen(
-            [sys.executable, "-m", "husk", "serve", "-H", host, *places],
-            env={**os.environ, "PYTHONPATH": str(SOURCE)},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        try:
-            while not os.path.exists(f"{directory}/sock") and process.poll() is None:
-                time.sleep(0.01)
-            yield host
-        finally:
-            process.terminate()
-            process.wait()
+    """The address of one of this source."""
+    with engines(["husk"], network=False) as [husk]:
+        yield f"unix://{husk.socket}"
 
 
 def main() -> None:

@@ -20,14 +20,6 @@ def other() -> Iterator[Daemon]:
         yield daemon
 
 
-@pytest.fixture
-def dockerd() -> Iterator[Dockerd]:
-    if reason := Dockerd.missing():
-        pytest.skip(reason)
-    with Dockerd() as dockerd:
-        yield dockerd
-
-
 def test_two_daemons_know_nothing_of_each_other(daemon: Daemon, other: Daemon) -> None:
     for one in (daemon, other):
         one.docker("run", "-d", "--name", "same-name", "busybox", "sleep", "600")

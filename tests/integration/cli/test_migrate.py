@@ -21,14 +21,6 @@ COMPOSE = Path(__file__).parents[3] / ".venv/docker/cli-plugins/docker-compose"
 
 
 @pytest.fixture
-def dockerd() -> Iterator[Dockerd]:
-    if reason := Dockerd.missing():
-        pytest.skip(reason)
-    with Dockerd() as dockerd:
-        yield dockerd
-
-
-@pytest.fixture
 def podman() -> Iterator[Podman]:
     if reason := Podman.missing():
         pytest.skip(reason)

@@ -33,19 +33,6 @@ async def engine() -> AsyncIterator[FakeEngine]:
 
 
 @pytest.fixture
-async def client(engine: FakeEngine) -> AsyncIterator[Client]:
-    found = Client(engine.dial)
-    yield found
-    await found.close()
-
-
-@pytest.fixture
-async def dashboard(client: Client) -> AsyncIterator[Dashboard]:
-    async with serve(client, Settings(address="127.0.0.1:0")) as found:
-        yield found
-
-
-@pytest.fixture
 def stranger(dashboard: Dashboard) -> Browser:
     return Browser(dashboard.site.link())
 

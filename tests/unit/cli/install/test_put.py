@@ -1,6 +1,5 @@
 """`husk install` below a directory: once, again, over an older one, and beside what others have put there."""
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -8,17 +7,7 @@ import pytest
 from husk.cli.install.put import Putting, loose
 from husk.cli.install.record import load
 from husk.errors import SystemFault
-
-NEEDS_GROUPADD = pytest.mark.skipif(shutil.which("groupadd") is None, reason="no groupadd here")
-SERVICE, SOCKET = "etc/systemd/system/husk.service", "etc/systemd/system/husk.socket"
-
-
-def everything(root: Path) -> dict[str, str]:
-    return {
-        str(path.relative_to(root)): path.read_text() if path.is_file() else ""
-        for path in sorted(root.rglob("*"))
-        if not path.name.endswith("-")  # groupadd's copies of what was before
-    }
+from tests.support.installing import NEEDS_GROUPADD, SERVICE, SOCKET, everything
 
 
 @NEEDS_GROUPADD

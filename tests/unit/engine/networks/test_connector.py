@@ -205,7 +205,7 @@ async def test_a_port_that_another_has_is_told_as_dockerd_tells_it(house: House)
     house.nothing_is_left_of(record)
 
 
-async def test_an_address_on_its_way_back_is_waited_for(house: House) -> None:
+async def test_an_address_on_its_way_back_is_waited_for(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     """The end of a container is known before its address is free again."""
     leaving, coming = house.container("home", name="old"), house.container("home", name="new")
     await house.connector.connect(leaving)
@@ -221,7 +221,7 @@ async def test_an_address_on_its_way_back_is_waited_for(house: House) -> None:
         await withdraw(record)
 
     started: list[Any] = []
-    connector._publisher.withdraw = slowly  # type: ignore[method-assign]
+    monkeypatch.setattr(connector._publisher, "withdraw", slowly)
     await connector.disconnect(leaving)
     await started[0]
     assert coming.endpoints["home"].ip_address
