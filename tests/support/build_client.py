@@ -14,9 +14,9 @@ from pathlib import Path
 
 from husk.api.buildkit.session.attach import attach
 from husk.api.buildkit.session.client import ClientSession
-from husk.api.grpc.connection import Connection
-from husk.api.grpc.status import UNIMPLEMENTED, GrpcError
 from husk.engine.builder.sessions import Sessions
+from husk.rpc.grpc.connection import Connection
+from husk.rpc.grpc.status import UNIMPLEMENTED, GrpcError
 from husk.tasks import Tasks
 
 PLUGIN = Path(__file__).resolve().parents[2] / ".venv/docker/cli-plugins/docker-buildx"

@@ -11,8 +11,8 @@ import subprocess
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from husk.api.buildkit.messages.codec import Message
-from husk.api.grpc.connection import Connection
+from husk.rpc.grpc.connection import Connection
+from husk.rpc.protobuf import Message
 from tests.support.build_client import Below
 from tests.support.building import Builds
 from tests.support.daemon import Daemon

@@ -10,10 +10,10 @@ import pytest
 from husk.api.buildkit.llb_write import definition
 from husk.api.buildkit.messages import gateway, ops
 from husk.api.buildkit.messages.common import Status
-from husk.api.grpc.status import GrpcError
 from husk.engine.builder.graph import Graph
 from husk.engine.builder.operations import NONE, Build, FileAction, Files, MakeFile, Operation, Source
 from husk.registry.manifest import host_platform
+from husk.rpc.grpc.status import GrpcError
 from tests.support.building import Builds, buildkit_builds, needs_buildx
 from tests.support.daemon import Daemon
 from tests.support.frontend_image import SERVICE, Calls, FrontendImage

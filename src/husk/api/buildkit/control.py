@@ -12,12 +12,12 @@ from husk.api.buildkit.messages import control
 from husk.api.buildkit.messages.common import Status, timestamp
 from husk.api.buildkit.messages.ops import Definition
 from husk.api.buildkit.serve import Metadata, answer, tell
-from husk.api.grpc.connection import Handler
-from husk.api.grpc.status import CANCELLED, UNKNOWN
 from husk.config import CacheRule
 from husk.engine.builder.jobs import Question
 from husk.engine.builder.prune import Item
 from husk.errors import HuskError, NotImplementedYet
+from husk.rpc.grpc.connection import Handler
+from husk.rpc.grpc.status import CANCELLED, UNKNOWN
 from husk.tasks import Tasks
 from husk.version import __version__
 

@@ -19,11 +19,11 @@ from husk.api.buildkit.messages.common import HealthCheckRequest
 from husk.api.buildkit.messages.session import BytesMessage
 from husk.api.buildkit.posted import PostedBuilds
 from husk.api.buildkit.serve import answer, router
-from husk.api.grpc.connection import Bytes, Connection
-from husk.api.grpc.status import GrpcError
-from husk.api.grpc.stream import ServerStream
-from husk.api.http2.core import Limits
 from husk.engine.builder.sessions import Sessions
+from husk.rpc.grpc.connection import Bytes, Connection
+from husk.rpc.grpc.status import GrpcError
+from husk.rpc.grpc.stream import ServerStream
+from husk.rpc.http2.core import Limits
 
 Attach = Callable[[Bytes, Mapping[str, Sequence[str]], Sessions], Awaitable[None]]
 

@@ -5,8 +5,6 @@ import base64
 import msgspec
 
 from husk.api.buildkit.messages.common import Any, Status
-from husk.api.grpc import status
-from husk.api.grpc.status import GrpcError
 from husk.engine.builder import operations
 from husk.engine.builder.failed_steps import FailedStep
 from husk.engine.builder.failure import BuildFailed, MissingCapability, UnknownQuestion
@@ -21,6 +19,8 @@ from husk.errors import (
     Unauthorized,
     Unavailable,
 )
+from husk.rpc.grpc import status
+from husk.rpc.grpc.status import GrpcError
 
 _CODES: dict[type[HuskError], int] = {
     InvalidParameter: status.INVALID_ARGUMENT,

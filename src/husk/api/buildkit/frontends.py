@@ -9,8 +9,8 @@ from husk.api.buildkit.control import Control
 from husk.api.buildkit.gateway import Gateway
 from husk.api.buildkit.messages.common import HealthCheckRequest, HealthCheckResponse
 from husk.api.buildkit.serve import Metadata, answer, router
-from husk.api.grpc.connection import Bytes, Connection
 from husk.engine.builder.jobs import Job
+from husk.rpc.grpc.connection import Bytes, Connection
 
 _SERVING = 1
 

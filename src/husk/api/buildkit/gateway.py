@@ -13,9 +13,6 @@ from husk.api.buildkit.messages import gateway, ops
 from husk.api.buildkit.messages.common import Timestamp
 from husk.api.buildkit.messages.files import Stat
 from husk.api.buildkit.serve import Metadata, answer
-from husk.api.grpc.connection import Handler
-from husk.api.grpc.framing import LARGEST
-from husk.api.grpc.stream import ServerStream
 from husk.engine.builder.git_source import Resolved
 from husk.engine.builder.graph import SourceFile
 from husk.engine.builder.http_source import Found
@@ -25,6 +22,9 @@ from husk.engine.builder.refs import Ref
 from husk.engine.builder.status import WarningTold
 from husk.errors import HuskError, InvalidParameter, NotImplementedYet
 from husk.registry.web import seconds_of
+from husk.rpc.grpc.connection import Handler
+from husk.rpc.grpc.framing import LARGEST
+from husk.rpc.grpc.stream import ServerStream
 
 _SERVICE = "/moby.buildkit.v1.frontend.LLBBridge"
 BUILD_ID = "buildkit-controlapi-buildid"

@@ -5,8 +5,8 @@ from collections.abc import AsyncGenerator
 from husk.api.buildkit.history import History
 from husk.api.buildkit.messages import content
 from husk.api.buildkit.serve import Metadata, answer, tell
-from husk.api.grpc.connection import Handler
 from husk.errors import InvalidParameter, NotFound
+from husk.rpc.grpc.connection import Handler
 
 _SERVICE = "/containerd.services.content.v1.Content"
 # What one message carries.

@@ -12,12 +12,12 @@ from collections.abc import Awaitable, Callable
 from husk.api.buildkit import llb_read
 from husk.api.buildkit.messages import gateway, ops
 from husk.api.buildkit.messages.common import Status
-from husk.api.grpc.status import UNKNOWN, GrpcError
-from husk.api.grpc.stream import ServerStream
 from husk.engine.builder.jobs import Job
 from husk.engine.builder.operations import NONE, Exec, Mount, Process, SecretVariable
 from husk.engine.builder.steps.held import Descriptor, Pipes, Streams, Talk, Terminal
 from husk.errors import Conflict, HuskError, InvalidParameter, NotFound
+from husk.rpc.grpc.status import UNKNOWN, GrpcError
+from husk.rpc.grpc.stream import ServerStream
 from husk.tasks import Tasks
 
 _STDIN, _STDOUT, _STDERR = 0, 1, 2

@@ -5,11 +5,11 @@ from contextlib import aclosing
 from typing import TypeVar
 
 from husk.api.buildkit.errors import to_grpc
-from husk.api.buildkit.messages.codec import Message
-from husk.api.grpc.connection import Handler
-from husk.api.grpc.status import INVALID_ARGUMENT, UNIMPLEMENTED, GrpcError
-from husk.api.grpc.stream import ServerStream
 from husk.errors import HuskError
+from husk.rpc.grpc.connection import Handler
+from husk.rpc.grpc.status import INVALID_ARGUMENT, UNIMPLEMENTED, GrpcError
+from husk.rpc.grpc.stream import ServerStream
+from husk.rpc.protobuf import Message
 
 Asked = TypeVar("Asked", bound=Message)
 Metadata = Mapping[str, list[str]]

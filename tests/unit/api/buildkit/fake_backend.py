@@ -7,8 +7,6 @@ from typing import Any, TypeVar
 
 from husk.api.buildkit.backend import BuildRequest, FileStat, ResolvedImage, Worker
 from husk.api.buildkit.doors import BuildkitServer
-from husk.api.buildkit.messages.codec import Message
-from husk.api.grpc.connection import Bytes, Connection
 from husk.config import CacheRule
 from husk.engine.builder.gateway_frontend import Bridge
 from husk.engine.builder.git_source import Resolved
@@ -23,8 +21,10 @@ from husk.engine.builder.sessions import Sessions
 from husk.engine.model.filters import Filters
 from husk.errors import NotFound
 from husk.registry.manifest import Platform
-from tests.unit.api.grpc.pairs import pipes
+from husk.rpc.grpc.connection import Bytes, Connection
+from husk.rpc.protobuf import Message
 from tests.unit.engine.builder.test_jobs import Bench
+from tests.unit.rpc.grpc.pairs import pipes
 
 T = TypeVar("T", bound=Message)
 

@@ -7,10 +7,10 @@ import pytest
 from husk.api.buildkit.control import build_request
 from husk.api.buildkit.llb_write import definition
 from husk.api.buildkit.messages import control
-from husk.api.buildkit.messages.codec import Message
 from husk.api.buildkit.messages.gateway import Empty, ReturnRequest
 from husk.api.buildkit.messages.ops import Definition
-from husk.api.grpc.status import INVALID_ARGUMENT, NOT_FOUND, UNIMPLEMENTED, UNKNOWN, GrpcError
+from husk.rpc.grpc.status import INVALID_ARGUMENT, NOT_FOUND, UNIMPLEMENTED, UNKNOWN, GrpcError
+from husk.rpc.protobuf import Message
 from tests.unit.api.buildkit.fake_backend import FakeBackend, calling
 from tests.unit.engine.builder.solving import chain
 

@@ -6,9 +6,9 @@ import pytest
 
 from husk.api.buildkit.messages.common import HealthCheckResponse
 from husk.api.buildkit.messages.session import BytesMessage
-from husk.api.grpc.connection import Connection
-from husk.api.grpc.status import GrpcError
-from husk.api.grpc.stream import ClientStream, ServerStream
+from husk.rpc.grpc.connection import Connection
+from husk.rpc.grpc.status import GrpcError
+from husk.rpc.grpc.stream import ClientStream, ServerStream
 from tests.unit.api.buildkit.fake_backend import FakeBackend, calling
 
 

@@ -6,12 +6,12 @@ import pytest
 
 from husk.api.buildkit.errors import failed_build, from_status, to_grpc
 from husk.api.buildkit.messages.common import Status
-from husk.api.grpc import status
 from husk.engine.builder import operations
 from husk.engine.builder.failed_steps import FailedStep
 from husk.engine.builder.failure import BuildFailed, UnknownQuestion
 from husk.engine.builder.graph import Location, SourceFile
 from husk.errors import DiskFault, HuskError, InvalidParameter, NotFound, NotImplementedYet
+from husk.rpc.grpc import status
 
 
 @pytest.mark.parametrize(

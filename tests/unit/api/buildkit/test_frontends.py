@@ -4,12 +4,12 @@ import json
 
 from husk.api.buildkit.messages import gateway
 from husk.api.buildkit.messages.common import HealthCheckRequest, HealthCheckResponse
-from husk.api.grpc.connection import Connection
 from husk.engine.builder.jobs import Definition
+from husk.rpc.grpc.connection import Connection
 from husk.tasks import Tasks
 from tests.unit.api.buildkit.fake_backend import FakeBackend, calling
-from tests.unit.api.grpc.pairs import pipes
 from tests.unit.engine.builder.solving import chain
+from tests.unit.rpc.grpc.pairs import pipes
 
 SERVICE = "/moby.buildkit.v1.frontend.LLBBridge"
 

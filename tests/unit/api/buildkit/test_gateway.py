@@ -10,9 +10,9 @@ from husk.api.buildkit.backend import FileStat
 from husk.api.buildkit.gateway import stat_message
 from husk.api.buildkit.llb_write import definition
 from husk.api.buildkit.messages import control, gateway, ops
-from husk.api.buildkit.messages.codec import Message
 from husk.api.buildkit.messages.common import Status, Timestamp
-from husk.api.grpc.status import INVALID_ARGUMENT, NOT_FOUND, UNIMPLEMENTED, UNKNOWN, GrpcError
+from husk.rpc.grpc.status import INVALID_ARGUMENT, NOT_FOUND, UNIMPLEMENTED, UNKNOWN, GrpcError
+from husk.rpc.protobuf import Message
 from tests.unit.api.buildkit.fake_backend import Caller, FakeBackend, calling
 from tests.unit.engine.builder.solving import chain
 

@@ -3,7 +3,7 @@
 import pytest
 
 from husk.api.buildkit.messages import content, control
-from husk.api.grpc.status import INVALID_ARGUMENT, NOT_FOUND, GrpcError
+from husk.rpc.grpc.status import INVALID_ARGUMENT, NOT_FOUND, GrpcError
 from tests.unit.api.buildkit.fake_backend import Caller, FakeBackend, calling
 
 SERVICE = "/containerd.services.content.v1.Content"

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-LATE = ("hpack", "google.protobuf", "husk.api.http2", "husk.api.grpc", "husk.api.buildkit.messages")
+LATE = ("hpack", "google.protobuf", "husk.rpc.http2", "husk.rpc.grpc", "husk.api.buildkit.messages")
 
 
 def test_nothing_of_the_protocol_is_loaded_with_the_daemon() -> None:

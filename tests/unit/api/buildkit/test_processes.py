@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from husk.api.buildkit.messages import gateway, ops
-from husk.api.grpc.status import GrpcError
 from husk.kernel import process
+from husk.rpc.grpc.status import GrpcError
 from tests.unit.api.buildkit.fake_backend import Caller, FakeBackend, calling
 from tests.unit.api.buildkit.test_gateway import made
 

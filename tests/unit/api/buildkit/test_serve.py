@@ -4,12 +4,12 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from husk.api.buildkit.messages.codec import Message
 from husk.api.buildkit.messages.session import BytesMessage
 from husk.api.buildkit.serve import Metadata, answer, router, tell
-from husk.api.grpc.status import INVALID_ARGUMENT, NOT_FOUND, UNIMPLEMENTED, GrpcError
 from husk.errors import NotFound
-from tests.unit.api.grpc.pairs import connected
+from husk.rpc.grpc.status import INVALID_ARGUMENT, NOT_FOUND, UNIMPLEMENTED, GrpcError
+from husk.rpc.protobuf import Message
+from tests.unit.rpc.grpc.pairs import connected
 
 
 async def shout(request: BytesMessage, metadata: Metadata) -> Message:

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from husk.api.buildkit.messages.codec import Int32, Message
+from husk.rpc.protobuf import Int32, Message
 
 
 class Timestamp(Message):

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from husk.api.buildkit.messages.codec import Enum, Message
+from husk.rpc.protobuf import Enum, Message
 
 ACTION_STAT, ACTION_WRITE, ACTION_COMMIT = range(3)
 

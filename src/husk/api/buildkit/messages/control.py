@@ -2,9 +2,9 @@
 
 from typing import Annotated
 
-from husk.api.buildkit.messages.codec import Enum, Int32, Message
 from husk.api.buildkit.messages.common import Status, Timestamp
 from husk.api.buildkit.messages.ops import Definition, Platform, ProgressGroup, Range, SourceInfo
+from husk.rpc.protobuf import Enum, Int32, Message
 
 BUILD_STARTED, BUILD_COMPLETE, BUILD_DELETED = range(3)
 

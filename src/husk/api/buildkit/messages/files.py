@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from husk.api.buildkit.messages.codec import Enum, Message, Uint32
+from husk.rpc.protobuf import Enum, Message, Uint32
 
 PACKET_STAT, PACKET_REQ, PACKET_DATA, PACKET_FIN, PACKET_ERR = range(5)
 

@@ -2,7 +2,6 @@
 
 from typing import Annotated
 
-from husk.api.buildkit.messages.codec import Enum, Int32, Message, Uint32
 from husk.api.buildkit.messages.common import Status, Timestamp
 from husk.api.buildkit.messages.control import CacheOptionsEntry, WorkerRecord
 from husk.api.buildkit.messages.files import Stat
@@ -18,6 +17,7 @@ from husk.api.buildkit.messages.ops import (
     SourceOp,
     WorkerConstraints,
 )
+from husk.rpc.protobuf import Enum, Int32, Message, Uint32
 
 
 class Ref(Message):

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from husk.api.buildkit.messages.codec import Enum, Int32, Message, Uint32, Uint64
+from husk.rpc.protobuf import Enum, Int32, Message, Uint32, Uint64
 
 NET_SANDBOX, NET_HOST, NET_NONE = range(3)
 SECURITY_SANDBOX, SECURITY_INSECURE = range(2)

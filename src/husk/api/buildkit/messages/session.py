@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from husk.api.buildkit.messages.codec import Message
+from husk.rpc.protobuf import Message
 
 
 class BytesMessage(Message):

@@ -5,9 +5,9 @@ import contextlib
 
 from husk.api.buildkit.messages.session import BytesMessage
 from husk.api.buildkit.session.calls import Calls
-from husk.api.grpc.status import GrpcError
-from husk.api.grpc.stream import ClientStream
 from husk.errors import InvalidParameter
+from husk.rpc.grpc.status import GrpcError
+from husk.rpc.grpc.stream import ClientStream
 
 _FORWARD = "/moby.sshforward.v1.SSH/ForwardAgent"
 _CHUNK = 32 << 10

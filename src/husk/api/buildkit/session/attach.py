@@ -9,11 +9,11 @@ import logging
 from collections.abc import Mapping, Sequence
 
 from husk.api.buildkit.session.client import ClientSession
-from husk.api.grpc.connection import Bytes, Connection
-from husk.api.grpc.status import UNIMPLEMENTED, GrpcError
-from husk.api.http2.core import Limits
 from husk.engine.builder.sessions import Sessions
 from husk.errors import InvalidParameter
+from husk.rpc.grpc.connection import Bytes, Connection
+from husk.rpc.grpc.status import UNIMPLEMENTED, GrpcError
+from husk.rpc.http2.core import Limits
 
 ID = "x-docker-expose-session-uuid"
 SHARED_KEY = "x-docker-expose-session-sharedkey"

@@ -4,8 +4,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from urllib.parse import quote_plus
 
-from husk.api.grpc.connection import Connection
-from husk.api.grpc.status import (
+from husk.errors import Forbidden, HuskError, InvalidParameter, NotFound, Unauthorized, Unavailable
+from husk.rpc.grpc.connection import Connection
+from husk.rpc.grpc.status import (
     ABORTED,
     CANCELLED,
     DEADLINE_EXCEEDED,
@@ -16,8 +17,7 @@ from husk.api.grpc.status import (
     UNIMPLEMENTED,
     GrpcError,
 )
-from husk.api.grpc.stream import ClientStream
-from husk.errors import Forbidden, HuskError, InvalidParameter, NotFound, Unauthorized, Unavailable
+from husk.rpc.grpc.stream import ClientStream
 
 # A client may have to ask a person, or a program that does.
 PATIENCE = 60.0

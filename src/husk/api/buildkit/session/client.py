@@ -19,11 +19,11 @@ from husk.api.buildkit.messages.session import (
 from husk.api.buildkit.session import agent, files
 from husk.api.buildkit.session.calls import Calls, in_our_words
 from husk.api.buildkit.session.content import ClientContent
-from husk.api.grpc.connection import Connection
-from husk.api.grpc.status import NOT_FOUND, UNAVAILABLE, UNIMPLEMENTED, GrpcError
 from husk.engine.builder.sessions import LARGEST_SECRET, Channel, LocalDirectory, Token, TokenRequest
 from husk.errors import InvalidParameter, NotFound
 from husk.registry.auth import NOBODY, Credentials
+from husk.rpc.grpc.connection import Connection
+from husk.rpc.grpc.status import NOT_FOUND, UNAVAILABLE, UNIMPLEMENTED, GrpcError
 
 _AUTH = "/moby.filesync.v1.Auth"
 _SECRET = "/moby.buildkit.secrets.v1.Secrets/GetSecret"

@@ -17,9 +17,9 @@ from husk.api.buildkit.messages.content import (
     WriteContentRequest,
 )
 from husk.api.buildkit.session.calls import Calls, in_our_words
-from husk.api.grpc.status import ALREADY_EXISTS, GrpcError
-from husk.api.grpc.stream import ClientStream
 from husk.errors import InvalidParameter, NotFound
+from husk.rpc.grpc.status import ALREADY_EXISTS, GrpcError
+from husk.rpc.grpc.stream import ClientStream
 
 _SERVICE = "/containerd.services.content.v1.Content"
 _STORE = "buildkit-attachable-store-id"

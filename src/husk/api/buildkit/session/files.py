@@ -6,10 +6,10 @@ from urllib.parse import urlsplit
 
 from husk.api.buildkit.messages.session import BytesMessage
 from husk.api.buildkit.session.calls import Calls, encode_values, in_our_words
-from husk.api.grpc.status import ALREADY_EXISTS, GrpcError
-from husk.api.grpc.stream import ClientStream
 from husk.engine.builder.sessions import LocalDirectory
 from husk.errors import NotFound
+from husk.rpc.grpc.status import ALREADY_EXISTS, GrpcError
+from husk.rpc.grpc.stream import ClientStream
 
 _SYNC = "/moby.filesync.v1.FileSync/DiffCopy"
 _SEND = "/moby.filesync.v1.FileSend/DiffCopy"

@@ -4,8 +4,8 @@ import contextlib
 
 from husk.api.buildkit.session.calls import Calls
 from husk.api.buildkit.session.client import ClientSession
-from husk.api.grpc.status import UNIMPLEMENTED, GrpcError
-from tests.unit.api.grpc.pairs import connected
+from husk.rpc.grpc.status import UNIMPLEMENTED, GrpcError
+from tests.unit.rpc.grpc.pairs import connected
 
 
 def answering(methods):

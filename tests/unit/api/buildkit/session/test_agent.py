@@ -7,7 +7,7 @@ import pytest
 
 from husk.api.buildkit.messages.session import BytesMessage
 from husk.api.buildkit.session.agent import forward
-from husk.api.grpc.status import UNKNOWN, GrpcError
+from husk.rpc.grpc.status import UNKNOWN, GrpcError
 from husk.tasks import Tasks
 from tests.unit.api.buildkit.session.services import calls_of
 

@@ -6,11 +6,11 @@ import pytest
 
 from husk.api.buildkit.session import attach as module
 from husk.api.buildkit.session.attach import ID, METHODS, SHARED_KEY, attach
-from husk.api.grpc.connection import Connection
 from husk.engine.builder.sessions import Sessions
 from husk.errors import Conflict, InvalidParameter, Unavailable
+from husk.rpc.grpc.connection import Connection
 from husk.tasks import Tasks
-from tests.unit.api.grpc.pairs import pipes
+from tests.unit.rpc.grpc.pairs import pipes
 
 HEADERS = {ID: ["one"], SHARED_KEY: ["key"], METHODS: ["/a/B", "/c/D"]}
 

@@ -3,8 +3,8 @@
 import pytest
 
 from husk.api.buildkit.session.calls import encode_values, in_our_words
-from husk.api.grpc.status import DEADLINE_EXCEEDED, NOT_FOUND, UNAUTHENTICATED, UNKNOWN, GrpcError
 from husk.errors import InvalidParameter, NotFound, Unauthorized, Unavailable
+from husk.rpc.grpc.status import DEADLINE_EXCEEDED, NOT_FOUND, UNAUTHENTICATED, UNKNOWN, GrpcError
 from tests.unit.api.buildkit.session.services import calls_of
 
 

@@ -12,10 +12,10 @@ from husk.api.buildkit.messages.session import (
     GetSecretResponse,
     GetTokenAuthorityResponse,
 )
-from husk.api.grpc.status import NOT_FOUND, PERMISSION_DENIED, UNAVAILABLE, UNKNOWN, GrpcError
 from husk.engine.builder.sessions import LARGEST_SECRET, LocalDirectory, TokenRequest
 from husk.errors import Forbidden, InvalidParameter, NotFound, Unavailable
 from husk.registry.auth import NOBODY
+from husk.rpc.grpc.status import NOT_FOUND, PERMISSION_DENIED, UNAVAILABLE, UNKNOWN, GrpcError
 from tests.unit.api.buildkit.session.services import Saying, session_with
 
 SECRET = "/moby.buildkit.secrets.v1.Secrets/GetSecret"

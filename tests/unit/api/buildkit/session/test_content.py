@@ -15,8 +15,8 @@ from husk.api.buildkit.messages.content import (
     WriteContentResponse,
 )
 from husk.api.buildkit.session.content import ClientContent
-from husk.api.grpc.status import ALREADY_EXISTS, NOT_FOUND, UNKNOWN, GrpcError
 from husk.errors import InvalidParameter, NotFound
+from husk.rpc.grpc.status import ALREADY_EXISTS, NOT_FOUND, UNKNOWN, GrpcError
 from tests.unit.api.buildkit.session.services import Saying, calls_of
 
 CONTENT = "/containerd.services.content.v1.Content/"

@@ -4,9 +4,9 @@ import pytest
 
 from husk.api.buildkit.messages.session import BytesMessage
 from husk.api.buildkit.session import files
-from husk.api.grpc.status import ALREADY_EXISTS, NOT_FOUND, UNKNOWN, GrpcError
 from husk.engine.builder.sessions import LocalDirectory
 from husk.errors import InvalidParameter, NotFound
+from husk.rpc.grpc.status import ALREADY_EXISTS, NOT_FOUND, UNKNOWN, GrpcError
 from tests.unit.api.buildkit.session.services import calls_of
 
 SYNC, SEND, UPLOAD = (

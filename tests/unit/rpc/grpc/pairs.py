@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from husk.api.grpc.connection import Connection, Handler
-from husk.api.http2.core import Limits
+from husk.rpc.grpc.connection import Connection, Handler
+from husk.rpc.http2.core import Limits
 
 
 class Pipe:

@@ -17,9 +17,9 @@ from hpack import Decoder
 from hpack.exceptions import HPACKError, OversizedHeaderListError
 from msgspec import Struct
 
-from husk.api.http2 import errors, frames
-from husk.api.http2.errors import Http2Error, StreamGone
-from husk.api.http2.events import (
+from husk.rpc.http2 import errors, frames
+from husk.rpc.http2.errors import Http2Error, StreamGone
+from husk.rpc.http2.events import (
     DataReceived,
     Ended,
     Event,
@@ -30,7 +30,7 @@ from husk.api.http2.events import (
     StreamReset,
     Writable,
 )
-from husk.api.http2.outbox import Outbox, StreamOutbox
+from husk.rpc.http2.outbox import Outbox, StreamOutbox
 
 _CONNECTION_WINDOW = 16 << 20
 

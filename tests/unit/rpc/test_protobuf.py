@@ -5,8 +5,8 @@ from typing import Annotated
 import pytest
 
 from husk.api.buildkit.messages import control, gateway, ops
-from husk.api.buildkit.messages.codec import Int32, Message, Uint32
 from husk.errors import InvalidParameter
+from husk.rpc.protobuf import Int32, Message, Uint32
 
 
 class Small(Message):

@@ -8,9 +8,9 @@ from collections import deque
 
 from hpack import Encoder
 
-from husk.api.http2 import frames
-from husk.api.http2.errors import FLOW_CONTROL_ERROR, Http2Error
-from husk.api.http2.events import Headers
+from husk.rpc.http2 import frames
+from husk.rpc.http2.errors import FLOW_CONTROL_ERROR, Http2Error
+from husk.rpc.http2.events import Headers
 
 
 class StreamOutbox:

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from husk.api.grpc import status
-from husk.api.grpc.status import GrpcError
+from husk.rpc.grpc import status
+from husk.rpc.grpc.status import GrpcError
 
 
 @given(st.integers(1, 16), st.text(max_size=200), st.binary(max_size=100))

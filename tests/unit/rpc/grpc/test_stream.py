@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from husk.api.grpc.framing import framed
-from husk.api.grpc.status import CANCELLED, RESOURCE_EXHAUSTED, UNAVAILABLE, GrpcError
-from husk.api.grpc.stream import ServerStream, metadata_of
-from husk.api.http2.core import Limits
-from tests.unit.api.grpc.pairs import connected
+from husk.rpc.grpc.framing import framed
+from husk.rpc.grpc.status import CANCELLED, RESOURCE_EXHAUSTED, UNAVAILABLE, GrpcError
+from husk.rpc.grpc.stream import ServerStream, metadata_of
+from husk.rpc.http2.core import Limits
+from tests.unit.rpc.grpc.pairs import connected
 
 
 async def echo(stream: ServerStream) -> None:

@@ -13,7 +13,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Protocol, Self
 
-from husk.api.grpc.status import (
+from husk.rpc.grpc.status import (
     CANCELLED,
     DEADLINE_EXCEEDED,
     INTERNAL,
@@ -23,11 +23,11 @@ from husk.api.grpc.status import (
     seconds,
     trailers,
 )
-from husk.api.grpc.stream import ClientStream, Metadata, ServerStream, Stream, metadata_of
-from husk.api.http2 import errors
-from husk.api.http2.core import Http2, Limits
-from husk.api.http2.errors import StreamGone
-from husk.api.http2.events import (
+from husk.rpc.grpc.stream import ClientStream, Metadata, ServerStream, Stream, metadata_of
+from husk.rpc.http2 import errors
+from husk.rpc.http2.core import Http2, Limits
+from husk.rpc.http2.errors import StreamGone
+from husk.rpc.http2.events import (
     DataReceived,
     Ended,
     Event,

@@ -2,9 +2,9 @@
 
 import pytest
 
-from husk.api.http2 import frames
-from husk.api.http2.errors import Http2Error
-from husk.api.http2.outbox import Outbox
+from husk.rpc.http2 import frames
+from husk.rpc.http2.errors import Http2Error
+from husk.rpc.http2.outbox import Outbox
 
 
 def sent(outbox: Outbox) -> list[frames.Frame]:

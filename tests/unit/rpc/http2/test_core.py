@@ -5,10 +5,10 @@ from hpack import Encoder
 from hypothesis import given
 from hypothesis import strategies as st
 
-from husk.api.http2 import errors, frames
-from husk.api.http2.core import Http2, Limits
-from husk.api.http2.errors import StreamGone
-from husk.api.http2.events import DataReceived, Ended, Event, GoingAway, HeadersReceived, PingAnswered, StreamReset
+from husk.rpc.http2 import errors, frames
+from husk.rpc.http2.core import Http2, Limits
+from husk.rpc.http2.errors import StreamGone
+from husk.rpc.http2.events import DataReceived, Ended, Event, GoingAway, HeadersReceived, PingAnswered, StreamReset
 
 REQUEST = [(b":method", b"POST"), (b":scheme", b"http"), (b":path", b"/a/b"), (b":authority", b"x")]
 ANSWER = [(b":status", b"200")]

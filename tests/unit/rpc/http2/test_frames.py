@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from husk.api.http2 import frames
-from husk.api.http2.errors import Http2Error
+from husk.rpc.http2 import frames
+from husk.rpc.http2.errors import Http2Error
 
 some_frames = st.lists(
     st.tuples(st.integers(0, 255), st.integers(0, 255), st.integers(0, frames.LARGEST_WINDOW), st.binary(max_size=40)),

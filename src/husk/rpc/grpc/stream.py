@@ -15,12 +15,12 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
-from husk.api.grpc.framing import MessageReader, framed
-from husk.api.grpc.status import CANCELLED, UNAVAILABLE, GrpcError, outcome
-from husk.api.http2 import errors
-from husk.api.http2.core import Http2
-from husk.api.http2.errors import StreamGone
-from husk.api.http2.events import Headers
+from husk.rpc.grpc.framing import MessageReader, framed
+from husk.rpc.grpc.status import CANCELLED, UNAVAILABLE, GrpcError, outcome
+from husk.rpc.http2 import errors
+from husk.rpc.http2.core import Http2
+from husk.rpc.http2.errors import StreamGone
+from husk.rpc.http2.events import Headers
 
 # What may wait for the peer before `send` waits too.
 _MOST_UNSENT = 1 << 18

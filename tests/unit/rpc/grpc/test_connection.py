@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
-from husk.api.grpc.connection import Connection
-from husk.api.grpc.status import DEADLINE_EXCEEDED, INTERNAL, NOT_FOUND, UNAVAILABLE, UNIMPLEMENTED, GrpcError
-from husk.api.grpc.stream import ServerStream
-from husk.api.http2 import frames
-from husk.api.http2.core import Limits
-from tests.unit.api.grpc.pairs import connected, pipes
+from husk.rpc.grpc.connection import Connection
+from husk.rpc.grpc.status import DEADLINE_EXCEEDED, INTERNAL, NOT_FOUND, UNAVAILABLE, UNIMPLEMENTED, GrpcError
+from husk.rpc.grpc.stream import ServerStream
+from husk.rpc.http2 import frames
+from husk.rpc.http2.core import Limits
+from tests.unit.rpc.grpc.pairs import connected, pipes
 
 
 async def shout(stream: ServerStream) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from struct import Struct as Layout
 
-from husk.api.http2.errors import FRAME_SIZE_ERROR, PROTOCOL_ERROR, Http2Error
+from husk.rpc.http2.errors import FRAME_SIZE_ERROR, PROTOCOL_ERROR, Http2Error
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from husk.api.grpc.framing import MessageReader, framed
-from husk.api.grpc.status import RESOURCE_EXHAUSTED, UNIMPLEMENTED, GrpcError
+from husk.rpc.grpc.framing import MessageReader, framed
+from husk.rpc.grpc.status import RESOURCE_EXHAUSTED, UNIMPLEMENTED, GrpcError
 
 
 @given(st.lists(st.binary(max_size=50), max_size=8), st.integers(1, 60))

@@ -5,7 +5,7 @@ import binascii
 from collections.abc import Sequence
 from urllib.parse import quote, unquote_to_bytes
 
-from husk.api.http2.events import Headers
+from husk.rpc.http2.events import Headers
 
 (
     OK,

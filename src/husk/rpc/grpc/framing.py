@@ -2,7 +2,7 @@
 
 from struct import Struct as Layout
 
-from husk.api.grpc.status import RESOURCE_EXHAUSTED, UNIMPLEMENTED, GrpcError
+from husk.rpc.grpc.status import RESOURCE_EXHAUSTED, UNIMPLEMENTED, GrpcError
 
 _HEAD = Layout(">BI")
 HEAD_SIZE = _HEAD.size
