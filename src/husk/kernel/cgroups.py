@@ -228,12 +228,17 @@ def roots() -> list[Path]:
 
 
 def _tops() -> list[str]:
-    """As `roots`, for who asks often."""
+    """As `roots`, for who asks often.
+
+    A directory beside the trees is none: it may be what is left of a tree that is mounted elsewhere, and the runtime
+    writes plain files into it, whose pids would be waited for in vain.
+    """
     top = str(ROOT)
     if os.path.exists(f"{top}/cgroup.controllers"):
         return [top]
     with os.scandir(top) as entries:
-        return [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
+        found = [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
+    return [path for path in found if os.path.exists(f"{path}/cgroup.procs")]
 
 
 def _directories(path: str) -> list[Path]:

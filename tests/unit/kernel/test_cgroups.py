@@ -34,6 +34,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Plain directories in place of a v1 layout."""
     for controller in ("memory", "pids"):
         (tmp_path / controller / "husk" / "1" / "below").mkdir(parents=True)
+        (tmp_path / controller / "cgroup.procs").touch()
     monkeypatch.setattr(cgroups, "ROOT", tmp_path)
     return tmp_path
 
@@ -41,7 +42,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_cgroup_is_removed_from_every_tree_with_what_is_below(tree: Path) -> None:
     cgroups.remove("/husk/1")
     cgroups.remove("/husk/1")
-    assert sorted(str(path.relative_to(tree)) for path in tree.rglob("*")) == [
+    assert sorted(str(path.relative_to(tree)) for path in tree.rglob("*") if path.is_dir()) == [
         "memory",
         "memory/husk",
         "pids",
@@ -60,6 +61,15 @@ def test_processes_are_counted_once_over_all_trees(tree: Path) -> None:
     (tree / "pids" / "husk" / "1" / "below" / "cgroup.procs").write_text("11\n12\n")
     assert cgroups.processes("/husk/1") == {10, 11, 12}
     assert cgroups.processes("/husk/2") == set()
+
+
+def test_a_directory_beside_the_trees_holds_no_cgroups(tree: Path) -> None:
+    """crun makes plain files there when a controller is mounted in another mount namespace only."""
+    (tree / "hugetlb" / "husk" / "1").mkdir(parents=True)
+    (tree / "hugetlb" / "husk" / "1" / "cgroup.procs").write_text("10\n")
+    assert cgroups.processes("/husk/1") == set()
+    cgroups.remove("/husk/1")
+    assert not (tree / "pids" / "husk" / "1").exists()
 
 
 @pytest.mark.parametrize(
