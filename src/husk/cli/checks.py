@@ -148,8 +148,14 @@ def _cgroups() -> Iterator[Finding]:
         yield Finding("cgroups", "poor", detail, "enable them on the kernel's command line (cgroup_enable=memory)")
     else:
         yield Finding("cgroups", "ok", f"{mode}, with {', '.join(sorted(present))}")
-    for controller in cgroups.hybrid_blocker():
-        detail = f"hybrid host, and {controller} is in the v2 tree: crun 1.8 refuses it, the slower runc is used"
+    in_v2 = cgroups.hybrid_blocker()
+    for controller in (*in_v2, *cgroups.unmounted()):
+        if controller in in_v2:
+            detail = f"hybrid host, and {controller} is in the v2 tree: crun 1.8 refuses it, the slower runc is used"
+        else:
+            detail = (
+                f"the v1 tree of {controller} is not mounted: crun would mistake its place, the slower runc is used"
+            )
         cure = f"mount -t cgroup -o {controller} cgroup /sys/fs/cgroup/{controller}"
         yield Finding("cgroups", "poor", detail, cure, Fix("controller", controller))
 

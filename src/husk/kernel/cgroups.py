@@ -25,6 +25,7 @@ from husk.kernel.tree_cursor import DIRECTORY, TreeCursor
 Mode = Literal["v1", "hybrid", "v2"]
 
 ROOT = Path("/sys/fs/cgroup")
+_OWN_GROUPS = Path("/proc/self/cgroup")
 
 # Options of a v1 mount that are not controllers.
 _V1_OPTIONS = frozenset({"rw", "ro", "nosuid", "nodev", "noexec", "relatime", "noatime", "xattr", "clone_children"})
@@ -91,6 +92,17 @@ def hybrid_blocker() -> tuple[str, ...]:
     if mode_of(trees) != "hybrid":
         return ()
     return tuple(sorted(name for tree in trees if tree.version == 2 for name in tree.controllers))
+
+
+def unmounted() -> tuple[str, ...]:
+    """Controllers whose v1 tree exists and is not mounted here, but has a directory where it belongs: somebody mounted
+    it in another mount namespace. crun takes the directory for the tree and leaves plain files in it."""
+    mounted = {name for tree in hierarchies() for name in tree.controllers}
+    found = []
+    for line in _OWN_GROUPS.read_text().splitlines():
+        _, names, _ = line.split(":", 2)
+        found += [name for name in names.split(",") if name and "=" not in name and name not in mounted]
+    return tuple(sorted(name for name in found if (ROOT / name).is_dir()))
 
 
 def mount_v1(controller: str) -> None:

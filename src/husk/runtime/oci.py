@@ -230,14 +230,14 @@ async def find_runtimes(config: Config) -> Runtimes:
         if path := which(name, "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"):
             installed[name] = OCIRuntime(name, path, (), roots / name)
     found = {**installed, **_configured(config)}
-    blockers = await asyncio.to_thread(cgroups.hybrid_blocker)
+    blockers = await asyncio.to_thread(lambda: cgroups.hybrid_blocker() + cgroups.unmounted())
     usual = _choose(found, blockers)
     default = config.default_runtime or usual
     if not default:
         raise Unavailable("no OCI runtime found: install crun or runc, or run `husk doctor --fix`")
     if not config.default_runtime and default != "crun" and "crun" in found:
         log.warning(
-            "crun cannot work while the cgroup v2 tree holds %s: containers use runc, which is slower. "
+            "crun cannot work while no cgroup v1 tree of %s is mounted: containers use runc, which is slower. "
             "Cure: husk doctor --fix",
             ", ".join(blockers),
         )

@@ -141,7 +141,7 @@ async def open_workshop(name: str, rootfs: Path, root: Path) -> AsyncIterator[Wo
     if path is None:
         pytest.skip(f"{name} is not installed")
     if name == "crun":
-        for controller in cgroups.hybrid_blocker():
+        for controller in cgroups.hybrid_blocker() + cgroups.unmounted():
             cgroups.mount_v1(controller)
     workshop = Workshop(root, rootfs, OCIRuntime(name, path, (), root / "state"), f"/husk-test-{os.getpid()}")
     try:

@@ -37,6 +37,11 @@ def test_a_hybrid_host_with_controllers_in_v2_has_a_cure_that_can_be_applied(mon
     assert Fix("controller", "hugetlb") in [finding.fix for finding in checks._cgroups()]
 
 
+def test_a_tree_that_is_mounted_elsewhere_only_has_a_cure_that_can_be_applied(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cgroups, "unmounted", lambda: ("hugetlb",))
+    assert Fix("controller", "hugetlb") in [finding.fix for finding in checks._cgroups()]
+
+
 @pytest.mark.parametrize(
     ("installed", "verdicts"),
     [({"crun", "runc"}, ["ok"]), ({"runc"}, ["ok", "poor"]), (set(), ["bad"])],
@@ -134,6 +139,7 @@ def test_limits_need_their_controllers(
     monkeypatch.setattr(cgroups, "controllers", lambda: controllers)
     monkeypatch.setattr(cgroups, "detect", lambda: "v2")
     monkeypatch.setattr(cgroups, "hybrid_blocker", lambda: ())
+    monkeypatch.setattr(cgroups, "unmounted", lambda: ())
     assert [finding.verdict for finding in checks._cgroups()] == [verdict]
 
 

@@ -72,6 +72,16 @@ def test_a_directory_beside_the_trees_holds_no_cgroups(tree: Path) -> None:
     assert not (tree / "pids" / "husk" / "1").exists()
 
 
+def test_a_tree_that_is_mounted_elsewhere_only_is_told_when_a_directory_is_at_its_place(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cgroups, "hierarchies", lambda: [Hierarchy(tree / "pids", 1, frozenset({"pids"}))])
+    membership = "4:hugetlb:/\n3:name=systemd:/\n2:memory,cpu:/\n1:pids:/\n0::/\n"
+    monkeypatch.setattr(cgroups, "_OWN_GROUPS", tree / "own")
+    (tree / "own").write_text(membership)
+    assert cgroups.unmounted() == ("memory",)
+
+
 @pytest.mark.parametrize(
     ("name", "prefix"),
     [("memory/husk/1/memory.oom_control", "oom_kill_disable 0\n"), ("husk/1/memory.events", "oom 1\n")],

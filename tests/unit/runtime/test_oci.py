@@ -88,6 +88,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     names = {"crun", "runc"}
     monkeypatch.setattr("husk.runtime.oci.which", lambda name, path="": f"/opt/{name}" if name in names else None)
     monkeypatch.setattr(cgroups, "hybrid_blocker", lambda: ())
+    monkeypatch.setattr(cgroups, "unmounted", lambda: ())
     monkeypatch.setattr(oci, "_seal", lambda path: None)
     return names
 
@@ -125,6 +126,13 @@ async def test_runc_is_taken_where_crun_cannot_work(
     found = await find_runtimes(Config(exec_root=tmp_path))
     assert found.default.name == "runc"
     assert "hugetlb" in caplog.text
+
+
+async def test_runc_is_taken_where_crun_would_mistake_a_directory_for_a_tree(
+    installed: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cgroups, "unmounted", lambda: ("hugetlb",))
+    assert (await find_runtimes(Config(exec_root=tmp_path))).default.name == "runc"
 
 
 async def test_the_configured_default_wins(installed: set[str], tmp_path: Path) -> None:
