@@ -4,12 +4,11 @@ The order is docker's: an address that is given, a context that is given, `HUSK_
 the context that is current in `~/.docker/config.json`, and at last the sockets that daemons have by default.
 """
 
+import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
-
-import msgspec
+from typing import Any, NamedTuple
 
 from husk.errors import InvalidParameter, NotFound
 
@@ -19,7 +18,7 @@ _DOCKERS = "/var/run/docker.sock"
 _ENVIRONMENT = "default"
 
 
-class Address(msgspec.Struct, frozen=True):
+class Address(NamedTuple):
     """An address, and for TLS the directory with ca.pem, cert.pem and key.pem."""
 
     url: str
@@ -110,9 +109,9 @@ def _by_context(name: str, directory: Path) -> Address:
 def read_json(file: Path) -> dict[str, Any]:
     """A document of the docker client's; empty where there is none, InvalidParameter where it cannot be read."""
     try:
-        found = msgspec.json.decode(file.read_bytes())
+        found = json.loads(file.read_bytes())
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         return {}
-    except msgspec.DecodeError as error:
+    except ValueError as error:
         raise InvalidParameter(f"{file} is not JSON: {error}") from None
     return found if isinstance(found, dict) else {}

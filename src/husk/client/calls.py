@@ -2,16 +2,17 @@
 
 Connections that have said all are kept for the next call. One on which something is still to be said when its caller
 leaves is closed, which tells the engine that nobody listens any more.
+
+Documents are read with `json`: a short command would wait longer for msgspec to be loaded than for its answer.
 """
 
+import json
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, urlencode
-
-import msgspec
 
 from husk.client.dial import Dial
 from husk.client.http import Connection, Content, Reader, Response, Writer
@@ -85,7 +86,7 @@ class Calls:
         self, path: str, document: object = None, query: Query = _NOTHING, headers: Mapping[str, str] | None = None
     ) -> Any:
         """The document that is answered; None where there is none."""
-        content = b"" if document is None else msgspec.json.encode(document)
+        content = b"" if document is None else _encoded(document)
         told = {"Content-Type": "application/json", **(headers or {})} if content else headers or {}
         return await self._document("POST", path, query, content, told)
 
@@ -133,15 +134,15 @@ class Calls:
                 *lines, rest = (rest + piece).split(b"\n")
                 for line in lines:
                     if line.strip():
-                        yield msgspec.json.decode(line)
+                        yield json.loads(line)
             if rest.strip():
-                yield msgspec.json.decode(rest)
+                yield json.loads(rest)
 
     async def upgrade(
         self, path: str, document: object = None, query: Query = _NOTHING
     ) -> tuple[bytes, Reader, Writer]:
         """Take a connection over: what came with the answer, and both directions. The caller closes the writer."""
-        content = b"" if document is None else msgspec.json.encode(document)
+        content = b"" if document is None else _encoded(document)
         headers = {"Connection": "Upgrade", "Upgrade": "tcp", "Content-Type": "application/json"}
         target = f"/v{await self._negotiated()}{target_of(path, query)}"
         _, response = await self._ask("POST", target, content, headers)
@@ -178,7 +179,7 @@ class Calls:
         async with self.answer(method, path, query, content, headers) as response:
             body = await response.read()
             kind = response.headers.get("content-type", "")
-        return msgspec.json.decode(body) if body and kind.startswith("application/json") else None
+        return json.loads(body) if body and kind.startswith("application/json") else None
 
     async def _ask(
         self, method: str, target: str, content: Content, headers: Mapping[str, str]
@@ -239,13 +240,19 @@ def target_of(path: str, query: Query = _NOTHING) -> str:
             pairs.append((name, "1" if value else "0"))
         elif isinstance(value, Mapping):
             if value:
-                pairs.append((name, msgspec.json.encode(value).decode()))
+                pairs.append((name, _encoded(value).decode()))
         elif isinstance(value, list | tuple):
             pairs.extend((name, str(each)) for each in value)
         else:
             pairs.append((name, str(value)))
     place = quote(path, safe="/:@,+~")
     return f"{place}?{urlencode(pairs)}" if pairs else place
+
+
+def _encoded(document: object) -> bytes:
+    import msgspec
+
+    return msgspec.json.encode(document)
 
 
 def _version(text: str) -> tuple[int, int]:
@@ -255,7 +262,7 @@ def _version(text: str) -> tuple[int, int]:
 
 def _failure(status: int, body: bytes) -> HuskError:
     try:
-        message = str(msgspec.json.decode(body)["message"])
-    except (msgspec.DecodeError, KeyError, TypeError):
+        message = str(json.loads(body)["message"])
+    except (ValueError, KeyError, TypeError):
         message = body.decode(errors="replace").strip() or f"the engine answered with status {status}"
     return _ERRORS.get(status, SystemFault if status >= 500 else InvalidParameter)(message)

@@ -1,5 +1,7 @@
 """An engine, seen from a program: its containers, images and all else, and the few things that are the engine's own."""
 
+from __future__ import annotations
+
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import cached_property
@@ -7,23 +9,23 @@ from typing import TYPE_CHECKING, Any
 
 from husk.client.address import resolve
 from husk.client.calls import Calls
-from husk.client.container import Container
 from husk.client.containers import MISSING, Containers
-from husk.client.credentials import Keychain
 from husk.client.dial import Dial, dialer_to
-from husk.client.execs import Result
 from husk.client.images import Images
-from husk.client.moments import Moment
 from husk.client.names import host_of
-from husk.client.spec import Command, ContainerSpec
 
 if TYPE_CHECKING:
+    from husk.client.container import Container
+    from husk.client.credentials import Keychain
     from husk.client.events import Event
+    from husk.client.execs import Result
+    from husk.client.moments import Moment
     from husk.client.networks import Networks
     from husk.client.plugins import Plugins
     from husk.client.prune import Pruned
     from husk.client.service_files import Configs, Secrets
     from husk.client.services import Services, ServiceTasks
+    from husk.client.spec import Command, ContainerSpec
     from husk.client.swarm import Nodes, Swarm
     from husk.client.volumes import Volumes
 
@@ -37,62 +39,67 @@ class Client:
 
     def __init__(self, dial: Dial) -> None:
         self._calls = calls = Calls(dial)
-        self._keychain = Keychain()
-        self.images = Images(calls, self._keychain)
+        self.images = Images(calls, lambda: self._keychain)
         self.containers = Containers(calls, self.images)
 
     # Parts that most programs never ask for are loaded by those that do.
 
     @cached_property
-    def networks(self) -> "Networks":
+    def _keychain(self) -> Keychain:
+        from husk.client.credentials import Keychain
+
+        return Keychain()
+
+    @cached_property
+    def networks(self) -> Networks:
         from husk.client.networks import Networks
 
         return Networks(self._calls)
 
     @cached_property
-    def volumes(self) -> "Volumes":
+    def volumes(self) -> Volumes:
         from husk.client.volumes import Volumes
 
         return Volumes(self._calls)
 
     @cached_property
-    def swarm(self) -> "Swarm":
+    def swarm(self) -> Swarm:
         from husk.client.swarm import Swarm
 
         return Swarm(self._calls)
 
     @cached_property
-    def nodes(self) -> "Nodes":
+    def nodes(self) -> Nodes:
         from husk.client.swarm import Nodes
 
         return Nodes(self._calls)
 
     @cached_property
-    def services(self) -> "Services":
+    def services(self) -> Services:
         from husk.client.services import Services
 
         return Services(self._calls, self._keychain)
 
     @cached_property
-    def tasks(self) -> "ServiceTasks":
+    def tasks(self) -> ServiceTasks:
         from husk.client.services import ServiceTasks
 
         return ServiceTasks(self._calls)
 
     @cached_property
-    def secrets(self) -> "Secrets":
+    def secrets(self) -> Secrets:
         from husk.client.service_files import Secrets
 
         return Secrets(self._calls)
 
     @cached_property
-    def configs(self) -> "Configs":
+    def configs(self) -> Configs:
         from husk.client.service_files import Configs
 
         return Configs(self._calls)
 
     @cached_property
-    def plugins(self) -> "Plugins":
+    def plugins(self) -> Plugins:
         from husk.client.plugins import Plugins
 
         return Plugins(self._calls)
@@ -128,7 +135,7 @@ class Client:
 
     def events(
         self, *, since: Moment = None, until: Moment = None, filters: Mapping[str, Any] | None = None
-    ) -> AsyncIterator["Event"]:
+    ) -> AsyncIterator[Event]:
         """What happens from now on, or happened since; to the end of time, or until then.
 
         async for event in engine.events(filters={"type": "container", "event": ["die", "oom"]}):
@@ -155,14 +162,14 @@ class Client:
 
     async def prune(
         self, *, all: bool = False, volumes: bool = False, filters: Mapping[str, Any] | None = None
-    ) -> "Pruned":
+    ) -> Pruned:
         """Remove what nobody uses: containers that do not run, networks, images without a name (with `all`: all that
         no container has), what builds have kept, and with `volumes` volumes without a name."""
         from husk.client.prune import pruned
 
         return await pruned(self, all, volumes, filters or {})
 
-    def connect(self) -> AbstractAsyncContextManager["Client"]:
+    def connect(self) -> AbstractAsyncContextManager[Client]:
         """The same engine for another event loop: one of another thread, or of a test."""
         return connected(Client(self._calls.dial))
 

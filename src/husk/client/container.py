@@ -1,24 +1,30 @@
-"""A container, and all that can be done to it."""
+"""A container, and all that can be done to it.
 
+What its calls give and take is loaded with the first call that needs it: a list of containers is there at once.
+"""
+
+from __future__ import annotations
+
+import json
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import msgspec
-
-from husk.client import execs
-from husk.client.console import Console
-from husk.client.execs import Exec
 from husk.client.image import Image
-from husk.client.logs import Output, logs
-from husk.client.moments import Moment
 from husk.client.names import split_tag
-from husk.client.path_stat import HEADER, PathStat, path_stat
-from husk.client.spec import Command
-from husk.client.stats import Stats, stats
 from husk.client.thing import Thing
 from husk.errors import CommandFailed, NotModified
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from husk.client.console import Console
+    from husk.client.execs import Exec
+    from husk.client.logs import Output
+    from husk.client.moments import Moment
+    from husk.client.path_stat import PathStat
+    from husk.client.spec import Command
+    from husk.client.stats import Stats
 
 
 class Container(Thing):
@@ -111,7 +117,7 @@ class Container(Thing):
         async with self._calls.answer("POST", f"{self._path}/wait", query) as response:
 
             async def ended() -> int:
-                return _exit_code(msgspec.json.decode(await response.read()))
+                return _exit_code(json.loads(await response.read()))
 
             yield ended
 
@@ -142,6 +148,8 @@ class Container(Thing):
         timestamps: bool = False,
     ) -> Output:
         """What it has written; with `follow` also what it will."""
+        from husk.client.logs import logs
+
         return logs(
             self._calls,
             f"{self._path}/logs",
@@ -165,6 +173,8 @@ class Container(Thing):
         detach_keys: str | None = None,
     ) -> AsyncIterator[Console]:
         """Its input and output from now on; with `logs` also what it wrote before."""
+        from husk.client.console import Console
+
         query = {"stream": True, "stdin": stdin, "stdout": stdout, "stderr": stderr, "logs": logs}
         taken = await self._calls.upgrade(f"{self._path}/attach", None, {**query, "detachKeys": detach_keys})
         tty = bool((self.attrs.get("Config") or {}).get("Tty"))
@@ -190,6 +200,8 @@ class Container(Thing):
         detach_keys: str = "",
     ) -> Exec:
         """Another process in it. It starts when it is awaited, read or opened."""
+        from husk.client import execs
+
         document = execs.document(
             command,
             environment_of=environment,
@@ -200,7 +212,7 @@ class Container(Thing):
             stdin=stdin or input is not None,
             detach_keys=detach_keys,
         )
-        return Exec(self._calls, self.id, document, input)
+        return execs.Exec(self._calls, self.id, document, input)
 
     # its files
 
@@ -209,10 +221,10 @@ class Container(Thing):
         directory of the host."""
         from husk.client import tars
 
-        if isinstance(data, Path):
-            await self.put_archive("/", tars.tree(data, path.strip("/")))
-        else:
+        if isinstance(data, bytes | str):
             await self.put_archive("/", tars.one_file(path, data, mode=mode))
+        else:
+            await self.put_archive("/", tars.tree(data, path.strip("/")))
 
     async def get(self, path: str) -> bytes:
         """The content of a file."""
@@ -222,6 +234,8 @@ class Container(Thing):
 
     async def stat(self, path: str) -> PathStat:
         """What a path names; NotFound where there is nothing."""
+        from husk.client.path_stat import HEADER, path_stat
+
         headers = await self._calls.head(f"{self._path}/archive", {"path": path})
         return path_stat(headers.get(HEADER, ""))
 
@@ -303,11 +317,15 @@ class Container(Thing):
 
     async def stats(self) -> AsyncIterator[Stats]:
         """What it uses, about once a second; `attrs` of each is the engine's own document."""
+        from husk.client.stats import stats
+
         async for sample in self._calls.lines("GET", f"{self._path}/stats", {"stream": True}):
             yield stats(sample)
 
     async def stats_now(self, one_shot: bool = False) -> Stats:
         """What it uses; `one_shot` does not wait for a second sample to compare with."""
+        from husk.client.stats import stats
+
         query = {"stream": False, "one-shot": one_shot}
         return stats(await self._calls.get(f"{self._path}/stats", query))
 

@@ -1,20 +1,21 @@
 """The containers of an engine: making them, finding them, running one to its end."""
 
+from __future__ import annotations
+
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import msgspec
-
-from husk.client.calls import Calls
-from husk.client.console import Console
 from husk.client.container import Container
-from husk.client.execs import Result
 from husk.client.filters import filters_of
-from husk.client.images import Images
-from husk.client.output import STDERR, STDOUT
-from husk.client.spec import Command, ContainerSpec, document
 from husk.errors import Conflict, NotFound
+
+if TYPE_CHECKING:
+    from husk.client.calls import Calls
+    from husk.client.console import Console
+    from husk.client.execs import Result
+    from husk.client.images import Images
+    from husk.client.spec import Command, ContainerSpec
 
 # When an image is pulled before a container is made of it.
 MISSING, ALWAYS, NEVER = "missing", "always", "never"
@@ -34,6 +35,8 @@ class Containers:
 
         Who is cancelled meanwhile leaves none behind.
         """
+        from husk.client.spec import document
+
         wanted = _spec(image, command, spec)
         body = document(wanted)
         if pull == ALWAYS:
@@ -95,6 +98,8 @@ class Containers:
         """
         import asyncio
 
+        from husk.client.execs import Result
+
         wanted = _spec(image, command, spec, stdin=input is not None)
         if not wanted.log_driver:
             wanted = _spec(wanted, None, {"log_driver": "none"})
@@ -117,8 +122,8 @@ class Containers:
                     code = await container.wait()
             return Result(
                 exit_code=code,
-                stdout=kept.whole(STDOUT),
-                stderr=kept.whole(STDERR),
+                stdout=kept.whole("stdout"),
+                stderr=kept.whole("stderr"),
                 timed_out=timed_out,
                 oom_killed=code != 0 and await self._ran_out_of_memory(container),
                 truncated=kept.truncated,
@@ -160,8 +165,8 @@ class _Kept:
 
     def __init__(self, most: int | None) -> None:
         self._most = most
-        self._pieces: dict[str, list[bytes]] = {STDOUT: [], STDERR: []}
-        self._sizes = {STDOUT: 0, STDERR: 0}
+        self._pieces: dict[str, list[bytes]] = {"stdout": [], "stderr": []}
+        self._sizes = {"stdout": 0, "stderr": 0}
         self.truncated = False
 
     def add(self, stream: str, data: bytes) -> None:
@@ -205,7 +210,11 @@ def _spec(
     image: str | ContainerSpec, command: Command, keywords: Mapping[str, Any], stdin: bool = False
 ) -> ContainerSpec:
     """A specification out of keywords, or out of another one with some of them changed."""
+    from husk.client.spec import ContainerSpec
+
     if isinstance(image, ContainerSpec):
+        from msgspec.structs import replace
+
         changes = {**keywords, **({"command": command} if command is not None else {})}
-        return msgspec.structs.replace(image, **changes, stdin=stdin or image.stdin)
+        return replace(image, **changes, stdin=stdin or image.stdin)
     return ContainerSpec(**{"image": image, "command": command, "stdin": stdin, **keywords})

@@ -1,19 +1,21 @@
 """The images of an engine: getting them, finding them, giving them away."""
 
-from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
-from husk.client.calls import Calls
-from husk.client.credentials import Auth, Keychain
 from husk.client.filters import filters_of
 from husk.client.image import Image
 from husk.client.names import platform_document, split_tag, with_tag
-from husk.client.progress import BuildProgress, PullProgress, progress
-from husk.client.registry_data import RegistryData
 from husk.client.thing import id_of
 
 if TYPE_CHECKING:
     from husk.client.builds import BuildOptions
+    from husk.client.calls import Calls
+    from husk.client.credentials import Auth, Keychain
+    from husk.client.progress import BuildProgress, PullProgress
+    from husk.client.registry_data import RegistryData
 
 _TAR = {"Content-Type": "application/x-tar"}
 
@@ -21,9 +23,9 @@ _TAR = {"Content-Type": "application/x-tar"}
 class Images:
     """`engine.images`."""
 
-    def __init__(self, calls: Calls, keychain: Keychain | None = None) -> None:
+    def __init__(self, calls: Calls, keychain: Callable[[], Keychain]) -> None:
         self._calls = calls
-        self._keychain = keychain or Keychain()
+        self._keychain = keychain
 
     async def get(self, name: str, *, platform: str = "") -> Image:
         """By name or id; NotFound where there is none."""
@@ -42,7 +44,9 @@ class Images:
 
         `auth` has `username` and `password`; without it a login or docker's own files say who we are.
         """
-        headers = await self._keychain.headers_for(name, auth)
+        from husk.client.progress import progress
+
+        headers = await self._keychain().headers_for(name, auth)
         query = {"fromImage": with_tag(name), "platform": platform}
         async for line in self._calls.lines("POST", "/images/create", query, b"", headers):
             yield progress(line)
@@ -56,8 +60,10 @@ class Images:
 
     async def pushing(self, name: str, *, platform: str = "", auth: Auth | None = None) -> AsyncIterator[PullProgress]:
         """The same, told as it goes on."""
+        from husk.client.progress import progress
+
         # An engine may want the header also of who is nobody.
-        headers = await self._keychain.headers_for(name, auth) or await self._keychain.headers_for(name, {})
+        headers = await self._keychain().headers_for(name, auth) or await self._keychain().headers_for(name, {})
         repository, tag = split_tag(name)
         query = {"tag": tag or "latest", "platform": platform_document(platform)}
         async for line in self._calls.lines("POST", f"/images/{repository}/push", query, b"", headers):
@@ -65,14 +71,16 @@ class Images:
 
     async def get_registry_data(self, name: str, *, auth: Auth | None = None) -> RegistryData:
         """What the registry says of an image, without getting it: its digest and platforms."""
-        headers = await self._keychain.headers_for(name, auth)
+        from husk.client.registry_data import RegistryData
+
+        headers = await self._keychain().headers_for(name, auth)
         return RegistryData(name, await self._calls.get(f"/distribution/{name}/json", {}, headers))
 
     async def search(
         self, term: str, *, limit: int = 0, filters: Mapping[str, Any] | None = None, auth: Auth | None = None
     ) -> list[dict[str, Any]]:
         """What a registry has under such a name: `name`, `description`, `star_count`, `is_official`."""
-        headers = await self._keychain.headers_for(term, auth)
+        headers = await self._keychain().headers_for(term, auth)
         query = {"term": term, "limit": limit or None, "filters": filters_of(filters)}
         return list(await self._calls.get("/images/search", query, headers) or [])
 
@@ -129,6 +137,8 @@ class Images:
         self, archive: bytes | AsyncIterable[bytes], *, platforms: Sequence[str] = ()
     ) -> AsyncIterator[PullProgress]:
         """The same, told as it goes on; `image` is the name or id of each that is here."""
+        from husk.client.progress import progress
+
         query = {"quiet": False, "platform": [platform_document(each) for each in platforms]}
         async for line in self._calls.lines("POST", "/images/load", query, archive, _TAR):
             yield progress(line)
@@ -146,6 +156,8 @@ class Images:
 
         `changes` are instructions of a Dockerfile, such as `CMD ["sh"]`.
         """
+        from husk.client.progress import progress
+
         repository, tag = split_tag(name)
         is_address = isinstance(source, str)
         query = {
@@ -162,7 +174,7 @@ class Images:
             made = progress(line).image or made
         return await self.get(made)
 
-    async def build(self, **options: Unpack["BuildOptions"]) -> Image:
+    async def build(self, **options: Unpack[BuildOptions]) -> Image:
         """Build an image; BuildError has what was told until then. `building` lists the options.
 
         image = await engine.images.build(path=".", tag="mine:1", buildargs={"VERSION": "2"})
@@ -171,11 +183,11 @@ class Images:
 
         return await builds.built(self, self.building(**options))
 
-    async def building(self, **options: Unpack["BuildOptions"]) -> AsyncIterator[BuildProgress]:
+    async def building(self, **options: Unpack[BuildOptions]) -> AsyncIterator[BuildProgress]:
         """The same, told as it goes on. Who leaves meanwhile ends it."""
         from husk.client import builds
 
-        headers = await self._keychain.headers_for_build(options.get("auths"))
+        headers = await self._keychain().headers_for_build(options.get("auths"))
         async for line in builds.building(self._calls, options, headers):
             yield line
 

@@ -1,6 +1,6 @@
 """Names of images and platforms: what they are made of. Pure."""
 
-import msgspec
+import json
 
 from husk.errors import InvalidParameter
 
@@ -39,4 +39,4 @@ def platform_document(platform: str) -> str | None:
     parts = platform.split("/")
     if not 2 <= len(parts) <= 3 or not all(parts):
         raise InvalidParameter(f"invalid platform {platform!r}: expected for example linux/arm64")
-    return msgspec.json.encode(dict(zip(("os", "architecture", "variant"), parts, strict=False))).decode()
+    return json.dumps(dict(zip(("os", "architecture", "variant"), parts, strict=False)), separators=(",", ":"))

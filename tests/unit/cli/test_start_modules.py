@@ -20,7 +20,7 @@ finally:
 """
 # Of others: with the standard library, whose own way of loading changes from one Python to the next, less exactly.
 CLICK = {"click"}
-CLIENT = {"httptools", "msgspec", "typing_extensions"}
+CLIENT = {"httptools"}
 NEVER = ("asyncio", "ssl", "_ssl", "_hashlib", "logging", "subprocess", "tarfile", "rich", "importlib.metadata")
 
 
@@ -44,6 +44,7 @@ def loaded(tmp_path):
         (["run", "--help"], CLICK, ("husk.cli.containers.",)),
         (["ps"], CLICK | CLIENT, ("husk.cli.containers.ps", "husk.client.")),
         (["images"], CLICK | CLIENT, ("husk.cli.images.", "husk.client.")),
+        (["inspect", "box"], CLICK | CLIENT, ("husk.cli.system.inspect", "husk.client.")),
         (["rm", "-f", "box"], CLICK | CLIENT, ("husk.cli.containers.verbs", "husk.client.")),
     ],
     ids=lambda each: " ".join(each) if isinstance(each, list) else "",
@@ -68,6 +69,7 @@ def test_a_command_loads_what_it_needs(loaded, words, others, ours):
 
 def test_ps_loads_only_what_containers_need_of_the_client(loaded):
     unwanted = ("swarm", "services", "service_files", "service_spec", "builds", "context", "tars", "events", "plugins")
+    unwanted += ("spec", "execs", "stats", "credentials", "progress")
     assert {f"husk.client.{name}" for name in unwanted}.isdisjoint(loaded("ps"))
 
 

@@ -3,11 +3,10 @@
 A template is taken apart once into pieces that each write something of a document. Pure.
 """
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
-
-import msgspec
 
 from husk.errors import InvalidParameter
 
@@ -163,7 +162,7 @@ def _terms(words: Iterator[str], whole: str) -> Iterator[str | Callable[[Any, An
                 inner.append(each)
             yield _pipeline(" ".join(inner))
         elif word.startswith(("'", '"', "`")):
-            text = msgspec.json.decode(word) if word.startswith('"') else word[1:-1]
+            text = json.loads(word) if word.startswith('"') else word[1:-1]
             yield _constant(text)
         elif word.lstrip("-").isdigit():
             yield _constant(int(word))
@@ -204,7 +203,7 @@ def _index(value: Any, *keys: Any) -> Any:
 
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "json": lambda value: msgspec.json.encode(value).decode(),
+    "json": lambda value: json.dumps(value, ensure_ascii=False, separators=(",", ":")),
     "upper": lambda value: str(value).upper(),
     "lower": lambda value: str(value).lower(),
     "title": lambda value: str(value).title(),

@@ -1,5 +1,6 @@
 """How is something written? At once, and when nobody reads any more the program ends without a word, as others do."""
 
+import json
 import os
 import sys
 from typing import Any, NoReturn
@@ -35,17 +36,25 @@ def nobody_reads() -> NoReturn:
 
 def document(value: Any) -> None:
     """One document: for people in lines, for programs in one."""
-    import msgspec
-
-    text = msgspec.json.encode(value)
-    say((msgspec.json.format(text, indent=2) if at_terminal() else text).decode())
+    say(encoded(value, indent=2 if at_terminal() else None))
 
 
 def line(value: Any) -> None:
     """A document in one line: of many."""
+    say(encoded(value))
+
+
+def encoded(value: Any, indent: int | None = None) -> str:
+    """A document as JSON: in one line, or in lines that begin so far to the right."""
+    separators = (",", ":") if indent is None else (",", ": ")
+    return json.dumps(value, ensure_ascii=False, indent=indent, separators=separators, default=_builtin)
+
+
+def _builtin(value: Any) -> Any:
+    """A moment, or a record, as JSON has it."""
     import msgspec
 
-    say(msgspec.json.encode(value).decode())
+    return msgspec.to_builtins(value)
 
 
 def at_terminal(descriptor: int = 1) -> bool:

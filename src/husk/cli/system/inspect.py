@@ -4,13 +4,12 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 import click
-import msgspec
 
 from husk.cli.kit.command import Command, as_json
 from husk.cli.kit.complete import either
 from husk.cli.kit.engine import ask_plainly
 from husk.cli.kit.place import Place
-from husk.cli.kit.writing import complain, document, say
+from husk.cli.kit.writing import complain, document, encoded, say
 from husk.errors import HuskError, NotFound
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ def inspect(place: Place, /, names: tuple[str, ...], template: str, kind: str | 
         elif as_json:
             document(found)
         else:
-            say(msgspec.json.format(msgspec.json.encode(found), indent=4).decode())
+            say(encoded(found, indent=4))
         for name in missing:
             complain(f"Error: No such {kind or 'object'}: {name}")
         return 1 if missing else 0
