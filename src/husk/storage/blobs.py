@@ -50,9 +50,11 @@ class BlobStore:
     def open(cls, root: Path) -> Self:
         """Make the directories and forget what was half written."""
         store = cls(root)
-        if not discard_tree(store._ingest):
-            put_aside(root.parent, store._ingest, "it holds something half written that cannot be deleted")
         store._ingest.mkdir(parents=True, exist_ok=True, mode=0o700)
+        # The directory itself stays: on a full disk there would be no room for another.
+        for name in os.listdir(store._ingest):
+            if not discard_tree(store._ingest / name):
+                put_aside(root.parent, store._ingest / name, "it was half written and cannot be deleted")
         store._content.mkdir(exist_ok=True, mode=0o700)
         return store
 

@@ -242,9 +242,13 @@ def test_follow_of_one_that_has_ended_ends(daemon: Daemon):
 
 
 def test_follow_with_tail(daemon: Daemon):
-    container = run(daemon, "echo a; echo b; sleep 0.2; echo c", wait=False)
+    container = run(daemon, "echo a; echo b; until [ -e /go ]; do sleep 0.02; done; echo c", wait=False)
     until(lambda: b"b\n" in text(daemon, container), "two lines are there")
-    assert daemon.docker("logs", "-f", "--tail", "1", container).stdout == "b\nc\n"
+    with daemon.docker_process("logs", "-f", "--tail", "1", container) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"b\n"
+        daemon.docker("exec", container, "touch", "/go")
+        assert child.stdout.read() == b"c\n"
 
 
 def test_follow_until_a_moment(daemon: Daemon):

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.daemon import Daemon
 from tests.support.doctor import assert_sound, check_store
-from tests.support.images import stored
+from tests.support.images import settled, stored
 from tests.support.platforms import AMD, ARM, Platforms, blobs_of, inspect, load, save
 from tests.support.registry import (
     OCI_INDEX,
@@ -239,6 +239,7 @@ def test_a_crash_leaves_all_platforms_or_none(fresh_daemon: Daemon, chance: rand
                 loading.wait(chance.uniform(0, 0.3))
             fresh_daemon.kill9()
         fresh_daemon.start()
+        settled(fresh_daemon)
         fresh_daemon.stop()
         assert_sound(fresh_daemon)
         fresh_daemon.start()
