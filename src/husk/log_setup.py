@@ -1,8 +1,13 @@
-"""The daemon's log: dockerd's two forms on standard error, `text` (key=value) and `json`."""
+"""The daemon's log: dockerd's two forms on standard error, `text` (key=value) and `json`.
+
+What is written while a request of the API is served, in whichever task or thread, has the request's id.
+"""
 
 import logging
 import sys
 from datetime import UTC, datetime
+
+from husk.watch import request_id
 
 _NAMES = {logging.DEBUG: "debug", logging.INFO: "info", logging.WARNING: "warning", logging.ERROR: "error"}
 _LEVELS = {
@@ -20,6 +25,8 @@ class TextFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         line = f'time="{_time(record)}" level={_level(record)} msg={_quoted(record.getMessage())} module={record.name}'
+        if id := request_id():
+            line = f"{line} request_id={id}"
         trace = _trace(self, record)
         return f"{line}\n{trace}" if trace else line
 
@@ -34,6 +41,8 @@ class JSONFormatter(logging.Formatter):
             "msg": record.getMessage(),
             "time": _time(record),
         }
+        if id := request_id():
+            fields["request_id"] = id
         if trace := _trace(self, record):
             fields["traceback"] = trace
         return _json(fields)

@@ -21,6 +21,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from contextvars import copy_context
 from functools import partial
 from typing import Any, Generic, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary, WeakSet
@@ -186,17 +187,22 @@ def short() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(_SHORT, thread_name_prefix="short")
 
 
+def _bound(work: Callable[P, T], /, *arguments: P.args, **words: P.kwargs) -> Callable[[], T]:
+    """With the caller's context, as `asyncio.to_thread` does it: what is logged there names the request."""
+    return partial(copy_context().run, work, *arguments, **words)
+
+
 async def trees(work: Callable[P, T], /, *arguments: P.args, **words: P.kwargs) -> T:
-    return await _trees.run(partial(work, *arguments, **words))
+    return await _trees.run(_bound(work, *arguments, **words))
 
 
 async def removals(work: Callable[P, T], /, *arguments: P.args, **words: P.kwargs) -> T:
-    return await _removals.run(partial(work, *arguments, **words))
+    return await _removals.run(_bound(work, *arguments, **words))
 
 
 async def releases(work: Callable[P, T], /, *arguments: P.args, **words: P.kwargs) -> T:
-    return await _releases.run(partial(work, *arguments, **words))
+    return await _releases.run(_bound(work, *arguments, **words))
 
 
 async def outside(work: Callable[P, T], /, *arguments: P.args, **words: P.kwargs) -> T:
-    return await _outside.run(partial(work, *arguments, **words))
+    return await _outside.run(_bound(work, *arguments, **words))

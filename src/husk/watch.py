@@ -3,13 +3,35 @@
 with watch.action("pull", image="busybox"):     # it takes a while, and may fail
     ...
 watch.count("build-step", outcome="cached")     # it has happened
+
+For which request it works, the log says in any case: `request_id()`.
 """
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextvars import ContextVar
 from typing import Protocol
 
+from msgspec import Struct
+
 _NOTHING = nullcontext()
+
+
+class Serving(Struct, gc=False):
+    """A request while it is served. What it leaves behind, a task that lives on, works for nobody any more."""
+
+    id: str
+    over: bool = False
+
+
+# Tasks get it with the context that they begin in, threads by `asyncio.to_thread` and `husk.threads`.
+serving: ContextVar[Serving | None] = ContextVar("serving", default=None)
+
+
+def request_id() -> str:
+    """The id of the request that is served here and now; empty where there is none."""
+    found = serving.get()
+    return "" if found is None or found.over else found.id
 
 
 class Watcher(Protocol):

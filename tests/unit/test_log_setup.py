@@ -3,8 +3,12 @@
 import json
 import logging
 import sys
+from collections.abc import Iterator
+
+import pytest
 
 from husk.log_setup import JSONFormatter, TextFormatter
+from husk.watch import Serving, serving
 
 
 def record(message: str, level: int = logging.INFO, failure: bool = False) -> logging.LogRecord:
@@ -39,3 +43,27 @@ def test_json_is_one_object_per_line():
     assert "\n" not in text
     assert (document["level"], document["msg"], document["module"]) == ("warning", "oops\n", "husk.x")
     assert document["traceback"].endswith("ValueError: broken")
+
+
+@pytest.fixture
+def served() -> Iterator[Serving]:
+    one = Serving("a1-2")
+    token = serving.set(one)
+    yield one
+    serving.reset(token)
+
+
+def test_lines_name_the_request_that_is_served(served: Serving):
+    assert TextFormatter().format(record("started")).endswith(" module=husk.x request_id=a1-2")
+    assert json.loads(JSONFormatter().format(record("started")))["request_id"] == "a1-2"
+
+
+def test_lines_of_what_a_request_left_behind_do_not(served: Serving):
+    served.over = True
+    assert "request_id" not in TextFormatter().format(record("started"))
+    assert "request_id" not in JSONFormatter().format(record("started"))
+
+
+def test_the_id_stands_before_a_traceback(served: Serving):
+    first, *rest = TextFormatter().format(record("oops", logging.ERROR, failure=True)).splitlines()
+    assert first.endswith("request_id=a1-2") and rest[-1] == "ValueError: broken"

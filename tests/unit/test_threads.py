@@ -9,6 +9,7 @@ import pytest
 from husk import threads
 from husk.tasks import Tasks
 from husk.threads import Lane
+from husk.watch import Serving, request_id, serving
 
 
 def pools() -> set[str]:
@@ -110,3 +111,13 @@ async def test_removals_and_releases_take_arguments() -> None:
     with threads.held():
         assert await threads.removals(divmod, 7, 2) == (3, 1)
         assert await threads.releases(int, "11", base=2) == 3
+
+
+async def test_threads_know_for_which_request_they_work():
+    token = serving.set(Serving("mine"))
+    try:
+        with threads.held():
+            runs = (threads.trees, threads.removals, threads.releases, threads.outside)
+            assert {await run(request_id) for run in runs} == {"mine"}
+    finally:
+        serving.reset(token)

@@ -1,11 +1,12 @@
 """Who looks on hears of every action and count; without anybody nothing happens."""
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
 
-from husk.watch import Watch
+from husk.watch import Serving, Watch, request_id, serving
 
 
 class Recorder:
@@ -47,3 +48,15 @@ def test_a_failure_is_heard_and_goes_on() -> None:
     with pytest.raises(ValueError), watch.action("pull"):
         raise ValueError
     assert one.heard == ["pull {} begins", "pull fails"]
+
+
+async def test_the_id_of_a_request_counts_until_it_is_answered() -> None:
+    assert request_id() == ""
+    mine = Serving("mine")
+    token = serving.set(mine)
+    try:
+        assert request_id() == await asyncio.to_thread(request_id) == "mine"
+        mine.over = True
+        assert request_id() == ""
+    finally:
+        serving.reset(token)

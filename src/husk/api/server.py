@@ -122,6 +122,7 @@ class Edge:
     def _failed(self, route: Route, call: Call, error: Exception) -> Answer:
         """The answer to a call whose handler raised; Unanswered where the answer had begun, or nobody waits for it."""
         request, common = call.request, self._common.fields
+        request.enter()
         path = request.path
         if isinstance(error, HuskError):
             if request.begun:

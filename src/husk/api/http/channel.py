@@ -63,8 +63,8 @@ class Channel(asyncio.Protocol):
         """Close it behind the answer that is under way, or now."""
         raise NotImplementedError
 
-    def date(self) -> bytes:
-        """The Date header of now."""
+    def stamp(self) -> bytes:
+        """Headers that no other answer has: the date, and the id of the request that is answered."""
         raise NotImplementedError
 
     def will_keep_alive(self) -> bool:

@@ -24,6 +24,7 @@ from husk.api.http.request import Request
 from husk.api.http.response import CLOSE, STATUS_LINES, Answer, Response, StreamedResponse
 from husk.api.http.upload import Body
 from husk.tasks import Tasks
+from husk.watch import serving
 
 log = logging.getLogger(__name__)
 
@@ -159,15 +160,23 @@ class Connection(Channel):
             if head.expect and head.expect != b"100-continue":
                 self._refuse(BadRequest("Expectation Failed", 417))
                 return
+            # What the handler logs, and the tasks and threads that it starts, has the request's id. One to be read
+            # is mostly answered at once, without a word: it enters where it waits, or fails.
+            if head.method != b"GET":
+                request.enter()
             try:
                 answer = self._handler(request)
             except Exception as error:
+                request.enter()
                 log.error("a handler failed", exc_info=error)
                 self._refuse(BadRequest("Internal Server Error", 500))
-                return
+                answer = None
             if not isinstance(answer, Answer):
-                self._wait_for(answer)
+                if answer is not None:
+                    self._wait_for(answer)
+                serving.set(None)  # connections may share this context
                 return
+            request.leave()
             if not self._answer(request, answer) or not (self._ahead or parser.begun or self.ended):
                 return
             data = self._take_ahead()
@@ -179,6 +188,7 @@ class Connection(Channel):
         self._waiting_since = None
         request = self._request = Request(h2c.preface(), self)
         self._wait_for(self._http2(request))
+        serving.set(None)
 
     def _begin_body(self, request: Request) -> None:
         self._discarded = 0
@@ -188,6 +198,8 @@ class Connection(Channel):
 
     def _wait_for(self, answer: "Coroutine[Any, Any, Answer] | asyncio.Task[Answer]") -> None:
         """A coroutine ends with its client; a task is somebody else's, and goes on."""
+        assert self._request is not None
+        self._request.enter()
         if isinstance(answer, asyncio.Task):
             answer.add_done_callback(self._answered)
             return
@@ -197,11 +209,12 @@ class Connection(Channel):
     def _answered(self, task: "asyncio.Task[Answer]") -> None:
         self._task = None
         request = self._request
-        if task.cancelled():
-            self.close()
-            return
-        if (error := task.exception()) is not None:
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
             log.error("a handler failed", exc_info=error)
+        if request is not None:
+            request.leave()
+        if error is not None or task.cancelled():
             self.close()
             return
         if self.gone or request is None:
@@ -213,7 +226,7 @@ class Connection(Channel):
         """Send it; whether the connection can be gone on with now."""
         if isinstance(answer, Response):
             keep_alive = not answer.close and self.will_keep_alive()
-            head, body = answer.encode(request, self._crowd.date(), keep_alive)
+            head, body = answer.encode(request, self._crowd.date() + request.id_field, keep_alive)
             if body:
                 self._transport.writelines([head, body])
             else:
@@ -275,8 +288,9 @@ class Connection(Channel):
         waited_for = self._request or self._body or self._taker
         return not (waited_for is not None or self._lingering or self.write_paused or self.gone)
 
-    def date(self) -> bytes:
-        return self._crowd.date()
+    def stamp(self) -> bytes:
+        request, date = self._request, self._crowd.date()
+        return date if request is None else date + request.id_field
 
     def body_ended(self, behind: bytes) -> None:
         self._body = None
@@ -306,7 +320,7 @@ class Connection(Channel):
             self._transport.write(h2c.GO_AWAY)
         else:
             fields, body = self._refusal(error)
-            line = STATUS_LINES.get(error.status, STATUS_LINES[400]) + fields + self.date() + CLOSE
+            line = STATUS_LINES.get(error.status, STATUS_LINES[400]) + fields + self.stamp() + CLOSE
             self._transport.write(b"%bContent-Length: %d\r\n\r\n%b" % (line, len(body), body))
         self._request = None
         self._linger()

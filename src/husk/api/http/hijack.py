@@ -21,7 +21,7 @@ def hijack(request: Request, fields: bytes) -> "HijackedStream":
         line = b"HTTP/1.1 101 UPGRADED\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n"
     else:
         line = b"HTTP/1.1 200 OK\r\n"
-    return HijackedStream(request, line + fields + b"\r\n")
+    return HijackedStream(request, line + fields + request.id_field + b"\r\n")
 
 
 class HijackedStream:

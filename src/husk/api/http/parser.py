@@ -28,10 +28,10 @@ PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 # What a message may have only one of: with two, everybody picks another.
 _ONCE = frozenset({b"content-length", b"transfer-encoding", b"host"})
 _LONGEST_NUMBER = 18
-# How long, and how many, the heads are that are remembered; those with credentials never are.
+# How long, and how many, the heads are that are remembered; never those with credentials, or that come only once.
 _SHORT = 512
 _MOST_KNOWN = 256
-_SECRET = pattern(rb"auth|cookie|secret|token", re.IGNORECASE)
+_PASSING = pattern(rb"auth|cookie|secret|token|request-id|traceparent", re.IGNORECASE)
 _CLOSE, _KEEP_ALIVE = b"close", b"keep-alive"
 
 
@@ -111,7 +111,7 @@ class HeadParser:
         if end == len(data):
             self._data = b""
             head = self._parse(data)
-            if end <= _SHORT and not head.has_body and head.keep_alive and _SECRET.search(data) is None:
+            if end <= _SHORT and not head.has_body and head.keep_alive and _PASSING.search(data) is None:
                 if len(self._known) >= _MOST_KNOWN:
                     self._known.clear()
                 self._known[data] = head

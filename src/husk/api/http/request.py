@@ -1,10 +1,21 @@
 """What does a client ask? One request: its head's parts, read when somebody wants them, and its body."""
 
+import itertools
+import os
 from urllib.parse import parse_qsl, unquote
 
 from husk.api.http.channel import Channel
 from husk.api.http.parser import Head
 from husk.api.http.upload import Body
+from husk.patterns import pattern
+from husk.watch import Serving, serving
+
+# Ids of this process: what no other one begins with, and a number.
+_ID, _ID_NAME = b"x-request-id", b"X-Request-Id: "
+_OURS = b"%b%b-%%x\r\n" % (_ID_NAME, os.urandom(6).hex().encode())
+_next_number = itertools.count(1).__next__
+# What a client may call its request: it is written to logs as it is.
+_SANE_ID = pattern(rb"[A-Za-z0-9._-]{1,64}")
 
 
 class Query:
@@ -31,10 +42,14 @@ class Query:
 _NO_QUERY = Query("")
 
 
+def _id_field(given: bytes) -> bytes:
+    return _ID_NAME + given + b"\r\n" if _SANE_ID.fullmatch(given) else _OURS % _next_number()
+
+
 class Request:
     """One request on one connection."""
 
-    __slots__ = ("_query", "body", "connection", "head", "method", "raw_path")
+    __slots__ = ("_query", "body", "connection", "head", "id_field", "method", "raw_path", "serving")
 
     def __init__(self, head: Head, connection: Channel) -> None:
         self.head = head
@@ -43,6 +58,25 @@ class Request:
         self.raw_path = head.raw_path
         self.body: Body | None = None
         self._query: Query | None = None
+        # What logs call it, as the header that the answer has: every answer has one, few are written about.
+        self.id_field = _id_field(head.headers[_ID]) if _ID in head.headers else _OURS % _next_number()
+        self.serving: Serving | None = None
+
+    @property
+    def id(self) -> str:
+        """What logs and the answer call it: the client's own word for it, or one of ours."""
+        return self.id_field[len(_ID_NAME) : -2].decode()
+
+    def enter(self) -> None:
+        """From here on, in this context, work is done for this request."""
+        if self.serving is None:
+            self.serving = Serving(self.id)
+        serving.set(self.serving)
+
+    def leave(self) -> None:
+        """It is answered."""
+        if self.serving is not None:
+            self.serving.over = True
 
     @property
     def path(self) -> str:

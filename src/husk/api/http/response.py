@@ -99,17 +99,17 @@ class Response(Answer):
         self.fields = fields
         self.close = close
 
-    def encode(self, request: Request, date: bytes, keep_alive: bool) -> tuple[bytes, bytes]:
-        """(the answer, or its head, and what of the body is still to follow)"""
+    def encode(self, request: Request, stamp: bytes, keep_alive: bool) -> tuple[bytes, bytes]:
+        """(the answer, or its head, and what of the body is still to follow); `stamp` is the channel's."""
         status, body = self.status, self.body
         head = request.head
         if keep_alive and head.is_1_1 and len(body) <= _SMALL and status in _WITH_BODY and not head.is_head:
             # What nearly all answers are.
             line = _WITH_BODY[status]
-            return b"%b%b%bContent-Length: %d\r\n\r\n%b" % (line, self.fields, date, len(body), body), b""
+            return b"%b%b%bContent-Length: %d\r\n\r\n%b" % (line, self.fields, stamp, len(body), body), b""
         connection = CLOSE if not keep_alive else b"" if head.is_1_1 else KEEP_ALIVE
         if status in WITHOUT_BODY:
-            return b"%b%b%b%b\r\n" % (status_line(request, status), self.fields, date, connection), b""
+            return b"%b%b%b%b\r\n" % (status_line(request, status), self.fields, stamp, connection), b""
         size = len(body)
         if head.is_head:
             body = b""
@@ -117,7 +117,7 @@ class Response(Answer):
         data = b"%b%b%b%bContent-Length: %d\r\n\r\n%b" % (
             status_line(request, status),
             self.fields,
-            date,
+            stamp,
             connection,
             size,
             b"" if follows else body,
@@ -140,7 +140,7 @@ class StreamedResponse(Answer):
         # Without chunks only the end of the connection tells where the body ends.
         self.keep_alive = request.head.is_1_1 and connection.will_keep_alive()
         how = (b"" if self.keep_alive else CLOSE) + (_CHUNKED if self._chunked else b"")
-        connection.begin_answer(b"%b%b%b%b\r\n" % (status_line(request, status), fields, connection.date(), how))
+        connection.begin_answer(b"%b%b%b%b\r\n" % (status_line(request, status), fields, connection.stamp(), how))
 
     async def write(self, data: bytes) -> None:
         """Send a piece, at once. Waits while the client does not read; ConnectionResetError when it has gone."""

@@ -35,7 +35,9 @@ class WebSocket:
         from websockets.server import ServerProtocol
 
         self._protocol = ServerProtocol(state=OPEN, max_size=_LARGEST_MESSAGE, logger=_log)
-        self._stream = HijackedStream(request, _handshake(request).serialize())
+        answer = _handshake(request)
+        answer.headers["X-Request-Id"] = request.id
+        self._stream = HijackedStream(request, answer.serialize())
 
     async def __aiter__(self) -> AsyncIterator[bytes | str]:
         from websockets.frames import Frame, Opcode

@@ -52,3 +52,20 @@ def test_of_repeated_headers_the_first_counts_and_all_can_be_had() -> None:
     asked = request(b"/session", b"X-Method: a\r\nX-Method: b \r\nX-Other: c\r\n")
     assert asked.header("x-method") == "a"
     assert asked.all_headers() == {"host": ["x"], "x-method": ["a", "b"], "x-other": ["c"]}
+
+
+@pytest.mark.parametrize("given", [b"a", b"3f2-A.b_c", b"x" * 64])
+def test_a_sane_id_of_the_client_is_taken_over(given: bytes) -> None:
+    asked = request(b"/", b"X-Request-ID: " + given + b"\r\n")
+    assert (asked.id, asked.id_field) == (given.decode(), b"X-Request-Id: " + given + b"\r\n")
+
+
+@pytest.mark.parametrize("given", [b"", b"x" * 65, b"a b", b"a;b", b'"', b"\xff"])
+def test_other_ids_are_replaced(given: bytes) -> None:
+    asked = request(b"/", b"X-Request-Id: " + given + b"\r\n")
+    assert asked.id != given.decode(errors="replace")
+    assert set(asked.id) <= set("0123456789abcdef-")
+
+
+def test_every_request_has_an_id_of_its_own() -> None:
+    assert len({request(b"/").id for _ in range(100)}) == 100
