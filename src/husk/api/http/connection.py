@@ -176,7 +176,8 @@ class Connection(Channel):
                     self._wait_for(answer)
                 serving.set(None)  # connections may share this context
                 return
-            request.leave()
+            if request.serving is not None:
+                request.leave()
             if not self._answer(request, answer) or not (self._ahead or parser.begun or self.ended):
                 return
             data = self._take_ahead()
