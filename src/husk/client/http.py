@@ -68,6 +68,8 @@ class Connection:
                 from husk.tasks import Tasks
 
                 response.body_sent = Tasks().spawn(self._send_pieces(content), "body of a request", awaited=True)
+                # An answer that came before the body had failed is all that its caller looks at.
+                response.body_sent.add_done_callback(lambda sent: sent.cancelled() or sent.exception())
             await response.read_head()
         except BaseException:
             response.close()

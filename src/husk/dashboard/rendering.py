@@ -1,15 +1,18 @@
 """Templates, and the words that they may use for sizes and times. All that they show is escaped."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
 from jinja2 import ChainableUndefined, Environment, FileSystemLoader, StrictUndefined, Undefined
+from jinja2.nodes import Extends
+from jinja2.runtime import Context
 from jinja2.utils import missing
 
 from husk.dashboard.assets import Assets
 
+Block = Callable[[Context], Iterator[str]]
 TEMPLATES = Path(__file__).parent / "templates"
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 
@@ -28,6 +31,8 @@ class Renderer:
     """Makes HTML of templates."""
 
     def __init__(self, assets: Assets, directory: Path = TEMPLATES) -> None:
+        # Of each template that was asked for a block: the blocks that it has, also those of the templates it extends.
+        self._blocks: dict[str, dict[str, list[Block]]] = {}
         self._environment = environment = Environment(
             loader=FileSystemLoader(directory),
             autoescape=True,
@@ -44,11 +49,29 @@ class Renderer:
 
     def block(self, template: str, name: str, values: Mapping[str, Any]) -> bytes | None:
         """One block of a template alone, which is what a live region shows; None where it has no such block."""
-        found = self._environment.get_template(template)
-        if name not in found.blocks:
+        blocks = self._blocks_of(template)
+        if name not in blocks:
             return None
-        context = found.new_context(dict(values))
-        return "".join(found.blocks[name](context)).encode(errors="replace")
+        context = self._environment.get_template(template).new_context(dict(values))
+        context.blocks = {each: list(found) for each, found in blocks.items()}
+        return "".join(blocks[name][0](context)).encode(errors="replace")
+
+    def _blocks_of(self, template: str) -> dict[str, list[Block]]:
+        """Its blocks by name, each with those that it stands for in the templates above it: jinja2 itself knows them
+        only while it renders all of a page."""
+        if template not in self._blocks:
+            loader = self._environment.loader
+            assert loader is not None
+            blocks: dict[str, list[Block]] = {}
+            above = template
+            while above:
+                for name, block in self._environment.get_template(above).blocks.items():
+                    blocks.setdefault(name, []).append(block)
+                tree = self._environment.parse(loader.get_source(self._environment, above)[0])
+                extended = tree.find(Extends)
+                above = extended.template.as_const() if extended else ""
+            self._blocks[template] = blocks
+        return self._blocks[template]
 
 
 def size(count: float) -> str:

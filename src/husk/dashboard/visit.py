@@ -58,12 +58,12 @@ class Visit:
     # answers
 
     def page(self, template: str, status: int = 200, **values: Any) -> Response:
-        """A page; or one region of it, the block of that name, where our script asks for that."""
+        """A page; or one region of it, the block of that name, where our script asks for one (404 for none)."""
         values = {**self._common(), **values}
         if region := self.request.header(REGION):
             body = self.site.renderer.block(template, region, values)
-            if body is not None:
-                return self.document(body, HTML, status)
+            # Not the whole page: the script would put it into itself.
+            return self.document(body, HTML, status) if body is not None else self.document(b"", HTML, 404)
         values["notices"] = self.session.take_notices()
         return self.document(self.site.renderer.page(template, values), HTML, status)
 

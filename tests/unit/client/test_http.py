@@ -1,4 +1,5 @@
 import asyncio
+import gc
 import socket
 
 import pytest
@@ -99,4 +100,24 @@ async def test_a_body_in_pieces():
     assert sent == b"3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"
     assert (await response.read(), response.reusable) == (b"", True)
     connection.close()
+    writer.close()
+
+
+async def test_a_body_that_fails_after_the_answer_is_nobodys_fault(caplog):
+    connection, saying, writer = await connected(LENGTH)
+    answered = asyncio.Event()
+
+    async def body():
+        yield b"begun"
+        await answered.wait()
+        raise ValueError("whoever sent it has gone")
+
+    response = await connection.request("PUT", "/x", {}, body())
+    assert await response.read() == b"abcde"
+    answered.set()
+    await asyncio.wait([response.body_sent])
+    response.body_sent = None
+    gc.collect()
+    assert caplog.records == []
+    await saying
     writer.close()

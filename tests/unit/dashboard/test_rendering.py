@@ -59,6 +59,14 @@ def test_a_block_is_a_part_of_its_page(renderer: Renderer) -> None:
     assert renderer.block("a.html", "other", {"value": 1}) is None
 
 
+def test_a_block_may_be_of_a_template_that_is_extended(tmp_path: Path) -> None:
+    (tmp_path / "base.html").write_text("<p>{% block a %}A{% block b %}B{% endblock %}{% endblock %}</p>")
+    (tmp_path / "child.html").write_text('{% extends "base.html" %}{% block b %}{{ super() }}{{ value }}{% endblock %}')
+    renderer = Renderer(Assets(tmp_path), tmp_path)
+    assert renderer.block("child.html", "b", {"value": 1}) == b"B1"
+    assert renderer.block("child.html", "a", {"value": 1}) == b"AB1"
+
+
 def test_a_value_that_is_missing_is_a_fault(renderer: Renderer) -> None:
     with pytest.raises(UndefinedError):
         renderer.page("a.html", {})

@@ -5,37 +5,24 @@
 // process writes comes as binary messages, and {"exit": code} or {"error": "…"} as text when it has ended.
 
 /**
- * The document that xterm.js makes its elements with. Our pages forbid style that a page brings itself, and xterm.js makes
- * `<style>` elements and `style` attributes; here these become style sheets and properties made by script, which are allowed.
+ * Our pages forbid style that a page brings itself, and xterm.js makes `<style>` elements and `style` attributes, in documents
+ * of its choice. On the page of a terminal these become style sheets and properties made by script, which are allowed.
  */
-export function strictDocument(document) {
-  const setAttribute = function (name, value) {
-    if (name === "style") this.style.cssText = value;
-    else Element.prototype.setAttribute.call(this, name, value);
+export function allowStyles(document) {
+  const createElement = document.createElement.bind(document);
+  document.createElement = (name, ...rest) =>
+    String(name).toLowerCase() === "style" ? sheetElement(document, createElement("span")) : createElement(name, ...rest);
+  const { prototype } = document.defaultView.Element;
+  const { setAttribute } = prototype;
+  prototype.setAttribute = function (name, value) {
+    if (name === "style" && this.style) this.style.cssText = value;
+    else setAttribute.call(this, name, value);
   };
-  const createElement = (name, ...rest) => {
-    if (String(name).toLowerCase() === "style") return sheetElement(document);
-    const made = document.createElement(name, ...rest);
-    made.setAttribute = setAttribute;
-    return made;
-  };
-  return new Proxy(document, {
-    get(target, name) {
-      if (name === "createElement") return createElement;
-      const value = target[name];
-      return typeof value === "function" ? value.bind(target) : value;
-    },
-    set(target, name, value) {
-      target[name] = value;
-      return true;
-    },
-  });
 }
 
 /** An element that stands for a `<style>`: its text is a style sheet of the document as long as it is used. */
-function sheetElement(document) {
+function sheetElement(document, made) {
   const sheet = new CSSStyleSheet();
-  const made = document.createElement("span");
   made.hidden = true;
   document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet];
   Object.defineProperty(made, "textContent", {
@@ -58,8 +45,8 @@ function theme(element) {
 export async function startTerminal(element) {
   const { Terminal } = await import(element.dataset.xterm);
   const { FitAddon } = await import(element.dataset.fit);
+  allowStyles(document);
   const terminal = new Terminal({
-    documentOverride: strictDocument(document),
     fontFamily: "ui-monospace, monospace",
     fontSize: 14,
     screenReaderMode: true,

@@ -18,7 +18,9 @@ async def test_the_overview_tells_what_it_is(asker: Asker) -> None:
 
 
 async def test_regions_of_a_container(asker: Asker) -> None:
-    assert "Stop" in (await asker.get("/containers/web", x_region="standing")).text
+    for page in ("", "/inspect"):
+        standing = await asker.get(f"/containers/web{page}", x_region="standing")
+        assert "Stop" in standing.text and "<html" not in standing.text
     assert "10.1.1.2" in (await asker.get("/containers/web", x_region="facts")).text
 
 
