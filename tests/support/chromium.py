@@ -11,13 +11,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from playwright.async_api import Browser, ConsoleMessage, Page, async_playwright, expect
+from playwright.async_api import Browser, ConsoleMessage, Page, ViewportSize, async_playwright, expect
 
 from tests.support.quiet_net import quiet_net
 
 AXE = Path(__file__).resolve().parents[2] / ".venv/vendor/axe.min.js"
 # Milliseconds; much on a busy host.
 PATIENCE = 30_000
+PHONE: ViewportSize = {"width": 360, "height": 740}
 # A name of somebody else that leads to this host.
 FOREIGN = "foreign.example"
 _NAMES = ("chromium", "google-chrome")
@@ -77,6 +78,22 @@ class Tab:
     def _said(self, message: ConsoleMessage) -> None:
         if message.type in ("error", "warning"):
             self.faults.append(f"{message.type}: {message.text} ({self.page.url})")
+
+    async def faults_of_page(self) -> list[str]:
+        """What is wrong with the page that is open: for axe in light and in dark, and by its width on a phone."""
+        page, found = self.page, []
+        size = page.viewport_size
+        if AXE.exists():
+            found += await self.grave()
+            await page.emulate_media(color_scheme="dark")
+            found += await self.grave("color-contrast")
+            await page.emulate_media(color_scheme="light")
+        await page.set_viewport_size(PHONE)
+        wide = await page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        found += [f"{page.url} is {wide} pixels too wide for a phone"] if wide > 0 else []
+        if size is not None:
+            await page.set_viewport_size(size)
+        return found
 
     async def grave(self, *rules: str) -> list[str]:
         """What axe finds on the page that is open, if it is serious or critical; of all its rules, or of some."""

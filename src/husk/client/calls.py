@@ -139,11 +139,13 @@ class Calls:
                 yield json.loads(rest)
 
     async def upgrade(
-        self, path: str, document: object = None, query: Query = _NOTHING
+        self, path: str, document: object = None, query: Query = _NOTHING, protocol: str = "tcp"
     ) -> tuple[bytes, Reader, Writer]:
         """Take a connection over: what came with the answer, and both directions. The caller closes the writer."""
         content = b"" if document is None else _encoded(document)
-        headers = {"Connection": "Upgrade", "Upgrade": "tcp", "Content-Type": "application/json"}
+        headers = {"Connection": "Upgrade", "Upgrade": protocol}
+        if protocol == "tcp":
+            headers["Content-Type"] = "application/json"
         target = f"/v{await self._negotiated()}{target_of(path, query)}"
         _, response = await self._ask("POST", target, content, headers)
         try:

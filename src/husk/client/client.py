@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from husk.client.credentials import Keychain
     from husk.client.events import Event
     from husk.client.execs import Result
+    from husk.client.http import Reader, Writer
     from husk.client.moments import Moment
     from husk.client.networks import Networks
     from husk.client.plugins import Plugins
@@ -117,6 +118,11 @@ class Client:
     async def ping(self) -> None:
         """Does it answer? Unavailable where it does not."""
         await self._calls.ping()
+
+    async def upgrade(self, path: str, protocol: str) -> tuple[bytes, Reader, Writer]:
+        """A connection that speaks another protocol from now on, as `/grpc` does: what came with the answer, and both
+        directions. The caller closes the writer."""
+        return await self._calls.upgrade(path, protocol=protocol)
 
     async def info(self) -> dict[str, Any]:
         """What the engine is, and how much it has: docker's `info`."""

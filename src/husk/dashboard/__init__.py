@@ -8,6 +8,7 @@
     assets       the script, style and pictures that pages need
     live         what happens in the engine, told to all who look
     transfers    pulls and pushes that go on when the browser leaves
+    buildkit     what the builder tells of its builds; build_steps: these as people look at them
     steps        what an image is made of; drawing: pictures of networks and of the disk
     sampling     what containers use, measured once for all who look, and the last hour of it
     server       takes each request from all these rules to its page, and errors to a page that says what is wrong

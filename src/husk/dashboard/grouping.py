@@ -6,7 +6,8 @@ from typing import Any
 
 import msgspec
 
-_PROJECTS = ("com.docker.compose.project", "com.docker.stack.namespace")
+_PROJECT, _STACK = "com.docker.compose.project", "com.docker.stack.namespace"
+_DEPENDS_ON = "com.docker.compose.depends_on"
 _SERVICES = ("com.docker.compose.service", "com.docker.swarm.service.name")
 _HEALTH = re.compile(r"\((healthy|unhealthy|health: starting)\)")
 _SECURE_PORTS = (443, 8443, 9443)
@@ -45,6 +46,16 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     rows: tuple[Row, ...]
+    # Those of a stack are started and ended by its services alone.
+    is_stack: bool = False
+
+    @property
+    def is_project(self) -> bool:
+        return bool(self.name) and not self.is_stack
+
+    @property
+    def alive(self) -> int:
+        return sum(row.runs for row in self.rows)
 
     @property
     def running(self) -> int:
@@ -53,14 +64,40 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
 
 def grouped(containers: Iterable[Mapping[str, Any]], hostname: str) -> list[Group]:
     """Groups by name, those that belong to no project last; inside of each by service and name."""
-    groups: dict[str, list[Row]] = {}
+    groups: dict[tuple[str, bool], list[Row]] = {}
     for attrs in containers:
-        groups.setdefault(_label(attrs, _PROJECTS), []).append(row(attrs, hostname))
-    names = sorted(groups, key=lambda name: (not name, name.lower()))
+        project, stack = _label(attrs, (_PROJECT,)), _label(attrs, (_STACK,))
+        groups.setdefault((project or stack, not project and bool(stack)), []).append(row(attrs, hostname))
     return [
-        Group(name=name, rows=tuple(sorted(groups[name], key=lambda row: (row.service.lower(), row.name.lower()))))
-        for name in names
+        Group(
+            name=name,
+            is_stack=is_stack,
+            rows=tuple(sorted(groups[name, is_stack], key=lambda row: (row.service.lower(), row.name.lower()))),
+        )
+        for name, is_stack in sorted(groups, key=lambda key: (not key[0], key[0].lower(), key[1]))
     ]
+
+
+def in_order(containers: Iterable[Mapping[str, Any]]) -> list[list[str]]:
+    """The ids of containers of one project in rows: what a row depends on is in those before it. Services that depend
+    on each other in a circle are one row."""
+    services: dict[str, list[str]] = {}
+    needs: dict[str, set[str]] = {}
+    for attrs in containers:
+        service = _label(attrs, _SERVICES)
+        services.setdefault(service, []).append(str(attrs.get("Id", "")))
+        # `db:service_healthy:false,cache:service_started:true`
+        needs.setdefault(service, set()).update(
+            each.partition(":")[0] for each in _label(attrs, (_DEPENDS_ON,)).split(",") if each
+        )
+    rows: list[list[str]] = []
+    left = dict(needs)
+    while left:
+        ready = [service for service in left if not (needs[service] - {service}) & left.keys()] or list(left)
+        rows.append([each for service in sorted(ready) for each in services[service]])
+        for service in ready:
+            del left[service]
+    return rows
 
 
 def row(attrs: Mapping[str, Any], hostname: str) -> Row:

@@ -42,7 +42,7 @@ class Renderer:
             auto_reload=False,
         )
         environment.globals["asset"] = assets.path
-        environment.filters.update(size=size, moment=moment, ago=ago, short=short, percent=percent)
+        environment.filters.update(size=size, moment=moment, ago=ago, short=short, percent=percent, seconds=seconds)
 
     def page(self, template: str, values: Mapping[str, Any]) -> bytes:
         return self._environment.get_template(template).render(values).encode(errors="replace")
@@ -82,6 +82,14 @@ def size(count: float) -> str:
             break
         value /= 1000
     return f"{value:.0f} {unit}" if unit == "B" or abs(value) >= 99.95 else f"{value:.1f} {unit}"
+
+
+def seconds(value: float) -> str:
+    """How long something took: `0.3 s`, `12 s`, `5 min 3 s`."""
+    if value < 59.5:
+        return f"{value:.1f} s" if value < 9.95 else f"{value:.0f} s"
+    minutes, rest = divmod(round(value), 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
 def percent(value: float) -> str:

@@ -1,6 +1,8 @@
 """What all pages of one dashboard share."""
 
 import ssl
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -14,6 +16,9 @@ from husk.dashboard.sessions import Sessions
 from husk.dashboard.transfers import Transfers
 from husk.tasks import Tasks
 from husk.version import __version__
+
+if TYPE_CHECKING:
+    from husk.dashboard.buildkit import BuildKit
 
 # No outside address, no script or style inside pages, no frame around them.
 _POLICY = (
@@ -57,6 +62,13 @@ class Site:
         self.live = Live(engine, self.tasks)
         self.transfers = Transfers(engine, self.tasks, self.live)
         self.sampler = Sampler(engine, self.tasks)
+
+    @cached_property
+    def buildkit(self) -> "BuildKit":
+        """The builder, whose protocol takes room: who never looks at builds does without."""
+        from husk.dashboard.buildkit import BuildKit
+
+        return BuildKit(self.engine)
 
     @property
     def secure(self) -> bool:

@@ -1,6 +1,6 @@
 from typing import Any
 
-from husk.dashboard.grouping import PortLink, grouped, ports, row
+from husk.dashboard.grouping import PortLink, grouped, in_order, ports, row
 
 PROJECT, SERVICE = "com.docker.compose.project", "com.docker.compose.service"
 
@@ -64,3 +64,22 @@ def test_what_no_browser_speaks_is_no_link_and_what_is_not_published_is_not_show
 
 def test_a_container_without_anything_is_shown() -> None:
     assert grouped([{"Id": "abc"}], "h")[0].rows[0].name == ""
+
+
+def test_a_project_and_a_stack_of_one_name_are_two_groups() -> None:
+    stack = {"Id": "1", "Names": ["/t"], "State": "running", "Labels": {"com.docker.stack.namespace": "shop"}}
+    found = grouped([stack, container("a", "shop")], "h")
+    assert [(group.name, group.is_stack, group.is_project) for group in found] == [
+        ("shop", False, True), ("shop", True, False),
+    ]  # fmt: skip
+
+
+def test_what_others_depend_on_comes_first() -> None:
+    needs = "com.docker.compose.depends_on"
+    web, db, cache = (container(name, "p", name) for name in ("web", "db", "cache"))
+    web["Labels"][needs] = "db:service_healthy:false,cache:service_started:true,gone:service_started:true"
+    db["Labels"][needs] = "cache:service_started:false"
+    assert in_order([web, db, cache]) == [["cache" * 3], ["db" * 3], ["web" * 3]]
+    cache["Labels"][needs] = "web:service_started:false"
+    assert in_order([web, db, cache]) == [["cache" * 3, "db" * 3, "web" * 3]]
+    assert in_order([]) == []

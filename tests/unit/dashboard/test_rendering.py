@@ -5,7 +5,7 @@ import pytest
 from jinja2 import UndefinedError
 
 from husk.dashboard.assets import Assets
-from husk.dashboard.rendering import Renderer, ago, moment, percent, short, size, when
+from husk.dashboard.rendering import Renderer, ago, moment, percent, seconds, short, size, when
 
 NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 
@@ -42,6 +42,13 @@ def test_moments_and_ids() -> None:
     assert when("2026-01-31T11:59:58") == datetime(2026, 1, 31, 11, 59, 58, tzinfo=UTC)
     assert short("sha256:" + "ab" * 32) == "abababababab"
     assert percent(12.345) == "12.3 %"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.04, "0.0 s"), (9.94, "9.9 s"), (12.3, "12 s"), (59.7, "1 min 0 s"), (3720, "1 h 2 min")]
+)
+def test_how_long_it_took(value: float, text: str) -> None:
+    assert seconds(value) == text
 
 
 @pytest.fixture

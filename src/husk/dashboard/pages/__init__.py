@@ -1,6 +1,7 @@
 """The pages of the site: each module has a table `ROUTES` of its paths, and all of them are put together here."""
 
 from husk.dashboard.pages import (
+    builds,
     container,
     containers,
     files,
@@ -8,6 +9,7 @@ from husk.dashboard.pages import (
     images,
     logs,
     networks,
+    projects,
     sign_in,
     swarm,
     system,
@@ -20,10 +22,12 @@ ROUTES: tuple[Route, ...] = (
     *sign_in.ROUTES,
     *home.ROUTES,
     *containers.ROUTES,
+    *projects.ROUTES,
     *images.ROUTES,
     *volumes.ROUTES,
     *networks.ROUTES,
     *swarm.ROUTES,
+    *builds.ROUTES,
     *system.ROUTES,
     *container.ROUTES,
     *files.ROUTES,

@@ -1,13 +1,12 @@
-"""The engine itself: what takes room, what builds have kept, what happened, and how it is."""
+"""The engine itself: what takes room, what happened, and how it is."""
 
 import time
 
 from husk.api.http.response import Answer
 from husk.client.events import Event
 from husk.dashboard.drawing import bars
-from husk.dashboard.rendering import size
-from husk.dashboard.router import Route, change, page
-from husk.dashboard.usage import kinds, largest, total
+from husk.dashboard.router import Route, page
+from husk.dashboard.usage import kinds, largest
 from husk.dashboard.visit import Visit
 
 # Seconds, and events, that the time line goes back.
@@ -23,33 +22,6 @@ async def disk(visit: Visit) -> Answer:
     parts = kinds(found)
     drawn = list(zip(parts, bars([each.size for each in parts]), strict=True))
     return visit.page("disk.html", parts=drawn, total=sum(each.size for each in parts), largest=largest(found))
-
-
-async def builds(visit: Visit) -> Answer:
-    found = (await visit.engine.df("build-cache")).get("BuildCache") or []
-    found.sort(key=lambda each: -int(each.get("Size") or 0))
-    return visit.page("builds.html", records=found, total=total(found, "Size"))
-
-
-async def ask_prune_builds(visit: Visit) -> Answer:
-    found = (await visit.engine.df("build-cache")).get("BuildCache") or []
-    unused = [each for each in found if not each.get("InUse")]
-    return visit.confirm(
-        "Remove what builds have kept?",
-        details=f"{len(unused)} records of {len(found)} are not in use, of {size(total(unused, 'Size'))}. "
-        "The next builds take longer.",
-        verb="Remove",
-        back="/builds",
-        all="Also what images of this engine share",
-    )
-
-
-async def prune_builds(visit: Visit) -> Answer:
-    told = await visit.engine.images.prune_builds(all="all" in visit.form)
-    count = len(told.get("CachesDeleted") or [])
-    return visit.redirect(
-        "/builds", f"{count} records were removed, which freed {size(int(told.get('SpaceReclaimed') or 0))}."
-    )
 
 
 async def events(visit: Visit) -> Answer:
@@ -69,9 +41,6 @@ async def health(visit: Visit) -> Answer:
 
 ROUTES: tuple[Route, ...] = (
     page("/disk", disk),
-    page("/builds", builds),
-    page("/builds/prune", ask_prune_builds),
-    change("/builds/prune", prune_builds),
     page("/events", events),
     page("/health", health),
 )

@@ -69,6 +69,13 @@ function refreshFor(type) {
     if (!type || region.dataset.live.split(" ").includes(type)) soon(region);
 }
 
+// What the engine tells no event of is looked at again and again: `data-every` says after how many seconds.
+function watch(region) {
+  setInterval(() => {
+    if (!document.hidden && !waiting.has(region)) soon(region);
+  }, 1000 * region.dataset.every);
+}
+
 function away(is) {
   document.getElementById("away").hidden = !is;
 }
@@ -130,4 +137,5 @@ addEventListener("pagehide", () => {
   source = undefined;
 });
 addEventListener("pageshow", listen);
+for (const region of document.querySelectorAll("[data-every]")) watch(region);
 listen();

@@ -7,18 +7,17 @@ from pathlib import Path
 import pytest
 from playwright.async_api import ViewportSize, expect
 
-from tests.support.chromium import AXE, Tab
+from tests.support.chromium import Tab
 from tests.support.daemon import Daemon
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.asyncio(loop_scope="module")]
 
 PATHS = (
     "/containers", "/images", "/images/prune", "/volumes", "/volumes/data", "/volumes/data/remove", "/networks",
-    "/networks/inner", "/services", "/services/web", "/nodes", "/secrets", "/builds", "/disk", "/events", "/health",
-    "/nowhere",
+    "/networks/inner", "/services", "/services/web", "/nodes", "/secrets", "/builds", "/builds/cache",
+    "/projects/shop/remove", "/disk", "/events", "/health", "/nowhere",
 )  # fmt: skip
 DESK: ViewportSize = {"width": 1200, "height": 640}
-PHONE: ViewportSize = {"width": 360, "height": 740}
 # Where the README's picture is written to, when it is to be made anew.
 SCREENSHOTS = os.environ.get("HUSK_SCREENSHOTS", "")
 
@@ -45,15 +44,7 @@ async def test_pages_have_no_faults(furnished: Daemon, tab: Tab) -> None:
     for path in PATHS:
         page = await tab.open(path)
         await expect(page.locator("h1")).to_be_visible()
-        if AXE.exists():
-            found += await tab.grave()
-            await page.emulate_media(color_scheme="dark")
-            found += await tab.grave("color-contrast")
-            await page.emulate_media(color_scheme="light")
-        await page.set_viewport_size(PHONE)
-        wide = await page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-        found += [f"{path} is {wide} pixels too wide for a phone"] if wide > 0 else []
-        await page.set_viewport_size(DESK)
+        found += await tab.faults_of_page()
     tab.forgive(404)
     assert found + tab.faults == []
     assert "hunter2" not in await (await tab.open("/secrets")).content()

@@ -14,15 +14,6 @@ async def test_disk_use_is_drawn_and_told(engine: FakeEngine, visitor: Visitor) 
     assert '<rect class="series series-1" x="0.0" y="0" width="1000.0"' in text and "app:1" in text
 
 
-async def test_records_of_builds_are_removed_after_a_question(engine: FakeEngine, visitor: Visitor) -> None:
-    engine.answers("GET", "/system/df", {"BuildCache": [RECORD, {**RECORD, "InUse": True}]})
-    engine.answers("POST", "/build/prune", {"CachesDeleted": ["r1"], "SpaceReclaimed": 5000})
-    assert "RUN &lt;make&gt;" in (await visitor.get("/builds")).text
-    assert "1 records of 2 are not in use, of 5.0 kB" in (await visitor.get("/builds/prune")).text
-    assert (await visitor.post("/builds/prune", all="1")).status == 303
-    assert "freed 5.0 kB" in (await visitor.get("/builds")).text
-
-
 async def test_events_are_a_time_line_with_the_newest_first(engine: FakeEngine, visitor: Visitor) -> None:
     def event(action: str, second: int) -> bytes:
         actor = {"ID": "c" * 64, "Attributes": {"name": "web", "exitCode": "3"}}
