@@ -70,14 +70,14 @@ class Authority:
         self._certificate = own.sign(self._key, hashes.SHA256())
 
     def issue(self, name: str, addresses: Sequence[str] = (), expired: bool = False) -> Pair:
-        """A server's certificate when there are addresses, else a client's."""
+        """A server's certificate when there are addresses or names, else a client's."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         usage = ExtendedKeyUsageOID.SERVER_AUTH if addresses else ExtendedKeyUsageOID.CLIENT_AUTH
         builder = self._begun(subject, key.public_key(), expired)
         builder = builder.add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
         if addresses:
-            names = [x509.IPAddress(ipaddress.ip_address(address)) for address in addresses]
+            names = [_general(address) for address in addresses]
             builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
         certificate = builder.sign(self._key, hashes.SHA256())
         directory = self._directory / name
@@ -105,3 +105,10 @@ class Authority:
         begun = begun.add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
         signer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
         return begun.add_extension(signer, critical=False)
+
+
+def _general(address: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(address))
+    except ValueError:
+        return x509.DNSName(address)

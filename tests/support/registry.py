@@ -152,8 +152,13 @@ def _descriptor(media_type: str, data: bytes) -> dict[str, object]:
 class Registry(Server):
     """A running `docker-registry serve` with an empty store, gone with everything in it when the context ends."""
 
-    def __init__(self, *, login: bool = False) -> None:
+    def __init__(
+        self, *, login: bool = False, address: str = "127.0.0.1:0", tls: Mapping[str, str] | None = None
+    ) -> None:
+        """`tls` names the files of certificate and key as the registry's settings do."""
         self.login = login
+        self._address = address
+        self._tls = tls
         self.host = ""
         self._directory = Path()
         self._process: subprocess.Popen[bytes] | None = None
@@ -178,7 +183,7 @@ class Registry(Server):
                 "filesystem": {"rootdirectory": str(self._directory / "store")},
                 "delete": {"enabled": True},
             },
-            "http": {"addr": "127.0.0.1:0"},
+            "http": {"addr": self._address} | ({"tls": dict(self._tls)} if self._tls else {}),
         }
         if self.login:
             (self._directory / "htpasswd").write_text(_HTPASSWD)

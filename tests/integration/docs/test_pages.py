@@ -1,0 +1,52 @@
+"""Every command on the pages of docs/howto is true: each page is followed from its top to its end, on a host of its own."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.support.page_host import page_host
+from tests.support.pages import blocks
+
+ROOT = Path(__file__).parents[3]
+INDEX = ROOT / "docs/howto/README.md"
+PAGES = sorted(page for page in INDEX.parent.glob("*.md") if page != INDEX)
+# Pages that tell how to point docker at the daemon.
+FROM_THE_BEGINNING = ("first-steps.md",)
+# Blocks that no test follows, each with the reason that its page gives: they should stay few.
+NOT_RUN = {
+    "dashboard.md": ["there is no journal where these pages are tested", "it needs another machine"],
+    "first-steps.md": ["it installs packages and a service on this machine"],
+    "library.md": ["it fetches from the Python package index"],
+    "volumes.md": ["it needs a server of NFS"],
+}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it runs real containers")
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_command_of_the_page(page: Path) -> None:
+    text = page.read_text()
+    with page_host(text, pointed=page.name not in FROM_THE_BEGINNING) as host:
+        for block in blocks(text):
+            host.follow(block)
+
+
+def test_what_is_not_run_is_known() -> None:
+    found = {page.name: [block.text for block in blocks(page.read_text()) if block.kind == "unrun"] for page in PAGES}
+    assert {name: reasons for name, reasons in found.items() if reasons} == NOT_RUN
+
+
+def test_a_file_is_named_in_the_text_above_it() -> None:
+    for page in PAGES:
+        lines = page.read_text().splitlines()
+        for block in blocks(page.read_text()):
+            if block.kind == "file":
+                assert f"`{block.name}`" in " ".join(lines[max(0, block.line - 5) : block.line - 1]), (page, block.name)
+
+
+def test_the_index_has_every_page_and_links_lead_somewhere() -> None:
+    assert set(re.findall(r"\]\(([a-z-]+\.md)\)", INDEX.read_text())) == {page.name for page in PAGES}
+    for page in [INDEX, *PAGES]:
+        for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
+            assert (page.parent / link).exists(), f"{page.name}: {link}"
