@@ -5,11 +5,12 @@ with many containers has more than that open. So each call happens in a thread o
 own, empty but for standard input and output: the library's socket gets a low number whatever else is open.
 """
 
+import contextlib
 import ctypes
 import gc
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from husk.errors import SystemFault
 from husk.kernel import memory
@@ -83,14 +84,26 @@ def _apart(work: Callable[[], tuple[int, bytes, bytes]]) -> tuple[int, bytes, by
             reason = os.strerror(ctypes.get_errno())
             outcome.append((1, b"", f"a thread cannot have descriptors of its own: {reason}".encode()))
 
-    # What the garbage collector finds in that thread, and closes, would be another descriptor there.
-    collects = gc.isenabled()
-    gc.disable()
-    try:
+    with _no_collection():
         thread = threading.Thread(target=run, name="nftables")
         thread.start()
         thread.join()
-    finally:
-        if collects:
-            gc.enable()
     return outcome[0] if outcome else (1, b"", b"libnftables cannot be called")
+
+
+@contextlib.contextmanager
+def _no_collection() -> Iterator[None]:
+    """No garbage is looked for by itself meanwhile: what were found in that thread, and closed, would be another
+    descriptor there.
+
+    The program that the engine is part of may use `gc.disable` and `gc.enable` whenever it likes, so that switch is
+    left alone; a threshold that it sets meanwhile stays.
+    """
+    before = gc.get_threshold()
+    meanwhile = (0, *before[1:])
+    gc.set_threshold(*meanwhile)
+    try:
+        yield
+    finally:
+        if gc.get_threshold() == meanwhile:
+            gc.set_threshold(*before)

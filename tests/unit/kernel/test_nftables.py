@@ -116,3 +116,30 @@ def test_a_host_without_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ctypes, "CDLL", missing)
     with pytest.raises(SystemFault, match=r"libnftables\.so\.1 cannot be loaded.*husk doctor --fix"):
         Nftables()
+
+
+def test_the_programs_own_switch_of_the_collector_is_left_alone():
+    """A host program may turn it off and on, or set thresholds, in another thread while rules are written."""
+
+    def meanwhile(act):
+        def work() -> tuple[int, bytes, bytes]:
+            seen.append((gc.isenabled(), gc.get_threshold()[0]))
+            act()
+            return 0, b"", b""
+
+        return work
+
+    seen: list[tuple[bool, int]] = []
+    before = gc.get_threshold()
+    try:
+        module._apart(meanwhile(gc.disable))
+        assert not gc.isenabled()
+        module._apart(meanwhile(gc.enable))
+        assert gc.isenabled()
+        assert gc.get_threshold() == before
+        assert seen == [(True, 0), (False, 0)]  # nothing is collected by itself, whatever the switch says
+        module._apart(meanwhile(lambda: gc.set_threshold(5, 6, 7)))
+        assert gc.get_threshold() == (5, 6, 7)
+    finally:
+        gc.enable()
+        gc.set_threshold(*before)
