@@ -3,8 +3,10 @@
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
+from husk.client.calls import Calls
 from husk.client.names import platform_document, split_tag
 from husk.client.thing import Thing
+from husk.errors import NotFound
 
 
 class Image(Thing):
@@ -50,9 +52,11 @@ class Image(Thing):
         return list(await self._calls.get(f"{self._path}/attestations", query) or [])
 
     async def tag(self, repository: str, tag: str = "") -> None:
-        """Give it one more name: `repository:tag` in one, or in two."""
-        name, version = (repository, tag) if tag else split_tag(repository)
-        await self._calls.post(f"{self._path}/tag", None, {"repo": name, "tag": version})
+        """Give it one more name: `repository:tag` in one, or in two.
+
+        Who is cancelled meanwhile finds the name where it was.
+        """
+        await give_name(self._calls, self.id, *((repository, tag) if tag else split_tag(repository)))
         await self.reload()
 
     async def save(self, *, platform: str = "") -> AsyncIterator[bytes]:
@@ -73,3 +77,22 @@ class Image(Thing):
     @property
     def _path(self) -> str:
         return f"/images/{self.id}"
+
+
+async def give_name(calls: Calls, image: str, repository: str, tag: str) -> None:
+    """Let a name mean an image. Who is cancelled meanwhile finds it as it was: unknown, or another's."""
+    name, wanted = f"{repository}:{tag or 'latest'}", {"repo": repository, "tag": tag}
+    try:
+        before = str((await calls.get(f"/images/{name}/json"))["Id"])
+    except NotFound:
+        before = ""
+
+    async def take_back(_: object) -> None:
+        if before:
+            await calls.post(f"/images/{before}/tag", None, wanted)
+            return
+        names = (await calls.get(f"/images/{name}/json")).get("RepoTags") or []
+        if len(names) > 1:  # the last name of an image would take the image along
+            await calls.delete(f"/images/{name}", {"noprune": True})
+
+    await calls.made(calls.post(f"/images/{image}/tag", None, wanted), take_back)

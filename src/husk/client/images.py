@@ -6,7 +6,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping, Seq
 from typing import TYPE_CHECKING, Any, Unpack
 
 from husk.client.filters import filters_of
-from husk.client.image import Image
+from husk.client.image import Image, give_name
 from husk.client.names import platform_document, split_tag, with_tag
 from husk.client.thing import id_of
 
@@ -85,9 +85,8 @@ class Images:
         return list(await self._calls.get("/images/search", query, headers) or [])
 
     async def tag(self, image: str | Image, name: str) -> None:
-        """Give an image one more name: `repository:tag`."""
-        repository, tag = split_tag(name)
-        await self._calls.post(f"/images/{id_of(image)}/tag", None, {"repo": repository, "tag": tag})
+        """Give an image one more name: `repository:tag`. Who is cancelled meanwhile finds the name where it was."""
+        await give_name(self._calls, id_of(image), *split_tag(name))
 
     async def remove(
         self, image: str | Image, *, force: bool = False, noprune: bool = False, platforms: Sequence[str] = ()

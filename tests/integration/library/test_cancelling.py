@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,7 @@ from husk.embedded import Engine
 from tests.support.cancelling import cut_everywhere
 from tests.support.engines import Place
 from tests.support.fake_registry import FakeRegistry
-from tests.support.registry import make_image, tar_of
+from tests.support.registry import Registry, make_image, tar_of
 from tests.support.waiting import until_async
 
 pytestmark = [
@@ -48,6 +48,10 @@ class Watched:
         networks = {network.name for network in await self.engine.networks.list()}
         assert networks == {"bridge", "host", "none"}, f"networks are left: {when}"
         assert await self.engine.volumes.list() == [], f"volumes are left: {when}"
+        await self.be_quiet(when)
+
+    async def be_quiet(self, when: str) -> None:
+        """Fail if somebody still works on a call, or something of it is on the host."""
         edge = self.engine._home.opened.result()
 
         def busy() -> list[object]:
@@ -151,11 +155,24 @@ async def test_networks_and_volumes(watched: Watched):
     await cut_everywhere(volume, watched.check)
 
 
+async def test_naming(watched: Watched):
+    """A name that is new is gone again, one that was another image's is that one's."""
+    image = await watched.engine.images.get("busybox")
+
+    async def name_it() -> None:
+        await watched.engine.images.tag("busybox", "mine:1")
+        await watched.engine._calls.tasks.to_its_end(watched.engine.images.remove("mine:1"), "the test's own")
+
+    await cut_everywhere(name_it, watched.check, 2)
+    await cut_everywhere(lambda: image.tag("busybox:latest"), watched.check, 2)
+
+
 async def test_pulling_and_building(watched: Watched):
     """What is there already when the call is cut off is an image as any other; nothing else stays, and nobody works."""
     engine = watched.engine
 
     async def check(when: str) -> None:
+        await watched.be_quiet(when)
         for image in await engine.images.list():
             if "busybox:latest" not in image.tags:
                 await engine.images.remove(image, force=True)
@@ -174,3 +191,121 @@ async def test_pulling_and_building(watched: Watched):
         await engine.images.build(fileobj="FROM busybox\nRUN echo built > /file\n", tag="built:1", nocache=True)
 
     await cut_everywhere(build, check, 2)
+    await check("built")
+
+
+@pytest.fixture(scope="module")
+def registry() -> Iterator[Registry]:
+    with Registry() as real:
+        yield real
+
+
+async def test_pushing(watched: Watched, registry: Registry):
+    """What the registry has got is its own; here the image is as it was, and nobody sends any more."""
+    engine = watched.engine
+    repositories = iter(range(1000))
+
+    async def push() -> None:
+        name = f"{registry.host}/pushed/{next(repositories)}:1"
+        await engine.images.tag("busybox", name)
+        try:
+            await engine.images.push(name)
+        finally:
+            await engine._calls.tasks.to_its_end(engine.images.remove(name), "the test's own")
+
+    await cut_everywhere(push, watched.check, 4)
+
+
+async def test_saving(watched: Watched):
+    async def save() -> None:
+        async for _ in watched.engine.images.save("busybox"):
+            pass
+
+    await cut_everywhere(save, watched.check, 2)
+
+
+async def test_loading_and_importing(watched: Watched):
+    """What is there already when the call is cut off is an image as any other; nothing else stays."""
+    engine = watched.engine
+    await engine.images.build(fileobj="FROM busybox\nRUN echo built > /file\n", tag="loaded:1")
+    archive = b"".join([piece async for piece in engine.images.save("loaded:1")])
+
+    async def remove_others() -> None:
+        for image in await engine.images.list(all=True):
+            if "busybox:latest" not in image.tags:
+                await engine.images.remove(image, force=True)
+
+    async def check(when: str) -> None:
+        await watched.be_quiet(when)
+        await remove_others()
+        await watched.check(when)
+
+    await remove_others()
+
+    async def pieces() -> AsyncIterator[bytes]:
+        for start in range(0, len(archive), 1 << 18):
+            yield archive[start : start + (1 << 18)]
+
+    async def load() -> None:
+        await engine.images.load(pieces())
+        await engine.images.remove("loaded:1")
+
+    await cut_everywhere(load, check, 3)
+
+    async def import_one() -> None:
+        image = await engine.images.import_image(tar_of({"file": b"x" * 100_000}), "imported:1")
+        await engine.images.remove(image)
+
+    await cut_everywhere(import_one, check, 3)
+
+
+async def test_a_swarm(watched: Watched):
+    engine = watched.engine
+
+    async def make_one() -> None:
+        await engine.swarm.init(advertise_addr="127.0.0.1")
+        await engine._calls.tasks.to_its_end(engine.swarm.leave(force=True), "the test's own")
+
+    async def check(when: str) -> None:
+        assert (await engine.info())["Swarm"]["LocalNodeState"] == "inactive", when
+        await watched.check(when)
+
+    await cut_everywhere(make_one, check)
+
+
+async def test_services_secrets_and_configs(watched: Watched):
+    engine = watched.engine
+    await engine.swarm.init(advertise_addr="127.0.0.1")
+
+    async def check(when: str) -> None:
+        assert await engine.services.list() == [], when
+        assert await engine.secrets.list() == [], when
+        assert await engine.configs.list() == [], when
+        # A service that is removed ends its tasks by and by.
+        await nothing_runs(when)
+        await watched.be_quiet(when)
+
+    async def nothing_runs(when: str) -> None:
+        async with asyncio.timeout(30):
+            while await engine.containers.list(all=True) or await engine.tasks.list():
+                await asyncio.sleep(0.02)
+
+    async def secret() -> None:
+        made = await engine.secrets.create("password", b"hunter2")
+        await engine._calls.tasks.to_its_end(made.remove(), "the test's own")
+
+    async def config() -> None:
+        made = await engine.configs.create("settings", b"a=b")
+        await engine._calls.tasks.to_its_end(made.remove(), "the test's own")
+
+    async def service() -> None:
+        made = await engine.services.create("busybox", "sleep 100", name="mine", stop_grace_period=0.1)
+        await engine._calls.tasks.to_its_end(made.remove(), "the test's own")
+
+    try:
+        await cut_everywhere(secret, check)
+        await cut_everywhere(config, check)
+        await cut_everywhere(service, check)
+    finally:
+        await engine.swarm.leave(force=True)
+    await watched.check("the swarm was left")

@@ -59,7 +59,7 @@ def tag(place: Place, /, source: str, target: str, as_json: bool) -> None:
         if as_json:
             document({"Name": target, "Id": (await engine.images.get(target)).id})
 
-    ask_plainly(place, tagged)
+    ask(place, tagged)
 
 
 @click.command(cls=Command)
