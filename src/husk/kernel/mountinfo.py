@@ -23,15 +23,18 @@ def mounted(pid: int | str = "self") -> list[Mounted]:
 
 def parse(table: bytes) -> list[Mounted]:
     found = []
-    for line in table.splitlines():
-        fields = line.split(b" ")
-        kind = fields[fields.index(b"-", 6) + 1]
-        options = frozenset(os.fsdecode(word) for word in fields[5].split(b","))
-        found.append(
-            Mounted(unescape(fields[4]), os.fsdecode(kind), os.fsdecode(fields[2]), unescape(fields[3]), options)
-        )
+    # Decoded as a whole, and at line feeds alone: a host may have thousands of lines, and each start looks at some.
+    for line in os.fsdecode(table).split("\n"):
+        if not line:
+            continue
+        fields = line.split(" ")
+        kind = fields[fields.index("-", 6) + 1]
+        point, root = (unescape(os.fsencode(each)) if "\\" in each else each for each in (fields[4], fields[3]))
+        found.append(Mounted(point, kind, fields[2], root, frozenset(fields[5].split(","))))
     return found
 
 
 def unescape(field: bytes) -> str:
-    return os.fsdecode(re.sub(rb"\\([0-7]{3})", lambda match: bytes([int(match[1], 8)]), field))
+    if b"\\" in field:
+        field = re.sub(rb"\\([0-7]{3})", lambda match: bytes([int(match[1], 8)]), field)
+    return os.fsdecode(field)
