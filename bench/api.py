@@ -1,31 +1,26 @@
 """How many short questions does an engine answer in a second, and how long does the slowest hundredth of them wait?
 
-    sudo HUSK_BENCH_PEERS=/tmp/peers/bin .venv/bin/python bench/api.py husk dockerd-new
-    sudo .venv/bin/python bench/api.py --containers 50 --seconds 2 --rounds 3 husk dockerd
+    sudo HUSK_BENCH_PEERS=/tmp/peers/bin .venv/bin/python -m bench.api --engines husk,dockerd-new
+    sudo .venv/bin/python -m bench.api --containers 50 --seconds 2 --rounds 3 --engines husk,husk-metrics
 
 `_ping`, a container's inspect, the list of images and the list of 50 running containers, on 1 and on 16 connections.
 The rounds of all engines alternate, so that a busy machine slows all of them alike; the median round is told, and
-the processor time of an answer, which others on the machine change less. h2load is
-Debian's (`apt install nghttp2-client`). Where nothing may be installed, take it out of its packages:
-
-    apt-get download nghttp2-client libnghttp2-14 libev4 libc-ares2 libjemalloc2
-    for package in *.deb; do dpkg -x "$package" /tmp/h2load; done
-    export H2LOAD=/tmp/h2load/usr/bin/h2load LD_LIBRARY_PATH=/tmp/h2load/usr/lib/x86_64-linux-gnu
+the processor time of an answer, which others on the machine change less. `--engines husk,husk-metrics` tells what
+`--metrics-addr` costs. h2load is Debian's (`apt install nghttp2-client`), or what bench/fetch-peers takes out of it.
 """
 
-import argparse
 import os
 import shutil
 import statistics
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from engines import Engine, engines
+from bench.engines import Engine
+from bench.peers import PEERS
+from bench.sheet import Sheet
 
-H2LOAD = os.environ.get("H2LOAD") or shutil.which("h2load") or ""
 CONNECTIONS = (1, 16)
 
 
@@ -37,12 +32,17 @@ class Figures(NamedTuple):
     cpu: float  # microseconds of the engine's processor time for each answer
 
 
-def load(engine: Engine, path: str, connections: int, seconds: float) -> Figures:
+def h2load() -> str | None:
+    """The program, installed or beside the peers."""
+    return shutil.which("h2load", path=f"{os.environ.get('PATH', os.defpath)}:{PEERS}")
+
+
+def load(program: str, engine: Engine, path: str, connections: int, seconds: float) -> Figures:
     """As many requests as the engine answers in that time."""
     before = engine.cpu()
     with tempfile.NamedTemporaryFile(prefix="h2load-") as log:
         done = subprocess.run(
-            [H2LOAD, "--h1", f"-c{connections}", f"-D{seconds:g}", f"--log-file={log.name}",
+            [program, "--h1", f"-c{connections}", f"-D{seconds:g}", f"--log-file={log.name}",
              f"--base-uri=unix:{engine.socket}", f"http://docker{path}"],
             capture_output=True, text=True,
         )  # fmt: skip
@@ -66,46 +66,41 @@ def prepare(engine: Engine, count: int) -> str:
     made = ""
     for number in range(count):
         wish = {"Image": "busybox", "Cmd": ["sleep", "3600"], "HostConfig": {"NetworkMode": "none"}}
-        made = api.call("POST", f"/v1.44/containers/create?name=c{number}", wish)[1]["Id"]
-        api.call("POST", f"/v1.44/containers/{made}/start")
+        made = api.call("POST", f"/v1.41/containers/create?name=c{number}", wish)[1]["Id"]
+        api.call("POST", f"/v1.41/containers/{made}/start")
     return made
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("engines", nargs="*", default=["husk", "dockerd"])
-    parser.add_argument("--containers", type=int, default=50)
-    parser.add_argument("--seconds", type=float, default=2.0)
-    parser.add_argument("--rounds", type=int, default=3)
-    options = parser.parse_args()
-    if not H2LOAD:
-        raise SystemExit("there is no h2load: apt install nghttp2-client, or see this file's first lines")
-    with engines(options.engines) as running:
-        titles = [engine.title() for engine in running]
-        ids = [prepare(engine, options.containers) for engine in running]
-        print(f"{'answers per second (p99, cpu)':38}" + "".join(f"{title:>32}" for title in titles) + f"{'ratio':>8}")
-        for name, path in (
-            ("_ping", "/_ping"),
-            ("container inspect", "/v1.44/containers/{}/json"),
-            ("/images/json", "/v1.44/images/json"),
-            (f"/containers/json, {options.containers} running", "/v1.44/containers/json"),
+    sheet = Sheet("api", __doc__, engines="husk,dockerd-new")
+    sheet.option("containers", 50, quick=10)
+    sheet.option("seconds", 2.0, quick=0.4)
+    sheet.option("rounds", 3, quick=1)
+    options = sheet.read()
+    if not (program := h2load()):
+        raise SystemExit("there is no h2load: apt install nghttp2-client, or bench/fetch-peers DIR takes it out of it")
+    with sheet.running() as running:
+        targets = [(engine, prepare(engine, options.containers)) for engine in running]
+        for name, path, of in (
+            ("_ping", "/_ping", ""),
+            ("container inspect", "/v1.41/containers/{}/json", ""),
+            ("/images/json", "/v1.41/images/json", ""),
+            ("/containers/json", "/v1.41/containers/json", f"{options.containers} running"),
         ):
             for connections in CONNECTIONS:
+                clients = f"{connections} connection{'s' if connections > 1 else ''}"
+                sheet.say(f"{name}, {clients}")
                 rounds = [
-                    [
-                        load(engine, path.format(made), connections, options.seconds)
-                        for engine, made in zip(running, ids, strict=True)
-                    ]
+                    [load(program, engine, path.format(made), connections, options.seconds) for engine, made in targets]
                     for _ in range(options.rounds)
                 ]
-                shown = [
-                    Figures(*(statistics.median(values) for values in zip(*each, strict=True)))
-                    for each in zip(*rounds, strict=True)
-                ]
-                ratio = f"{shown[0].per_second / shown[1].per_second:7.2f}x" if len(shown) > 1 else ""
-                cells = "".join(f"{f.per_second:9,.0f} ({f.p99:6.2f} ms, {f.cpu:6.0f} us)" for f in shown)
-                print(f"{name + ', ' + str(connections):38}{cells}{ratio}", flush=True)
+                for (engine, _), taken in zip(targets, zip(*rounds, strict=True), strict=True):
+                    what = f"{name}, {clients}"
+                    sheet.add(engine, what, "/s", [each.per_second for each in taken], of=of, better="higher")
+                    sheet.add(engine, f"{what}: p99", "ms", [each.p99 for each in taken], of=of)
+                    sheet.add(engine, f"{what}: processor", "µs", [each.cpu for each in taken], of=of)
+    sheet.finish()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -1,45 +1,39 @@
 """How fast are builds? The same Dockerfiles by Husk, dockerd and podman, by the classic door and by BuildKit's.
 
-    sudo .venv/bin/python bench/build.py [--engines husk,dockerd-new] [--rounds 3] [--small] [--only steps,cached]
-    sudo HUSK_BENCH_PEERS=/tmp/peers/bin BUILDX=/tmp/buildx/docker-buildx .venv/bin/python bench/build.py
+    sudo .venv/bin/python -m bench.build [--engines husk,dockerd-new] [--rounds 3] [--scale 10] [--only steps,cached]
+    sudo HUSK_BENCH_PEERS=/tmp/peers/bin BUILDX=/tmp/buildx/docker-buildx .venv/bin/python -m bench.build
 
-With BUILDX (the plugin's path) builds go by BuildKit's protocol as well, where the engine has it. Times are medians of
-the rounds; `x` is how many times as long as Husk's door of the same kind the others took, as the median of the rounds.
-`interrupted` is the time from ctrl-c at the client to the end of the step's last process. Behind the table comes what
-memory all processes of each engine had before the first build and a while after the last, and its daemon at most.
+Builds go by BuildKit's protocol as well, where the engine has it; BUILDX is the plugin's path, where it is not the one
+that scripts/setup --test has taken. Times are medians of the rounds.
 
 Each round deletes tens of thousands of files. ext4 without a journal makes new ones slowly for some minutes after that,
 whoever wants them: give such a machine a `--directory` on a file system of another kind.
 """
 
-import argparse
-import contextlib
 import os
 import secrets
 import shutil
-import signal
-import statistics
 import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
-from engines import Engine, engines, installed
+from bench.engines import Engine
+from bench.sheet import Sheet
 
-ALL = "husk,dockerd-new"
+# What scripts/setup --test has taken out of Debian unstable, unless said.
+_PLUGIN = Path(__file__).parents[1] / ".venv/docker/cli-plugins/docker-buildx"
+BUILDX = os.environ.get("BUILDX") or (str(_PLUGIN) if _PLUGIN.is_file() else "")
 STEPS = "FROM busybox\n" + "".join(f"RUN echo {number} > /{number}\n" for number in range(5))
 COPY = "FROM busybox\nCOPY . /context/\n"
-STAGES = (
-    "".join(f"FROM busybox AS s{number}\nRUN sleep 1; touch /{number}\n" for number in range(10))
-    + "FROM busybox\n"
-    + "".join(f"COPY --from=s{number} /{number} /\n" for number in range(10))
-)
-# No other process of the machine sleeps that long.
-LONG_SLEEP = f"8{os.getpid():08}"
-# How many seconds an engine has to give memory back.
-REST = 15
+
+
+def stages(seconds: float) -> str:
+    """Ten that do not need each other, and one that needs all of them."""
+    each = (f"FROM busybox AS s{number}\nRUN sleep {seconds:g}; touch /{number}\n" for number in range(10))
+    last = (f"COPY --from=s{number} /{number} /\n" for number in range(10))
+    return "".join((*each, "FROM busybox\n", *last))
 
 
 class Work:
@@ -47,16 +41,18 @@ class Work:
 
     def __init__(self, top: Path, scale: int) -> None:
         self.steps = self._context(top / "steps", STEPS)
-        self.stages = self._context(top / "stages", STAGES)
-        self.endless = self._context(top / "endless", f"FROM busybox\nRUN sleep {LONG_SLEEP}\n")
+        self.seconds = 1 if scale == 1 else 0.1
+        self.stages = self._context(top / "stages", stages(self.seconds))
         self.files = self._context(top / "files", COPY)
-        for number in range(20_000 // scale):
+        self.count = 20_000 // scale
+        for number in range(self.count):
             directory = self.files / f"{number // 100}"
             directory.mkdir(exist_ok=True)
             (directory / f"{number}").write_bytes(secrets.token_bytes(500))
         self.large = self._context(top / "large", COPY)
         with (self.large / "large").open("wb") as out:
-            for _ in range(300 // scale):
+            self.megabytes = 300 // scale
+            for _ in range(self.megabytes):
                 out.write(secrets.token_bytes(1 << 20))
 
     @staticmethod
@@ -75,7 +71,7 @@ class Door:
 
     def __init__(self, engine: Engine, buildx: str) -> None:
         self.engine = engine
-        self.name = f"{engine.name} {'buildkit' if buildx else 'classic'}"
+        self.kind = "BuildKit" if buildx else "classic"
         self._config = Path(tempfile.mkdtemp(prefix="hkb-cli-"))
         self._environment = {
             **os.environ,
@@ -91,137 +87,75 @@ class Door:
         shutil.rmtree(self._config)
 
     def build(self, context: Path, *options: str) -> None:
-        client = self._client(context, *options)
-        _, told = client.communicate()
-        if client.returncode != 0:
-            raise SystemExit(f"{self.name}: {told.decode(errors='replace')}")
-
-    def interrupt(self, context: Path) -> float:
-        """Begin a build that sleeps, and end it as ctrl-c does: seconds until its processes are gone."""
-        client = self._client(context, "--no-cache")
-        _wait_until(sleeping, f"{self.name} does not begin to sleep")
-        begin = time.perf_counter()
-        # A terminal sends it to all that run there: the docker command, and the plugin that it started.
-        os.killpg(client.pid, signal.SIGINT)
-        _wait_until(lambda: not sleeping(), f"{self.name} sleeps on without its client")
-        taken = time.perf_counter() - begin
-        client.communicate()
-        return taken
-
-    def _client(self, context: Path, *options: str) -> "subprocess.Popen[bytes]":
-        return subprocess.Popen(
+        done = subprocess.run(
             ["docker", "build", "-q", "-t", "bench", *options, str(context)],
             env=self._environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
-            start_new_session=True,
         )
+        if done.returncode != 0:
+            raise SystemExit(f"{self.engine.name}, {self.kind}: {done.stderr.decode(errors='replace')}")
 
     def forget(self) -> None:
         self.engine.docker("builder", "prune", "-af")
 
 
-def sleeping() -> bool:
-    """Is a process of the endless step there?"""
-    for entry in Path("/proc").glob("[0-9]*"):
-        # The runtime and the client have these words in their command lines, too, but not alone.
-        with contextlib.suppress(OSError):
-            words = (entry / "cmdline").read_bytes().split(b"\0")
-            if words[-2:] == [LONG_SLEEP.encode(), b""] or words[1:3] == [b"-c", f"sleep {LONG_SLEEP}".encode()]:
-                return True
-    return False
+# Seconds of each round by door, of what was built and how much it was.
+Taken = dict[tuple[str, str], dict[Door, list[float]]]
 
 
-def _wait_until(condition: Callable[[], bool], failure: str) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        if time.monotonic() > deadline:
-            raise SystemExit(failure)
-        time.sleep(0.01)
-
-
-def run(door: Door, work: Work, wanted: set[str], taken: dict[str, dict[str, list[float]]]) -> None:
-    def timed(what: str, context: Path, *options: str) -> None:
-        if what.partition(":")[0] not in wanted:
+def run(door: Door, work: Work, wanted: set[str], taken: Taken) -> None:
+    def timed(kind: str, what: str, of: str, context: Path, *options: str) -> None:
+        if kind not in wanted:
             return
         os.sync()
         begin = time.perf_counter()
         door.build(context, *options)
-        taken.setdefault(what, {}).setdefault(door.name, []).append(time.perf_counter() - begin)
+        taken.setdefault((what, of), {}).setdefault(door, []).append(time.perf_counter() - begin)
 
+    small = f"{work.count:,} small files"
     door.forget()
     door.build(work.steps)
-    timed("cached: five steps", work.steps)
-    timed("steps: five, without the cache", work.steps, "--no-cache")
-    timed("stages: ten of a second each", work.stages, "--no-cache")
-    if "interrupted" in wanted:
-        taken.setdefault("interrupted: a step that sleeps", {}).setdefault(door.name, []).append(
-            door.interrupt(work.endless)
-        )
+    timed("cached", "build of five steps, all cached", "", work.steps)
+    timed("steps", "build of five steps without the cache", "", work.steps, "--no-cache")
+    timed("stages", "build of ten stages", f"{work.seconds:g} s each", work.stages, "--no-cache")
     door.forget()
-    timed("files: 20,000 small ones", work.files)
+    timed("files", "build with COPY of a context", small, work.files)
     work.touch()
-    timed("touched: one of 20,000", work.files)
+    timed("touched", "the same with one file changed", small, work.files)
     door.forget()
-    timed("large: one file of 300 MB", work.large)
-
-
-def report(taken: dict[str, dict[str, list[float]]], doors: list[str]) -> None:
-    print("| what | " + " | ".join(doors) + " |")
-    print("| --- |" + " --- |" * len(doors))
-    for what, times in taken.items():
-        print(f"| {what} | " + " | ".join(cell(times, door, doors) for door in doors) + " |")
-
-
-def cell(times: dict[str, list[float]], door: str, doors: list[str]) -> str:
-    """The median, and how many times as long that is as what the first engine took by the same door."""
-    if door not in times:
-        return "-"
-    kind = door.partition(" ")[2]
-    first = next(name for name in doors if name.endswith(kind))
-    median = statistics.median(times[door])
-    if door == first:
-        return f"{median:.2f} s"
-    ratios = [one / other for one, other in zip(times[door], times[first], strict=True)]
-    return f"{median:.2f} s ({statistics.median(ratios):.1f}x)"
+    timed("large", "build with COPY of one file", f"{work.megabytes} MB", work.large)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--engines", default=ALL)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--small", action="store_true", help="a tenth of everything, to try the script")
-    parser.add_argument("--only", default="cached,steps,stages,interrupted,files,touched,large")
-    parser.add_argument("--classic-only", default="", help="engines without BuildKit's door, as a,b")
-    parser.add_argument("--doors", default="classic,buildkit")
-    parser.add_argument("--directory", default="/tmp", help="where the engines have their files")
-    options = parser.parse_args()
-    names = installed(options.engines.split(","))
-    buildx = os.environ.get("BUILDX", "")
-    taken: dict[str, dict[str, list[float]]] = {}
-    with tempfile.TemporaryDirectory(prefix="hkb-work-") as top, engines(names, directory=options.directory) as running:
-        work = Work(Path(top), 10 if options.small else 1)
+    sheet = Sheet("build", __doc__, engines="husk,dockerd-new")
+    sheet.option("rounds", 3, quick=1)
+    sheet.option("scale", 1, quick=20, about="so many times less of everything")
+    sheet.parser.add_argument("--only", default="cached,steps,stages,files,touched,large")
+    sheet.parser.add_argument("--classic-only", default="podman", help="engines without BuildKit's door, as a,b")
+    sheet.parser.add_argument("--doors", default="classic,buildkit")
+    sheet.parser.add_argument("--directory", default="/tmp", help="where the engines have their files")
+    options = sheet.read()
+    taken: Taken = {}
+    with ExitStack() as stack:
+        top = stack.enter_context(tempfile.TemporaryDirectory(prefix="hkb-work-"))
+        running = stack.enter_context(sheet.running(directory=options.directory))
+        work = Work(Path(top), options.scale)
         doors = [Door(engine, "") for engine in running if "classic" in options.doors]
-        if buildx and "buildkit" in options.doors:
-            doors += [Door(engine, buildx) for engine in running if engine.name not in options.classic_only]
-        before = {engine.name: engine.pss() for engine in running}
-        for engine in running:
-            engine.forget_peak()
-        try:
-            for number in range(options.rounds):
-                print(f"# round {number + 1} of {options.rounds}", file=sys.stderr)
-                for door in doors:
-                    run(door, work, set(options.only.split(",")), taken)
-        finally:
+        if BUILDX and "buildkit" in options.doors:
+            without = options.classic_only.split(",")
+            doors += [Door(engine, BUILDX) for engine in running if engine.name not in without]
+        for door in doors:
+            stack.callback(door.close)
+        for number in range(options.rounds):
             for door in doors:
-                door.close()
-        report(taken, [door.name for door in doors])
-        time.sleep(REST)
-        for engine in running:
-            first, last, most = before[engine.name], engine.pss(), engine.peak()
-            told = f"{first:.1f} MiB before the first build, {last:.1f} MiB {REST} s after the last"
-            print(f"memory of {engine.name}: {told}, the daemon alone {most:.1f} MiB at most")
+                sheet.say(f"round {number + 1} of {options.rounds}, {door.engine.name}, {door.kind}")
+                run(door, work, set(options.only.split(",")), taken)
+    for (what, of), times in taken.items():
+        for door, seconds in times.items():
+            sheet.add(door.engine, f"{what}, {door.kind}", "s", seconds, of=of)
+    sheet.finish()
 
 
 if __name__ == "__main__":

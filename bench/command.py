@@ -1,26 +1,25 @@
 """How long does the `husk` command take? Wall and processor time of several lines, beside docker's client.
 
-    .venv/bin/python bench/command.py [--rounds 15] [--host unix:///run/husk.sock] [--beside SRC]
+    .venv/bin/python -m bench.command [--rounds 15] [--host unix:///run/husk.sock] [--beside SRC]
 
 Lines are typed in turns, so that other work on the machine hits all of them alike; medians, and the least. `--beside`
 is the `src` of another version of Husk. Without `--host` a daemon of this source is started for it, which needs root.
 Modules are compiled first, as an installation does it.
 """
 
-import argparse
 import compileall
 import contextlib
 import os
 import resource
 import shutil
-import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from engines import engines
+from bench.engines import engines
+from bench.sheet import Sheet
 
 SOURCE = Path(__file__).parents[1] / "src"
 LINES = ("--help", "run --help", "ps", "ps --all --format json", "images", "inspect --type network bridge")
@@ -45,19 +44,20 @@ def daemon() -> Iterator[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--host", default="")
-    parser.add_argument("--beside", default="")
-    given = parser.parse_args()
+    sheet = Sheet("command", __doc__)
+    sheet.option("rounds", 15, quick=2)
+    sheet.parser.add_argument("--host", default="")
+    sheet.parser.add_argument("--beside", default="")
+    given = sheet.read()
     sources = {"husk": str(SOURCE), **({"beside": given.beside} if given.beside else {})}
     for source in sources.values():
         compileall.compile_dir(source, quiet=2)
     with contextlib.nullcontext(given.host) if given.host else daemon() as host:
-        measure(sources, host, given.rounds)
+        measure(sheet, sources, host)
+    sheet.finish()
 
 
-def measure(sources: dict[str, str], host: str, rounds: int) -> None:
+def measure(sheet: Sheet, sources: dict[str, str], host: str) -> None:
     environment = {**os.environ, "HUSK_HOST": host, "DOCKER_HOST": host}
     runs: dict[tuple[str, str], tuple[list[str], dict[str, str]]] = {}
     for text in LINES:
@@ -70,13 +70,14 @@ def measure(sources: dict[str, str], host: str, rounds: int) -> None:
         runs["rm <TAB>", name] = line, {**environment, **COMPLETION, "PYTHONPATH": source}
     runs["an empty program", "python"] = [sys.executable, "-c", "pass"], environment
     found: dict[tuple[str, str], list[tuple[float, float]]] = {run: [] for run in runs}
-    for _ in range(rounds):
+    for number in range(sheet.options.rounds):
+        sheet.say(f"round {number + 1} of {sheet.options.rounds}")
         for run, (line, said) in runs.items():
             found[run].append(timed(line, said))
-    print(f"{'line':32}{'client':10}{'wall ms':>10}{'processor ms':>14}{'least':>8}")
     for (text, name), times in found.items():
-        wall, processor = (statistics.median(each) for each in zip(*times, strict=True))
-        print(f"{text:32}{name:10}{wall:10.0f}{processor:14.0f}{min(each for _, each in times):8.0f}")
+        wall, processor = zip(*times, strict=True)
+        sheet.add(name, f"`{text}`", "ms", wall)
+        sheet.add(name, f"`{text}`: processor", "ms", processor)
 
 
 if __name__ == "__main__":

@@ -1,20 +1,19 @@
 """How long does a container take, and what does the engine cost? Husk beside dockerd and podman, in one run.
 
-    .venv/bin/python bench/containers.py [--rounds 20] [--engines husk,dockerd,podman] [--many 50]
+    .venv/bin/python -m bench.containers [--rounds 20] [--engines husk,dockerd-new,podman] [--many 50]
 
 Medians in milliseconds; compare ratios within one run, machines differ. Needs root.
 """
 
-import argparse
 import itertools
 import os
-import statistics
 import subprocess
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-from engines import IMAGE, Engine, UnixConnection, engines
+from bench.engines import IMAGE, Engine, UnixConnection
+from bench.sheet import Sheet
 
 API = "/v1.40"
 
@@ -32,26 +31,28 @@ def cycle(connection: UnixConnection, network: str) -> list[float]:
     return [*steps, sum(steps)]
 
 
-def api_cycles(engine: Engine, network: str, rounds: int) -> str:
+def api_cycles(sheet: Sheet, engine: Engine, network: str) -> None:
     connection = engine.connection()
     cycle(connection, network)
-    columns = zip(*(cycle(connection, network) for _ in range(rounds)), strict=True)
-    create, start, wait, delete, total = (statistics.median(column) for column in columns)
-    return f"{total:.0f} ms ({create:.0f} / {start:.0f} / {wait:.0f} / {delete:.0f})"
+    columns = zip(*(cycle(connection, network) for _ in range(sheet.options.rounds)), strict=True)
+    create, start, wait, delete, total = columns
+    sheet.add(engine, f"API create + start + wait + delete, {network}", "ms", total)
+    for verb, taken in (("create", create), ("start", start), ("wait", wait), ("delete", delete)):
+        sheet.add(engine, f"of it {verb}, {network}", "ms", taken)
 
 
-def docker_run(engine: Engine, network: str, rounds: int) -> str:
+def docker_run(sheet: Sheet, engine: Engine, network: str) -> None:
     command = ["docker", "run", "--rm", "--net", network, IMAGE, "true"]
     environment = {**os.environ, "DOCKER_HOST": f"unix://{engine.socket}"}
     times = []
-    for _ in range(rounds + 1):
+    for _ in range(sheet.options.rounds + 1):
         begin = time.perf_counter()
         subprocess.run(command, env=environment, check=True)
         times.append((time.perf_counter() - begin) * 1e3)
-    return f"{statistics.median(times[1:]):.0f} ms"
+    sheet.add(engine, f"`docker run --rm`, {network}", "ms", times[1:])
 
 
-def many(engine: Engine, count: int) -> dict[str, str]:
+def many(sheet: Sheet, engine: Engine, count: int) -> None:
     """Start `count` bridged containers with 8 clients, look at memory and listing, stop and remove them."""
 
     def each(work: Callable[[UnixConnection, str], object], items: list[str]) -> tuple[float, list[object]]:
@@ -77,40 +78,30 @@ def many(engine: Engine, count: int) -> dict[str, str]:
     listing = (time.perf_counter() - begin) / 50 * 1e3
     stopped, _ = each(lambda c, i: c.call("POST", f"{API}/containers/{i}/stop?t=0"), containers)
     removed, _ = each(lambda c, i: c.call("DELETE", f"{API}/containers/{i}"), containers)
-    return {
-        "memory idle": f"{idle:.0f} MiB",
-        f"start {count} by 8 clients": f"{started:.2f} s",
-        f"memory with {count} running": f"{loaded:.0f} MiB",
-        f"list {count}": f"{listing:.1f} ms",
-        f"stop -t0 of {count}": f"{stopped:.2f} s",
-        f"remove {count}": f"{removed:.2f} s",
-    }
+    of = f"{count} containers"
+    sheet.add(engine, "memory of all processes, idle", "MiB", idle)
+    sheet.add(engine, "memory of all processes with containers running", "MiB", loaded, of=of)
+    sheet.add(engine, "start by 8 clients", "s", started, of=of)
+    sheet.add(engine, "list", "ms", listing, of=of)
+    sheet.add(engine, "stop -t0 by 8 clients", "s", stopped, of=of)
+    sheet.add(engine, "remove by 8 clients", "s", removed, of=of)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=20)
-    parser.add_argument("--many", type=int, default=50)
-    parser.add_argument("--engines", default="husk,dockerd,podman")
-    options = parser.parse_args()
-    with engines(options.engines.split(",")) as running:
-        rows: dict[str, list[str]] = {}
+    sheet = Sheet("containers", __doc__, engines="husk,dockerd-new,podman")
+    sheet.option("rounds", 20, quick=3)
+    sheet.option("many", 50, quick=10)
+    options = sheet.read()
+    with sheet.running() as running:
         for engine in running:
-            results = {
-                f"API cycle, {network} (create / start / wait / delete)": api_cycles(engine, network, options.rounds)
-                for network in ("none", "bridge", "host")
-            }
-            results |= {
-                f"docker run --rm, {network}": docker_run(engine, network, options.rounds)
-                for network in ("none", "bridge")
-            }
-            results |= many(engine, options.many)
-            for name, value in results.items():
-                rows.setdefault(name, []).append(value)
-        print("| what | " + " | ".join(engine.name for engine in running) + " |")
-        print("| --- |" + " --- |" * len(running))
-        for name, values in rows.items():
-            print(f"| {name} | " + " | ".join(values) + " |")
+            sheet.say(f"{engine.name}: {options.rounds} rounds of the API and of docker run")
+            for network in ("none", "bridge", "host"):
+                api_cycles(sheet, engine, network)
+            for network in ("none", "bridge"):
+                docker_run(sheet, engine, network)
+            sheet.say(f"{engine.name}: {options.many} at a time")
+            many(sheet, engine, options.many)
+    sheet.finish()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""How long does it take to sync a build's context? `python bench/contexts.py [files] [megabytes]`, as root.
+"""How long does it take to sync a build's context?
+
+    sudo .venv/bin/python -m bench.contexts [--files 20000] [--megabytes 300]
 
 A sender of ours plays the client, so that the figures are those of both sides of the protocol, each in Python: the
 first sync of many small files, one without a change, one with a single file touched, and one large file more.
@@ -7,11 +9,11 @@ first sync of many small files, one without a change, one with a single file tou
 import asyncio
 import os
 import resource
-import sys
 import tempfile
 import time
 from pathlib import Path
 
+from bench.sheet import Sheet
 from husk.storage.sync.exchange import exchange
 from husk.storage.workers.messages import Received, ReceiveJob, SendJob
 from husk.storage.workers.nursery import Nursery
@@ -34,47 +36,48 @@ class _End:
         await self._outgoing.put(b"")
 
 
-async def main(files: int, megabytes: int) -> None:
-    nursery = Nursery()
-    try:
-        with tempfile.TemporaryDirectory() as place:
-            await _measure(nursery, Path(place), files, megabytes)
-    finally:
-        nursery.close()
+class _Syncs:
+    """A directory and its copy, which is brought up to date again and again."""
 
+    def __init__(self, sheet: Sheet, nursery: Nursery, place: Path) -> None:
+        self._sheet = sheet
+        self._nursery = nursery
+        self._place = place
 
-async def _measure(nursery: Nursery, place: Path, files: int, megabytes: int) -> None:
-    (place / "here").mkdir()
-    context = place / "context"
-    for number in range(files):
-        directory = context / f"{number // _PER_DIRECTORY:05}"
-        directory.mkdir(parents=True, exist_ok=True)
-        (directory / f"{number:07}.txt").write_text(f"file {number}\n" * 20)
-    await _sync(nursery, place, f"{files} small files")
-    await _sync(nursery, place, "nothing changed")
-    os.utime(next(context.glob("*/*")))
-    await _sync(nursery, place, "one file touched")
-    with (context / "large").open("wb") as file:
-        for _ in range(megabytes):
-            file.write(os.urandom(1 << 20))
-    await _sync(nursery, place, f"a file of {megabytes} MB")
+    async def measure(self) -> None:
+        files, megabytes = self._sheet.options.files, self._sheet.options.megabytes
+        (self._place / "here").mkdir()
+        context = self._place / "context"
+        for number in range(files):
+            directory = context / f"{number // _PER_DIRECTORY:05}"
+            directory.mkdir(parents=True, exist_ok=True)
+            (directory / f"{number:07}.txt").write_text(f"file {number}\n" * 20)
+        of = f"{files:,} small files"
+        await self._sync("first sync", of)
+        await self._sync("nothing changed", of)
+        os.utime(next(context.glob("*/*")))
+        await self._sync("one file touched", of)
+        with (context / "large").open("wb") as file:
+            for _ in range(megabytes):
+                file.write(os.urandom(1 << 20))
+        await self._sync("one large file more", f"{megabytes} MB")
 
-
-async def _sync(nursery: Nursery, place: Path, what: str) -> None:
-    one: asyncio.Queue[bytes] = asyncio.Queue(8)
-    other: asyncio.Queue[bytes] = asyncio.Queue(8)
-    table, new = place / "table", place / "new"
-    send = SendJob(root=str(place / "context"), prefix="")
-    receive = ReceiveJob(root=str(place / "here"), old=str(table) if table.exists() else "", new=str(new))
-    start, used = time.monotonic(), _used()
-    _, received = await asyncio.gather(
-        exchange(nursery, send, _End(one, other)), exchange(nursery, receive, _End(other, one))
-    )
-    seconds = time.monotonic() - start
-    new.rename(table)
-    assert isinstance(received, Received)
-    daemon = _used() - used
-    print(f"{what:24} {seconds:7.3f} s; the daemon's processor {daemon:.3f} s; {received.written} bytes written")
+    async def _sync(self, what: str, of: str) -> None:
+        self._sheet.say(f"{what}, {of}")
+        one: asyncio.Queue[bytes] = asyncio.Queue(8)
+        other: asyncio.Queue[bytes] = asyncio.Queue(8)
+        table, new = self._place / "table", self._place / "new"
+        send = SendJob(root=str(self._place / "context"), prefix="")
+        receive = ReceiveJob(root=str(self._place / "here"), old=str(table) if table.exists() else "", new=str(new))
+        start, used = time.monotonic(), _used()
+        _, received = await asyncio.gather(
+            exchange(self._nursery, send, _End(one, other)), exchange(self._nursery, receive, _End(other, one))
+        )
+        seconds = time.monotonic() - start
+        new.rename(table)
+        assert isinstance(received, Received)
+        self._sheet.add("husk", what, "s", seconds, of=of)
+        self._sheet.add("husk", f"{what}: the daemon's processor", "s", _used() - used, of=of)
 
 
 def _used() -> float:
@@ -82,6 +85,23 @@ def _used() -> float:
     return usage.ru_utime + usage.ru_stime
 
 
+async def measure(sheet: Sheet) -> None:
+    nursery = Nursery()
+    try:
+        with tempfile.TemporaryDirectory() as place:
+            await _Syncs(sheet, nursery, Path(place)).measure()
+    finally:
+        nursery.close()
+
+
+def main() -> None:
+    sheet = Sheet("contexts", __doc__)
+    sheet.option("files", 20_000, quick=2_000)
+    sheet.option("megabytes", 300, quick=30)
+    sheet.read()
+    asyncio.run(measure(sheet))
+    sheet.finish()
+
+
 if __name__ == "__main__":
-    numbers = [int(argument) for argument in sys.argv[1:]]
-    asyncio.run(main(*(numbers + [20_000, 300][len(numbers) :])))
+    main()

@@ -1,29 +1,26 @@
 """How long does `docker cp` take? A small file, a directory with three, a large file, a tree of small ones; in and out.
 
-    sudo python bench/copies.py                  # husk and dockerd
-    sudo python bench/copies.py --rounds 15 husk dockerd-new podman
-    sudo python bench/copies.py --rounds 40 --only small husk dockerd-new
-    sudo python bench/copies.py husk husk-without-look husk-without-small husk-without-body husk-without-outlet
+    sudo .venv/bin/python -m bench.copies
+    sudo .venv/bin/python -m bench.copies --rounds 15 --engines husk,dockerd,dockerd-new,podman
+    sudo .venv/bin/python -m bench.copies --rounds 40 --only small --engines husk,dockerd-new
+    sudo .venv/bin/python -m bench.copies --engines husk,husk-without-look,husk-without-small
 
-The last one shows what each shortcut for copies is worth (`without.py`).
+The last one shows what each shortcut for copies is worth (`without.py`; there are also `body` and `outlet`).
 
 Each copy is made once by every engine before the next round begins, so that a busy machine slows all of them alike: the
 factor is the median of what one round took beside the first engine in the same round.
 Each round has another order: what one engine still does after its copy, and leaves in the caches, is the next one's.
 """
 
-import argparse
 import os
 import random
-import statistics
 import tempfile
 import time
 from pathlib import Path
 
-from engines import Engine, engines
+from bench.engines import Engine
+from bench.sheet import Sheet
 
-LARGE = 200 << 20
-TREE = 2000
 PAUSE = 0.1
 WHAT = ("small", "few", "large", "tree")
 
@@ -69,48 +66,53 @@ class Target:
         self._docker("rm", "-f", "target")
 
 
-def make_files(files: Path) -> None:
+def make_files(files: Path, megabytes: int, count: int) -> None:
     (files / "small").write_text("hi\n")
     (files / "few").mkdir()
     for name in ("one", "two", "three"):
         (files / "few" / name).write_text(name * 100)
     with (files / "large").open("wb") as file:
-        for _ in range(LARGE >> 20):
+        for _ in range(megabytes):
             file.write(os.urandom(1 << 20))
-    for number in range(TREE):
+    for number in range(count):
         directory = files / "tree" / str(number % 50)
         directory.mkdir(parents=True, exist_ok=True)
         (directory / str(number)).write_text(str(number) * 100)
 
 
-def factor(taken: list[float], first: list[float]) -> float:
-    return statistics.median(one / other for one, other in zip(taken, first, strict=True))
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("engines", nargs="*", default=["husk", "dockerd"])
-    parser.add_argument("--rounds", type=int, default=11)
-    parser.add_argument("--only", choices=WHAT, action="append", help="what to copy; may be given more than once")
-    wanted = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="hkb-cp") as scratch, engines(wanted.engines) as running:
-        make_files(Path(scratch))
+    sheet = Sheet("copies", __doc__, engines="husk,dockerd-new,podman")
+    sheet.option("rounds", 11, quick=2)
+    sheet.option("megabytes", 200, quick=20, about="of the large file")
+    sheet.option("files", 2000, quick=500, about="of the tree")
+    sheet.parser.add_argument("--only", choices=WHAT, action="append", help="what to copy; may be given more than once")
+    wanted = sheet.read()
+    of = {
+        "small": "3 bytes",
+        "few": "three files",
+        "large": f"{wanted.megabytes} MB",
+        "tree": f"{wanted.files:,} files",
+    }
+    with tempfile.TemporaryDirectory(prefix="hkb-cp") as scratch, sheet.running() as running:
+        make_files(Path(scratch), wanted.megabytes, wanted.files)
         targets = [Target(engine, Path(scratch)) for engine in running]
         for kind in wanted.only or WHAT:
             for way in ("in", "out"):
+                sheet.say(f"{of[kind]} {way}")
                 times: dict[str, list[float]] = {target.name: [] for target in targets}
                 for number in range(wanted.rounds):
                     for target in random.Random(number).sample(targets, len(targets)):
                         copy = target.copy_in if way == "in" else target.copy_out
                         times[target.name].append(copy(kind))
                 first = times[targets[0].name]
-                medians = [
-                    f"{name} {statistics.median(taken):.1f} ({min(taken):.1f}) x{factor(taken, first):.2f}"
-                    for name, taken in times.items()
-                ]
-                print(f"{kind:5} {way:3} median (best) in ms, factor: {', '.join(medians)}", flush=True)
+                for name, taken in times.items():
+                    sheet.add(name, f"`docker cp` {way}", "ms", taken, of=of[kind])
+                    if taken is not first:
+                        factors = [one / other for one, other in zip(taken, first, strict=True)]
+                        sheet.add(name, f"`docker cp` {way} by round", "times as long", factors, of=of[kind])
         for target in targets:
             target.close()
+    sheet.finish()
 
 
 if __name__ == "__main__":

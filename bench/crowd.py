@@ -1,6 +1,6 @@
 """What does one more container cost beside many on one bridge, and how long do many take to go?
 
-    .venv/bin/python bench/crowd.py [--engines husk] [--few 10] [--many 1000] [--rounds 15] [--volume] [--bind]
+    .venv/bin/python -m bench.crowd [--engines husk] [--few 10] [--many 1000] [--rounds 15] [--volume] [--bind]
 
 Runs `--few` containers of `sleep` on the default bridge and measures create, start and forced removal of one more, then
 the same beside `--many`; with `--volume` the one more has a volume and shareable memory, with `--bind` a directory of
@@ -10,13 +10,13 @@ with force), or by one `docker rm -f` with all ids (`--by docker`). Needs root; 
 most.
 """
 
-import argparse
 import itertools
 import statistics
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from engines import IMAGE, Engine, UnixConnection, engines
+from bench.engines import IMAGE, Engine, UnixConnection
+from bench.sheet import Sheet
 
 API = "/v1.40"
 CLIENTS = 16
@@ -83,46 +83,50 @@ def remove_all(engine: Engine, by: str) -> float:
     return time.perf_counter() - begin
 
 
+def measure(sheet: Sheet, engine: Engine) -> None:
+    """All of it for one engine, which is running."""
+    options = sheet.options
+    starts, memory = {}, {}
+    for count in (options.few, options.many):
+        of = f"{count:,} containers"
+        sheet.say(f"{engine.name}, {of}")
+        seconds = fill(engine, count)
+        memory[count] = engine.pss()
+        made, started, removed, cpu = zip(*one_more(engine, options.rounds, options.more), strict=True)
+        starts[count] = statistics.median(started)
+        for verb, taken in (
+            ("create", made),
+            ("start", started),
+            ("removal", removed),
+            ("processor of all three", cpu),
+        ):
+            sheet.add(engine, f"{verb} of one more beside", "ms", taken, of=of)
+        sheet.add(engine, "memory of all processes with", "MiB", memory[count], of=of)
+        sheet.add(engine, "until they ran, 8 clients", "s", seconds, of=of)
+    each = (memory[options.many] - memory[options.few]) / (options.many - options.few)
+    sheet.add(
+        engine, "a start beside many takes so many times as long", "x", starts[options.many] / starts[options.few]
+    )
+    sheet.add(engine, "memory of one container", "MiB", each)
+    before = engine.cpu()
+    way = f"{CLIENTS} API clients" if options.by == "api" else "one docker rm -f"
+    sheet.add(engine, f"removal by {way}", "s", remove_all(engine, options.by), of=f"{options.many:,} containers")
+    sheet.add(engine, f"removal by {way}: processor", "s", engine.cpu() - before, of=f"{options.many:,} containers")
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--engines", default="husk,dockerd-new")
-    parser.add_argument("--few", type=int, default=10)
-    parser.add_argument("--many", type=int, default=1000)
-    parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--volume", dest="more", action="store_const", const=VOLUME, default={})
-    parser.add_argument("--bind", dest="more", action="store_const", const=BIND)
-    parser.add_argument("--by", choices=("api", "docker"), default="api")
-    options = parser.parse_args()
-    for name in options.engines.split(","):
-        with engines([name]) as running:
-            for engine in running:
-                title = engine.title()
-                medians = {}
-                memory = {}
-                for count in (options.few, options.many):
-                    seconds = fill(engine, count)
-                    memory[count] = engine.pss()
-                    rounds = one_more(engine, options.rounds, options.more)
-                    medians[count] = [statistics.median(column) for column in zip(*rounds, strict=True)]
-                    made, started, removed, cpu = medians[count]
-                    best = min(row[1] for row in rounds)
-                    print(
-                        f"{title}, beside {count} (filled in {seconds:.1f} s): create {made:.1f} ms, "
-                        f"start {started:.1f} ms (best {best:.1f}), remove {removed:.1f} ms; "
-                        f"processor time of the three {cpu:.0f} ms; memory {memory[count]:.0f} MiB",
-                        flush=True,
-                    )
-                ratio = medians[options.many][1] / medians[options.few][1]
-                each = (memory[options.many] - memory[options.few]) / (options.many - options.few)
-                print(f"{title}: start {ratio:.2f}x, {each:.3f} MiB per container", flush=True)
-                before = engine.cpu()
-                seconds = remove_all(engine, options.by)
-                used = engine.cpu() - before
-                way = f"{CLIENTS} API clients" if options.by == "api" else "one docker rm -f"
-                print(
-                    f"{title}: {options.many} removed by {way} in {seconds:.1f} s, processor time {used:.1f} s",
-                    flush=True,
-                )
+    sheet = Sheet("crowd", __doc__, engines="husk,dockerd-new")
+    sheet.option("few", 10, quick=2)
+    sheet.option("many", 1000, quick=12)
+    sheet.option("rounds", 15, quick=2)
+    sheet.parser.add_argument("--volume", dest="more", action="store_const", const=VOLUME, default={})
+    sheet.parser.add_argument("--bind", dest="more", action="store_const", const=BIND)
+    sheet.parser.add_argument("--by", choices=("api", "docker"), default="api")
+    sheet.read()
+    for name in sheet.wanted:
+        with sheet.running(name) as [engine]:
+            measure(sheet, engine)
+    sheet.finish()
 
 
 if __name__ == "__main__":

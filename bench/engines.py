@@ -8,6 +8,7 @@ import contextlib
 import http.client
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -19,7 +20,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from peers import SOURCES, available, cgroups_removed, command
+from bench.peers import available, cgroups_removed, command
+from husk.storage.busybox import archive
 
 IMAGE = "busybox:latest"
 
@@ -64,7 +66,7 @@ class Engine:
     def title(self) -> str:
         """The name with the version that answers."""
         version = str(self.connection().call("GET", "/version")[1]["Version"])
-        return f"{self.name.removesuffix('-new')} {version.partition('+')[0]}"
+        return f"{self.name.removesuffix('-new')} {re.split('[+~]', version)[0]}"
 
     def docker(self, *arguments: str, stdout: int | None = None, stdin: int | None = None) -> None:
         """Run the docker command against this engine; ends the script when it fails."""
@@ -196,14 +198,14 @@ def engines(wanted: list[str], *, network: bool = True, directory: str = "/tmp")
             shutil.rmtree(top, ignore_errors=True)
 
 
+def busybox() -> bytes:
+    """The root file system that Husk makes its busybox image of."""
+    applets = subprocess.run(["busybox", "--list"], capture_output=True, text=True, check=True).stdout.split()
+    return archive(shutil.which("busybox") or "", applets)
+
+
 def _provide_image(engine: Engine) -> None:
     if engine.name.startswith("husk"):
         return
-    sys.path.insert(0, str(SOURCES))
-    from husk.storage.busybox import archive
-
-    applets = subprocess.run(["busybox", "--list"], capture_output=True, text=True, check=True).stdout.split()
-    data = archive(shutil.which("busybox") or "", applets)
-    engine.connection().call(
-        "POST", "/v1.40/images/create?fromSrc=-&repo=busybox&tag=latest", data, "application/x-tar"
-    )
+    path = "/v1.40/images/create?fromSrc=-&repo=busybox&tag=latest"
+    engine.connection().call("POST", path, busybox(), "application/x-tar")

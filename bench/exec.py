@@ -1,19 +1,17 @@
 """How long does an exec take? Create, start (attached, to its end) and inspect of `true` in a running container.
 
-    sudo python bench/exec.py                  # husk and dockerd
-    sudo python bench/exec.py husk podman
+    sudo .venv/bin/python -m bench.exec
+    sudo .venv/bin/python -m bench.exec --rounds 20 --engines husk,podman
 
 The rounds of all engines alternate, so that a busy machine slows all of them alike; between two execs is a pause, as
 between those of a user or of a health check: right after one another they profit from what the kernel has ready.
 """
 
-import statistics
-import sys
 import time
 
-from engines import Engine, engines
+from bench.engines import Engine
+from bench.sheet import Sheet
 
-ROUNDS = 50
 PAUSE = 0.05
 STREAM = {"Connection": "Upgrade", "Upgrade": "tcp", "Content-Type": "application/json"}
 
@@ -47,18 +45,23 @@ class Target:
 
 
 def main() -> None:
-    with engines(sys.argv[1:] or ["husk", "dockerd"]) as running:
+    sheet = Sheet("exec", __doc__, engines="husk,dockerd-new,podman")
+    sheet.option("rounds", 50, quick=5)
+    options = sheet.read()
+    with sheet.running() as running:
         targets = {engine.name: Target(engine) for engine in running}
         times: dict[str, list[float]] = {name: [] for name in targets}
-        for _ in range(ROUNDS):
+        for number in range(options.rounds):
+            if number % 10 == 0:
+                sheet.say(f"round {number + 1} of {options.rounds}")
             for name, target in targets.items():
                 time.sleep(PAUSE)
                 times[name].append(target.exec_true())
         for name, target in targets.items():
             target.close()
-            taken = sorted(times[name])
-            slow = taken[int(len(taken) * 0.95)]
-            print(f"{name:8} median {statistics.median(taken):.1f} ms, best {taken[0]:.1f}, p95 {slow:.1f}")
+            sheet.add(name, "exec of `true`", "ms", times[name])
+            sheet.add(name, "exec of `true`: p95", "ms", sorted(times[name])[int(options.rounds * 0.95)])
+    sheet.finish()
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """How long is a fixture with one container that is ready? husk's plugin beside testcontainers on dockerd.
 
-    HUSK_BENCH_PEERS=/opt/peers/bin python bench/fixtures.py [--rounds 10]
+    sudo .venv/bin/python -m bench.fixtures [--rounds 10]
 
 Each fixture starts a web server of busybox, waits until its port takes connections, asks it once, and removes it. Both
 engines have the image already. `first` counts what a run of tests pays once: opening the engine, or finding the daemon,
@@ -10,20 +10,18 @@ which runs already, and testcontainers' own helper is switched off, as it would 
 import argparse
 import contextlib
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from pathlib import Path
 from urllib.request import urlopen
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "src")]
+import msgspec
 
-from engines import IMAGE, Engine, engines  # noqa: E402
+from bench.engines import IMAGE, Engine
+from bench.sheet import Sheet
 
 PAGE = "mkdir /www && echo hello > /www/index.html && exec httpd -f -p 80 -h /www"
 Address = AbstractContextManager[tuple[str, int]]
@@ -31,11 +29,12 @@ Address = AbstractContextManager[tuple[str, int]]
 
 @contextlib.contextmanager
 def husk_plugin(directory: str) -> Iterator[Callable[[], Address]]:
+    from husk.client.client import Client
     from husk.embedded import Engine as Embedded
     from husk.loop_thread import Kept
     from husk.pytest_plugin import TestEngine
 
-    kept = Kept(Embedded.open(data_root=f"{directory}/data", exec_root=f"{directory}/run"), "bench")
+    kept: Kept[Client] = Kept(Embedded.open(data_root=f"{directory}/data", exec_root=f"{directory}/run"), "bench")
     kept.start()
     engine = TestEngine(kept)
 
@@ -67,10 +66,18 @@ def testcontainers(socket: str) -> Iterator[Callable[[], Address]]:
     yield ready
 
 
-def measure(name: str, open_it: AbstractContextManager[Callable[[], Address]], rounds: int) -> float:
-    """The median of `rounds` fixtures in seconds."""
+class Taken(msgspec.Struct):
+    """Milliseconds of each fixture until it was usable and until it was gone again, and of the first of all."""
+
+    ready: list[float]
+    whole: list[float]
+    first: float
+
+
+def measure(open_it: AbstractContextManager[Callable[[], Address]], rounds: int) -> Taken:
+    """So many fixtures, after a first one that is not among them."""
     begun = time.perf_counter()
-    took: list[tuple[float, float]] = []
+    taken = Taken([], [], 0)
     with open_it as ready:
         for number in range(rounds + 1):
             start = time.perf_counter()
@@ -79,39 +86,44 @@ def measure(name: str, open_it: AbstractContextManager[Callable[[], Address]], r
                     assert answer.read() == b"hello\n"
                 usable = time.perf_counter()
             if number:
-                took.append((usable - start, time.perf_counter() - start))
+                taken.ready.append((usable - start) * 1e3)
+                taken.whole.append((time.perf_counter() - start) * 1e3)
             else:
-                first = time.perf_counter() - begun
-    until_ready, whole = (statistics.median(times) for times in zip(*took, strict=True))
-    print(f"{name}: ready {until_ready * 1000:.0f} ms, with removal {whole * 1000:.0f} ms; first {first * 1000:.0f} ms")
-    return whole
+                taken.first = (time.perf_counter() - begun) * 1e3
+    return taken
 
 
-def beside(engine: Engine, rounds: int) -> float:
+def beside(engine: Engine, rounds: int) -> Taken:
     """The same with testcontainers, in the network namespace that its engine has for itself."""
-    inside = ["nsenter", f"--net=/proc/{engine.process.pid}/ns/net", sys.executable, __file__]
-    asked = ["--socket", str(engine.socket), "--title", engine.title(), "--rounds", str(rounds)]
-    said = subprocess.run([*inside, *asked], stdout=subprocess.PIPE, text=True, check=True, timeout=300).stdout
-    line, _, took = said.strip().rpartition("\n")
-    print(line)
-    return float(took)
+    inside = ["nsenter", f"--net=/proc/{engine.process.pid}/ns/net", sys.executable, "-m", "bench.fixtures"]
+    asked = ["--socket", str(engine.socket), "--rounds", str(rounds)]
+    said = subprocess.run([*inside, *asked], stdout=subprocess.PIPE, check=True, timeout=300).stdout
+    return msgspec.json.decode(said, type=Taken)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--rounds", type=int, default=10)
-    parser.add_argument("--socket", help=argparse.SUPPRESS)
-    parser.add_argument("--title", help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    rounds: int = arguments.rounds
-    if arguments.socket:
-        print(measure(f"testcontainers, {arguments.title}", testcontainers(arguments.socket), rounds))
+    sheet = Sheet("fixtures", __doc__, engines="dockerd-new")
+    sheet.option("rounds", 10, quick=3)
+    sheet.parser.add_argument("--socket", help=argparse.SUPPRESS)
+    options = sheet.read()
+    if options.socket:
+        print(msgspec.json.encode(measure(testcontainers(options.socket), options.rounds)).decode())
         return
+    found = {}
+    sheet.title("husk", "husk[pytest], no daemon")
+    sheet.say("husk's fixtures")
     with tempfile.TemporaryDirectory(prefix="hk-", dir="/tmp") as directory:
-        ours = measure("husk[pytest], no daemon", husk_plugin(directory), rounds)
-    with engines(["dockerd-new"]) as (engine,):
-        theirs = beside(engine, rounds)
-        print(f"ratio {theirs / ours:.1f}; load average: {' '.join(f'{load:.1f}' for load in os.getloadavg())}")
+        found["husk"] = measure(husk_plugin(directory), options.rounds)
+    with sheet.running() as running:
+        for engine in running:
+            sheet.say(f"testcontainers on {engine.name}")
+            sheet.title(engine.name, f"testcontainers, {engine.title()}")
+            found[engine.name] = beside(engine, options.rounds)
+    for name, taken in found.items():
+        sheet.add(name, "a fixture until it is ready", "ms", taken.ready)
+        sheet.add(name, "a fixture with its removal", "ms", taken.whole)
+        sheet.add(name, "the first one", "ms", taken.first)
+    sheet.finish()
 
 
 if __name__ == "__main__":

@@ -1,18 +1,15 @@
 """How fast do images and files come and go? Pull, push, save, load, commit, cp and more, beside dockerd and podman.
 
-    sudo .venv/bin/python bench/images.py [--engines husk,dockerd,podman] [--rounds 3] [--small]
-    sudo HUSK_BENCH_PEERS=/tmp/peers/bin .venv/bin/python bench/images.py
+    sudo .venv/bin/python -m bench.images [--engines husk,dockerd,dockerd-new,podman] [--rounds 3]
+    sudo HUSK_BENCH_PEERS=/tmp/peers/bin .venv/bin/python -m bench.images
 
 The script makes the image itself (`contents`) and puts it into a registry on loopback. For every turn an engine is
-started anew on a file system that was made for it (`disk`), and is gone afterwards. Times are medians of the rounds;
-`x` is how many times as long as Husk the engine took. Behind the comma is the processor time of the engine alone, which
-a busy machine changes less. The first pull of each is not timed: its memory is watched.
+started anew on a file system that was made for it (`disk`), and is gone afterwards. `processor` is the processor time
+of the engine alone, which a busy machine changes less. The first pull of each is not timed: its memory is watched. With
+`--quick`, the image is busybox with a few files more.
 """
 
-import argparse
 import os
-import statistics
-import sys
 import tempfile
 import threading
 import time
@@ -20,31 +17,29 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from contents import SMALL_FILES, archive, debian_base, large_file, small_files, tree
-from disk import fresh_disk
-from engines import Engine, engines, installed
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
+from bench.contents import SMALL_FILES, archive, debian_base, large_file, small_files, tree
+from bench.disk import fresh_disk
+from bench.engines import Engine, busybox, engines
+from bench.sheet import Sheet
 from tests.support.registry import Registry, make_image, upload
 
-ALL = "husk,dockerd,dockerd-new,podman"
 # What is over so soon that one attempt tells little is done so many times in each turn.
 SHORT = 5
 
-# What was done: seconds that it took, and those of the engine's processors.
-Times = dict[str, list[tuple[float, float]]]
+# What was done, and how much it was if not the image: seconds that it took, and those of the engine's processors.
+Times = dict[tuple[str, str], list[tuple[float, float]]]
 
 
 class Round:
     """One engine's turn: does everything once and knows what each step took."""
 
-    def __init__(self, engine: Engine, image: str, files: Path, scratch: Path, megabytes: int) -> None:
+    def __init__(self, engine: Engine, image: str, files: Path, scratch: Path, scale: int) -> None:
         self.engine = engine
         self.image = image
         self.files = files
         self.scratch = scratch
-        self.megabytes = megabytes
+        self.megabytes = 200 // scale
+        self.count = 24_000 // scale
         self.taken: Times = {}
 
     def run(self, target: str) -> None:
@@ -63,30 +58,31 @@ class Round:
     def containers(self) -> None:
         """Commits and copies; containers are there and, for copies, running before the clock does."""
         docker, files, scratch = self.engine.docker, self.files, self.scratch
+        large, small = f"{self.megabytes} MB", f"{self.count:,} small files"
         write = ["dd", "if=/dev/urandom", "of=/written", "bs=1M", f"count={self.megabytes}"]
         docker("run", "--name", "writer", "--net", "none", self.image, *write)
-        self.time(f"commit {self.megabytes} MB", lambda: docker("commit", "writer", "committed"))
+        self.time("commit", lambda: docker("commit", "writer", "committed"), of=large)
         docker("rmi", "committed")
         docker("run", "-d", "--name", "target", "--net", "none", self.image, "sleep", "1000")
         for number in range(SHORT):
-            self.time(f"cp {self.megabytes} MB in", lambda: docker("cp", str(files / "large"), "target:/large"))
-            self.time(f"cp {self.megabytes} MB out", lambda: docker("cp", "target:/large", str(scratch / "large.out")))
+            self.time("cp in", lambda: docker("cp", str(files / "large"), "target:/large"), of=large)
+            self.time("cp out", lambda: docker("cp", "target:/large", str(scratch / "large.out")), of=large)
             if number < SHORT - 1:
                 docker("exec", "target", "rm", "/large")
-        self.time("cp tree in", lambda: docker("cp", str(files / "tree"), "target:/tree"))
-        self.time("cp tree out", lambda: docker("cp", f"target:/{SMALL_FILES}", str(scratch / "tree.out")))
+        self.time("cp in", lambda: docker("cp", str(files / "tree"), "target:/tree"), of=small)
+        self.time("cp out", lambda: docker("cp", f"target:/{SMALL_FILES}", str(scratch / "tree.out")), of=small)
         docker("exec", "target", "rm", "/large")
-        self.time("commit tree", lambda: docker("commit", "target", "committed"))
+        self.time("commit", lambda: docker("commit", "target", "committed"), of=small)
         docker("rm", "-f", "writer", "target")
         docker("rmi", "committed")
 
-    def time(self, what: str, work: Callable[[], object]) -> None:
+    def time(self, what: str, work: Callable[[], object], of: str = "") -> None:
         os.sync()
         used = self.engine.cpu()
         begin = time.perf_counter()
         work()
         seconds = time.perf_counter() - begin
-        self.taken.setdefault(what, []).append((seconds, self.engine.cpu() - used))
+        self.taken.setdefault((what, of), []).append((seconds, self.engine.cpu() - used))
 
 
 def watched_pull(engine: Engine, image: str) -> tuple[float, float]:
@@ -115,64 +111,51 @@ def turn(name: str) -> Iterator[tuple[Engine, Path]]:
         yield running[0], disk
 
 
-def report(titles: dict[str, str], times: dict[str, Times], memory: dict[str, tuple[float, float]]) -> None:
-    print("| what | " + " | ".join(titles.values()) + " |")
-    print("| --- |" + " --- |" * len(titles))
-    own = next(iter(titles))
-    for what in times[own]:
-        cells = []
-        for name in titles:
-            seconds, cpu = (statistics.median(column) for column in zip(*times[name][what], strict=True))
-            base = statistics.median(each[0] for each in times[own][what])
-            ratio = "" if name == own else f" ({seconds / base:.1f}x)"
-            cells.append(f"{seconds:.2f} s{ratio}, {cpu:.2f}")
-        print(f"| {what} | " + " | ".join(cells) + " |")
-    cells = [f"{memory[name][0]:.0f} / {memory[name][1]:.0f} MiB" for name in titles]
-    print("| memory in a pull: daemon / all its processes | " + " | ".join(cells) + " |")
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--engines", default=ALL, help="the first one is what the others are compared with")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--small", action="store_true", help="a tenth of everything, to try the script")
-    options = parser.parse_args()
-    scale = 10 if options.small else 1
+    sheet = Sheet("images", __doc__, engines="husk,dockerd-new,podman")
+    sheet.option("rounds", 3, quick=1)
+    sheet.option("scale", 1, quick=20, about="so many times less of everything")
+    options = sheet.read()
     with ExitStack() as stack:
         files = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="husk-bench-", dir="/var/tmp")))
         registry = stack.enter_context(Registry())
-        layers = [
-            debian_base(),
-            archive(small_files(24_000 // scale)),
-            archive(iter([("srv/large", large_file(300_000_000 // scale))])),
-        ]
-        made = make_image(layers, {"Cmd": ["true"]})
-        size = sum(len(blob) for blob in made.blobs.values())
-        print(f"image: {size / 1e6:.0f} MB in the registry, {sum(map(len, layers)) / 1e6:.0f} MB unpacked")
-        upload(registry, "bench/image", "1", made)
-        del layers, made
-        image = f"{registry.host}/bench/image:1"
-        (files / "large").write_bytes(large_file(200_000_000 // scale))
-        tree(files / "tree", 24_000 // scale)
-        titles: dict[str, str] = {}
-        memory: dict[str, tuple[float, float]] = {}
-        for name in installed(options.engines.split(",")):
+        sheet.say("making the image")
+        image, size = make(registry, options.scale, base=not options.quick)
+        (files / "large").write_bytes(large_file(200_000_000 // options.scale))
+        tree(files / "tree", 24_000 // options.scale)
+        names = sheet.wanted
+        for name in names:
+            sheet.say(f"{name}: memory in a pull")
             with turn(name) as (engine, _):
-                titles[name] = engine.title()
-                memory[name] = watched_pull(engine, image)
-        times: dict[str, Times] = {name: {} for name in titles}
+                sheet.title(name, engine.title())
+                daemon, together = watched_pull(engine, image)
+            sheet.add(name, "memory of the daemon in a pull", "MiB", daemon, of=size)
+            sheet.add(name, "memory of all processes in a pull", "MiB", together, of=size)
+        times: dict[str, Times] = {name: {} for name in names}
         for number in range(options.rounds):
-            for name in titles if number % 2 == 0 else reversed(titles):
+            for name in names if number % 2 == 0 else reversed(names):
+                sheet.say(f"round {number + 1} of {options.rounds}, {name}")
                 with turn(name) as (engine, scratch), Registry() as other:
-                    done = Round(engine, image, files, scratch, 200 // scale)
+                    done = Round(engine, image, files, scratch, options.scale)
                     done.run(f"{other.host}/copy:{number}")
-                for what, taken in done.taken.items():
-                    times[name].setdefault(what, []).extend(taken)
-                shown = (
-                    f"{what} {statistics.median(each[0] for each in taken):.2f}" for what, taken in done.taken.items()
-                )
-                print(f"# round {number + 1} {name}:", *shown, flush=True)
-        report(titles, times, memory)
+                for step, pairs in done.taken.items():
+                    times[name].setdefault(step, []).extend(pairs)
+    for name, all_taken in times.items():
+        for (what, of), taken in all_taken.items():
+            seconds, cpu = zip(*taken, strict=True)
+            sheet.add(name, what, "s", seconds, of=of or size)
+            sheet.add(name, f"{what}: processor", "s", cpu, of=of or size)
+    sheet.finish()
+
+
+def make(registry: Registry, scale: int, base: bool) -> tuple[str, str]:
+    """Put the image into the registry; its name, and how large it is."""
+    layers = [debian_base() if base else busybox()]
+    layers.append(archive(small_files(24_000 // scale)))
+    layers.append(archive(iter([("srv/large", large_file(300_000_000 // scale))])))
+    made = make_image(layers, {"Cmd": ["true"]})
+    upload(registry, "bench/image", "1", made)
+    return f"{registry.host}/bench/image:1", f"{sum(len(blob) for blob in made.blobs.values()) / 1e6:.0f} MB"
 
 
 if __name__ == "__main__":

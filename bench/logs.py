@@ -1,24 +1,24 @@
 """How long does `docker logs` of a long log take? Of 200 MB in lines of 100 bytes, with the docker command and without.
 
-    sudo HUSK_BENCH_PEERS=/tmp/peers/bin python bench/logs.py                   # husk and dockerd-new
-    sudo python bench/logs.py husk dockerd --size 50
+    sudo HUSK_BENCH_PEERS=/tmp/peers/bin .venv/bin/python -m bench.logs
+    sudo .venv/bin/python -m bench.logs --engines husk,dockerd --size 50
 
 The rounds of all engines alternate. The docker command takes frames apart itself, whatever the engine: `floor` is how
 long it takes for the same bytes from a server that does nothing but send them. The engine's processor time is what a
 busy machine changes least.
 """
 
-import argparse
 import contextlib
+import functools
 import socket
-import statistics
 import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from engines import Engine, engines
+from bench.engines import Engine
+from bench.sheet import Sheet
 
 LINE = "x" * 99
 PIECE = 1 << 18
@@ -28,7 +28,12 @@ class Target:
     """A container of one engine that has written its lines and ended."""
 
     def __init__(self, engine: Engine, megabytes: int) -> None:
-        self.name = engine.title()
+        self.name = engine.name
+        self.ways = (
+            ("bare HTTP", self.raw),
+            ("`docker logs`", self.docker),
+            ("`docker logs --timestamps`", self.timestamps),
+        )
         self._engine = engine
         self.cpu = engine.cpu
         self._api = engine.connection()
@@ -99,12 +104,13 @@ def taken(work: Callable[[], object], cpu: Callable[[], float] = lambda: 0.0) ->
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("engines", nargs="*", default=["husk", "dockerd-new"])
-    options.add_argument("--size", type=int, default=200, help="megabytes of lines")
-    options.add_argument("--rounds", type=int, default=3)
-    given = options.parse_args()
-    with engines(given.engines) as running:
+    sheet = Sheet("logs", __doc__, engines="husk,dockerd-new,podman")
+    sheet.option("size", 200, quick=5, about="megabytes of lines")
+    sheet.option("rounds", 3, quick=1)
+    given = sheet.read()
+    times: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    with sheet.running() as running:
+        sheet.say(f"writing {given.size} MB")
         targets = [Target(engine, given.size) for engine in running]
         frames = given.size * 10_000 * 108
         for target in targets:
@@ -114,18 +120,21 @@ def main() -> None:
         body = running[0].directory / "frames"
         with body.open("wb") as file:
             file.writelines(targets[0].answer())
-        times: dict[tuple[str, str], list[tuple[float, float]]] = {}
         with sender(body, running[0].directory) as floor:
             command = ["docker", "-H", f"unix://{floor}", "logs", "x"]
-            for _ in range(given.rounds):
+            for number in range(given.rounds):
+                sheet.say(f"round {number + 1} of {given.rounds}")
                 for target in targets:
-                    for work in (target.raw, target.docker, target.timestamps):
-                        times.setdefault((target.name, work.__name__), []).append(taken(work, target.cpu))
-                run = lambda: subprocess.run(command, stdout=subprocess.DEVNULL, check=True)  # noqa: E731
-                times.setdefault(("floor", "docker"), []).append(taken(run))
-        for (name, what), rounds in times.items():
-            seconds, cpu = (statistics.median(column) for column in zip(*rounds, strict=True))
-            print(f"{name:18} {what:10} median {seconds:6.2f} s, best {min(rounds)[0]:6.2f} (cpu {cpu:5.2f} s)")
+                    for what, work in target.ways:
+                        times.setdefault((target.name, what), []).append(taken(work, target.cpu))
+                run = functools.partial(subprocess.run, command, stdout=subprocess.DEVNULL, check=True)
+                times.setdefault(("floor", "`docker logs`"), []).append(taken(run))
+    for (name, what), rounds in times.items():
+        seconds, cpu = zip(*rounds, strict=True)
+        sheet.add(name, what, "s", seconds, of=f"{given.size} MB")
+        if name != "floor":
+            sheet.add(name, f"{what}: processor", "s", cpu, of=f"{given.size} MB")
+    sheet.finish()
 
 
 if __name__ == "__main__":

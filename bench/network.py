@@ -1,6 +1,6 @@
 """Does a start cost the same with many networks and many published ports? Prints milliseconds, root needed.
 
-    python bench/network.py [--networks 100] [--ports 500] [--rounds 30]
+    .venv/bin/python -m bench.network [--networks 100] [--ports 500] [--rounds 30]
 
 The times are those of POST /containers/{id}/start for a container that ends at once, on a daemon of its own: on the
 default bridge, on a user network, and with a published port; first on an empty host, then beside the crowd. Beside them
@@ -8,14 +8,9 @@ stands the processor time that the daemon itself takes for a whole life (create,
 machine disturbs less.
 """
 
-import argparse
-import statistics
-import sys
 import time
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
+from bench.sheet import Sheet
 from tests.support.daemon import Daemon
 
 PORTS_PER_CONTAINER = 50
@@ -42,28 +37,27 @@ def processor_time(pid: int) -> float:
     return time.clock_gettime_ns((~pid << 3) | 2) / 1e6
 
 
-def measure(daemon: Daemon, rounds: int, label: str) -> None:
+def measure(sheet: Sheet, daemon: Daemon, beside: str) -> None:
+    rounds = sheet.options.rounds
+    sheet.say(f"starts beside {beside}")
     for name, network, publish in (
         ("default bridge", "bridge", False),
         ("user network", "bench", False),
         ("published port", "bridge", True),
     ):
         before = processor_time(daemon.pid)
-        times = sorted(start(daemon, network, publish) for _ in range(rounds))
+        times = [start(daemon, network, publish) for _ in range(rounds)]
         each = (processor_time(daemon.pid) - before) / rounds
-        print(
-            f"{label:28} {name:16} median {statistics.median(times):6.1f} ms   p90 {times[rounds * 9 // 10]:6.1f} ms"
-            f"   daemon's processor time {each:5.1f} ms",
-            flush=True,
-        )
+        sheet.add("husk", f"start, {name}, beside", "ms", times, of=beside)
+        sheet.add("husk", f"start, {name}, beside: processor of the whole life", "ms", each, of=beside)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--networks", type=int, default=100)
-    parser.add_argument("--ports", type=int, default=500)
-    parser.add_argument("--rounds", type=int, default=30)
-    arguments = parser.parse_args()
+    sheet = Sheet("network", __doc__)
+    sheet.option("networks", 100, quick=10)
+    sheet.option("ports", 500, quick=100)
+    sheet.option("rounds", 30, quick=4)
+    options = sheet.read()
     pools = '{"default-address-pools": [{"base": "10.128.0.0/10", "size": 24}]}'
     with Daemon() as daemon:
         settings = daemon.directory / "pools.json"
@@ -72,28 +66,30 @@ def main() -> None:
         daemon.arguments = ("--config-file", str(settings), "--log-level", "warn")
         daemon.start()
         daemon.http("POST", "/networks/create", {"Name": "bench"})
-        measure(daemon, arguments.rounds, "1 network, 0 ports")
+        measure(sheet, daemon, "1 network, 0 ports")
+        networks = f"{options.networks} networks"
         begin = time.perf_counter()
-        for number in range(arguments.networks):
+        for number in range(options.networks):
             answer = daemon.http("POST", "/networks/create", {"Name": f"crowd{number}"})
             assert answer.status == 201, answer.body
-        each = (time.perf_counter() - begin) * 1000 / arguments.networks
-        print(f"{arguments.networks} networks made, {each:.1f} ms each")
-        for number in range(arguments.ports // PORTS_PER_CONTAINER):
+        each = (time.perf_counter() - begin) * 1000 / options.networks
+        sheet.add("husk", "a network is made", "ms", each, of=networks)
+        for number in range(options.ports // PORTS_PER_CONTAINER):
             ports: dict[str, list[dict[str, str]]] = {f"{8000 + port}/tcp": [{}] for port in range(PORTS_PER_CONTAINER)}
             body = {"Image": "busybox", "Cmd": ["sleep", "1000"], "HostConfig": {"PortBindings": ports}}
             daemon.http("POST", f"/containers/create?name=crowd{number}", body)
             assert daemon.http("POST", f"/containers/crowd{number}/start").status == 204
-        measure(daemon, arguments.rounds, f"{arguments.networks} networks, {arguments.ports} ports")
+        measure(sheet, daemon, f"{networks}, {options.ports} ports")
         daemon.remove_containers()
         daemon.kill9()
         begin = time.perf_counter()
         daemon.start()
-        print(f"the daemon starts again with {arguments.networks} networks in {time.perf_counter() - begin:.2f} s")
+        sheet.add("husk", "the daemon starts again", "s", time.perf_counter() - begin, of=networks)
         begin = time.perf_counter()
         daemon.http("POST", "/networks/prune", timeout=600)
-        each = (time.perf_counter() - begin) * 1000 / arguments.networks
-        print(f"{arguments.networks} networks removed, {each:.1f} ms each")
+        each = (time.perf_counter() - begin) * 1000 / options.networks
+        sheet.add("husk", "a network is removed", "ms", each, of=networks)
+    sheet.finish()
 
 
 if __name__ == "__main__":

@@ -4,8 +4,8 @@ dockerd and podman get a mount namespace with a /run of their own, and where the
 bridges, firewall rules and mounts go with their last process. Only cgroups have to be removed by hand.
 
 A second dockerd, newer than the installed one, and a podman can be given by a directory of programs in
-HUSK_BENCH_PEERS. `bench/borrow-peers /tmp/peers` puts both out of Debian unstable into /tmp/peers/bin. The newer
-dockerd is called `dockerd-new`.
+HUSK_BENCH_PEERS; without it they are looked for where `make bench` has put them (`bench/fetch-peers`). The newer
+dockerd is called `dockerd-new`. `husk-metrics` and `husk-dashboard` are Husk with `--metrics-addr` and `--dashboard`.
 """
 
 import contextlib
@@ -17,24 +17,27 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from without import SHORTCUTS
+from bench.without import SHORTCUTS
 
 SOURCES = Path(__file__).resolve().parents[1] / "src"
-PEERS = os.environ.get("HUSK_BENCH_PEERS", "")
+# Where `make bench` puts them: a short name, that only root can write to (see bench/borrow-peers).
+KEPT = Path("/opt/hk-peers")
+PEERS = os.environ.get("HUSK_BENCH_PEERS") or (str(KEPT / "bin") if (KEPT / "bin").is_dir() else "")
 
 _PREPARE = 'mount -t tmpfs tmpfs /run && ip link set lo up && exec "$@"'
 _CGROUPS = ("docker", "libpod_parent", "libpod")
 
-
-_WITHOUT = {f"husk-without-{shortcut}": number for number, shortcut in enumerate(SHORTCUTS)}
+# Ways to start Husk: what the program is told beside the usual.
+_HUSKS = {
+    "husk": (),
+    "husk-metrics": ("--metrics-addr", "127.0.0.1:0"),
+    "husk-dashboard": ("--dashboard", "127.0.0.1:0"),
+    **{f"husk-without-{shortcut}": () for shortcut in SHORTCUTS},
+}
 
 
 def available(name: str) -> bool:
-    return (
-        name == "husk"
-        or name in _WITHOUT
-        or shutil.which(name.removesuffix("-new"), path=_search_path(name)) is not None
-    )
+    return name in _HUSKS or shutil.which(name.removesuffix("-new"), path=_search_path(name)) is not None
 
 
 def command(name: str, home: Path, network: bool) -> tuple[list[str], dict[str, str]]:
@@ -43,12 +46,13 @@ def command(name: str, home: Path, network: bool) -> tuple[list[str], dict[str, 
     directories = ["--data-root", f"{home}/d", "--exec-root", f"{home}/r"]
     settings = home / "daemon.json"
     settings.write_text("{}")
-    if name == "husk" or name in _WITHOUT:
-        without = [str(Path(__file__).with_name("without.py")), SHORTCUTS[_WITHOUT[name]]] if name in _WITHOUT else []
-        program = [sys.executable, *(without or ["-m", "husk"])]
-        subnet = ["--bip", f"10.{233 + _WITHOUT[name] if without else 231}.0.1/16"]
-        serve = [*program, "serve", "-H", host, *subnet, *directories, "--config-file", str(settings)]
-        return serve, {"PYTHONPATH": str(SOURCES), "PYTHONDONTWRITEBYTECODE": ""}
+    if name in _HUSKS:
+        shortcut = name.removeprefix("husk-without-")
+        program = ["-m", "husk"] if shortcut == name else [str(Path(__file__).with_name("without.py")), shortcut]
+        # 10.232 is dockerd's.
+        subnet = ["--bip", f"10.{231 if name == 'husk' else 232 + list(_HUSKS).index(name)}.0.1/16"]
+        serve = [sys.executable, *program, "serve", "-H", host, *subnet, *directories, "--config-file", str(settings)]
+        return [*serve, *_HUSKS[name]], {"PYTHONPATH": str(SOURCES), "PYTHONDONTWRITEBYTECODE": ""}
     temporary = home / "tmp"
     temporary.mkdir()
     environment = {"PATH": _search_path(name), "HOME": str(home), "TMPDIR": str(temporary)}

@@ -1,26 +1,19 @@
 """How many snippets does the sandbox of examples/sandbox.py run in a second, and how long does one take?
 
-    python bench/sandbox.py [--runs 200] [--at-once 2]
+    .venv/bin/python -m bench.sandbox [--runs 200] [--at-once 2]
 
 CPU time counts the program, the engine in it, and every process that ended for it: monitor, runtime and snippet. It is
 what tells on a machine that others use too.
 """
 
-import argparse
 import asyncio
-import os
 import resource
-import statistics
-import sys
 import tempfile
 import time
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "src")]
-
-from examples.sandbox import Sandbox  # noqa: E402
-from husk import Engine  # noqa: E402
+from bench.sheet import Sheet
+from examples.sandbox import Sandbox
+from husk import Engine
 
 
 def cpu() -> tuple[float, float]:
@@ -29,45 +22,42 @@ def cpu() -> tuple[float, float]:
     return own.ru_utime + own.ru_stime, children.ru_utime + children.ru_stime
 
 
-async def measure(runs: int, at_once: int, directory: str) -> None:
+async def measure(sheet: Sheet, directory: str) -> None:
+    runs, at_once = sheet.options.runs, sheet.options.at_once
     async with Engine.open(data_root=f"{directory}/data", exec_root=f"{directory}/run", bridge="none") as engine:
         sandbox = Sandbox(engine, at_once=at_once, seconds=30)
-        for _ in range(5):
-            await sandbox.run("echo warm")
-        took: list[float] = []
 
-        async def one() -> None:
+        async def one(_: int) -> float:
             begun = time.perf_counter()
             result = await sandbox.run("echo hi")
-            took.append(time.perf_counter() - begun)
             assert result.stdout == b"hi\n", result
+            return (time.perf_counter() - begun) * 1e3
 
-        alone = []
-        for _ in range(20):
-            begun = time.perf_counter()
-            await sandbox.run("echo hi")
-            alone.append(time.perf_counter() - begun)
-        own, others = cpu()
-        begun = time.perf_counter()
-        await asyncio.gather(*(one() for _ in range(runs)))
+        for number in range(5):
+            await one(number)
+        sheet.say("one at a time")
+        alone = [await one(number) for number in range(min(runs, 20))]
+        sheet.say(f"{runs}, {at_once} at once")
+        before, begun = cpu(), time.perf_counter()
+        await asyncio.gather(*map(one, range(runs)))
         wall = time.perf_counter() - begun
-        own, others = (now - before for now, before in zip(cpu(), (own, others), strict=True))
-    print(f"{runs / wall:.1f} runs a second, {at_once} at once, on {os.cpu_count()} processors")
-    print(f"one alone: median {statistics.median(alone) * 1000:.1f} ms, best {min(alone) * 1000:.1f} ms")
-    print(
-        f"CPU time per run: {(own + others) / runs * 1000:.1f} ms"
-        f" (program and engine {own / runs * 1000:.1f}, processes {others / runs * 1000:.1f})"
-    )
-    print(f"load average: {' '.join(f'{load:.1f}' for load in os.getloadavg())}")
+        own, others = ((now - then) / runs * 1e3 for now, then in zip(cpu(), before, strict=True))
+    of = f"{at_once} at once"
+    sheet.add("husk", "snippets", "/s", runs / wall, of=of, better="higher")
+    sheet.add("husk", "a snippet alone", "ms", alone)
+    sheet.add("husk", "a snippet: processor", "ms", own + others, of=of)
+    sheet.add("husk", "a snippet: processor, program and engine", "ms", own, of=of)
+    sheet.add("husk", "a snippet: processor, monitor, runtime and snippet", "ms", others, of=of)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--runs", type=int, default=200)
-    parser.add_argument("--at-once", type=int, default=2)
-    arguments = parser.parse_args()
+    sheet = Sheet("sandbox", __doc__)
+    sheet.option("runs", 200, quick=20)
+    sheet.option("at-once", 2, quick=2)
+    sheet.read()
     with tempfile.TemporaryDirectory(prefix="hk-", dir="/tmp") as directory:
-        asyncio.run(measure(arguments.runs, arguments.at_once, directory))
+        asyncio.run(measure(sheet, directory))
+    sheet.finish()
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """How long until a daemon answers? From its start to the first answers, with and without stopped containers.
 
-    .venv/bin/python bench/startup.py [--rounds 10] [--engines husk,dockerd-new] [--containers 0,50] [--beside SRC]
+    .venv/bin/python -m bench.startup [--rounds 10] [--engines husk,dockerd-new] [--containers 0,50] [--beside SRC]
 
 Each engine gets the containers, which run and end, and is then stopped and started again, `--rounds` times. Medians of:
 the time until `GET /_ping` is answered, the time until the list of all containers is answered after it, and the
@@ -10,17 +10,16 @@ processor time (user and system, all processes of the engine) that was used by t
 way to compare them on a machine that has other work too.
 """
 
-import argparse
 import contextlib
 import http.client
 import signal
-import statistics
 import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from engines import IMAGE, Engine, engines
+from bench.engines import IMAGE, Engine
+from bench.sheet import Sheet
 
 API = "/v1.40"
 
@@ -64,47 +63,49 @@ def start(engine: Engine) -> tuple[float, float, float]:
     return (first - begin) * 1e3, (second - first) * 1e3, engine.cpu() * 1e3
 
 
-def in_turns(engine: Engine, options: argparse.Namespace) -> dict[str, list[tuple[float, float, float]]]:
-    """What `start` tells of each round, and beside it the same of the other Husk."""
-    sources = {"": engine.environment.get("PYTHONPATH", "")}
-    if options.beside and engine.name == "husk":
-        sources[f" of {options.beside}"] = options.beside
-    rounds: dict[str, list[tuple[float, float, float]]] = {version: [] for version in sources}
-    for _ in range(options.rounds):
+def in_turns(engine: Engine, rounds: int, beside: str) -> dict[str, list[tuple[float, float, float]]]:
+    """What `start` tells of each round, by engine; with `beside` another Husk is among them."""
+    sources = {engine.name: engine.environment.get("PYTHONPATH", "")}
+    if beside and engine.name == "husk":
+        sources[f"husk of {beside}"] = beside
+    taken: dict[str, list[tuple[float, float, float]]] = {version: [] for version in sources}
+    for _ in range(rounds):
         for version, source in sources.items():
             stop(engine)
             if source:
                 engine.environment["PYTHONPATH"] = source
-            rounds[version].append(start(engine))
-    return rounds
+            taken[version].append(start(engine))
+    return taken
+
+
+def empty_program() -> float:
+    """Milliseconds of a Python that does nothing."""
+    begin = time.perf_counter()
+    subprocess.run([sys.executable, "-c", ""], check=True)
+    return (time.perf_counter() - begin) * 1e3
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=10)
-    parser.add_argument("--engines", default="husk,dockerd-new")
-    parser.add_argument("--containers", default="0,50", help="numbers of stopped containers, rising")
-    parser.add_argument("--beside", help="the sources of another Husk, to be started in turns with this one")
-    options = parser.parse_args()
-    bare = []
-    for _ in range(options.rounds):
-        begin = time.perf_counter()
-        subprocess.run([sys.executable, "-c", ""], check=True)
-        bare.append((time.perf_counter() - begin) * 1e3)
-    print(f"An empty Python program takes {statistics.median(bare):.0f} ms here.\n")
-    print("| engine | stopped containers | first answer, median (best) | list after it | processor time |")
-    print("| --- | --- | --- | --- | --- |")
-    for name in options.engines.split(","):
-        with engines([name]) as running:
-            for engine in running:
-                title = engine.title()
-                for count in map(int, options.containers.split(",")):
-                    make_stopped(engine, count)
-                    for version, rounds in in_turns(engine, options).items():
-                        first, listed, cpu = (statistics.median(column) for column in zip(*rounds, strict=True))
-                        best = min(row[0] for row in rounds)
-                        name = f"{title}{version}"
-                        print(f"| {name} | {count} | {first:.0f} ms ({best:.0f}) | {listed:.1f} ms | {cpu:.0f} ms |")
+    sheet = Sheet("startup", __doc__, engines="husk,dockerd-new")
+    sheet.option("rounds", 10, quick=2)
+    sheet.option("containers", "0,50", quick="0,5", about="numbers of stopped containers, rising")
+    sheet.parser.add_argument(
+        "--beside", default="", help="the sources of another Husk, started in turns with this one"
+    )
+    options = sheet.read()
+    for name in sheet.wanted:
+        with sheet.running(name) as [engine]:
+            for count in map(int, options.containers.split(",")):
+                of = f"{count} stopped containers"
+                sheet.say(f"{name}, {of}")
+                make_stopped(engine, count)
+                for version, rounds in in_turns(engine, options.rounds, options.beside).items():
+                    first, listed, cpu = zip(*rounds, strict=True)
+                    sheet.add(version, "until the first answer", "ms", first, of=of)
+                    sheet.add(version, "list after it", "ms", listed, of=of)
+                    sheet.add(version, "processor until then", "ms", cpu, of=of)
+    sheet.add("python", "an empty program", "ms", [empty_program() for _ in range(options.rounds)])
+    sheet.finish()
 
 
 if __name__ == "__main__":

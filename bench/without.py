@@ -1,6 +1,6 @@
-"""Husk without one of its shortcuts for copies, to see what that is worth to a user: `bench/copies.py` starts it.
+"""Husk without one of its shortcuts for copies, to see what that is worth to a user: `bench.copies` starts it.
 
-    sudo python bench/copies.py husk husk-without-look husk-without-small husk-without-body husk-without-outlet
+    sudo .venv/bin/python -m bench.copies --engines husk,husk-without-look,husk-without-small,husk-without-body
 
 `look`: every path is looked at by a worker. `small`: a few small files go through a worker like all others. `body` and
 `outlet`: what a client sends or gets passes through the daemon. The product has no switch for any of this: here the
@@ -14,10 +14,17 @@ from collections.abc import Iterator
 SHORTCUTS = ("look", "small", "body", "outlet")
 
 
+def exchange(owner: object, name: str, other: object) -> None:
+    """Put something else in the place of a function, which has to be there."""
+    if not hasattr(owner, name):
+        raise SystemExit(f"{owner} has no {name} any more: bench/without.py needs a look")
+    setattr(owner, name, other)
+
+
 def without_look() -> None:
     from husk.engine.containers import copy
 
-    copy.look = lambda *arguments: None  # type: ignore[assignment]
+    exchange(copy, "look", lambda *arguments: None)
 
 
 def without_small() -> None:
@@ -27,8 +34,8 @@ def without_small() -> None:
     async def put_small(*arguments: object) -> bool:
         return False
 
-    copy.read_small = lambda *arguments: None  # type: ignore[assignment]
-    container_files._put_small = put_small  # type: ignore[assignment]
+    exchange(copy, "read_small", lambda *arguments: None)
+    exchange(container_files, "_put_small", put_small)
 
 
 def without_body() -> None:
@@ -38,8 +45,8 @@ def without_body() -> None:
     def handed_over(self: Body) -> Iterator[None]:
         yield None
 
-    Body.handed_over = handed_over  # type: ignore[assignment,method-assign]
-    Body.consumed = lambda self: None  # type: ignore[method-assign]
+    exchange(Body, "handed_over", handed_over)
+    exchange(Body, "consumed", lambda self: None)
 
 
 def without_outlet() -> None:
@@ -49,7 +56,7 @@ def without_outlet() -> None:
     def lent_socket(request: object) -> Iterator[None]:
         yield None
 
-    container_files.lent_socket = lent_socket  # type: ignore[assignment]
+    exchange(container_files, "lent_socket", lent_socket)
 
 
 def main() -> None:

@@ -4,7 +4,7 @@ A move takes a lock that every fork and every exit of the host takes too. The ke
 wants to move first waits for a grace period (5 to 20 ms, more on a busy host), unless somebody moved a moment ago. The
 runtime makes such a move for every container and every exec, some milliseconds after the daemon knew that it would. So
 the daemon makes a move of its own at once, into the cgroup where it already is, which changes nothing; when the
-runtime's turn comes, the grace period is over or at least under way. `bench/exec.py` shows what that saves.
+runtime's turn comes, the grace period is over or at least under way. `bench.exec` shows what that saves.
 """
 
 import asyncio

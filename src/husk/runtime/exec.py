@@ -12,7 +12,7 @@ or why there is none.
 crun 1.8 sets the size of an exec's terminal while the program already starts: one that asks at once may see none yet.
 
 Spawning the runtime without a monitor measured 4.2 ms against 6.9 ms here (`true`, crun): 2.7 ms for a process that
-outlives the daemon, with one way to treat its terminal and streams. `bench/exec.py` shows the whole.
+outlives the daemon, with one way to treat its terminal and streams. `bench.exec` shows the whole.
 """
 
 import asyncio
