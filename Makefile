@@ -1,12 +1,14 @@
 # make setup   install what is missing (Debian packages, .venv with the locked dependencies)
 # make run     set up, then run the daemon in the foreground: make run ARGS="--log-level debug"
 # make test    set up, then linters, types, import rules and all tests: make test TESTS="tests/unit -k reference"
+# make bench   set up, then speed beside dockerd and podman into build/bench: make bench QUICK=1, ARGS="--only exec,api"
 # make deb     a Debian package, with a virtual environment inside: dist/husk_VERSION_ARCHITECTURE.deb
 # make check   linters, types, import rules, and modules without tests, alone
 
 SHELL := /bin/bash
 BIN := .venv/bin
 ARGS ?=
+QUICK ?=
 TESTS ?=
 
 # The tools of .venv first; the system's directories for users without sbin in their PATH.
@@ -17,7 +19,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Independent commands two at a time, each with its output in one piece.
 BOTH := $(MAKE) --no-print-directory --jobs 2 --output-sync=target
 
-.PHONY: setup setup-test run deb test check lint types imports mirrors collect lock clean
+.PHONY: setup setup-test run bench deb test check lint types imports mirrors collect lock clean
 
 setup:
 	@scripts/setup
@@ -27,6 +29,9 @@ setup-test:
 
 run: setup
 	@exec $(BIN)/husk serve $(ARGS)
+
+bench: setup-test
+	@$(BIN)/python -m bench.all $(if $(QUICK),--quick) $(ARGS)
 
 deb: setup
 	@$(BIN)/python scripts/build-deb

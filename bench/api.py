@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench.engines import Engine
-from bench.peers import PEERS
+from bench.peers import KEPT
 from bench.sheet import Sheet
 
 CONNECTIONS = (1, 16)
@@ -33,8 +33,8 @@ class Figures(NamedTuple):
 
 
 def h2load() -> str | None:
-    """The program, installed or beside the peers."""
-    return shutil.which("h2load", path=f"{os.environ.get('PATH', os.defpath)}:{PEERS}")
+    """The program, installed, or as bench/fetch-peers has put it there."""
+    return shutil.which("h2load", path=f"{os.environ.get('PATH', os.defpath)}:{KEPT / 'bin'}")
 
 
 def load(program: str, engine: Engine, path: str, connections: int, seconds: float) -> Figures:

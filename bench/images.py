@@ -105,9 +105,9 @@ def watched_pull(engine: Engine, image: str) -> tuple[float, float]:
 
 
 @contextmanager
-def turn(name: str) -> Iterator[tuple[Engine, Path]]:
+def turn(name: str, scale: int) -> Iterator[tuple[Engine, Path]]:
     """An engine that has just been started, and a directory on the same new file system."""
-    with fresh_disk(10) as disk, engines([name], network=False, directory=str(disk)) as running:
+    with fresh_disk(10 if scale < 10 else 2) as disk, engines([name], network=False, directory=str(disk)) as running:
         yield running[0], disk
 
 
@@ -126,7 +126,7 @@ def main() -> None:
         names = sheet.wanted
         for name in names:
             sheet.say(f"{name}: memory in a pull")
-            with turn(name) as (engine, _):
+            with turn(name, options.scale) as (engine, _):
                 sheet.title(name, engine.title())
                 daemon, together = watched_pull(engine, image)
             sheet.add(name, "memory of the daemon in a pull", "MiB", daemon, of=size)
@@ -135,7 +135,7 @@ def main() -> None:
         for number in range(options.rounds):
             for name in names if number % 2 == 0 else reversed(names):
                 sheet.say(f"round {number + 1} of {options.rounds}, {name}")
-                with turn(name) as (engine, scratch), Registry() as other:
+                with turn(name, options.scale) as (engine, scratch), Registry() as other:
                     done = Round(engine, image, files, scratch, options.scale)
                     done.run(f"{other.host}/copy:{number}")
                 for step, pairs in done.taken.items():

@@ -114,8 +114,8 @@ def main() -> None:
         targets = [Target(engine, given.size) for engine in running]
         frames = given.size * 10_000 * 108
         for target in targets:
-            # A line may be cut in two where a piece of the log ends.
-            if not frames <= (size := target.raw()) <= frames * 1.0001:
+            # A line may be cut in two where a piece of the log ends, and podman's pieces are small.
+            if not frames <= (size := target.raw()) <= frames * 1.01:
                 raise SystemExit(f"{target.name}: {size} bytes came for {frames}")
         body = running[0].directory / "frames"
         with body.open("wb") as file:

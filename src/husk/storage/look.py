@@ -1,7 +1,7 @@
 """What does a path of a container name? Answered without a worker where one look at the root tells.
 
 `docker cp` asks this first of every copy into a container: with a worker for it, a copy of 3 bytes takes 1.12 to 1.34
-times as long (`bench.copies husk husk-without-look`, docs/performance.md). As long as no symbolic link is on the way
+times as long (`bench.copies`, docs/performance.md). As long as no symbolic link is on the way
 and nothing is mounted there, the kernel's answer for the root alone is the answer for the container. In all other cases
 a worker looks, from inside the container's own view (`pack`), which also has the time to wait for somebody's network
 file system.

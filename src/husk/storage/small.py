@@ -2,7 +2,7 @@
 
 A worker takes longer to close itself in than such files to be copied. Without this shortcut `docker cp` of 3 bytes
 takes 1.13 to 1.22 times as long in and 1.11 to 1.18 times out, and that of a directory with three small files 1.11 to
-1.36 times out (`bench.copies husk husk-without-small`, docs/performance.md). A directory on its way in took less
+1.36 times out (`bench.copies`, docs/performance.md). A directory on its way in took less
 than 1.1 times as long: it is left to the worker.
 
 So is whatever is not plainly the simple case (a link or a mount on the way, attributes, anything but files and

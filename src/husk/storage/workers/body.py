@@ -2,7 +2,7 @@
 
 The daemon has read the request's head, and some of what follows. That, and the socket, it hands to the worker: a large
 body is then copied once on its way into a file, and parsed by nobody but the worker. Through the daemon `docker cp` of
-200 MB into a container takes 1.5 to 2.6 times as long (`bench.copies husk husk-without-body`, docs/performance.md).
+200 MB into a container takes 1.5 to 2.6 times as long (`bench.copies`, docs/performance.md).
 """
 
 import mmap

@@ -2,7 +2,7 @@
 
 The daemon has sent the answer's head and sends its end; all between them is the worker's. Large files do not pass
 through the worker either: the kernel hands their pages to the socket. Through the daemon `docker cp` of 200 MB out of a
-container takes 1.8 to 2.3 times as long (`bench.copies husk husk-without-outlet`, see docs/performance.md).
+container takes 1.8 to 2.3 times as long (`bench.copies`, docs/performance.md).
 """
 
 import errno

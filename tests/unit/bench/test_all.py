@@ -1,0 +1,63 @@
+"""`make bench`: all scripts, one after the other."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from bench import all as bench_all
+from bench.figures import Collection, Report
+from tests.unit.bench.test_tables import MACHINE
+
+BENCH = Path(bench_all.__file__).parent
+
+
+class FakeRun:
+    """A script that is over at once: `api` fails, others have found something."""
+
+    said = ""
+
+    def __init__(self, name: str, output: Path, quick: bool) -> None:
+        self.name = name
+
+    def alive(self) -> bool:
+        return False
+
+    def taken(self) -> float:
+        return 65.0
+
+    def result(self) -> Report | str:
+        return "there is no h2load" if self.name == "api" else Report(self.name, "How long?", missing=["podman"])
+
+
+def test_a_script_that_fails_stops_no_other_and_is_told(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.setattr(bench_all, "Run", FakeRun)
+    found = Collection(MACHINE)
+    bench_all.run_all(["exec", "api", "logs"], tmp_path, True, found)
+    assert [report.script for report in found.reports] == ["exec", "logs"]
+    assert bench_all.missing(found) == [
+        "bench.api failed: there is no h2load (all of it in api.log)",
+        "podman is not on this machine: left out of exec, logs",
+    ]
+    assert "[2/3] api: failed: there is no h2load, 1:05" in capsys.readouterr().err
+
+
+def test_what_was_found_is_written(tmp_path) -> None:
+    found = Collection(MACHINE, [Report("exec", "How long?")], quick=True)
+    bench_all.write(found, tmp_path)
+    assert msgspec.json.decode((tmp_path / "bench.json").read_bytes(), type=Collection) == found
+    assert (tmp_path / "tables.md").read_text().startswith("# Figures")
+    assert (tmp_path / "bench.svg").read_text().startswith("<svg")
+
+
+@pytest.mark.parametrize(("quick", "usual"), [(True, {"exec": 3.0}), (False, {})])
+def test_how_long_a_script_takes_is_known_from_the_last_run_of_the_same_kind(tmp_path, quick, usual) -> None:
+    report = Report("exec", "How long?", seconds=3.0, quick=True)
+    (tmp_path / "exec.json").write_bytes(msgspec.json.encode(report))
+    bench_all.write(Collection(MACHINE, [report]), tmp_path)
+    assert bench_all.usual_seconds(tmp_path, quick) == usual
+
+
+def test_no_script_is_forgotten() -> None:
+    scripts = {path.stem for path in BENCH.glob("*.py") if 'Sheet("' in path.read_text() and path.stem != "sheet"}
+    assert scripts == set(bench_all.SCRIPTS)
