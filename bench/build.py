@@ -4,19 +4,23 @@
     sudo HUSK_BENCH_PEERS=/tmp/peers/bin BUILDX=/tmp/buildx/docker-buildx .venv/bin/python -m bench.build
 
 Builds go by BuildKit's protocol as well, where the engine has it; BUILDX is the plugin's path, where it is not the one
-that scripts/setup --test has taken. Times are medians of the rounds.
+that scripts/setup --test has taken. `interrupted` is the time from ctrl-c at the client to the end of the step's last
+process. Memory is that of all processes of an engine before the first build and a while after the last, and that of its
+daemon at most.
 
 Each round deletes tens of thousands of files. ext4 without a journal makes new ones slowly for some minutes after that,
 whoever wants them: give such a machine a `--directory` on a file system of another kind.
 """
 
+import contextlib
 import os
 import secrets
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
-from contextlib import ExitStack
+from collections.abc import Callable
 from pathlib import Path
 
 from bench.engines import Engine
@@ -27,6 +31,8 @@ _PLUGIN = Path(__file__).parents[1] / ".venv/docker/cli-plugins/docker-buildx"
 BUILDX = os.environ.get("BUILDX") or (str(_PLUGIN) if _PLUGIN.is_file() else "")
 STEPS = "FROM busybox\n" + "".join(f"RUN echo {number} > /{number}\n" for number in range(5))
 COPY = "FROM busybox\nCOPY . /context/\n"
+# No other process of the machine sleeps that long.
+LONG_SLEEP = f"8{os.getpid():08}"
 
 
 def stages(seconds: float) -> str:
@@ -43,6 +49,7 @@ class Work:
         self.steps = self._context(top / "steps", STEPS)
         self.seconds = 1 if scale == 1 else 0.1
         self.stages = self._context(top / "stages", stages(self.seconds))
+        self.endless = self._context(top / "endless", f"FROM busybox\nRUN sleep {LONG_SLEEP}\n")
         self.files = self._context(top / "files", COPY)
         self.count = 20_000 // scale
         for number in range(self.count):
@@ -87,18 +94,54 @@ class Door:
         shutil.rmtree(self._config)
 
     def build(self, context: Path, *options: str) -> None:
-        done = subprocess.run(
+        client = self._client(context, *options)
+        _, told = client.communicate()
+        if client.returncode != 0:
+            raise SystemExit(f"{self.engine.name}, {self.kind}: {told.decode(errors='replace')}")
+
+    def interrupt(self, context: Path) -> float:
+        """Begin a build that sleeps, and end it as ctrl-c does: seconds until its processes are gone."""
+        client = self._client(context, "--no-cache")
+        _wait_until(sleeping, f"{self.engine.name}, {self.kind}, does not begin to sleep")
+        begin = time.perf_counter()
+        # A terminal sends it to all that run there: the docker command, and the plugin that it started.
+        os.killpg(client.pid, signal.SIGINT)
+        _wait_until(lambda: not sleeping(), f"{self.engine.name}, {self.kind}, sleeps on without its client")
+        taken = time.perf_counter() - begin
+        client.communicate()
+        return taken
+
+    def _client(self, context: Path, *options: str) -> "subprocess.Popen[bytes]":
+        return subprocess.Popen(
             ["docker", "build", "-q", "-t", "bench", *options, str(context)],
             env=self._environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
+            start_new_session=True,
         )
-        if done.returncode != 0:
-            raise SystemExit(f"{self.engine.name}, {self.kind}: {done.stderr.decode(errors='replace')}")
 
     def forget(self) -> None:
         self.engine.docker("builder", "prune", "-af")
+
+
+def sleeping() -> bool:
+    """Is a process of the endless step there?"""
+    for entry in Path("/proc").glob("[0-9]*"):
+        # The runtime and the client have these words in their command lines, too, but not alone.
+        with contextlib.suppress(OSError):
+            words = (entry / "cmdline").read_bytes().split(b"\0")
+            if words[-2:] == [LONG_SLEEP.encode(), b""] or words[1:3] == [b"-c", f"sleep {LONG_SLEEP}".encode()]:
+                return True
+    return False
+
+
+def _wait_until(condition: Callable[[], bool], failure: str) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        if time.monotonic() > deadline:
+            raise SystemExit(failure)
+        time.sleep(0.01)
 
 
 # Seconds of each round by door, of what was built and how much it was.
@@ -120,6 +163,9 @@ def run(door: Door, work: Work, wanted: set[str], taken: Taken) -> None:
     timed("cached", "build of five steps, all cached", "", work.steps)
     timed("steps", "build of five steps without the cache", "", work.steps, "--no-cache")
     timed("stages", "build of ten stages", f"{work.seconds:g} s each", work.stages, "--no-cache")
+    if "interrupted" in wanted:
+        seconds = door.interrupt(work.endless)
+        taken.setdefault(("ctrl-c until a build's processes are gone", ""), {}).setdefault(door, []).append(seconds)
     door.forget()
     timed("files", "build with COPY of a context", small, work.files)
     work.touch()
@@ -132,13 +178,14 @@ def main() -> None:
     sheet = Sheet("build", __doc__, engines="husk,dockerd-new")
     sheet.option("rounds", 3, quick=1)
     sheet.option("scale", 1, quick=20, about="so many times less of everything")
-    sheet.option("only", "cached,steps,stages,files,touched,large", quick="cached,steps")
+    sheet.option("rest", 15, quick=1, about="seconds that an engine has to give memory back")
+    sheet.option("only", "cached,steps,stages,interrupted,files,touched,large", quick="cached,steps,interrupted")
     sheet.parser.add_argument("--classic-only", default="podman", help="engines without BuildKit's door, as a,b")
     sheet.parser.add_argument("--doors", default="classic,buildkit")
     sheet.parser.add_argument("--directory", default="/tmp", help="where the engines have their files")
     options = sheet.read()
     taken: Taken = {}
-    with ExitStack() as stack:
+    with contextlib.ExitStack() as stack:
         top = stack.enter_context(tempfile.TemporaryDirectory(prefix="hkb-work-"))
         running = stack.enter_context(sheet.running(directory=options.directory))
         work = Work(Path(top), options.scale)
@@ -148,10 +195,18 @@ def main() -> None:
             doors += [Door(engine, BUILDX) for engine in running if engine.name not in without]
         for door in doors:
             stack.callback(door.close)
+        for engine in running:
+            sheet.add(engine, "memory of all processes before the first build", "MiB", engine.pss())
+            engine.forget_peak()
         for number in range(options.rounds):
             for door in doors:
                 sheet.say(f"round {number + 1} of {options.rounds}, {door.engine.name}, {door.kind}")
                 run(door, work, set(options.only.split(",")), taken)
+        sheet.say("what memory is left")
+        time.sleep(options.rest)
+        for engine in running:
+            sheet.add(engine, "memory of all processes after the last build", "MiB", engine.pss())
+            sheet.add(engine, "memory of the daemon at most", "MiB", engine.peak())
     for (what, of), times in taken.items():
         for door, seconds in times.items():
             sheet.add(door.engine, f"{what}, {door.kind}", "s", seconds, of=of)

@@ -48,7 +48,9 @@ STYLE = """
 
 def chart(collection: Collection) -> str:
     """The whole picture."""
-    titles = {name: title for report in collection.reports for name, title in report.engines.items()}
+    drawn = {script for script, _, _ in DRAWN}
+    reports = [report for report in collection.reports if report.script in drawn]
+    titles = {name: title for report in reports for name, title in report.engines.items()}
     groups = list(_groups(collection))
     known = [name for name in ENGINES if any(name in figure.values for _, figure in groups)]
     parts = [
