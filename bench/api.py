@@ -42,7 +42,7 @@ def load(program: str, engine: Engine, path: str, connections: int, seconds: flo
     before = engine.cpu()
     with tempfile.NamedTemporaryFile(prefix="h2load-") as log:
         done = subprocess.run(
-            [program, "--h1", f"-c{connections}", f"-D{seconds:g}", f"--log-file={log.name}",
+            [program, "--h1", f"-c{connections}", f"-D{seconds * 1000:.0f}ms", f"--log-file={log.name}",
              f"--base-uri=unix:{engine.socket}", f"http://docker{path}"],
             capture_output=True, text=True,
         )  # fmt: skip
