@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from husk.claims import claimed_roots
-from husk.config import Config, RuntimeConfig
+from husk.config import Config
 from husk.engine.containers.drivers import Drivers, bundle_of
 from husk.engine.containers.exec import Execs
 from husk.engine.containers.index import Index, Publish, publish_container
@@ -162,17 +162,19 @@ class Engine(LateParts):
 
     def reload(self, config: Config) -> None:
         """Take over what `config_load.reloadable` lets change while the daemon runs. InvalidParameter: nothing has."""
+        from husk.engine.reloaded import told
+
         self._runtimes.reload(config)
         self.config = config
-        self.system.reload(config, _named(self._runtimes), self._runtimes.default.name)
+        self.system.reload(config, self._runtimes.settings(), self._runtimes.default.name)
         self.networks.reload()
         self.containers.reload(config.containers, self._runtimes.default.name)
         self.builder.change(lambda builder: builder.reload(config.containers))
         self._registry.reload(config)
         self._downloads.resize(config.max_concurrent_downloads)
         self._uploads.resize(config.max_concurrent_uploads)
-        told = {"name": self.system.info().hostname, **_told(config)}
-        self.events.publish("daemon", "reload", self.system.info().engine_id, told)
+        info = self.system.info()
+        self.events.publish("daemon", "reload", info.engine_id, {"name": info.hostname, **told(config)})
 
 
 async def _open(config: Config, stack: AsyncExitStack, open_files: int, meanwhile: Callable[[], None]) -> Engine:
@@ -300,7 +302,7 @@ async def _open(config: Config, stack: AsyncExitStack, open_files: int, meanwhil
         publish=publish,
         watch=watch,
     )
-    system = System(config, host, _named(runtimes), lambda: state.trouble)
+    system = System(config, host, runtimes.settings(), lambda: state.trouble)
 
     info = system.info()
     machine = Machine(info.hostname, info.machine, info.cpus, info.memory)
@@ -395,30 +397,3 @@ async def _leave_host(config: Config, opening: asyncio.Task[Networks], index: In
     await opening.result().close(remove=not in_use)
     if not in_use:
         await asyncio.to_thread(cgroup.remove, config.cgroup_parent)
-
-
-def _told(config: Config) -> dict[str, str]:
-    """What a reload is told with, in dockerd's words."""
-    import json
-
-    return {
-        "debug": json.dumps(config.log_level == "debug"),
-        "labels": json.dumps(config.labels),
-        "insecure-registries": json.dumps(config.insecure_registries),
-        "registry-mirrors": json.dumps(config.registry_mirrors),
-        "max-concurrent-downloads": str(config.max_concurrent_downloads),
-        "max-concurrent-uploads": str(config.max_concurrent_uploads),
-        "max-download-attempts": str(config.max_download_attempts),
-        "shutdown-timeout": str(-1 if config.shutdown_timeout is None else int(config.shutdown_timeout)),
-        "default-runtime": config.default_runtime,
-        "runtimes": " ".join(f"{name}:{runtime.path}" for name, runtime in config.runtimes.items()),
-        "default-shm-size": str(config.containers.default_shm_size),
-        "default-ipc-mode": config.containers.default_ipc_mode,
-        "default-cgroupns-mode": config.containers.default_cgroupns_mode,
-        "features": json.dumps(dict(config.features)),
-        "live-restore": "true",
-    }
-
-
-def _named(runtimes: Runtimes) -> dict[str, RuntimeConfig]:
-    return {name: RuntimeConfig(runtime.path, runtime.args) for name, runtime in runtimes.all.items()}

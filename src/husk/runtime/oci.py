@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from husk.config import Config
+from husk.config import Config, RuntimeConfig
 from husk.errors import HuskError, InvalidParameter, SystemFault, Unavailable
 from husk.kernel import cgroups, process
 from husk.kernel.trees import discard_tree
@@ -200,6 +200,10 @@ class Runtimes:
         _settle(found.values())
         self._retired = {runtime.name: runtime for runtime in self.known() if runtime.name not in found}
         self.all, self.default = found, found[default]
+
+    def settings(self) -> dict[str, RuntimeConfig]:
+        """Those that containers may name, as settings name them."""
+        return {name: RuntimeConfig(runtime.path, runtime.args) for name, runtime in self.all.items()}
 
     def known(self) -> list[OCIRuntime]:
         """All that containers may run with, also those that no other container gets any more."""

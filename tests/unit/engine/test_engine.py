@@ -21,8 +21,10 @@ from tests.unit.engine.records import container
 class FakeRuntimes:
     def __init__(self) -> None:
         self.default = SimpleNamespace(name="crun")
-        self.all = {"crun": SimpleNamespace(path="/usr/bin/crun", args=("-v",))}
         self.refuses: InvalidParameter | None = None
+
+    def settings(self) -> dict[str, RuntimeConfig]:
+        return {"crun": RuntimeConfig("/usr/bin/crun", ("-v",))}
 
     def reload(self, config: Config) -> None:
         if self.refuses is not None:

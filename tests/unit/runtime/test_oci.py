@@ -77,6 +77,10 @@ def test_dockers_own_name_is_the_default_where_there_is_no_runc() -> None:
     assert only.get("io.containerd.runc.v2").name == "crun"
 
 
+def test_runtimes_are_told_as_settings_name_them() -> None:
+    assert runtimes().settings() == {name: RuntimeConfig(f"/bin/{name}", ()) for name in ("crun", "runc")}
+
+
 def test_an_unknown_name_is_refused() -> None:
     with pytest.raises(InvalidParameter, match=r"^unknown or invalid runtime name: kata$"):
         runtimes().get("kata")

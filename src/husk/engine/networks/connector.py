@@ -30,16 +30,8 @@ from husk.engine.networks.endpoints import (
     wanted_address,
     wanted_address6,
 )
-from husk.engine.networks.links import Link, link
 from husk.engine.networks.live import LiveNetwork, Roster
 from husk.engine.networks.publisher import Publisher
-from husk.engine.networks.requests import (
-    check_attachable,
-    interface_name,
-    interface_sysctls,
-    link_local,
-    without_ipv6,
-)
 from husk.errors import Conflict, Forbidden, HuskError, InvalidParameter, NotFound, SystemFault, Unavailable
 from husk.network import sandbox
 from husk.network.bridge import MOST_PORTS, BridgeFull
@@ -49,6 +41,7 @@ from husk.network.ports import Ports, PublishedPort
 from husk.network.sandbox import NO_ROUTE, DefaultRoute, Lease
 
 if TYPE_CHECKING:
+    from husk.engine.networks.links import Link
     from husk.engine.networks.names import NameService
 
 log = logging.getLogger(__name__)
@@ -64,7 +57,7 @@ class Connected(Struct, frozen=True):
     # The container whose network it shares.
     shared_with: str = ""
     # The containers that it is linked to on the default bridge.
-    links: tuple[Link, ...] = ()
+    links: "tuple[Link, ...]" = ()
     # Those that are linked to it, and what their files must say.
     linked_by: tuple[tuple[Container, "Connected"], ...] = ()
 
@@ -185,6 +178,14 @@ class Connector:
             self._announce("disconnect", live, record)
 
     async def _connect(self, record: Container, endpoint: Endpoint) -> None:
+        from husk.engine.networks.requests import (
+            check_attachable,
+            interface_name,
+            interface_sysctls,
+            link_local,
+            without_ipv6,
+        )
+
         live = self._live(endpoint)
         check_attachable(live, record)
         endpoint.network_id = live.record.id
@@ -239,10 +240,12 @@ class Connector:
             if (live := self._roster.by_name.get(name)) is not None and live.bridged
         ) and bool(record.sandbox_path)
 
-    def _links(self, record: Container, starting: bool = True) -> Iterator[Link]:
+    def _links(self, record: Container, starting: bool = True) -> "Iterator[Link]":
         """What the container sees of those it is linked to. All of them must run when it starts; later they may end."""
         if record.host_config.network_mode != "bridge" or self._roster.bridge is None:
             return
+        from husk.engine.networks.links import link
+
         for alias, target in parse_links(record.host_config.links).items():
             try:
                 other = self._find_container(target)

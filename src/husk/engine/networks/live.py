@@ -4,6 +4,7 @@ from ipaddress import IPv4Address, IPv6Address
 
 from husk.engine.model.container import Container
 from husk.engine.model.network import Network
+from husk.errors import InvalidParameter, NotFound
 from husk.network.bridge import BridgeDriver
 
 
@@ -37,3 +38,17 @@ class Roster:
     def bridge(self) -> LiveNetwork | None:
         """The default network; None where the settings want none."""
         return self.by_name.get("bridge")
+
+    def find(self, reference: str) -> LiveNetwork:
+        """By full id, name, or unique leading part of an id."""
+        for live in self.by_name.values():
+            if reference in (live.record.id, live.record.name):
+                return live
+        matches = [live for live in self.by_name.values() if reference and live.record.id.startswith(reference)]
+        if len(matches) > 1:
+            raise InvalidParameter(
+                f"network {reference} is ambiguous ({len(matches)} matches found based on ID prefix)"
+            )
+        if not matches:
+            raise NotFound(f"network {reference} not found")
+        return matches[0]

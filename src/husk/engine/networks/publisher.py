@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Sequence
 
 from husk.engine.model.container import Container, Endpoint
-from husk.engine.networks import port_requests
 from husk.engine.networks.departures import Departures
 from husk.engine.networks.endpoints import gateway6_endpoint, gateway_endpoint
 from husk.engine.networks.live import LiveNetwork, Roster
@@ -62,6 +61,8 @@ class Publisher:
         reached = self._reached(gateway_endpoint(record)) or self._reached(gateway6_endpoint(record))
         if reached is None:
             return
+        from husk.engine.networks import port_requests
+
         live, leading = reached
         requests = port_requests.port_requests(record.config, record.host_config, live.record.host_binding)
         try:

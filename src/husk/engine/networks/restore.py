@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable
 from husk.config import Config
 from husk.engine.model.container import Container
 from husk.engine.model.network import Network
-from husk.engine.networks import default_bridge, options
+from husk.engine.networks import default_bridge
 from husk.engine.networks.endpoints import lease
 from husk.network import host, sandbox
 from husk.network.settings import BridgeSettings, Opening
@@ -52,6 +52,8 @@ def _opening(network: Network, running: Iterable[Container], config: Config, bas
         and (given := lease(record.sandbox_path, endpoint)) is not None
     ]
     if not network.builtin:
+        from husk.engine.networks import options
+
         return Opening(options.settings(network, base), None, leases)
     settings = default_bridge.settings(network, config, base)
     return Opening(settings._replace(warm=WARM_SANDBOXES, warm_for=0.0), network.subnet or None, leases)

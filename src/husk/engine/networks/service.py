@@ -17,13 +17,12 @@ from husk.engine.model.container import Container, Endpoint
 from husk.engine.model.container_config import EndpointRequest
 from husk.engine.model.events import Events
 from husk.engine.model.filters import Filters
-from husk.engine.model.network import BUILTIN, Network, NetworkRequest
-from husk.engine.networks import default_bridge, options, restore
+from husk.engine.model.network import Network, NetworkRequest
+from husk.engine.networks import default_bridge, restore
 from husk.engine.networks.balancing import Balancing
 from husk.engine.networks.connector import Connected, Connector
 from husk.engine.networks.live import LiveNetwork, Roster
-from husk.engine.networks.requests import check_joinable, check_request
-from husk.errors import Conflict, Forbidden, HuskError, InvalidParameter, NotFound
+from husk.errors import Conflict, Forbidden, HuskError, NotFound
 from husk.network.bridge import BridgeDriver
 from husk.network.firewall import Firewall
 from husk.network.guardian import Guardian
@@ -110,7 +109,7 @@ class Networks:
 
     def find(self, reference: str) -> Network:
         """By full id, name, or unique leading part of an id."""
-        return self._find(reference).record
+        return self._roster.find(reference).record
 
     def members(self, network: Network) -> list[Container]:
         """The running containers on a network; what has no name, a build's step, is not shown."""
@@ -136,7 +135,7 @@ class Networks:
 
     async def create(self, request: NetworkRequest, pools: tuple[AddressPool, ...] = ()) -> Network:
         """`pools` are where a subnet comes from, if the request names none and it is not the usual ones."""
-        from husk.engine.networks import templates
+        from husk.engine.networks import options, templates
 
         base = self._base._replace(pools=pools or self._base.pools)
         async with self._changing:
@@ -165,7 +164,7 @@ class Networks:
         from husk.engine.networks import templates
 
         async with self._changing:
-            live = self._find(reference)
+            live = self._roster.find(reference)
             network = live.record
             if needed(network):
                 raise Conflict(f"network {network.name} is in use")
@@ -213,37 +212,9 @@ class Networks:
         self, mode: str, requests: dict[str, EndpointRequest], links: list[str] | None = None
     ) -> dict[str, Endpoint]:
         """A new container's places on its networks; it has no addresses before it runs."""
-        if mode.startswith("container:"):
-            return {}
-        if links and mode not in (*BUILTIN, "default", ""):
-            # On a network with names a link is one of them.
-            own = requests.get(mode, EndpointRequest())
-            requests = {**requests, mode: msgspec.structs.replace(own, links=[*(own.links or []), *links])}
-        found: dict[str, Endpoint] = {}
-        # A client that names networks does not mean the default one besides.
-        named = list(requests) if requests and mode in ("bridge", "default", "") else [mode, *requests]
-        for reference in dict.fromkeys(named):
-            request = requests.get(reference)
-            meant = "bridge" if reference == "default" else reference
-            try:
-                live = self._find(meant)
-            except NotFound:
-                # As dockerd: reported at start, because clients take a 404 here for the image.
-                log.info("a container asks for the unknown network %s", meant)
-                found[meant] = Endpoint(network_name=meant, network_id="", request=request or EndpointRequest())
-                continue
-            name = live.record.name
-            if name in found and request is None:
-                continue
-            if name in found and found[name].request != EndpointRequest():
-                raise InvalidParameter(f"container cannot be connected to network {name} twice")
-            endpoint = Endpoint(network_name=name, network_id=live.record.id, request=request or EndpointRequest())
-            check_request(live, endpoint)
-            found[name] = endpoint
-        alone = [name for name in ("host", "none") if name in found]
-        if alone and len(found) > 1:
-            raise InvalidParameter(f"container cannot be connected to network {alone[0]} and to others")
-        return found
+        from husk.engine.networks.places import places
+
+        return places(self._roster, mode, requests, links or [])
 
     async def connect(self, record: Container) -> Connected:
         """Put a container that is about to run on its networks."""
@@ -259,11 +230,9 @@ class Networks:
 
     def new_endpoint(self, reference: str, record: Container, request: EndpointRequest) -> Endpoint:
         """A container's place on one more network, if it may have it."""
-        live = self._find(reference)
-        endpoint = Endpoint(network_name=live.record.name, network_id=live.record.id, request=request, added=True)
-        check_joinable(live, record)
-        check_request(live, endpoint)
-        return endpoint
+        from husk.engine.networks.places import one_more
+
+        return one_more(self._roster.find(reference), record, request)
 
     async def join(self, record: Container, endpoint: Endpoint) -> None:
         """Put a running container on one more network."""
@@ -282,7 +251,7 @@ class Networks:
     async def take_addresses(self, network: Network) -> list[str]:
         """An address of each kind for a service, in the form 10.0.1.5/24; kept until they are given back."""
         async with self._changing:
-            driver = self._find(network.id).driver
+            driver = self._roster.find(network.id).driver
             found = []
             for version, subnet in ((4, network.subnet), (6, network.subnet6)):
                 if address := driver.take_address(version):
@@ -297,7 +266,7 @@ class Networks:
             if address in network.service_addresses:
                 network.service_addresses.remove(address)
                 await self._state.settle(Change(KIND, network.id, msgspec.json.encode(network)))
-                self._find(network.id).driver.free_address(address)
+                self._roster.find(network.id).driver.free_address(address)
 
     # --- life of the daemon
 
@@ -372,20 +341,6 @@ class Networks:
     def _mended(self) -> None:
         """A bridge is there again, without the addresses of services. Called in a thread."""
         self.balancing.balancer.apply()
-
-    def _find(self, reference: str) -> LiveNetwork:
-        lives = self._roster.by_name
-        for live in lives.values():
-            if reference in (live.record.id, live.record.name):
-                return live
-        matches = [live for live in lives.values() if reference and live.record.id.startswith(reference)]
-        if len(matches) > 1:
-            raise InvalidParameter(
-                f"network {reference} is ambiguous ({len(matches)} matches found based on ID prefix)"
-            )
-        if not matches:
-            raise NotFound(f"network {reference} not found")
-        return matches[0]
 
     def _new_id(self) -> str:
         return os.urandom(32).hex()

@@ -1,0 +1,35 @@
+import pytest
+
+from husk.engine.model.network import Network
+from husk.engine.networks.live import LiveNetwork, Roster
+from husk.errors import InvalidParameter, NotFound
+
+
+@pytest.fixture
+def roster() -> Roster:
+    found = Roster()
+    for name, id in (("lan", "abc1"), ("abc1x", "abc2"), ("host", "ffff")):
+        found.by_name[name] = LiveNetwork(Network(id=id, name=name, driver="host", created=""))
+    return found
+
+
+def test_a_network_is_found_by_id_name_or_a_leading_part_of_its_id(roster: Roster) -> None:
+    assert [roster.find(reference).record.name for reference in ("abc1", "abc1x", "f")] == ["lan", "abc1x", "host"]
+
+
+def test_a_leading_part_that_two_ids_have_is_no_name(roster: Roster) -> None:
+    with pytest.raises(InvalidParameter, match=r"network abc is ambiguous \(2 matches"):
+        roster.find("abc")
+
+
+@pytest.mark.parametrize("reference", ["", "wan"])
+def test_who_names_none_of_them_is_told(roster: Roster, reference: str) -> None:
+    with pytest.raises(NotFound, match=f"network {reference} not found"):
+        roster.find(reference)
+
+
+def test_a_network_without_a_bridge_has_no_driver(roster: Roster) -> None:
+    live = roster.find("host")
+    assert not live.bridged
+    with pytest.raises(TypeError, match="host has no bridge"):
+        assert live.driver
