@@ -17,6 +17,7 @@ from husk import config_networks as networks
 from husk import config_values as values
 from husk.config import (
     DEFAULT_HOST,
+    BuilderConfig,
     Config,
     ContainerDefaults,
     DashboardConfig,
@@ -24,7 +25,6 @@ from husk.config import (
     RuntimeConfig,
     TlsConfig,
 )
-from husk.config_builder import builder
 from husk.config_remarks import judge
 from husk.config_settings import RuntimeSetting, Settings, keys, read_file
 from husk.errors import InvalidParameter
@@ -181,7 +181,7 @@ def build(settings: Settings, names: Names | None = None) -> Config:
         max_download_attempts=_count("max-download-attempts", settings.max_download_attempts, 5),
         shutdown_timeout=_patience(settings.shutdown_timeout),
         features=settings.features or {},
-        builder=builder(settings.builder),
+        builder=_builder(settings.builder),
         dashboard=_dashboard(settings),
         max_layer_size=values.size("max-layer-size", settings.max_layer_size) if settings.max_layer_size else 0,
         metrics_addr=values.metrics_address(settings.metrics_addr) if settings.metrics_addr else "",
@@ -207,6 +207,14 @@ def _tls(settings: Settings) -> TlsConfig | None:
         cert=chosen("tlscert", settings.tlscert, "cert.pem"),
         key=chosen("tlskey", settings.tlskey, "key.pem"),
     )
+
+
+def _builder(document: dict[str, Any] | None) -> BuilderConfig:
+    if not document:
+        return BuilderConfig()
+    from husk.config_builder import builder
+
+    return builder(document)
 
 
 def _dashboard(settings: Settings) -> DashboardConfig | None:

@@ -12,7 +12,7 @@ import errno
 import os
 import signal
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -80,7 +80,10 @@ def detect() -> Mode:
 
 def controllers() -> frozenset[str]:
     """Controllers that containers can use here: on hybrid hosts those with a v1 tree."""
-    trees = hierarchies()
+    return controllers_of(hierarchies())
+
+
+def controllers_of(trees: Sequence[Hierarchy]) -> frozenset[str]:
     version = 2 if mode_of(trees) == "v2" else 1
     names = (name for tree in trees if tree.version == version for name in tree.controllers)
     return frozenset(name for name in names if not name.startswith("name="))
@@ -166,7 +169,7 @@ def remove(path: str) -> None:
     Removing what is not there is no error.
     """
     name = _named(path)
-    for top in _tops():
+    for top in _beside_each_other():
         directory = f"{top}/{name}"
         try:
             # Nearly always it is empty, and to look first would take ten times as long.
@@ -175,7 +178,8 @@ def remove(path: str) -> None:
             continue
         except OSError:
             with contextlib.suppress(FileNotFoundError):
-                _remove_with_nested(directory)
+                if _is_tree(top):
+                    _remove_with_nested(directory)
 
 
 def _remove_with_nested(directory: str) -> None:
@@ -236,21 +240,22 @@ def _named(path: str) -> str:
 
 def roots() -> list[Path]:
     """Mount points of all trees, without reading the mount table: that grows with every container."""
-    return [Path(top) for top in _tops()]
+    return [Path(top) for top in _beside_each_other() if _is_tree(top)]
 
 
-def _tops() -> list[str]:
-    """As `roots`, for who asks often.
-
-    A directory beside the trees is none: it may be what is left of a tree that is mounted elsewhere, and the runtime
-    writes plain files into it, whose pids would be waited for in vain.
-    """
+def _beside_each_other() -> list[str]:
+    """Where trees are, and now and then a plain directory."""
     top = str(ROOT)
     if os.path.exists(f"{top}/cgroup.controllers"):
         return [top]
     with os.scandir(top) as entries:
-        found = [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
-    return [path for path in found if os.path.exists(f"{path}/cgroup.procs")]
+        return [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
+
+
+def _is_tree(directory: str) -> bool:
+    """A plain directory may be what is left of a tree that is mounted elsewhere. The runtime writes plain files into
+    it, whose pids would be waited for in vain."""
+    return os.path.exists(f"{directory}/cgroup.procs")
 
 
 def _directories(path: str) -> list[Path]:

@@ -17,7 +17,7 @@ from prometheus_client.registry import Collector
 from husk.engine.containers.stats import Runner, brief
 from husk.engine.system import STORAGE_DRIVER, DaemonInfo
 from husk.metrics import containers
-from husk.runtime.assembly.cgroup import BriefUsage
+from husk.runtime.assembly.usage import BriefUsage
 
 if TYPE_CHECKING:
     from husk.engine.engine import Engine

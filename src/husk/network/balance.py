@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from husk.kernel import conntrack, nflisting, rtaddresses, rtnetlink
+from husk.kernel import nflisting, rtaddresses, rtnetlink
 from husk.kernel.netlink import NetlinkSocket
 from husk.kernel.nftables import Nftables
 from husk.network import integrity
@@ -190,6 +190,8 @@ def _redirect(old: Balance, new: Balance) -> None:
     if not ports and not addresses:
         return
     try:
+        from husk.kernel import conntrack
+
         conntrack.forget_udp(ports, addresses)
     except OSError as error:
         log.warning("running UDP conversations may miss that tasks have changed: %s", error)

@@ -30,7 +30,7 @@ from pathlib import Path
 import msgspec
 
 from husk.errors import SystemFault
-from husk.kernel import process, unixdiag
+from husk.kernel import process
 from husk.kernel.cgroup_moves import Moves as Moves
 from husk.kernel.lean_mounts import Bring as Bring
 from husk.kernel.lean_mounts import LeanMounts as LeanMounts
@@ -333,6 +333,8 @@ async def _accepted(connection: socket.socket) -> None:
 
     A monitor that is stuck takes no more than a moment of our time: the client stays in its queue, as it always did.
     """
+    from husk.kernel import unixdiag
+
     started = time.monotonic()
     while unixdiag.accepted(connection) is False and not _has_news(connection):
         waited = time.monotonic() - started

@@ -36,7 +36,8 @@ class HostFacts(msgspec.Struct, frozen=True):
 def read_host_facts() -> HostFacts:
     """Ask the kernel; once at the start of the daemon."""
     status = dict(line.split(":\t", 1) for line in Path("/proc/self/status").read_text().splitlines() if ":\t" in line)
-    mode = cgroups.detect()
+    trees = cgroups.hierarchies()
+    mode = cgroups.mode_of(trees)
     if mode == "v2":
         # The root has no such file: ask its children, and believe in it while there are none.
         swap = all((group.parent / "memory.swap.max").exists() for group in cgroups.ROOT.glob("*/memory.current"))
@@ -49,7 +50,7 @@ def read_host_facts() -> HostFacts:
         },
         oom_score_adj=int(Path("/proc/self/oom_score_adj").read_text()),
         cgroup_mode=mode,
-        controllers=cgroups.controllers(),
+        controllers=cgroups.controllers_of(trees),
         swap_limit=swap,
         block_weight=_block_weight(mode),
         realtime=mode != "v2" and (cgroups.ROOT / "cpu" / "cpu.rt_runtime_us").exists(),

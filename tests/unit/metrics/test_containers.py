@@ -2,7 +2,7 @@
 
 from husk.engine.containers.stats import Runner
 from husk.metrics.containers import samples
-from husk.runtime.assembly.cgroup import BriefUsage
+from husk.runtime.assembly.usage import BriefUsage
 
 WITH_NETWORK = Runner("0123456789abcdef", "web", "nginx:1", "/husk/0", 7)
 WITHOUT = Runner("fedcba9876543210", "tool", "busybox", "/husk/1", 0)

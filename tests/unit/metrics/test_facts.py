@@ -8,8 +8,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 from husk.engine.containers.stats import Runner
 from husk.metrics import facts
 from husk.metrics.facts import Facts, gather
-from husk.runtime.assembly import cgroup
-from husk.runtime.assembly.cgroup import BriefUsage
+from husk.runtime.assembly import usage as usages
+from husk.runtime.assembly.usage import BriefUsage
 from tests.unit.metrics.played_engine import played
 
 RUNNERS = [Runner(f"{number:064x}", f"c{number}", "busybox", f"/husk/{number}", 0) for number in range(5)]
@@ -17,7 +17,7 @@ RUNNERS = [Runner(f"{number:064x}", f"c{number}", "busybox", f"/husk/{number}", 
 
 @pytest.fixture
 def groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cgroup, "brief", lambda path, pid: BriefUsage(memory=1))
+    monkeypatch.setattr(usages, "brief", lambda path, pid: BriefUsage(memory=1))
 
 
 def scrape(data_root: Path, limit: int) -> str:
@@ -81,5 +81,5 @@ def test_a_scrape_that_takes_too_long_leaves_some_out(tmp_path: Path, monkeypatc
 
 
 def test_a_container_that_has_just_ended_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cgroup, "brief", lambda path, pid: None if path.endswith("0") else BriefUsage())
+    monkeypatch.setattr(usages, "brief", lambda path, pid: None if path.endswith("0") else BriefUsage())
     assert "husk_containers_measured 4.0" in scrape(tmp_path, 1000)

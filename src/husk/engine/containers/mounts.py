@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from husk.engine.containers.drivers import Assembly, Layers, Root
 from husk.engine.containers.drivers import Volumes as MountedVolumes
@@ -20,12 +21,13 @@ from husk.engine.images.service import Images
 from husk.engine.model.container import Container, MountPoint
 from husk.engine.model.container_config import ContainerConfig, HostConfig, Mount, VolumeOptions
 from husk.engine.volumes.service import Taking, Volumes
-from husk.engine.volumes.spec import VolumeSpec
 from husk.errors import Conflict, InvalidParameter, NotFound
-from husk.runtime.assembly import sources
 from husk.runtime.assembly.root import OpenDirectory, has_directory
 from husk.runtime.assembly.staging import Part
 from husk.tasks import Tasks
+
+if TYPE_CHECKING:
+    from husk.engine.volumes.spec import VolumeSpec
 
 
 class Stager:
@@ -139,6 +141,8 @@ class MountTaker:
             await self._complete(point, mount, taking)
             points.append(point)
         for point in declared(config, host_config, [point.destination for point in points]):
+            from husk.engine.volumes.spec import VolumeSpec
+
             await self._take_volume(point, VolumeSpec(driver=host_config.volume_driver), taking)
             points.append(point)
         for number, point in enumerate(points):
@@ -164,6 +168,8 @@ class MountTaker:
 
     async def _complete(self, point: MountPoint, mount: Mount, taking: Taking) -> None:
         if point.type == "volume":
+            from husk.engine.volumes.spec import VolumeSpec
+
             options = mount.volume_options or VolumeOptions()
             driver = options.driver_config
             spec = VolumeSpec(
@@ -178,12 +184,14 @@ class MountTaker:
         elif point.type == "bind":
             await asyncio.to_thread(self._complete_bind, point, mount)
 
-    async def _take_volume(self, point: MountPoint, spec: VolumeSpec, taking: Taking) -> None:
+    async def _take_volume(self, point: MountPoint, spec: "VolumeSpec", taking: Taking) -> None:
         volume = await taking.take(spec)
         point.name, point.driver = volume.name, volume.driver
         point.source = str(self._volumes.mountpoint(volume) / point.subpath)
 
     def _complete_bind(self, point: MountPoint, mount: Mount) -> None:
+        from husk.runtime.assembly import sources
+
         if not point.makes_source and not sources.exists(point.source):
             raise sources.missing(point.source)
         data_root = self._assembly.paths.data_root

@@ -22,7 +22,6 @@ from husk.engine.model.clock import now_ns
 from husk.engine.model.container import Container
 from husk.engine.model.container_config import ContainerConfig, EndpointRequest, HostConfig
 from husk.engine.model.filters import Filters
-from husk.engine.model.paths import HostPaths
 from husk.engine.networks.endpoints import links_after_rename, parse_links
 from husk.errors import Conflict, HuskError, InvalidParameter, NotFound, NotImplementedYet, NotModified
 from husk.runtime.conmon import Monitor
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from husk.engine.containers.create import Created, Creator
     from husk.engine.logs.read import Form
     from husk.engine.logs.records import LogQuery
+    from husk.engine.model.paths import HostPaths
 
 T = TypeVar("T")
 
@@ -92,7 +92,9 @@ class Containers:
     def find(self, reference: str) -> Container:
         return self._index.find(reference).record
 
-    def host_paths(self, container: Container) -> HostPaths:
+    def host_paths(self, container: Container) -> "HostPaths":
+        from husk.engine.model.paths import HostPaths
+
         paths, own = self._assembly.paths, self._assembly.paths.of(container.id)
         return HostPaths(
             resolv_conf=str(own.resolv_conf),

@@ -10,9 +10,9 @@ import msgspec
 from husk.engine.containers.index import Index, Instance
 from husk.engine.model.clock import now_ns
 from husk.engine.model.container import Container
-from husk.runtime.assembly import cgroup
-from husk.runtime.assembly.cgroup import CPU, BriefUsage, Interface, Usage
+from husk.runtime.assembly import usage as usages
 from husk.runtime.assembly.paths import Paths
+from husk.runtime.assembly.usage import CPU, BriefUsage, Interface, Usage
 
 PERIOD = 1.0
 
@@ -51,7 +51,7 @@ def brief(runners: Sequence[Runner], deadline: float) -> list[tuple[Runner, Brie
     for runner in runners:
         if time.monotonic() > deadline:
             break
-        if (usage := cgroup.brief(runner.cgroup, runner.pid)) is not None:
+        if (usage := usages.brief(runner.cgroup, runner.pid)) is not None:
             found.append((runner, usage))
     return found
 
@@ -121,7 +121,7 @@ class Statistics:
 
     def _read(self, record: Container, pid: int) -> Measurement:
         time_ns = now_ns()
-        usage = cgroup.usage(self._paths.cgroup(record.id, record.host_config.cgroup_parent))
+        usage = usages.usage(self._paths.cgroup(record.id, record.host_config.cgroup_parent))
         on_host = record.host_config.network_mode == "host"
-        interfaces = None if on_host or not pid else cgroup.interfaces(pid) or None
+        interfaces = None if on_host or not pid else usages.interfaces(pid) or None
         return Measurement(time_ns, usage, interfaces)

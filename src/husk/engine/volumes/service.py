@@ -6,6 +6,7 @@ import logging
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -16,14 +17,14 @@ from husk.engine.model.container import Container, MountPoint
 from husk.engine.model.events import Events
 from husk.engine.model.filters import Filters
 from husk.engine.model.volume import Usage, Volume
-from husk.engine.volumes import listing
 from husk.engine.volumes.locks import Locks
-from husk.engine.volumes.spec import VolumeSpec, draft
 from husk.errors import Conflict, HuskError, NotFound, SystemFault
 from husk.storage.state.store import Change, StateStore
-from husk.storage.volumes import options
 from husk.storage.volumes.store import VolumeStore
 from husk.tasks import Tasks
+
+if TYPE_CHECKING:
+    from husk.engine.volumes.spec import VolumeSpec
 
 KIND = "volume"
 
@@ -93,7 +94,9 @@ class Volumes:
         return self._store.data(volume.name)
 
     def listing(self, filters: Filters) -> list[Volume]:
-        return listing.select(self._by_name.values(), self._used(), filters)
+        from husk.engine.volumes.listing import select
+
+        return select(self._by_name.values(), self._used(), filters)
 
     async def usage(self) -> list[Usage]:
         """What each volume takes on disk; those that are mounts of their own are measured where they are."""
@@ -112,8 +115,10 @@ class Volumes:
 
     # --- making and removing
 
-    async def create(self, spec: VolumeSpec) -> Volume:
+    async def create(self, spec: "VolumeSpec") -> Volume:
         """Make a volume, or find the one that has the name already."""
+        from husk.engine.volumes.spec import draft
+
         volume = draft(spec)
         async with self._locks.hold(volume.name):
             return await self._create(volume)
@@ -163,7 +168,9 @@ class Volumes:
                 "doctor --check-store"
             )
         names, reclaimed = [], 0
-        for volume in listing.prunable(list(self._by_name.values()), self._used(), filters, everything):
+        from husk.engine.volumes.listing import prunable
+
+        for volume in prunable(list(self._by_name.values()), self._used(), filters, everything):
             # A bind mount of a volume is somebody else's data.
             size = 0 if volume.options else await threads.trees(self._store.size, volume.name)
             with contextlib.suppress(Conflict, NotFound):
@@ -231,8 +238,10 @@ class Volumes:
         if drafts:
             await self._empty_trash()
 
-    async def take(self, spec: VolumeSpec) -> Volume:
+    async def take(self, spec: "VolumeSpec") -> Volume:
         """For `Taking`: the volume, made if there is none, and held."""
+        from husk.engine.volumes.spec import draft
+
         volume = draft(spec)
         async with self._locks.hold(volume.name):
             volume = await self._create(volume)
@@ -245,8 +254,10 @@ class Volumes:
         self._held[name] += 1
         return volume
 
-    async def make_draft(self, spec: VolumeSpec) -> Volume:
+    async def make_draft(self, spec: "VolumeSpec") -> Volume:
         """For `Taking`: a volume that does not exist yet, with its directory."""
+        from husk.engine.volumes.spec import draft
+
         volume = draft(spec._replace(name=""))
         await asyncio.to_thread(self._store.create, volume.name)
         return volume
@@ -258,6 +269,8 @@ class Volumes:
 
     async def fill(self, volume: Volume, source: int) -> None:
         """Give the volume the content of an open directory if it is empty."""
+        from husk.storage.volumes import options
+
         async with self._locks.hold(volume.name):
             call = options.mount_call(volume.options)
             if call is None:
@@ -307,6 +320,8 @@ class Volumes:
                     self._publish("unmount", volume, {"container": record.id})
 
     async def _mount(self, volume: Volume) -> None:
+        from husk.storage.volumes import options
+
         call = options.mount_call(volume.options)
         if call is None:
             # Somebody may have taken the directory away; a container needs one.
@@ -329,7 +344,7 @@ class Taking:
         self.drafts: list[Volume] = []
         self.taken: dict[str, Volume] = {}
 
-    async def take(self, spec: VolumeSpec) -> Volume:
+    async def take(self, spec: "VolumeSpec") -> Volume:
         if not spec.name:
             volume = await self._volumes.make_draft(spec)
             self.drafts.append(volume)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 from husk.kernel.trees import discard_tree
-from husk.runtime.assembly import cgroup, procfs, shm, staging
+from husk.runtime.assembly import cgroup, staging
 from husk.runtime.assembly.leftovers import PutAside
 from husk.runtime.assembly.paths import Paths
 from husk.runtime.assembly.root import ContainerRoot, make_mount_points
@@ -47,11 +47,15 @@ class Assembly:
 
     def make_shm(self, container_id: str, size: int) -> Path:
         """Where its /dev/shm is mounted for itself and for others."""
+        from husk.runtime.assembly import shm
+
         directory = self.paths.shm(container_id)
         shm.make(directory, size)
         return directory
 
     def release_shm(self, container_id: str) -> None:
+        from husk.runtime.assembly import shm
+
         shm.release(self.paths.shm(container_id))
 
     # --- bundle
@@ -80,6 +84,8 @@ class Assembly:
     # --- process
 
     def secure_procfs(self, pid: int, masked: Collection[str], readonly: Collection[str]) -> None:
+        from husk.runtime.assembly import procfs
+
         procfs.secure(pid, masked, readonly)
 
     def oom_killed(self, path: str) -> bool:

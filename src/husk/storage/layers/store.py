@@ -35,7 +35,6 @@ from husk.errors import DiskFault, NotFound, SystemFault
 from husk.storage.blobs import BlobStore, validate_digest
 from husk.storage.layers.chain import chain_id
 from husk.storage.layers.directories import LAYER, Directories
-from husk.storage.layers.soundness import blob_fault, tree_fault
 from husk.storage.state.store import Change, StateStore
 from husk.tasks import Tasks
 
@@ -141,6 +140,8 @@ class LayerStore:
         return known or self._mounted(chain)
 
     def _fault(self, layer: Layer) -> str:
+        from husk.storage.layers.soundness import blob_fault, tree_fault
+
         return tree_fault(self.path(layer), layer.size) or blob_fault(
             self._blobs.path(layer.blob), layer.blob, layer.blob_size
         )

@@ -5,7 +5,7 @@ import msgspec
 from husk.api.views.container_stats import container_stats
 from husk.engine.containers.stats import Measurement, Sample
 from husk.engine.model.container import ZERO_TIME
-from husk.runtime.assembly.cgroup import CPU, BlockOperation, Interface, Memory, Usage
+from husk.runtime.assembly.usage import CPU, BlockOperation, Interface, Memory, Usage
 from tests.unit.engine.records import container
 
 USAGE = Usage(

@@ -8,8 +8,8 @@ from husk.engine.containers import stats
 from husk.engine.containers.index import Exit, Instance
 from husk.engine.containers.stats import Mode, Sample, Statistics
 from husk.engine.model.container_config import HostConfig
-from husk.runtime.assembly import cgroup
-from husk.runtime.assembly.cgroup import CPU, Interface, Usage
+from husk.runtime.assembly import usage as usages
+from husk.runtime.assembly.usage import CPU, Interface, Usage
 from tests.support.room import Room
 from tests.unit.engine.records import container
 
@@ -23,11 +23,11 @@ def counters(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 
     def usage(path: str) -> Usage:
         read.append(path)
-        return Usage(cpu=CPU(total=len(read)), memory=cgroup.Memory(), pids=1, pids_limit=0, block={}, cgroup_v2=True)
+        return Usage(cpu=CPU(total=len(read)), memory=usages.Memory(), pids=1, pids_limit=0, block={}, cgroup_v2=True)
 
     monkeypatch.setattr(stats, "PERIOD", 0.001)
-    monkeypatch.setattr(cgroup, "usage", usage)
-    monkeypatch.setattr(cgroup, "interfaces", lambda pid: ETH0)
+    monkeypatch.setattr(usages, "usage", usage)
+    monkeypatch.setattr(usages, "interfaces", lambda pid: ETH0)
     yield read
 
 
