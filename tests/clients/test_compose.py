@@ -8,7 +8,8 @@ import threading
 from typing import Any
 
 from tests.support.compose import Project
-from tests.support.compose_services import SLEEPER, answer, free_ports, get, healthy, server
+from tests.support.compose_services import SLEEPER, answer, get, healthy, server
+from tests.support.free_ports import free_ports
 from tests.support.waiting import until
 
 

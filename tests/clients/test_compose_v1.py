@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.support.compose_services import free_ports, get
+from tests.support.compose_services import get
 from tests.support.daemon import COMMAND_TIMEOUT, CommandFailed, Daemon
+from tests.support.free_ports import free_ports
 
 PROJECT = {
     "version": "2.4",

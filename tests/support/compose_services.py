@@ -1,6 +1,5 @@
 """Services for compose files, and what they answer on their ports."""
 
-import socket
 from typing import Any
 from urllib.error import URLError
 from urllib.request import urlopen
@@ -19,21 +18,6 @@ def server(text: str) -> dict[str, Any]:
     """A service that answers with `text` on port 80."""
     script = f"echo {text} > /tmp/index.html; exec httpd -f -p 80 -h /tmp"
     return {"image": "busybox", "init": True, "command": ["sh", "-c", script]}
-
-
-def free_ports(count: int) -> int:
-    """The first of `count` consecutive ports of the loopback that nobody has."""
-    while True:
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            first = int(probe.getsockname()[1])
-        taken = False
-        for port in range(first, first + count):
-            try:
-                socket.create_server(("127.0.0.1", port)).close()
-            except (OSError, OverflowError):
-                taken = True
-        if not taken:
-            return first
 
 
 def answer(port: int) -> str:

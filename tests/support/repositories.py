@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.support.free_ports import free_port
 from tests.support.waiting import wait_until
 
 _WHO = {f"GIT_{role}_{what}": value for role in ("AUTHOR", "COMMITTER") for what, value in (
@@ -54,9 +55,7 @@ class Repository:
 @contextmanager
 def git_daemon(place: Path) -> Iterator[str]:
     """Give all repositories of a directory away; the address."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     process = subprocess.Popen(
         [
             "git",

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from tests.support.free_ports import free_port
 from tests.support.waiting import wait_until
 
 _PEERS = Path(__file__).resolve().parents[2] / ".venv/peers"
@@ -37,9 +38,7 @@ class SshServer(Struct, frozen=True):
 def sshd(directory: Path) -> Iterator[SshServer]:
     for name in ("host", "key"):
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(directory / name)], check=True)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     users = Path("/etc/passwd").read_text()
     unprivileged = "" if "\nsshd:" in users else "sshd:x:65533:65534::/run/sshd:/usr/sbin/nologin\n"
     (directory / "passwd").write_text(users + unprivileged)

@@ -2,7 +2,6 @@
 
 import json
 import random
-import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -11,6 +10,7 @@ from http.client import IncompleteRead
 import pytest
 
 from tests.support.daemon import Daemon
+from tests.support.free_ports import free_port
 from tests.support.lifecycle import (
     IGNORES_TERM,
     create,
@@ -168,12 +168,6 @@ def test_docker_inspect_shows_both_times(daemon: Daemon):
     ended(daemon, container)
     found = json.loads(daemon.docker("inspect", container).stdout)[0]["State"]
     assert found["FinishedAt"] >= found["StartedAt"] > "2020"
-
-
-def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("0.0.0.0", 0))
-        return int(taken.getsockname()[1])
 
 
 @pytest.mark.parametrize("end", ["stop?t=0", "kill", "wait"])

@@ -14,15 +14,10 @@ from typing import Any
 import pytest
 
 from tests.support.daemon import Daemon
+from tests.support.free_ports import free_port
 from tests.support.waiting import until
 
 PATIENCE = 10
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @pytest.fixture(scope="module")

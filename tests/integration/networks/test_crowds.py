@@ -10,8 +10,8 @@ import pytest
 
 from husk.network import dns
 from tests.integration.networks.conftest import Network, inside
-from tests.integration.networks.test_ports import free_port
 from tests.support.daemon import Daemon
+from tests.support.free_ports import free_port
 
 FILES = 512
 CROWD = 300

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.networks.conftest import address6, inside, reach, serving
-from tests.integration.networks.test_ports import free_port
+from tests.support.free_ports import free_port
 
 MODE_4 = "com.docker.network.bridge.gateway_mode_ipv4"
 MODE_6 = "com.docker.network.bridge.gateway_mode_ipv6"

@@ -11,7 +11,7 @@ import pytest
 from husk.network import dns
 from tests.integration.networks.conftest import aaaa, address6, reach, serving
 from tests.integration.networks.test_names import ask
-from tests.integration.networks.test_ports import free_port
+from tests.support.free_ports import free_port
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.skipif(not Path("/proc/sys/net/ipv6").exists(), reason="the kernel has no IPv6")

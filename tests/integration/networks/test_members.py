@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 from tests.integration.networks.conftest import inside, network, reach, refused, routes, serving
-from tests.integration.networks.test_ports import free_port
+from tests.support.free_ports import free_port
 
 
 def test_address_and_mac_of_choice(net):

@@ -10,6 +10,7 @@ import pytest
 
 from husk.kernel import sysctl
 from tests.integration.networks.conftest import Network, inside, reach, serving
+from tests.support.free_ports import free_port
 from tests.support.waiting import wait_until
 
 
@@ -20,12 +21,6 @@ def elements(net: Network) -> str:
     return "".join(
         line for text in listed for line in text.splitlines(keepends=True) if " . " in line and "type" not in line
     )
-
-
-def free_port(kind: int = socket.SOCK_STREAM) -> int:
-    with socket.socket(socket.AF_INET, kind) as probe:
-        probe.bind(("", 0))
-        return int(probe.getsockname()[1])
 
 
 def test_a_port_is_reached_from_everywhere(net, outside):

@@ -9,7 +9,7 @@ import pytest
 from husk.kernel import rtnetlink
 from husk.kernel.netlink import NetlinkSocket
 from tests.integration.networks.conftest import Network, bridge, inside, network, reach, refused, routes, serving
-from tests.integration.networks.test_ports import free_port
+from tests.support.free_ports import free_port
 from tests.support.waiting import wait_until
 
 # --- making and removing

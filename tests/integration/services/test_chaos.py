@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.services.test_endpoints import SERVER, ask, free_port
+from tests.integration.services.test_endpoints import SERVER, ask
 from tests.integration.test_crash import monitor_of, nothing_without_an_owner
+from tests.support.free_ports import free_port
 from tests.support.swarm import Swarm
 from tests.support.waiting import until
 

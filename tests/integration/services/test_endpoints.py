@@ -1,6 +1,5 @@
 """How services are reached: names, virtual addresses, published ports."""
 
-import random
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -9,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.networks.conftest import serving
+from tests.support.free_ports import free_port
 from tests.support.swarm import Swarm
 from tests.support.waiting import until
 
@@ -23,14 +23,6 @@ def network(swarm: Swarm) -> Iterator[str]:
     swarm.remove_all()
     swarm.daemon.remove_containers()
     swarm.daemon.docker("network", "rm", "mesh")
-
-
-def free_port() -> int:
-    while True:
-        port = random.randrange(20000, 30000)
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)):
-                return port
 
 
 def ask(port: int) -> str:

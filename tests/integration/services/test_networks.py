@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from tests.integration.services.test_endpoints import SERVER, ask, free_port
+from tests.integration.services.test_endpoints import SERVER, ask
 from tests.support.daemon import Daemon
+from tests.support.free_ports import free_port
 from tests.support.swarm import Swarm
 from tests.support.waiting import until
 

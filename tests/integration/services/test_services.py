@@ -5,7 +5,7 @@ import json
 import subprocess
 import time
 
-from tests.integration.services.test_endpoints import free_port
+from tests.support.free_ports import free_port
 from tests.support.swarm import FOREVER, QUICK, Swarm
 from tests.support.waiting import until
 

@@ -3,7 +3,7 @@
 import threading
 import urllib.request
 
-from tests.integration.services.test_endpoints import free_port
+from tests.support.free_ports import free_port
 from tests.support.swarm import Swarm
 from tests.support.waiting import until
 

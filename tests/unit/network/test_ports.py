@@ -5,6 +5,7 @@ import socket
 import pytest
 
 from husk.network.ports import PortRequest, Ports, PortTaken, PublishedPort, Target, retargeted
+from tests.support.free_ports import free_port
 
 
 @pytest.fixture
@@ -12,12 +13,6 @@ def ports():
     made = Ports()
     yield made
     made.close()
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def options(port: int, last: int = 0, protocol: str = "tcp", address: str = "127.0.0.1") -> PortRequest:
