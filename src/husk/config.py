@@ -162,6 +162,8 @@ class Config(msgspec.Struct, frozen=True):
     metrics_addr: str = ""
     # Husk's own: of how many containers the metrics tell each one's own.
     metrics_containers: int = 1000
+    # Husk's own: the file that changes are written to; None for none.
+    audit_log: Path | None = None
     # What was asked for and means something else here, or nothing: one line each for the log.
     remarks: tuple[str, ...] = ()
 

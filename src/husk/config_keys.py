@@ -87,6 +87,7 @@ _LISTENING = (
         Kind.NUMBER,
         "Husk's own: the most containers whose own metrics are told; 0 for none. [1000]",
     ),
+    _same("audit-log", Kind.TEXT, "Husk's own: append a line of JSON to this file for each change. [none]"),
 )
 
 _DAEMON = (

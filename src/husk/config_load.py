@@ -186,6 +186,7 @@ def build(settings: Settings, names: Names | None = None) -> Config:
         max_layer_size=values.size("max-layer-size", settings.max_layer_size) if settings.max_layer_size else 0,
         metrics_addr=values.metrics_address(settings.metrics_addr) if settings.metrics_addr else "",
         metrics_containers=_limit("metrics-containers", settings.metrics_containers, standard.metrics_containers),
+        audit_log=values.absolute("audit-log", settings.audit_log) if settings.audit_log else None,
         remarks=remarks,
     )
 

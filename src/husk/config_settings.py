@@ -74,6 +74,7 @@ class Settings(msgspec.Struct, rename="kebab"):
     dashboard_names: list[str] | None = None
     dashboard_read_only: bool | None = None
     metrics_containers: int | None = None
+    audit_log: str | None = None
     max_layer_size: str | int | None = None
     insecure_registries: list[str] | None = None
     registry_mirrors: list[str] | None = None

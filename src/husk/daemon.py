@@ -36,6 +36,7 @@ from husk.kernel.process import stop_ignoring_signals
 if TYPE_CHECKING:
     from husk.api.observed import Observer
     from husk.api.server import Edge
+    from husk.audit.writer import Writer
     from husk.dashboard.server import Dashboard
 
 log = logging.getLogger(__name__)
@@ -120,6 +121,7 @@ class Daemon:
         self._ending = asyncio.Event()
         self._signals = 0
         self._dashboard: Dashboard | None = None
+        self._audit: Writer | None = None
 
     async def serve(self) -> None:
         loop = asyncio.get_running_loop()
@@ -172,6 +174,13 @@ class Daemon:
             serving = server.serve(engine, families, self._config.metrics_addr, self._config.metrics_containers)
             log.info("metrics are told on http://%s/metrics", await parts.enter_async_context(serving))
             found.append(RequestMetrics(families))
+        if self._config.audit_log is not None:
+            from husk.audit.lines import AuditLog
+            from husk.audit.writer import Writer
+
+            self._audit = Writer(self._config.audit_log)
+            parts.push_async_callback(asyncio.to_thread, self._audit.close)
+            found.append(AuditLog(self._audit.write))
         return tuple(found)
 
     def _announce(self, addresses: Sequence[str]) -> None:
@@ -210,6 +219,8 @@ class Daemon:
 
     def _reload(self, engine: Engine) -> None:
         """Take over what may change while containers run; a faulty file changes nothing."""
+        if self._audit is not None:
+            self._audit.reopen()
         try:
             config, left = reloadable(self._config, self._source.load())
             engine.reload(config)

@@ -121,8 +121,8 @@ SHORT = {"b": "bridge", "D": "debug", "G": "group", "H": "host", "l": "log-level
 NOT_ALONE = {"tlscacert", "tlscert", "tlskey", "dashboard-names", "dashboard-read-only"}
 
 
-OUR_FLAGS = {"dashboard", "dashboard-name", "dashboard-read-only", "max-layer-size", "metrics-containers"}
-OUR_KEYS = {"dashboard", "dashboard-names", "dashboard-read-only", "max-layer-size", "metrics-containers"}
+OUR_FLAGS = {"audit-log", "dashboard", "dashboard-name", "dashboard-read-only", "max-layer-size", "metrics-containers"}
+OUR_KEYS = {"audit-log", "dashboard", "dashboard-names", "dashboard-read-only", "max-layer-size", "metrics-containers"}
 
 
 def test_flags_are_dockerds_and_some_of_ours() -> None:

@@ -46,6 +46,7 @@ async def stream_progress(
             await working
         except HuskError as error:
             code = error.code if isinstance(error, CommandFailed) else 0
+            call.request.fault = error.message
             await response.write(error_line(error.message, code))
         except Exception as error:
             log.exception("%s failed", name)

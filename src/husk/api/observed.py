@@ -10,6 +10,8 @@ import time
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Protocol
 
+import msgspec
+
 from husk.api.http.limits import Limits
 from husk.api.http.request import Request
 from husk.api.http.response import Answer, Response, StreamedResponse
@@ -22,12 +24,13 @@ if TYPE_CHECKING:
 # The client has left before there was an answer: nginx's number for it.
 CLIENT_LEFT = 499
 _BROKEN = 500
+_BUILDKIT = "/grpc"
 
 
 class Seen:
     """One request: what it asks for, and what became of it."""
 
-    __slots__ = ("argument", "begun", "ended", "notes", "request", "route", "status")
+    __slots__ = ("answer", "argument", "begun", "ended", "notes", "request", "route", "status")
 
     def __init__(self, request: Request, route: str, argument: str) -> None:
         """`route` is the pattern of the operation (`/containers/{id}/json`), empty where the path means none."""
@@ -37,12 +40,31 @@ class Seen:
         self.begun = time.perf_counter()
         self.ended = 0.0
         self.status = 0
+        self.answer: Answer | None = None
         # What observers remember of it, each under its own name.
         self.notes: dict[str, Any] = {}
 
     @property
     def seconds(self) -> float:
         return self.ended - self.begun
+
+    @property
+    def error(self) -> str:
+        """What the client was told to be wrong; empty where nothing was."""
+        if self.request.fault:
+            return self.request.fault
+        if self.status < 400 or not isinstance(self.answer, Response):
+            return ""
+        try:
+            return msgspec.json.decode(self.answer.body, type=_Told).message
+        except msgspec.MsgspecError:
+            return ""
+
+
+class _Told(msgspec.Struct):
+    """The body of an answer that tells of a failure."""
+
+    message: str = ""
 
 
 class Observer(Protocol):
@@ -83,6 +105,10 @@ class ObservedEdge(Edge):
             return self._watched(seen, answer)
         return answer
 
+    async def _http2(self, request: Request) -> Answer:
+        """BuildKit's protocol from the first byte: what `POST /grpc` leads to."""
+        return await self._watched(self._begin(Seen(request, _BUILDKIT, "")), super()._http2(request))
+
     def _begin(self, seen: Seen) -> Seen:
         for observer in self._observers:
             observer.begun(seen)
@@ -110,6 +136,7 @@ class ObservedEdge(Edge):
     def _end(self, seen: Seen, answer: Answer | None) -> None:
         seen.ended = time.perf_counter()
         seen.status = _status(seen.request, answer)
+        seen.answer = answer
         for observer in self._observers:
             observer.done(seen)
 

@@ -126,6 +126,7 @@ class Edge:
         path = request.path
         if isinstance(error, HuskError):
             if request.begun:
+                request.fault = error.message
                 log.warning("%s %s broke off: %s", route.method, path, error.message)
                 return Unanswered()
             return error_response(error, common)

@@ -16,9 +16,10 @@ import contextlib
 import logging
 import socket
 import ssl
-from collections.abc import Callable
-from typing import cast
+from collections.abc import Callable, Mapping
+from typing import Any, cast
 
+from husk.api.http.channel import Channel
 from husk.api.http.crowd import Crowd
 from husk.config import TlsConfig
 from husk.errors import InvalidParameter
@@ -32,6 +33,14 @@ LINGER = 5.0
 # Clients that have not shown who they are cost a descriptor each: no more of them than this at once.
 MOST_STRANGERS = 128
 _PIECE = 1 << 16
+_SHORT_NAMES = {
+    "commonName": "CN",
+    "organizationName": "O",
+    "organizationalUnitName": "OU",
+    "countryName": "C",
+    "localityName": "L",
+    "stateOrProvinceName": "ST",
+}
 
 
 def server_context(settings: TlsConfig) -> ssl.SSLContext:
@@ -72,6 +81,12 @@ def _reason(error: Exception) -> str:
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
+def subject(certificate: Mapping[str, Any]) -> str:
+    """Whose certificate it is, as `O=Example, CN=deploy`, from what the ssl module tells of it."""
+    parts = [pair for group in certificate.get("subject", ()) for pair in group]
+    return ", ".join(f"{_SHORT_NAMES.get(name, name)}={value}" for name, value in parts)
+
+
 class Tunnels:
     """All connections of one TLS listener. `serve` is the protocol that gets the Unix socket of each."""
 
@@ -108,8 +123,15 @@ class Tunnels:
             self._open.discard(tunnel)
             self._crowd.farewell(peer)
 
-    async def connect(self, protocol: asyncio.Protocol) -> None:
-        """Let the edge serve one end of a new pair of sockets, and `protocol` have the other."""
+    async def connect(self, protocol: asyncio.Protocol, client: Mapping[str, str]) -> None:
+        """Let the edge serve one end of a new pair of sockets, and `protocol` have the other; `client` is who it is."""
+
+        def served() -> asyncio.Protocol:
+            made = self._serve()
+            if isinstance(made, Channel):
+                made.behind = client
+            return made
+
         loop = asyncio.get_running_loop()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
@@ -119,7 +141,7 @@ class Tunnels:
             theirs.close()
             raise
         try:
-            await loop.connect_accepted_socket(self._serve, theirs)
+            await loop.connect_accepted_socket(served, theirs)
         except BaseException:
             theirs.close()
             raise
@@ -209,10 +231,15 @@ class Tunnel(asyncio.Protocol):
 
     async def _connect(self) -> None:
         try:
-            await self._owner.connect(_Inner(self))
+            await self._owner.connect(_Inner(self), self._client())
         except OSError as error:
             log.warning("a TLS client cannot be served: %s", error)
             self.abort()
+
+    def _client(self) -> dict[str, str]:
+        """Who it is: its address, and whose certificate it has shown."""
+        shown = self._tls.getpeercert()
+        return {"address": self._peer, **({"certificate": subject(shown)} if shown else {})}
 
     def _refuse(self, error: ssl.SSLError) -> None:
         """The client hears why (an alert was written), the log too."""

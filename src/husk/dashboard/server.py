@@ -24,7 +24,7 @@ from husk.dashboard.pages.sign_in import cookie_name
 from husk.dashboard.router import Kind, Route, Router
 from husk.dashboard.sessions import MOST_STREAMS, Session
 from husk.dashboard.site import HEADERS, Settings, Site
-from husk.dashboard.visit import Visit
+from husk.dashboard.visit import Visit, visitor
 from husk.errors import Forbidden, HuskError
 
 log = logging.getLogger(__name__)
@@ -67,6 +67,7 @@ class Dashboard:
         secret = _cookie(request.header("cookie"), cookie_name(site))
         session = site.sessions.find(secret)
         visit = Visit(site, request, session or _NOBODY, words)
+        visitor.set(visit.origin)
         if session is None and (route is None or route.kind is not Kind.OPEN):
             return visit.page("sign_in.html", 401, problem="")
         if route is None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -15,6 +16,9 @@ from husk.dashboard.sessions import Session
 if TYPE_CHECKING:
     from husk.client.client import Client
     from husk.dashboard.site import Site
+
+# The browser for which pages ask the engine; empty where nobody does.
+visitor: ContextVar[str] = ContextVar("visitor", default="")
 
 HTML = "text/html; charset=utf-8"
 # The header by which our script asks for one region of a page.
@@ -48,6 +52,13 @@ class Visit:
     @property
     def path(self) -> str:
         return self.request.path
+
+    @property
+    def origin(self) -> str:
+        """Whose browser it is: its address, and its session by a part of a digest that opens nothing."""
+        channel = self.request.connection
+        address = channel.peer or (channel.behind or {}).get("address", "")
+        return f"{address} session {self.session.digest.hex()[:12]}" if self.session.digest else address
 
     @property
     def hostname(self) -> str:

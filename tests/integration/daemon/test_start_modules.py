@@ -60,7 +60,7 @@ UNWANTED = {
     "settings that nobody has made": ("husk.config_builder", "husk.engine.reloaded"),
     "files of layers that may be damaged": ("husk.storage.layers.soundness", "husk.storage.sources"),
     "filters of system calls": ("husk.runtime.seccomp", "husk.kernel.seccomp"),
-    "who looks on": ("prometheus_client", "opentelemetry", "husk.metrics", "husk.api.observed"),
+    "who looks on": ("prometheus_client", "opentelemetry", "husk.metrics", "husk.audit", "husk.api.observed"),
     "workers": ("husk.storage.workers.messages", "husk.storage.workers.handle"),
     "names of containers": ("husk.engine.networks.names", "husk.network.dns"),
     "verbs of images": tuple(

@@ -34,6 +34,8 @@ class FakeCall:
         self.changes = Tasks()
         self.response: FakeResponse | None = None
         self._gone = gone
+        self.request = self
+        self.fault = ""
 
     def stream(self, content_type: str) -> FakeResponse:
         self.response = FakeResponse(self._gone)

@@ -9,9 +9,13 @@ import contextlib
 import os
 import select
 import socket
+import struct
+from collections.abc import Mapping
 from typing import Protocol, cast
 
 from husk.api.http.kernel import unread
+
+_CREDENTIALS = struct.Struct("3i")
 
 
 class Taker(Protocol):
@@ -32,6 +36,8 @@ class Channel(asyncio.Protocol):
         self._transport: asyncio.Transport = cast("asyncio.Transport", None)
         self._socket: socket.socket | None = None
         self._peer: str | None = None
+        # Who is on the other side, where the socket is one of a pair of our own and does not tell; set by who made it.
+        self.behind: Mapping[str, str] | None = None
         # Is it a Unix socket?
         self.is_local = False
         # Has the client left? Has it said that it sends no more?
@@ -163,6 +169,18 @@ class Channel(asyncio.Protocol):
     def peer(self) -> str | None:
         """The address of a client over TCP."""
         return self._peer
+
+    @property
+    def credentials(self) -> tuple[int, int, int] | None:
+        """(pid, uid, gid) of the process that connected to a Unix socket, as it was then."""
+        if not self.is_local or self._socket is None or self.gone:
+            return None
+        try:
+            told = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+        except OSError:
+            return None
+        pid, uid, gid = _CREDENTIALS.unpack(told)
+        return pid, uid, gid
 
     def duplicate(self) -> int:
         """A descriptor of the socket. Ours goes when the client does, and its number may then be another client's."""

@@ -49,7 +49,7 @@ def _id_field(given: bytes) -> bytes:
 class Request:
     """One request on one connection."""
 
-    __slots__ = ("_query", "body", "connection", "head", "id_field", "method", "raw_path", "serving")
+    __slots__ = ("_query", "body", "connection", "fault", "head", "id_field", "method", "raw_path", "serving")
 
     def __init__(self, head: Head, connection: Channel) -> None:
         self.head = head
@@ -61,6 +61,8 @@ class Request:
         # What logs call it, as the header that the answer has: every answer has one, few are written about.
         self.id_field = _id_field(head.headers[_ID]) if _ID in head.headers else _OURS % _next_number()
         self.serving: Serving | None = None
+        # What went wrong with it, for who looks on: an answer that has begun tells it in its body alone.
+        self.fault = ""
 
     @property
     def id(self) -> str:
