@@ -24,6 +24,8 @@ FRAME_SIZE = 16384
 LARGEST_WINDOW = (1 << 31) - 1
 
 _HEAD_SIZE = 9
+# Of larger payloads a view costs less than a copy.
+_VIEWED = 2048
 _HEAD = Layout(">IBI")  # length and kind share the first four bytes
 _SETTING = Layout(">HI")
 _NUMBER = Layout(">I")
@@ -48,34 +50,45 @@ class FrameReader:
         Data of one stream that comes in several frames, one behind the other, is given as one: whoever sends very many
         small messages puts each into a frame of its own.
         """
-        data = self._rest + data if self._rest else data
-        self._rest = b""
-        position, size = 0, len(data)
-        pieces: list[bytes] = []
+        pieces: list[bytes | memoryview] = []
         current = 0
-        while size - position >= _HEAD_SIZE:
-            first, flags, stream = _HEAD.unpack_from(data, position)
-            start = position + _HEAD_SIZE
-            end = start + (first >> 8)
-            if end - start > FRAME_SIZE:
-                raise Http2Error(FRAME_SIZE_ERROR, f"a frame of {end - start} bytes: {FRAME_SIZE} is the most")
-            if end > size:
-                break
-            position = end
-            if first & 0xFF == DATA and not flags:
-                if stream != current and pieces:
+        for part, position in self._parts(data):
+            view, size = memoryview(part), len(part)
+            while size - position >= _HEAD_SIZE:
+                first, flags, stream = _HEAD.unpack_from(part, position)
+                start = position + _HEAD_SIZE
+                end = start + (first >> 8)
+                if end - start > FRAME_SIZE:
+                    raise Http2Error(FRAME_SIZE_ERROR, f"a frame of {end - start} bytes: {FRAME_SIZE} is the most")
+                if end > size:
+                    break
+                position = end
+                if first & 0xFF == DATA and not flags:
+                    if stream != current and pieces:
+                        yield DATA, 0, current & LARGEST_WINDOW, b"".join(pieces)
+                        pieces = []
+                    current = stream
+                    pieces.append(view[start:end] if end - start > _VIEWED else part[start:end])
+                    continue
+                if pieces:
                     yield DATA, 0, current & LARGEST_WINDOW, b"".join(pieces)
                     pieces = []
-                current = stream
-                pieces.append(data[start:end])
-                continue
-            if pieces:
-                yield DATA, 0, current & LARGEST_WINDOW, b"".join(pieces)
-                pieces = []
-            yield first & 0xFF, flags, stream & LARGEST_WINDOW, data[start:end]
-        self._rest = data[position:]
+                yield first & 0xFF, flags, stream & LARGEST_WINDOW, part[start:end]
+            self._rest = part[position:]
         if pieces:
             yield DATA, 0, current & LARGEST_WINDOW, b"".join(pieces)
+
+    def _parts(self, data: bytes) -> tuple[tuple[bytes, int], ...]:
+        """What is to be read, and from where on: the frame that had begun is put together, the rest is not copied."""
+        if not self._rest:
+            return ((data, 0),)
+        begun = self._rest + data[: max(0, _HEAD_SIZE - len(self._rest))]
+        if len(begun) < _HEAD_SIZE:
+            return ((begun, 0),)
+        missing = _HEAD_SIZE + (_HEAD.unpack_from(begun)[0] >> 8) - len(self._rest)
+        if missing >= len(data):
+            return ((self._rest + data, 0),)
+        return (self._rest + data[:missing], 0), (data, missing)
 
 
 def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:

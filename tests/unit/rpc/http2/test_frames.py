@@ -22,6 +22,23 @@ def test_frames_come_out_as_they_went_in_however_the_bytes_are_cut(sent: list[fr
     assert reader.waiting == 0
 
 
+@pytest.mark.parametrize("step", [1, 7, 4096, 16393, 20000, 65536])
+def test_large_frames_come_out_as_they_went_in_wherever_the_bytes_are_cut(step: int) -> None:
+    sent = [
+        (frames.DATA, 0, 1, bytes(range(256)) * 64),
+        (frames.DATA, 0, 1, b"x" * 5000),
+        (frames.PING, 0, 0, b"12345678"),
+        (frames.DATA, 0, 3, b"y" * 16384),
+        (frames.DATA, frames.END_STREAM, 3, b"z" * 3000),
+    ]
+    data = b"".join(frames.frame(*one) for one in sent)
+    reader = frames.FrameReader()
+    received = [one for start in range(0, len(data), step) for one in reader.feed(data[start : start + step])]
+    assert _joined(received) == _joined(sent)
+    assert all(type(payload) is bytes for *_, payload in received)
+    assert reader.waiting == 0
+
+
 def test_data_of_one_stream_in_many_frames_is_given_as_one() -> None:
     data, ping = frames.frame(frames.DATA, 0, 3, b"some"), frames.frame(frames.PING, 0, 0, bytes(8))
     other, last = frames.frame(frames.DATA, 0, 5, b"other"), frames.frame(frames.DATA, frames.END_STREAM, 3, b"last")
@@ -48,6 +65,11 @@ def _joined(read: list[frames.Frame]) -> list[frames.Frame]:
 def test_a_frame_larger_than_we_take_is_refused_before_its_payload_came() -> None:
     with pytest.raises(Http2Error, match="16385"):
         list(frames.FrameReader().feed(frames.head(frames.DATA, 0, 1, 16385)))
+    reader = frames.FrameReader()
+    head = frames.head(frames.DATA, 0, 1, 16385)
+    assert list(reader.feed(head[:5])) == []
+    with pytest.raises(Http2Error, match="16385"):
+        list(reader.feed(head[5:]))
 
 
 def test_padding_and_priority_are_taken_off() -> None:
