@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -14,10 +15,11 @@ log = logging.getLogger(__name__)
 
 # What may wait for a browser that does not read; then it is told to look at everything again.
 _MOST_WAITING = 256
+_MOST_RECENT = 300
 # Seconds until an engine that has gone is asked again.
 _PATIENCE = 1.0
 # What an exec or a health check does is no change of what pages show.
-_UNSHOWN = ("exec_", "top", "resize", "attach", "detach", "archive-path", "extract-to-dir")
+UNSHOWN = ("exec_", "top", "resize", "attach", "detach", "archive-path", "extract-to-dir")
 
 # (name, document) as a browser is told it.
 Message = tuple[str, object]
@@ -32,6 +34,8 @@ class Live:
     def __init__(self, engine: Client, tasks: Tasks) -> None:
         self._engine = engine
         self._tasks = tasks
+        # What was told while somebody looked: an engine forgets soon where it does many execs.
+        self.recent: deque[Event] = deque(maxlen=_MOST_RECENT)
         self._queues: set[asyncio.Queue[Message]] = set()
         self._reading: asyncio.Task[None] | None = None
 
@@ -63,7 +67,8 @@ class Live:
         while True:
             try:
                 async for event in self._engine.events():
-                    if not event.action.startswith(_UNSHOWN):
+                    if not event.action.startswith(UNSHOWN):
+                        self.recent.append(event)
                         self.tell(("change", shown(event)))
             except HuskError as error:
                 log.debug("the dashboard's events: %s", error.message)

@@ -43,6 +43,8 @@ LIMITS = Limits(
 PAGE_TIME = 20.0
 CHANGE_TIME = 600.0
 _GRACE = 2.0
+# What somebody who signs in sees first.
+_FIRST = ("base.html", "signed_in.html", "containers.html")
 _NOBODY = Session(digest=b"", csrf="", begun=0.0, used=0.0)
 
 
@@ -197,6 +199,7 @@ async def serve(engine: Client, settings: Settings) -> AsyncIterator[Dashboard]:
         listener.close()
         raise
     dashboard.site.sampler.start()
+    dashboard.site.tasks.spawn(asyncio.to_thread(dashboard.site.renderer.warm, *_FIRST), "templates of the first pages")
     try:
         yield dashboard
     finally:

@@ -86,3 +86,9 @@ def test_what_an_engine_does_not_tell_is_nothing(tmp_path: Path) -> None:
 
 def test_text_that_is_none_is_shown_somehow(renderer: Renderer) -> None:
     assert renderer.page("a.html", {"value": "\udcff"}) == b"<p>?</p>"
+
+
+def test_what_was_read_before_is_not_read_again(renderer: Renderer, tmp_path: Path) -> None:
+    renderer.warm("a.html")
+    (tmp_path / "a.html").unlink()
+    assert renderer.page("a.html", {"value": 1}) == b"<p>1</p>"

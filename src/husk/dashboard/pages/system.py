@@ -5,6 +5,7 @@ import time
 from husk.api.http.response import Answer
 from husk.client.events import Event
 from husk.dashboard.drawing import bars
+from husk.dashboard.live import UNSHOWN
 from husk.dashboard.router import Route, page
 from husk.dashboard.usage import kinds, largest
 from husk.dashboard.visit import Visit
@@ -25,14 +26,35 @@ async def disk(visit: Visit) -> Answer:
 
 
 async def events(visit: Visit) -> Answer:
-    """The time line of the last hour; `?type=` shows those of one kind."""
-    kind = visit.query.get("type")
+    """The time line of the last hour; `?type=` shows those of one kind, `?execs=show` also what changes nothing, as
+    execs and health checks do."""
+    kind, execs = visit.query.get("type"), visit.query.get("execs") == "show"
     now = time.time()
     filters = {"type": kind} if kind in _TYPES else {}
     found: list[Event] = []
     async for event in visit.engine.events(since=now - _LONGEST, until=now, filters=filters):
-        found.append(event)
-    return visit.page("events.html", events=found[: -_MOST_EVENTS - 1 : -1], types=_TYPES, kind=kind)
+        if execs or not event.action.startswith(UNSHOWN):
+            found.append(event)
+    known = {_key(event) for event in found}
+    found += [
+        event
+        for event in visit.site.live.recent
+        if _key(event) not in known and event.time.timestamp() > now - _LONGEST and kind in ("", event.type)
+    ]
+    newest = sorted(reversed(found), key=lambda event: -event.time_nano)[:_MOST_EVENTS]
+    return visit.page("events.html", events=newest, types=_TYPES, kind=kind, execs=execs, tone=_tone)
+
+
+def _key(event: Event) -> tuple[int, str, str, str]:
+    return event.time_nano, event.type, event.action, event.id
+
+
+def _tone(event: Event) -> str:
+    """How an event is coloured: good, bad, or neither."""
+    action = event.action
+    if action in ("oom", "health_status: unhealthy") or (action == "die" and event.attributes.get("exitCode") != "0"):
+        return "bad"
+    return "good" if action in ("start", "unpause", "health_status: healthy", "pull", "update", "create") else ""
 
 
 async def health(visit: Visit) -> Answer:

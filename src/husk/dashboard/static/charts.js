@@ -73,9 +73,9 @@ function element(document, name, attributes, ...children) {
 }
 
 /** A small chart in an `<svg class="spark">`: values at equal distances, the newest at the right. */
-export function sparkline(svg, values, { top = 0, label = "" } = {}) {
+export function sparkline(svg, values, { top = 0, least = 0, label = "" } = {}) {
   const [width, height] = [100, 24];
-  const highest = top || ceiling(Math.max(...values.filter((value) => value !== null), 0));
+  const highest = top || ceiling(Math.max(...values.filter((value) => value !== null), least));
   const last = Math.max(1, values.length - 1);
   const points = values.map((value, index) => [index, value]);
   const places = placed(points, { from: 0, to: last, top: highest, width, height });
@@ -93,12 +93,13 @@ export function sparkline(svg, values, { top = 0, label = "" } = {}) {
  * A chart of the last hour (or of `seconds`) with lines for each of `series`: `{name, points: [[time, value], …]}`, times
  * in seconds. `format` writes a value at the axis.
  */
-export function hourChart(svg, series, { now, seconds = 3600, top = 0, format = bytes, label = "" } = {}) {
+export function hourChart(svg, series, { now, seconds: longest = 3600, top = 0, least = 1, format = bytes, label = "" } = {}) {
   const document = svg.ownerDocument;
+  const seconds = span(series, now, longest);
   const [width, height, left, bottom] = [600, 160, 64, 20];
   const from = now - seconds;
   const values = series.flatMap(({ points }) => points.filter(([time]) => time >= from).map(([, value]) => value ?? 0));
-  const highest = top || ceiling(Math.max(...[0], ...chunkMax(values)));
+  const highest = top || ceiling(Math.max(least, ...chunkMax(values)));
   const box = { from, to: now, top: highest, width: width - left, height: height - bottom };
   const parts = [];
   for (let step = 0; step <= 4; step += 1) {
@@ -110,7 +111,7 @@ export function hourChart(svg, series, { now, seconds = 3600, top = 0, format = 
   }
   for (const [share, anchor] of [[0, "start"], [0.5, "middle"], [1, "end"]]) {
     const text = element(document, "text", { class: "axis", x: left + box.width * share, y: height - 4, "text-anchor": anchor });
-    text.textContent = share === 1 ? "now" : `−${Math.round((seconds * (1 - share)) / 60)} min`;
+    text.textContent = share === 1 ? "now" : `−${Number(((seconds * (1 - share)) / 60).toFixed(1))} min`;
     parts.push(text);
   }
   series.forEach(({ name, points }, index) => {
@@ -126,6 +127,13 @@ export function hourChart(svg, series, { now, seconds = 3600, top = 0, format = 
   svg.setAttribute("role", "img");
   svg.setAttribute("aria-label", label || `chart of ${series.map(({ name }) => name).join(", ")}`);
   svg.replaceChildren(...parts);
+}
+
+/** How far back a chart goes: where less is known than all of it, as far as that, and at least some minutes. */
+export function span(series, now, longest) {
+  const first = series.reduce((oldest, { points }) => Math.min(oldest, points[0]?.[0] ?? now), now);
+  const known = Math.ceil((now - first) / 300) * 300;
+  return Math.min(longest, Math.max(300, known));
 }
 
 /** The largest of many values: Math.max takes only so many arguments. */

@@ -29,9 +29,9 @@ const VALUES = {
 // The charts of the last hour: which lines they have, and how values are written.
 const HOURS = {
   cpu: { lines: [["processor", "cpu"]], format: percent },
-  memory: { lines: [["memory", "memory"]], format: bytes },
-  network: { lines: [["received", "received"], ["sent", "sent"]], format: rate },
-  disk: { lines: [["read", "read"], ["written", "written"]], format: rate },
+  memory: { lines: [["memory", "memory"]], format: bytes, least: 1000 },
+  network: { lines: [["received", "received"], ["sent", "sent"]], format: rate, least: 1000 },
+  disk: { lines: [["read", "read"], ["written", "written"]], format: rate, least: 1000 },
   pids: { lines: [["processes", "pids"]], format: (value) => String(Math.round(value)) },
 };
 
@@ -42,7 +42,8 @@ function points(id, svg) {
 }
 
 function draw(svg, values) {
-  sparkline(svg, values.length > 1 ? values : [0, ...values], { label: svg.getAttribute("aria-label") });
+  const least = svg.dataset.spark === "cpu" ? 1 : 1000;
+  sparkline(svg, values.length > 1 ? values : [0, ...values], { least, label: svg.getAttribute("aria-label") });
 }
 
 function show(id, sample) {
@@ -69,9 +70,9 @@ async function hours(place) {
   const drawn = () => {
     const now = Date.now() / 1000;
     for (const svg of place.querySelectorAll("svg[data-hour]")) {
-      const { lines, format } = HOURS[svg.dataset.hour];
+      const { lines, format, least } = HOURS[svg.dataset.hour];
       const found = lines.map(([name, key]) => ({ name, points: series[key] }));
-      hourChart(svg, found, { now, seconds: HOUR, format, label: svg.getAttribute("aria-label") });
+      hourChart(svg, found, { now, seconds: HOUR, least, format, label: svg.getAttribute("aria-label") });
     }
   };
   drawn();

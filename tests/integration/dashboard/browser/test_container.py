@@ -118,15 +118,20 @@ async def test_a_terminal_is_typed_at(shown: Daemon, box: str, tab: Tab) -> None
     # Colours that no class has.
     await page.keyboard.type("clear; printf '\\033[38;2;10;200;30mgreen\\033[0m\\n'\n")
     await expect(screen.locator("span", has_text="green").first).to_have_css("color", "rgb(10, 200, 30)")
-    # Tab is the shell's, unless Escape was before it.
-    await page.keyboard.press("Tab")
-    await expect(page.locator(".xterm-helper-textarea")).to_be_focused()
-    await page.keyboard.press("Escape")
-    await page.keyboard.press("Tab")
-    await expect(page.locator(".xterm-helper-textarea")).not_to_be_focused()
-    await page.locator(".xterm-helper-textarea").focus()
     await page.keyboard.type("exit 3\n")
     await expect(screen).to_contain_text("ended with status 3")
+
+
+async def test_a_terminal_is_left_by_keyboard(shown: Daemon, box: str, tab: Tab) -> None:
+    page = await tab.open(f"/containers/{box}/terminal?command=cat")
+    typed = page.locator(".xterm-helper-textarea")
+    await expect(typed).to_be_focused()
+    # Tab is the shell's, unless Escape was before it.
+    await page.keyboard.press("Tab")
+    await expect(typed).to_be_focused()
+    await page.keyboard.press("Escape")
+    await page.keyboard.press("Tab")
+    await expect(typed).not_to_be_focused()
 
 
 async def test_files_go_up_and_down(shown: Daemon, box: str, tab: Tab, tmp_path: Path) -> None:

@@ -1,9 +1,10 @@
 import json
+import time
 
+from husk.client.events import event as husk_event
+from husk.dashboard.server import Dashboard
 from tests.support.fake_engine import FakeEngine
 from tests.unit.dashboard.pages.conftest import Visitor
-
-RECORD = {"ID": "r1", "Type": "regular", "Description": "RUN <make>", "Size": 5000, "InUse": False}
 
 
 async def test_disk_use_is_drawn_and_told(engine: FakeEngine, visitor: Visitor) -> None:
@@ -24,6 +25,7 @@ async def test_events_are_a_time_line_with_the_newest_first(engine: FakeEngine, 
     assert text.index("die") < text.index("<strong>start") and "exit code 3" in text
     asked = engine.last("GET", "/events").query
     assert json.loads(asked["filters"]) == {"type": ["container"]} and "until" in asked
+    assert 'event event-good"' in text and 'event event-bad"' in text
     await visitor.get("/events?type=%3Cscript%3E")
     assert "filters" not in engine.last("GET", "/events").query
 
@@ -34,3 +36,21 @@ async def test_the_engine_tells_its_warnings(engine: FakeEngine, visitor: Visito
     text = (await visitor.get("/health")).text
     assert "no swap limit" in text and "crun" in text
     assert "It has no warnings." in (await visitor.get("/health")).text
+
+
+async def test_events_that_change_nothing_are_told_to_who_asks(
+    engine: FakeEngine, visitor: Visitor, dashboard: Dashboard
+) -> None:
+    def event(action: str, nano: int) -> dict[str, object]:
+        actor = {"ID": "c1", "Attributes": {"name": "web"}}
+        return {"Type": "container", "Action": action, "Actor": actor, "time": nano // 10**9, "timeNano": nano}
+
+    now = time.time_ns()
+    told = json.dumps(event("exec_create: true", now)).encode()
+    engine.answers("GET", "/events", told)
+    # The engine has forgotten this one, who looked has not.
+    dashboard.site.live.recent.append(husk_event(event("rename", now)))
+    text = (await visitor.get("/events")).text
+    assert "exec_create" not in text and "rename" in text
+    assert "exec_create: true" in (await visitor.get("/events?execs=show")).text
+    assert "rename" not in (await visitor.get("/events?type=image")).text

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { area, bytes, ceiling, line, percent, placed } from "../../../../src/husk/dashboard/static/charts.js";
+import { area, bytes, ceiling, line, percent, placed, span } from "../../../../src/husk/dashboard/static/charts.js";
 
 test("numbers are written as people read them", () => {
   assert.equal(bytes(0), "0 B");
@@ -25,4 +25,12 @@ test("a line is lifted over a gap, and an area closed before it", () => {
   assert.equal(line(places), "M0.0 1.0L1.0 2.0M3.0 4.0L4.0 5.0");
   assert.equal(area(places, 9), "M0.0 1.0L1.0 2.0L1.0 9L0.0 9ZM3.0 4.0L4.0 5.0L4.0 9L3.0 9Z");
   assert.equal(line([]), "");
+});
+
+test("a chart goes back as far as something is known, and some minutes at least", () => {
+  const of = (...times) => [{ points: times.map((time) => [time, 1]) }];
+  assert.equal(span(of(), 10_000, 3600), 300);
+  assert.equal(span(of(9_990), 10_000, 3600), 300);
+  assert.equal(span(of(9_600, 9_990), 10_000, 3600), 600);
+  assert.equal(span(of(1), 10_000, 3600), 3600);
 });
