@@ -88,8 +88,21 @@ def text(kind: int, value: str) -> bytes:
 
 
 def attributes(data: bytes) -> dict[int, bytes]:
-    """Attributes by kind; of repeated ones the last."""
-    return dict(repeated(data))
+    """Attributes by kind; of repeated ones the last.
+
+    An interface has fifty, and a host with many containers thousands of interfaces: so this does not go by way of
+    `repeated`, which takes twice as long.
+    """
+    found: dict[int, bytes] = {}
+    offset, end, head, unpack = 0, len(data), _ATTRIBUTE.size, _ATTRIBUTE.unpack_from
+    while offset + head <= end:
+        length, kind = unpack(data, offset)
+        after = offset + length
+        if length < head or after > end:
+            raise ValueError(f"malformed netlink attribute of length {length} at offset {offset}")
+        found[kind & _TYPE_MASK] = data[offset + head : after]
+        offset = (after + 3) & ~3
+    return found
 
 
 def repeated(data: bytes) -> Iterator[tuple[int, bytes]]:

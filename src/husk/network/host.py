@@ -209,8 +209,7 @@ def require_ipv6() -> None:
 def remove(interface: str, owner: str) -> None:
     """Delete the bridge if it is there and `ensure` made it."""
     with NetlinkSocket() as netlink:
-        links = map(rtnetlink.parse_link, netlink.dump(rtnetlink.list_links()))
-        if any(link.name == interface and link.alias == owner for link in links):
+        if any(link.name == interface for link in _owned(netlink, owner)):
             (error,) = netlink.attempt([rtnetlink.delete_link(interface)])
             if error is not None and error.errno != errno.ENODEV:
                 raise error
@@ -219,10 +218,17 @@ def remove(interface: str, owner: str) -> None:
 def sweep(owner: str, keep: Collection[str]) -> None:
     """Delete the interfaces that were made for this owner, but those to keep."""
     with NetlinkSocket() as netlink:
-        for link in map(rtnetlink.parse_link, netlink.dump(rtnetlink.list_links())):
-            if link.alias == owner and link.name not in keep:
+        for link in _owned(netlink, owner):
+            if link.name not in keep:
                 log.info("removing interface %s, which belongs to no network", link.name)
                 netlink.attempt([rtnetlink.delete_link(link.name)])
+
+
+def _owned(netlink: NetlinkSocket, owner: str) -> list[rtnetlink.Link]:
+    """The interfaces that were made for this owner. All others, of which there may be thousands, are not even read."""
+    mark = owner.encode()
+    candidates = [payload for payload in netlink.dump(rtnetlink.list_links()) if mark in payload]
+    return [link for link in map(rtnetlink.parse_link, candidates) if link.alias == owner]
 
 
 def machine_id() -> str:

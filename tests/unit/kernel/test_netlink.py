@@ -21,6 +21,7 @@ from husk.kernel.netlink import (
     encode,
     error_of,
     nested,
+    repeated,
     text,
 )
 
@@ -49,6 +50,13 @@ def test_any_bytes_are_attributes_or_refused(data):
         attributes(data)
     except ValueError as error:
         assert "malformed" in str(error)
+
+
+@given(st.lists(st.tuples(kinds, values)))
+def test_of_repeated_attributes_the_last_counts(wanted):
+    data = b"".join(attribute(kind, value) for kind, value in wanted)
+    assert list(repeated(data)) == wanted
+    assert attributes(data) == dict(wanted)
 
 
 @given(st.lists(st.tuples(st.integers(16, 100), values)))

@@ -6,6 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from husk.errors import InvalidParameter
+from husk.kernel import rtnetlink
+from husk.kernel.netlink import Message
+from husk.network import host
 from husk.network.host import BridgePlan, Surroundings, decide, ipv4_only, parse_name_servers
 
 PLAN = BridgePlan(interface="husk0", owner="test", bip="", pools=(), remembered=None, in_use=False)
@@ -56,3 +59,42 @@ def test_name_servers_are_read_from_resolv_conf():
     servers = parse_name_servers(text)
     assert servers == ["192.168.1.1", "fe80::1"]
     assert ipv4_only(servers) == [IPv4Address("192.168.1.1")]
+
+
+class FakeNetlink:
+    """A host's interfaces, by name with their owners; the rules of `with` and of requests are the socket's."""
+
+    def __init__(self, owners: dict[str, str]) -> None:
+        self.links = {name: rtnetlink.set_alias(name, owner).payload for name, owner in owners.items()}
+
+    def __enter__(self) -> "FakeNetlink":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def dump(self, message: Message) -> list[bytes]:
+        return list(self.links.values())
+
+    def attempt(self, messages: list[Message]) -> list[OSError | None]:
+        for message in messages:
+            del self.links[rtnetlink.parse_link(message.payload).name]
+        return [None for _ in messages]
+
+
+@pytest.fixture
+def netlink(monkeypatch: pytest.MonkeyPatch) -> FakeNetlink:
+    double = FakeNetlink({"husk0": "ours", "br-1": "ours", "br-2": "ours", "br-3": "ours, too", "eth0": ""})
+    monkeypatch.setattr(host, "NetlinkSocket", lambda: double)
+    return double
+
+
+def test_interfaces_of_this_owner_that_no_network_has_are_swept(netlink: FakeNetlink) -> None:
+    host.sweep("ours", {"husk0", "br-2"})
+    assert list(netlink.links) == ["husk0", "br-2", "br-3", "eth0"]
+
+
+def test_a_bridge_is_removed_by_its_owner_alone(netlink: FakeNetlink) -> None:
+    host.remove("br-3", "ours")
+    host.remove("br-1", "ours")
+    assert list(netlink.links) == ["husk0", "br-2", "br-3", "eth0"]
