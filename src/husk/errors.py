@@ -12,6 +12,9 @@ from typing import Self
 class HuskError(Exception):
     """Base of everything that is reported to the client in its own words."""
 
+    # In a client: is it the answer of the engine, not something that the client found by itself?
+    from_engine = False
+
     @property
     def message(self) -> str:
         return str(self.args[0]) if self.args else type(self).__name__

@@ -267,4 +267,6 @@ def _failure(status: int, body: bytes) -> HuskError:
         message = str(json.loads(body)["message"])
     except (ValueError, KeyError, TypeError):
         message = body.decode(errors="replace").strip() or f"the engine answered with status {status}"
-    return _ERRORS.get(status, SystemFault if status >= 500 else InvalidParameter)(message)
+    error = _ERRORS.get(status, SystemFault if status >= 500 else InvalidParameter)(message)
+    error.from_engine = True
+    return error

@@ -21,13 +21,18 @@ def names(complete: Callable[..., Any]) -> Callable[[AnyFunction], AnyFunction]:
 
 
 def _to_each(
-    place: Place, /, wanted: tuple[str, ...], as_json: bool, act: "Callable[[Container], Awaitable[Any]]"
+    place: Place,
+    /,
+    wanted: tuple[str, ...],
+    as_json: bool,
+    act: "Callable[[Container], Awaitable[Any]]",
+    missing_is_well: bool = False,
 ) -> None:
     async def all_of_them(engine: "Client") -> int:
         async def one(name: str) -> None:
             await act(await engine.containers.get(name))
 
-        return await each(wanted, one, as_json)
+        return await each(wanted, one, as_json, missing_is_well=missing_is_well)
 
     ask_plainly(place, all_of_them)
 
@@ -90,7 +95,11 @@ def unpause(place: Place, /, names: tuple[str, ...], as_json: bool) -> None:
 @click.pass_obj
 def rm(place: Place, /, names: tuple[str, ...], force: bool, link: bool, volumes: bool, as_json: bool) -> None:
     """Remove one or more containers."""
-    _to_each(place, names, as_json, lambda container: container.remove(force=force, volumes=volumes, link=link))
+
+    def remove(container: "Container") -> Awaitable[None]:
+        return container.remove(force=force, volumes=volumes, link=link)
+
+    _to_each(place, names, as_json, remove, missing_is_well=force)
 
 
 @click.command(cls=Command)

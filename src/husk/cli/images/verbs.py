@@ -11,7 +11,7 @@ from husk.cli.kit.engine import ask, ask_plainly, told
 from husk.cli.kit.place import Place
 from husk.cli.kit.progress import Silence, teller
 from husk.cli.kit.writing import complain, document, line, say
-from husk.errors import HuskError
+from husk.errors import HuskError, NotFound
 
 if TYPE_CHECKING:
     from husk.client.client import Client
@@ -28,11 +28,13 @@ def rmi(place: Place, /, names: tuple[str, ...], force: bool, no_prune: bool, as
 
     async def removed(engine: "Client") -> int:
         results: list[dict[str, Any]] = []
+        failed = False
         for name in names:
             try:
                 done = await engine.images.remove(name, force=force, noprune=no_prune)
             except HuskError as error:
                 complain(told(error))
+                failed = failed or not (force and isinstance(error, NotFound))
                 results.append({"Name": name, "Error": error.message})
                 continue
             results.append({"Name": name, "Error": None, "Removed": done})
@@ -41,7 +43,7 @@ def rmi(place: Place, /, names: tuple[str, ...], force: bool, no_prune: bool, as
                     say(f"{what}: {which}")
         if as_json:
             document(results)
-        return 1 if any(result["Error"] for result in results) else 0
+        return 1 if failed else 0
 
     ask_plainly(place, removed)
 

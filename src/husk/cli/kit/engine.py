@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from husk.cli.kit.place import Place
 from husk.cli.kit.writing import complain, document, say
-from husk.errors import CommandFailed, HuskError
+from husk.errors import CommandFailed, HuskError, NotFound, SystemFault
 
 if TYPE_CHECKING:
     from husk.client.client import Client
@@ -80,21 +80,32 @@ async def _asked(connect: "Callable[[], AbstractAsyncContextManager[Client]]", w
 
 
 def told(error: HuskError) -> str:
-    """What the engine said, in docker's words."""
-    return error.message if isinstance(error, CommandFailed) else f"Error response from daemon: {error.message}"
+    """What is wrong, in docker's words: the engine's answer, what it told on the way, or what we found ourselves."""
+    if error.from_engine:
+        return f"Error response from daemon: {error.message}"
+    return error.message if isinstance(error, CommandFailed | SystemFault) else f"husk: {error.message}"
 
 
 async def each(
-    names: Sequence[str], act: Callable[[str], Awaitable[object]], as_json: bool, shown: Callable[[str], str] = str
+    names: Sequence[str],
+    act: Callable[[str], Awaitable[object]],
+    as_json: bool,
+    shown: Callable[[str], str] = str,
+    missing_is_well: bool = False,
 ) -> int:
-    """Do something to each of them, whatever becomes of the others: their names, or what was wrong."""
+    """Do something to each of them, whatever becomes of the others: their names, or what was wrong.
+
+    Where `missing_is_well` one that is not there is told of, but is no failure.
+    """
     results: list[dict[str, str | None]] = []
+    failed = False
     for name in names:
         problem: str | None = None
         try:
             await act(name)
         except HuskError as error:
             problem = error.message
+            failed = failed or not (missing_is_well and isinstance(error, NotFound))
             complain(told(error))
         else:
             if not as_json:
@@ -102,4 +113,4 @@ async def each(
         results.append({"Name": name, "Error": problem})
     if as_json:
         document(results)
-    return 1 if any(result["Error"] is not None for result in results) else 0
+    return 1 if failed else 0

@@ -2,12 +2,13 @@
 
 import click
 
-from husk.cli.kit.command import Command
 from husk.cli.kit.writing import complain
 
 # As docker's client: a flag that cannot be understood, and all else that is wrong with a line.
 _BAD_FLAG, _BAD_LINE = 125, 1
 _ENDED_BY_USER = 130
+# These speak for the daemon, not for a client.
+_DAEMON = ("serve", "dockerd")
 
 
 def enter(command: click.Command, name: str) -> int:
@@ -45,7 +46,7 @@ def complaint(error: click.UsageError, name: str) -> str:
 
 
 def code_of(error: click.UsageError) -> int:
-    if error.ctx is not None and not isinstance(error.ctx.command, Command | click.Group):
+    if error.ctx is not None and error.ctx.command.name in _DAEMON:
         return error.exit_code
     bad_flag = isinstance(error, click.NoSuchOption | click.BadOptionUsage) or (
         isinstance(error, click.BadParameter) and not isinstance(error, click.MissingParameter)

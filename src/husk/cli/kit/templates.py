@@ -13,6 +13,14 @@ from husk.errors import InvalidParameter
 _ACTION = re.compile(r"\{\{-?\s*(.*?)\s*-?\}\}", re.DOTALL)
 _WORD = re.compile(r'"(?:[^"\\]|\\.)*"|`[^`]*`|\(|\)|[^\s()]+')
 _MISSING = "<no value>"
+# What documents of the API have only where there is something to tell. Others that are missing are misspelt.
+_MAY_BE_OMITTED = frozenset({
+    "Architecture", "Author", "Comment", "Config", "ConfigFrom", "Container", "ContainerConfig", "Containers",
+    "Created", "CreatedAt", "Descriptor", "DockerVersion", "Endpoint", "GraphDriver", "ImageManifestDescriptor",
+    "JobStatus", "Labels", "ManagerStatus", "Manifests", "Metadata", "NetworksAttachments", "Options", "OsVersion",
+    "Parent", "Peers", "PreviousSpec", "RepoDigests", "RepoTags", "ServiceStatus", "Services", "SizeRootFs",
+    "SizeRw", "Status", "UpdateStatus", "UsageData", "Variant", "VirtualSize",
+})  # fmt: skip
 # Writes something, given the document and the place in it that `.` means.
 Piece = Callable[[Any, Any], str]
 
@@ -189,6 +197,8 @@ def _path(word: str) -> Callable[[Any, Any], Any]:
         value = root if from_root else here
         for name in names:
             if not isinstance(value, Mapping) or name not in value:
+                if value is root and name not in _MAY_BE_OMITTED:
+                    raise InvalidParameter(f"template: {word}: there is no {name!r}; --json shows what there is")
                 return _MISSING
             value = value[name]
         return value

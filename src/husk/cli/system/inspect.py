@@ -10,7 +10,7 @@ from husk.cli.kit.complete import either
 from husk.cli.kit.engine import ask_plainly
 from husk.cli.kit.place import Place
 from husk.cli.kit.writing import complain, document, encoded, say
-from husk.errors import HuskError, NotFound
+from husk.errors import HuskError, InvalidParameter, NotFound
 
 if TYPE_CHECKING:
     from husk.client.client import Client
@@ -20,7 +20,7 @@ _KINDS = ("container", "image", "network", "volume", "service", "task", "node", 
 
 @click.command(cls=Command)
 @click.option("-f", "--format", "template", metavar="STRING", default="", help="'json' or a Go template.")
-@click.option("--type", "kind", type=click.Choice(_KINDS), help="Only look for things of this kind.")
+@click.option("--type", "kind", metavar="KIND", help="Only look for things of this kind.")
 @as_json
 @click.argument("names", nargs=-1, required=True, metavar="NAME|ID...", shell_complete=either)
 @click.pass_obj
@@ -28,6 +28,8 @@ def inspect(place: Place, /, names: tuple[str, ...], template: str, kind: str | 
     """Return low-level information on containers, images, networks, volumes and services."""
     from husk.cli.kit.templates import Template
 
+    if kind is not None and kind not in _KINDS:
+        raise InvalidParameter(f'unknown type: "{kind}": must be one of {", ".join(sorted(_KINDS))}')
     shape = Template("{{json .}}" if template == "json" else template) if template else None
 
     async def inspected(engine: "Client") -> int:
@@ -46,7 +48,8 @@ def inspect(place: Place, /, names: tuple[str, ...], template: str, kind: str | 
         else:
             say(encoded(found, indent=4))
         for name in missing:
-            complain(f"Error: No such {kind or 'object'}: {name}")
+            said = "Error response from daemon" if kind else "Error"
+            complain(f"{said}: No such {kind or 'object'}: {name}")
         return 1 if missing else 0
 
     ask_plainly(place, inspected)

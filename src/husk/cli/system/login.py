@@ -12,7 +12,7 @@ import msgspec
 from husk.cli.kit.command import Command, as_json, flag
 from husk.cli.kit.engine import ask
 from husk.cli.kit.place import Place
-from husk.cli.kit.writing import document, say
+from husk.cli.kit.writing import complain, document, say
 from husk.errors import HuskError, InvalidParameter
 
 if TYPE_CHECKING:
@@ -32,6 +32,9 @@ def login(place: Place, /, username: str, password: str, password_stdin: bool, s
         if password or not username:
             raise click.UsageError("--password-stdin needs --username, and no --password")
         password = sys.stdin.read().rstrip("\r\n")
+    elif not (username and password) and not sys.stdin.isatty():
+        complain("Error: Cannot perform an interactive login from a non TTY device. Use --password-stdin")
+        raise SystemExit(1)
     username = username or click.prompt("Username", err=True)
     password = password or click.prompt("Password", hide_input=True, err=True)
 

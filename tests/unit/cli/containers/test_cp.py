@@ -63,9 +63,7 @@ def test_into_a_container(box, typed, tmp_path):
     assert json.loads(typed("cp", "--json", f"{tmp_path}/f", "web:/tmp/g").out)["Target"] == "web:/tmp/g"
     assert (box.last("PUT", ARCHIVE).query["path"], names(box)) == ("/tmp", ["g"])
     box.answers("HEAD", ARCHIVE, told("g"))
-    assert typed("cp", f"{tmp_path}", "web:/tmp/g").err.startswith(
-        "Error response from daemon: cannot copy a directory"
-    )
+    assert typed("cp", f"{tmp_path}", "web:/tmp/g").err.startswith("husk: cannot copy a directory")
 
 
 def test_out_of_a_container(box, typed, tmp_path):

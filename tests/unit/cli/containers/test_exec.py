@@ -13,4 +13,4 @@ def test_in_the_background(engine, typed):
 
 def test_what_is_missing(engine, typed):
     assert typed("exec", "web").code == 1
-    assert typed("exec", "--detach-keys=x-y", "web", "ls").err.startswith("Error response from daemon: invalid detach")
+    assert typed("exec", "--detach-keys=x-y", "web", "ls").err.startswith("husk: invalid detach")

@@ -35,4 +35,4 @@ def test_what_fails(engine, typed):
         "Error response from daemon: pull access denied for x\n",
     )
     engine.answers("POST", "/images/create", b'{"error":"it broke off","errorDetail":{"message":"it broke off"}}\n')
-    assert typed("pull", "x").err == "Error response from daemon: it broke off\n"
+    assert typed("pull", "x").err == "it broke off\n"

@@ -1,5 +1,5 @@
 from husk.cli.kit.engine import run, told
-from husk.errors import CommandFailed, NotFound
+from husk.errors import CommandFailed, InvalidParameter, NotFound, SystemFault
 from tests.support.fake_engine import failed
 
 ID = "ab" * 32
@@ -12,6 +12,15 @@ def test_each_is_tried_whatever_becomes_of_the_others(engine, typed):
     done = typed("pause", "nope", "web")
     assert done == (1, "web\n", "Error response from daemon: No such container: nope\n")
     assert typed("pause", "web", "--json").out == '[{"Name":"web","Error":null}]\n'
+
+
+def test_what_is_gone_already_is_no_failure_where_it_is_forced(engine, typed):
+    """As docker's: it is told of, and the exit code is 0."""
+    engine.answers("GET", "/containers/nope/json", failed(404, "No such container: nope"))
+    engine.answers("DELETE", "/images/nope", failed(404, "No such image: nope"))
+    assert typed("rm", "-f", "nope") == (0, "", "Error response from daemon: No such container: nope\n")
+    assert typed("rmi", "-f", "nope") == (0, "", "Error response from daemon: No such image: nope\n")
+    assert (typed("rm", "nope").code, typed("rmi", "nope").code) == (1, 1)
 
 
 def test_no_engine(typed, monkeypatch):
@@ -31,5 +40,9 @@ def test_ctrl_c_needs_no_words(capfd):
 
 
 def test_what_the_engine_says():
-    assert told(NotFound("No such image: x")) == "Error response from daemon: No such image: x"
+    answer = NotFound("No such image: x")
+    answer.from_engine = True
+    assert told(answer) == "Error response from daemon: No such image: x"
+    assert told(InvalidParameter("no directory: x")) == "husk: no directory: x"
+    assert told(SystemFault("the push broke off")) == "the push broke off"
     assert told(CommandFailed("it broke off", 1)) == "it broke off"

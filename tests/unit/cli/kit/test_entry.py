@@ -27,6 +27,11 @@ def other() -> None:
     """Reads its line as click does."""
 
 
+@root.command("serve")
+def serve() -> None:
+    """The daemon's own flags."""
+
+
 @pytest.mark.parametrize(
     ("line", "code", "told"),
     [
@@ -40,7 +45,8 @@ def other() -> None:
         ),
         (["ours"], 1, "husk ours: missing argument 'NAME'" + OURS),
         (["nosuch"], 1, "husk: unknown command: 'nosuch'. See 'husk --help'"),
-        (["other", "--nosuch"], 2, "husk other: unknown flag: --nosuch. See 'husk other --help'"),
+        (["other", "--nosuch"], 125, "husk other: unknown flag: --nosuch. See 'husk other --help'"),
+        (["serve", "--nosuch"], 2, "husk serve: unknown flag: --nosuch. See 'husk serve --help'"),
         (["ours", "leave"], 130, ""),
         (["ours", "fail"], 1, "husk: it cannot be done"),
     ],

@@ -18,12 +18,12 @@ DOCUMENT = {
         ("plain", "plain"),
         ("{{.Name}}", "/web"),
         ("{{ .State.Running }}/{{.State.Pid}}/{{.State.Health}}", "true/7/<nil>"),
-        ("{{.Nothing.At.All}}", "<no value>"),
+        ("{{.Variant.At.All}}", "<no value>"),
         ("{{json .State}}", '{"Running":true,"Pid":7,"Health":null}'),
         ("{{.Env}} {{.Labels}}", "[A=1 B=2] map[com.a:b]"),
         ("{{range .Env}}<{{.}}>{{end}}", "<A=1><B=2>"),
         ("{{range .Networks}}{{.IP}} {{$.Name}} {{end}}", "10.0.0.1 /web 10.0.0.2 /web "),
-        ("{{range .None}}x{{else}}none{{end}}", "none"),
+        ("{{range .Options}}x{{else}}none{{end}}", "none"),
         ("{{if .State.Running}}up{{else}}down{{end}}", "up"),
         ('{{if not .State.Running}}down{{else if eq .Name "/web"}}mine{{end}}', "mine"),
         ("{{with .State}}{{.Pid}}{{end}}", "7"),
@@ -53,3 +53,9 @@ def test_what_is_not_understood_is_said(template):
 def test_a_function_that_fails_says_where():
     with pytest.raises(InvalidParameter, match="index in"):
         Template("{{index .Env 9}}").fill(DOCUMENT)
+
+
+def test_a_misspelt_field_is_refused_and_one_that_may_be_missing_is_not():
+    with pytest.raises(InvalidParameter, match="there is no 'Nope'"):
+        Template("{{.Nope}}").fill({"Id": "1"})
+    assert Template("{{.SizeRw}}").fill({"Id": "1"}) == "<no value>"

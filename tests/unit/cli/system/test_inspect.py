@@ -1,5 +1,8 @@
 import json
 
+import pytest
+
+from husk.errors import InvalidParameter
 from tests.support.fake_engine import failed
 
 
@@ -12,7 +15,12 @@ def test_whatever_has_the_name(engine, typed):
     assert json.loads(typed("inspect", "--json", "data").out) == [{"Name": "data", "Driver": "local"}]
     code, out, err = typed("inspect", "nope", "web")
     assert (code, err) == (1, "Error: No such object: nope\n") and out.startswith('[\n    {\n        "Id": "1"')
-    assert typed("inspect", "--type", "image", "web").err == "Error: No such image: web\n"
+    assert typed("inspect", "--type", "image", "web").err == "Error response from daemon: No such image: web\n"
     assert typed("inspect", "--type", "volume", "-f", "json", "data").out == '{"Name":"data","Driver":"local"}\n'
     engine.answers("GET", "/containers/bad/json", failed(500, "broken"))
     assert typed("inspect", "bad").err == "Error response from daemon: broken\n"
+
+
+def test_a_kind_that_is_none(typed):
+    with pytest.raises(InvalidParameter, match='unknown type: "bad": must be one of config, container'):
+        typed("inspect", "--type", "bad", "web")

@@ -24,6 +24,12 @@ def test_who_is_believed_is_remembered(engine, typed, tmp_path, monkeypatch):
     assert typed("login", "--password-stdin").code == 1
 
 
+def test_nobody_is_asked_without_a_terminal(typed, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    code, _, err = typed("login", "-u", "me")
+    assert code == 1 and err.startswith("Error: Cannot perform an interactive login from a non TTY device")
+
+
 def test_helpers(tmp_path, monkeypatch):
     helper = tmp_path / "docker-credential-x"
     helper.write_text(f"#!/bin/sh\n[ $1 = erase ] && exit 1\ncat > {tmp_path}/told\n")
