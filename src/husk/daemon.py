@@ -43,6 +43,8 @@ log = logging.getLogger(__name__)
 
 # Whoever sends this many signals does not want to wait for a clean end.
 _IMPATIENT = 3
+# Where OpenTelemetry's traces go to, in its own words.
+_TRACES_TO = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 
 
 def check(source: Source) -> None:
@@ -181,6 +183,14 @@ class Daemon:
             self._audit = Writer(self._config.audit_log)
             parts.push_async_callback(asyncio.to_thread, self._audit.close)
             found.append(AuditLog(self._audit.write))
+        if any(os.environ.get(name) for name in _TRACES_TO):
+            from husk.tracing.export import tracer
+
+            if (made := tracer(parts)) is not None:
+                from husk.tracing.observe import EngineTraces, RequestTraces
+
+                engine.watch.watchers += (EngineTraces(made),)
+                found.append(RequestTraces(made))
         return tuple(found)
 
     def _announce(self, addresses: Sequence[str]) -> None:

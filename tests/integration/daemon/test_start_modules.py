@@ -60,7 +60,8 @@ UNWANTED = {
     "settings that nobody has made": ("husk.config_builder", "husk.engine.reloaded"),
     "files of layers that may be damaged": ("husk.storage.layers.soundness", "husk.storage.sources"),
     "filters of system calls": ("husk.runtime.seccomp", "husk.kernel.seccomp"),
-    "who looks on": ("prometheus_client", "opentelemetry", "husk.metrics", "husk.audit", "husk.api.observed"),
+    "who looks on": tuple(f"husk.{part}" for part in ("metrics", "audit", "tracing", "api.observed")),
+    "what onlookers use": ("prometheus_client", "opentelemetry"),
     "workers": ("husk.storage.workers.messages", "husk.storage.workers.handle"),
     "names of containers": ("husk.engine.networks.names", "husk.network.dns"),
     "verbs of images": tuple(
