@@ -19,6 +19,8 @@ class Thing(NamedTuple):
     name: str
     kind: str
     size: int
+    # Its page.
+    path: str
 
 
 def kinds(df: Mapping[str, Any]) -> list[Kind]:
@@ -35,15 +37,17 @@ def kinds(df: Mapping[str, Any]) -> list[Kind]:
 
 
 def largest(df: Mapping[str, Any]) -> list[Thing]:
-    """The largest images, containers and volumes, the largest first."""
+    """The largest images, containers and volumes that take any room, the largest first."""
     found: list[Thing] = []
     for each in df.get("Images") or []:
-        found.append(Thing((_names(each, "RepoTags") or [each["Id"]])[0], "image", _size(each, "Size")))
+        path = f"/images/{str(each['Id']).removeprefix('sha256:')[:12]}"
+        found.append(Thing((_names(each, "RepoTags") or [each["Id"]])[0], "image", _size(each, "Size"), path))
     for each in df.get("Containers") or []:
-        found.append(Thing((_names(each, "Names") or [each["Id"]])[0].lstrip("/"), "container", _size(each, "SizeRw")))
+        name = (_names(each, "Names") or [each["Id"]])[0].lstrip("/")
+        found.append(Thing(name, "container", _size(each, "SizeRw"), f"/containers/{name}"))
     for each in df.get("Volumes") or []:
-        found.append(Thing(str(each["Name"]), "volume", _volume_size(each)))
-    return sorted(found, key=lambda thing: -thing.size)[:MOST]
+        found.append(Thing(str(each["Name"]), "volume", _volume_size(each), f"/volumes/{each['Name']}"))
+    return sorted((thing for thing in found if thing.size), key=lambda thing: -thing.size)[:MOST]
 
 
 def total(rows: Iterable[Mapping[str, Any]], key: str) -> int:

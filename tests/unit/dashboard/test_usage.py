@@ -28,11 +28,12 @@ def test_each_kind_is_summed_and_what_is_shared_counted_once() -> None:
 def test_the_largest_come_first() -> None:
     found = largest(DF)
     assert found[:4] == [
-        Thing("data", "volume", 90),
-        Thing("app:1", "image", 80),
-        Thing("i2", "image", 60),
-        Thing("web", "container", 7),
+        Thing("data", "volume", 90, "/volumes/data"),
+        Thing("app:1", "image", 80, "/images/i1"),
+        Thing("i2", "image", 60, "/images/i2"),
+        Thing("web", "container", 7, "/containers/web"),
     ]
+    assert all(thing.size for thing in found)
 
 
 def test_volumes_that_no_container_has_are_found() -> None:
