@@ -81,7 +81,7 @@ def _lock(path: Path, what: str, flag: str) -> Iterator[None]:
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     except OSError as error:
-        raise SystemFault(f"cannot open {path}: {error.strerror}") from error
+        raise SystemFault(f"cannot open {path}: {error.strerror}. Choose another place with {flag}") from error
     _held.add(descriptor)
     try:
         if not _locked(descriptor):

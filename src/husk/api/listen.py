@@ -17,11 +17,11 @@ _FIRST_PASSED = 3
 _KEEPALIVE_SECONDS = 15
 
 
-def listen(host: str, group: str, loopback_only: bool = False) -> list[tuple[socket.socket, str]]:
+def listen(host: str, group: str, loopback_only: bool = False, flag: str = "-H") -> list[tuple[socket.socket, str]]:
     """The sockets of one host as it is written in the settings, each with the address that clients use.
 
     With `loopback_only` a TCP socket of systemd that others reach is refused; what is named in the settings has been
-    judged with them.
+    judged with them. `flag` is where another address can be chosen.
     """
     scheme, separator, rest = host.partition("://")
     if scheme == "unix" and rest.startswith("/"):
@@ -29,7 +29,7 @@ def listen(host: str, group: str, loopback_only: bool = False) -> list[tuple[soc
             return [_adopted(descriptor)]
         return [(_listen_unix(Path(rest), group), host)]
     if scheme == "tcp":
-        return [_listen_tcp(host, rest)]
+        return [_listen_tcp(host, rest, flag)]
     if scheme == "fd" and separator:
         found = _passed(host, rest, os.environ)
         for _, address in found:
@@ -93,7 +93,10 @@ def _adopted(descriptor: int) -> tuple[socket.socket, str]:
 
 def _listen_unix(path: Path, group: str) -> socket.socket:
     """A socket at `path`, for root and the group; the socket of a dead daemon is replaced, a live one is not."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unfit(path, error) from error
     if path.exists():
         if not stat.S_ISSOCK(path.lstat().st_mode):
             raise SystemFault(
@@ -114,14 +117,18 @@ def _listen_unix(path: Path, group: str) -> socket.socket:
         path.chmod(0o660)
     except OSError as error:
         listener.close()
-        raise SystemFault(f"cannot listen on {path}: {error.strerror or error}. Choose another path with -H") from error
+        raise _unfit(path, error) from error
     return listener
 
 
-def _told(error: OSError) -> str:
+def _unfit(path: Path, error: OSError) -> SystemFault:
+    return SystemFault(f"cannot listen on {path}: {error.strerror or error}. Choose another path with -H")
+
+
+def _told(error: OSError, flag: str) -> str:
     """Why a port cannot be had, and what to do."""
     if error.errno == errno.EADDRINUSE:
-        return "another program has this port (`ss -ltnp` tells which). Stop it, or choose another port with -H"
+        return f"another program has this port (`ss -ltnp` tells which). Stop it, or choose another port with {flag}"
     if error.errno == errno.EADDRNOTAVAIL:
         return "no interface of this host has this address (`ip address` tells which there are)"
     return error.strerror or str(error)
@@ -139,7 +146,7 @@ def _alive(path: Path) -> bool:
     return True
 
 
-def _listen_tcp(host: str, rest: str) -> tuple[socket.socket, str]:
+def _listen_tcp(host: str, rest: str, flag: str) -> tuple[socket.socket, str]:
     address, _, port = rest.rpartition(":")
     if not port.isdigit() or not 0 <= int(port) <= 0xFFFF:
         raise InvalidParameter(f"invalid host {host!r}: expected tcp://ADDRESS:PORT")
@@ -149,7 +156,7 @@ def _listen_tcp(host: str, rest: str) -> tuple[socket.socket, str]:
             (bare or "0.0.0.0", int(port)), family=socket.AF_INET6 if ":" in bare else socket.AF_INET
         )
     except OSError as error:
-        raise SystemFault(f"cannot listen on {host}: {_told(error)}") from error
+        raise SystemFault(f"cannot listen on {host}: {_told(error, flag)}") from error
     # Connections inherit it: a client whose machine has gone must not be served for ever.
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _KEEPALIVE_SECONDS)

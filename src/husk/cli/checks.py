@@ -5,7 +5,7 @@ import os
 import platform
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -16,6 +16,8 @@ from husk.errors import HuskError
 from husk.kernel import cgroups, mount, namespaces, rtnetlink
 from husk.kernel.netlink import NetlinkSocket
 from husk.kernel.nftables import Nftables
+from husk.network import drop_policies
+from husk.network.drop_policies import DropPolicy
 from husk.storage.lost import DIRECTORY as LOST
 from husk.storage.lost import lost
 
@@ -25,6 +27,8 @@ _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # As the engine looks for it (husk.engine.host).
 _INITS = ("docker-init", "tini-static", "tini", "catatonit")
 _NAMESPACES = ("mnt", "pid", "net", "uts", "ipc", "cgroup")
+# Of a daemon with the usual data root.
+_BRIDGE = "husk0"
 _CONTROLLERS = ("cpu", "memory", "pids")
 # Bits of the kernel's capability sets, with what is lost without them.
 _NEEDED_RIGHTS = {"CAP_SYS_ADMIN": 21, "CAP_NET_ADMIN": 12, "CAP_MKNOD": 27, "CAP_CHOWN": 0, "CAP_SYS_CHROOT": 18}
@@ -62,6 +66,7 @@ def examine(data_root: Path) -> list[Finding]:
         _namespaces(Path("/proc/self/ns")),
         *_cgroups(),
         _network(),
+        *_firewalls(drop_policies.look((_BRIDGE,)), Path("/proc/net/ip_tables_names")),
         _seccomp(Path("/proc/sys/kernel/seccomp/actions_avail")),
         *_programs(),
     ]
@@ -175,6 +180,21 @@ def _network() -> Finding:
         cure = _cure("nftables") if missing else "use a kernel with nf_tables, nft_nat and nft_masq"
         return Finding("network", "bad", error.message, cure, Fix("package", "nftables") if missing else None)
     return Finding("network", "ok", "namespaces, bridge, veth and nftables work")
+
+
+def _firewalls(chains: Iterable[DropPolicy], legacy: Path) -> Iterator[Finding]:
+    """What drops the packets of containers, whatever our own rules say."""
+    cure = f"have it accept what goes over {_BRIDGE} and br-*: docs/howto/troubleshooting.md tells how"
+    for chain in chains:
+        yield Finding("firewall", "poor", f"{chain.where} drops what containers send and get", cure)
+    try:
+        names = legacy.read_text().split()
+    except OSError:
+        return
+    if "filter" in names:
+        detail = "iptables-legacy has rules, which the daemon does not see"
+        look = f"look with iptables-legacy -S FORWARD whether they drop, and accept there what goes over {_BRIDGE}"
+        yield Finding("firewall", "poor", detail, look)
 
 
 def _build_network(_: int) -> None:

@@ -44,7 +44,7 @@ def dashboard(
 
     context = _context(tlscert, tlskey)
     guarded(address, context is not None)
-    settings = Settings(address=address, names=names, read_only=read_only, tls=context)
+    settings = Settings(address=address, names=names, read_only=read_only, tls=context, flag="--listen")
 
     async def shown(engine: "Client") -> None:
         await _serve(engine, settings, no_open)

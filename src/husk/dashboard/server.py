@@ -188,7 +188,7 @@ def _plain(status: int, text: str) -> Response:
 async def serve(engine: Client, settings: Settings) -> AsyncIterator[Dashboard]:
     """Listen until the context ends. InvalidParameter for an address that must not be listened on."""
     address = guarded(settings.address, settings.tls is not None)
-    [(listener, _)] = listen(f"tcp://{address}", "")
+    [(listener, _)] = listen(f"tcp://{address}", "", flag=settings.flag)
     door: asyncio.Server | None = None
     try:
         taken = address._replace(port=int(listener.getsockname()[1]))

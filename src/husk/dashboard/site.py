@@ -44,6 +44,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     names: tuple[str, ...] = ()
     read_only: bool = False
     tls: ssl.SSLContext | None = None
+    # Where another address can be chosen, for who reads that this one is taken.
+    flag: str = "--dashboard"
 
 
 class Site:

@@ -13,7 +13,6 @@ from husk.api.http.request import Request
 from husk.api.http.response import Answer, Response, fields
 from husk.api.http.server import Server
 from husk.api.listen import listen
-from husk.errors import SystemFault
 from husk.metrics.facts import Facts, Gathered, gather
 from husk.metrics.families import Families
 from husk.metrics.loop_delay import LoopDelay
@@ -61,10 +60,7 @@ async def serve(engine: "Engine", families: Families, address: str, limit: int) 
     `limit` containers their own numbers are told. SystemFault when nobody can listen there."""
     exporter = Exporter(engine, families, limit)
     server = Server(exporter.handle, Limits())
-    try:
-        ((listener, told),) = listen(f"tcp://{address}", "")
-    except SystemFault as error:
-        raise SystemFault(error.message.replace("with -H", "with --metrics-addr")) from error
+    ((listener, told),) = listen(f"tcp://{address}", "", flag="--metrics-addr")
     door = await asyncio.get_running_loop().create_server(server, sock=listener)
     engine.watch.watchers += (EngineMetrics(families),)
     engine.events.observe(lambda event: families.events.inc())

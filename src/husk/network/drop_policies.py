@@ -1,8 +1,9 @@
 """Chains of other firewalls on this host that drop the packets of containers.
 
 In nftables a packet passes only if every table lets it pass: somebody's `drop` outvotes our `accept`. dockerd on the
-same host, for one, makes `drop` the policy of the chain FORWARD and then accepts what is its own. We do not write into
-the rules of others: we tell what is so. Rules of the old kind (`iptables-legacy`) are not seen from here.
+same host, for one, makes `drop` the policy of the chain FORWARD and then accepts what is its own; firewalld's chains
+end with a rule that rejects the rest. We do not write into the rules of others: we tell what is so. Rules of the old
+kind (`iptables-legacy`) are not seen from here.
 """
 
 import logging
@@ -18,39 +19,53 @@ log = logging.getLogger(__name__)
 
 _TABLE = pattern(r"table (\S+) (\S+) \{")
 _CHAIN = pattern(r"\tchain (\S+) \{")
-_DROPS = pattern(r"\t\ttype filter hook forward priority [^;]+; policy drop;")
+_FORWARDS = pattern(r"\t\ttype filter hook forward priority [^;]+; policy (accept|drop);")
+# A rule for whatever is left.
+_THE_REST = pattern(r"\t\t(?:counter(?: packets \d+ bytes \d+)? )?(?:drop|reject(?: with .*)?)")
 # `inet` is for both kinds of packets; others, such as `bridge`, see none that are routed.
 _FAMILIES = ("ip", "ip6", "inet")
+# Tables of Husk, of this daemon and of others: they drop what is theirs to drop.
+_OURS = "husk"
 
 
 class DropPolicy(Struct, frozen=True):
-    """A chain that drops what its rules do not accept."""
+    """A chain that drops, or rejects, what its rules do not accept."""
 
     family: str
     table: str
     chain: str
 
     @property
+    def where(self) -> str:
+        return f"chain {self.chain} of the nftables table {self.family} {self.table}"
+
+    @property
     def warning(self) -> str:
-        where = f"chain {self.chain} of the nftables table {self.family} {self.table}"
         return (
-            f"WARNING: {where} drops forwarded packets by default: containers reach other networks, and are reached at "
-            "published ports, only where its rules accept that (see docs/networks.md of Husk)"
+            f"WARNING: {self.where} drops forwarded packets by default: containers reach other networks, and are "
+            "reached at published ports, only where its rules accept that (see docs/networks.md of Husk)"
         )
 
 
-def find(chains: str) -> list[DropPolicy]:
-    """Those in what `nft list chains` prints. Pure."""
-    found = []
+def forwarding(chains: str) -> dict[DropPolicy, bool]:
+    """Chains that forwarded packets go through, in what `nft list chains` prints: whether their policy drops. Pure."""
+    found = {}
     family = table = chain = ""
     for line in chains.splitlines():
         if match := _TABLE.fullmatch(line):
             family, table = match[1], match[2]
         elif match := _CHAIN.fullmatch(line):
             chain = match[1]
-        elif _DROPS.fullmatch(line) and family in _FAMILIES:
-            found.append(DropPolicy(family, table, chain))
+        elif (match := _FORWARDS.fullmatch(line)) and family in _FAMILIES:
+            found[DropPolicy(family, table, chain)] = match[1] == "drop"
     return found
+
+
+def refuses(chain: str, table: str) -> bool:
+    """Whether the last rule of a chain, in what `nft list table` prints, lets nothing of the rest pass. Pure."""
+    _, _, body = table.partition(f"\tchain {chain} {{\n")
+    rules = body.partition("\n\t}")[0].splitlines()
+    return bool(rules) and _THE_REST.fullmatch(rules[-1]) is not None
 
 
 def look(interfaces: Collection[str]) -> list[DropPolicy]:
@@ -60,9 +75,15 @@ def look(interfaces: Collection[str]) -> list[DropPolicy]:
     """
     try:
         nftables = Nftables()
-        policies = find(nftables.run("list chains\n"))
-        tables = {(o.family, o.table): nftables.run(f"list table {o.family} {o.table}\n") for o in policies}
+        chains = forwarding(nftables.run("list chains\n"))
+        others = {each: drops for each, drops in chains.items() if not each.table.startswith(_OURS)}
+        tables = {(o.family, o.table): nftables.run(f"list table {o.family} {o.table}\n") for o in others}
     except SystemFault as error:
         log.debug("the rules of others cannot be looked at: %s", error)
         return []
-    return [o for o in policies if not any(f'"{name}"' in tables[o.family, o.table] for name in interfaces)]
+    return [
+        each
+        for each, drops in others.items()
+        if (drops or refuses(each.chain, tables[each.family, each.table]))
+        and not any(f'"{name}"' in tables[each.family, each.table] for name in interfaces)
+    ]

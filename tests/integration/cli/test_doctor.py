@@ -77,3 +77,23 @@ def test_a_daemon_that_cannot_start_says_what_to_do(place: Path) -> None:
     apart = ("unshare", "--mount", "sh", "-c", 'umount -R -l /sys/fs/cgroup && exec "$@"', "sh")
     assert "mount -t cgroup2 none /sys/fs/cgroup" in started(place, before=apart)
     assert "Choose another with --data-root" in started(place, "--data-root", f"{place}/file/data")
+
+
+def test_where_a_daemon_may_not_write(place: Path) -> None:
+    (place / "locked").mkdir()
+    locked = ("unshare", "--mount", "sh", "-c", f'mount -t tmpfs -o ro none {place}/locked && exec "$@"', "sh")
+    root = started(place, "--data-root", f"{place}/locked", before=locked)
+    assert root.endswith("/lock: Read-only file system. Choose another place with --data-root")
+    for path in ("s", "deeper/s"):
+        told = started(place, "-H", f"unix://{place}/locked/{path}", before=locked)
+        assert told.endswith(
+            f"cannot listen on {place}/locked/{path}: Read-only file system. Choose another path with -H"
+        )
+
+
+def test_a_taken_port_is_told_with_the_flag_that_chose_it(place: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        for flag in ("--metrics-addr", "--dashboard"):
+            told = started(place, "-H", f"unix://{place}/s", flag, address)
+            assert told.endswith(f"Stop it, or choose another port with {flag}")

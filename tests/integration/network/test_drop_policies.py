@@ -15,6 +15,7 @@ from tests.support.waiting import until
 
 pytestmark = pytest.mark.skipif(not shutil.which("iptables"), reason="there is no iptables")
 
+PROGRAM = Path(__file__).parents[3] / ".venv/bin/husk"
 # For documentation: nothing real is ever reached.
 HERE, THERE = IPv4Interface("198.51.100.1/24"), IPv4Interface("198.51.100.2/24")
 
@@ -69,3 +70,25 @@ def test_a_firewall_that_drops_is_told_and_can_be_told_about_us(outside: str) ->
         iptables("-I", "DOCKER-USER", "-i", bridge, "-j", "ACCEPT")
         iptables("-I", "DOCKER-USER", "-o", bridge, "-j", "ACCEPT")
         assert (warnings(), reached()) == ([], True)
+
+
+def test_a_firewall_whose_last_rule_rejects_is_told_too() -> None:
+    """As firewalld's chains are: their policy is to accept."""
+    rules = """
+    table inet firewalld {
+        chain filter_FORWARD {
+            type filter hook forward priority filter + 10; policy accept;
+            ct state established,related accept
+            reject with icmpx admin-prohibited
+        }
+    }
+    """
+    with Daemon() as daemon:
+        subprocess.run(["nft", "-f", "-"], input=rules, text=True, check=True)
+        [warning] = [w for w in daemon.http("GET", "/info").json()["Warnings"] or [] if "nftables table" in w]
+        assert "chain filter_FORWARD of the nftables table inet firewalld drops forwarded packets" in warning
+        told = subprocess.run([PROGRAM, "doctor"], capture_output=True, text=True).stdout
+        assert "warn  firewall    chain filter_FORWARD of the nftables table inet firewalld drops" in told
+        accept = f'insert rule inet firewalld filter_FORWARD iifname "{daemon.config.bridge_name}" accept'
+        subprocess.run(["nft", accept], check=True)
+        assert not [w for w in daemon.http("GET", "/info").json()["Warnings"] or [] if "nftables table" in w]

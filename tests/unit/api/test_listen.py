@@ -21,8 +21,8 @@ def opened() -> Iterator[list[socket.socket]]:
         one.close()
 
 
-def at(opened: list[socket.socket], host: str, group: str = "", **how: bool) -> list[str]:
-    found = listen(host, group, **how)
+def at(opened: list[socket.socket], host: str, group: str = "", loopback_only: bool = False) -> list[str]:
+    found = listen(host, group, loopback_only)
     opened += [one for one, _ in found]
     return [address for _, address in found]
 

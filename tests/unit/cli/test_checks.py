@@ -10,6 +10,7 @@ from husk.cli import checks, packages
 from husk.cli.checks import Fix
 from husk.errors import HuskError
 from husk.kernel import cgroups, mount, namespaces
+from husk.network.drop_policies import DropPolicy
 from husk.storage.state.store import Change, StateStore
 
 
@@ -185,3 +186,15 @@ def test_the_network_is_tried_in_a_namespace_of_its_own(
     finding = checks._network()
     assert (finding.verdict, finding.fix) == ("bad" if error else "ok", fix)
     assert cure in finding.cure and len(removed) == (not error)
+
+
+def test_other_firewalls_are_told(tmp_path: Path) -> None:
+    tables = tmp_path / "ip_tables_names"
+    assert not list(checks._firewalls([], tables))
+    tables.write_text("nat\n")
+    assert not list(checks._firewalls([], tables))
+    tables.write_text("nat\nfilter\n")
+    chain, old = checks._firewalls([DropPolicy("ip", "filter", "FORWARD")], tables)
+    assert (chain.verdict, old.verdict) == ("poor", "poor")
+    assert "chain FORWARD of the nftables table ip filter drops" in chain.detail and "husk0" in chain.cure
+    assert "iptables-legacy -S FORWARD" in old.cure

@@ -1,6 +1,6 @@
 """Chains of others that drop what is forwarded are found in what nftables prints."""
 
-from husk.network.drop_policies import DropPolicy, find
+from husk.network.drop_policies import DropPolicy, forwarding, refuses
 
 LISTED = """\
 table ip husk {
@@ -32,8 +32,38 @@ table inet strict {
 
 
 def test_chains_that_drop_what_is_forwarded():
-    assert find(LISTED) == [DropPolicy("ip", "filter", "FORWARD"), DropPolicy("inet", "strict", "through")]
-    assert find("") == []
+    assert forwarding(LISTED) == {
+        DropPolicy("ip", "husk", "forward"): False,
+        DropPolicy("ip", "filter", "FORWARD"): True,
+        DropPolicy("inet", "strict", "through"): True,
+    }
+    assert forwarding("") == {}
+
+
+# As firewalld has it: the policy lets all pass, the last rule nothing.
+FIREWALLD = """\
+table inet firewalld {
+	chain filter_INPUT {
+		type filter hook input priority filter + 10; policy accept;
+		accept
+	}
+
+	chain filter_FORWARD {
+		type filter hook forward priority filter + 10; policy accept;
+		ct state { established, related } accept
+		jump filter_FORWARD_ZONES
+		REST
+	}
+}
+"""
+
+
+def test_chains_that_end_with_a_rule_for_the_rest():
+    for rest in ("drop", "reject with icmpx admin-prohibited", "counter packets 1 bytes 60 drop", "reject"):
+        assert refuses("filter_FORWARD", FIREWALLD.replace("REST", rest))
+    for rest in ("ct state invalid drop", 'iifname "eth0" reject', "accept"):
+        assert not refuses("filter_FORWARD", FIREWALLD.replace("REST", rest))
+    assert not refuses("filter_INPUT", FIREWALLD) and not refuses("nobody", FIREWALLD)
 
 
 def test_the_warning_names_the_chain():
