@@ -13,7 +13,7 @@ from xml.sax.saxutils import escape
 
 import msgspec
 
-from bench.figures import Collection, Figure, Measured, shown
+from bench.figures import Collection, Figure, Measured, Report, shown
 
 # What is drawn: the script, the name of its figure, and the words for it.
 DRAWN = (
@@ -64,14 +64,22 @@ def chart(collection: Collection) -> str:
         parts.append(f'<text x="{LABEL - 14}" y="{middle:g}" text-anchor="end">{escape(words)}</text>')
         parts += _bars(bars, figure.unit, top)
         top += len(bars) * ROW + GAP
-    machine = collection.machine
-    about = f"make bench, {machine.date[:10]}, {machine.processors} processors, medians; each group has its own scale"
-    parts.append(f'<text class="small" x="16" y="{top + 14}">{escape(about)}</text>')
+    parts.append(f'<text class="small" x="16" y="{top + 14}">{escape(_about(collection, reports))}</text>')
     inside = "\n".join(parts)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{top + 28}" viewBox="0 0 {WIDTH} {top + 28}" '
         f'role="img" aria-label="Husk beside dockerd and podman">\n<style>{STYLE}</style>\n{inside}\n</svg>\n'
     )
+
+
+def _about(collection: Collection, reports: Sequence[Report]) -> str:
+    """Where the figures come from, and how busy the machine was."""
+    machine = collection.machine
+    command = f"make bench{' QUICK=1' if collection.quick else ''}"
+    loads = [load for report in reports for load in report.load]
+    busy = f", load average up to {max(loads):.0f}" if loads else ""
+    where = f"{machine.date[:10]}, {machine.processors} processors{busy}"
+    return f"{command}, {where}; medians, each group has its own scale"
 
 
 def _groups(collection: Collection) -> list[tuple[str, Figure]]:

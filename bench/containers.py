@@ -79,7 +79,7 @@ def many(sheet: Sheet, engine: Engine, count: int) -> None:
     stopped, _ = each(lambda c, i: c.call("POST", f"{API}/containers/{i}/stop?t=0"), containers)
     removed, _ = each(lambda c, i: c.call("DELETE", f"{API}/containers/{i}"), containers)
     of = f"{count} containers"
-    sheet.add(engine, "memory of all processes, idle", "MiB", idle)
+    sheet.add(engine, "memory of all processes, idle after that", "MiB", idle)
     sheet.add(engine, "memory of all processes with containers running", "MiB", loaded, of=of)
     sheet.add(engine, "start by 8 clients", "s", started, of=of)
     sheet.add(engine, "list", "ms", listing, of=of)
@@ -93,6 +93,8 @@ def main() -> None:
     sheet.option("many", 50, quick=10)
     options = sheet.read()
     with sheet.running() as running:
+        for engine in running:
+            sheet.add(engine, "memory of all processes after the start", "MiB", engine.pss())
         for engine in running:
             sheet.say(f"{engine.name}: {options.rounds} rounds of the API and of docker run")
             for network in ("none", "bridge", "host"):

@@ -5,6 +5,7 @@
 A daemon with `--dashboard`, with containers in Compose projects of ten, some of them running. Each page is asked for on
 a new connection and read to its end, one after the other, in turns; `--profile` tells which functions take the time, by
 a dashboard in a process of its own. Beside them stands what `GET /containers/json?all=1` takes: pages are made of it.
+`processor` is what the daemon, with the dashboard in it, used meanwhile, also for others.
 """
 
 import contextlib
@@ -20,6 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
+from bench.engines import processor_time
 from bench.sheet import Sheet
 from tests.support.daemon import Daemon
 from tests.support.dashboard import Browser, links
@@ -55,13 +57,15 @@ def measure(sheet: Sheet, daemon: Daemon, browser: Browser) -> None:
     asked = {f"page {path}": partial(browser.get, path) for path in PAGES}
     listing = "/containers/json?all=1"
     times: dict[str, list[float]] = {what: [] for what in (*asked, f"GET {listing}")}
+    used: dict[str, list[float]] = {what: [] for what in asked}
     for number in range(options.rounds + 1):
         if number % 10 == 0:
             sheet.say(f"round {number} of {options.rounds}")
         for what, ask in asked.items():
-            begun = time.perf_counter()
+            before, begun = processor_time(daemon.pid), time.perf_counter()
             status = ask().status
             times[what].append((time.perf_counter() - begun) * 1e3)
+            used[what].append(processor_time(daemon.pid) - before)
             assert status == 200, (what, status)
         begun = time.perf_counter()
         daemon.http("GET", listing)
@@ -69,6 +73,8 @@ def measure(sheet: Sheet, daemon: Daemon, browser: Browser) -> None:
     for what, taken in times.items():
         sheet.add("husk", f"{what}: the first time", "ms", taken[0], of=of)
         sheet.add("husk", what, "ms", taken[1:], of=of)
+        if what in used:
+            sheet.add("husk", f"{what}: processor", "ms", used[what][1:], of=of)
         sheet.add("husk", f"{what}: p99", "ms", sorted(taken[1:])[int(options.rounds * 0.99)], of=of)
 
 

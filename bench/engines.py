@@ -161,6 +161,11 @@ class UnixConnection(http.client.HTTPConnection):
             return response.status, answer
 
 
+def processor_time(pid: int) -> float:
+    """Milliseconds of all the process's threads so far; the kernel has a clock for each process."""
+    return time.clock_gettime_ns((~pid << 3) | 2) / 1e6
+
+
 def installed(wanted: list[str]) -> list[str]:
     """Those of the engines that this machine has."""
     for name in wanted:

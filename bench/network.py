@@ -10,6 +10,7 @@ machine disturbs less.
 
 import time
 
+from bench.engines import processor_time
 from bench.sheet import Sheet
 from tests.support.daemon import Daemon
 
@@ -30,11 +31,6 @@ def start(daemon: Daemon, network: str, publish: bool) -> float:
     daemon.http("POST", f"/containers/{identity}/wait")
     daemon.http("DELETE", f"/containers/{identity}?force=1")
     return took
-
-
-def processor_time(pid: int) -> float:
-    """Milliseconds of all the process's threads so far; the kernel has a clock for each process."""
-    return time.clock_gettime_ns((~pid << 3) | 2) / 1e6
 
 
 def measure(sheet: Sheet, daemon: Daemon, beside: str) -> None:

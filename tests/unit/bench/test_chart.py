@@ -40,6 +40,12 @@ def test_what_is_written_is_escaped_and_names_are_short() -> None:
     assert {"Husk", "podman 5.8", "Start <50> containers", "1.0 s", "2.0 s"} <= set(words)
 
 
+def test_the_picture_tells_how_it_was_made_and_how_busy_the_machine_was() -> None:
+    found = collection(husk=1, podman=2)
+    found.quick, found.reports[0].load = True, [0.4, 11.7]
+    assert "make bench QUICK=1, 2026-11-17, 2 processors, load average up to 12; medians" in chart(found)
+
+
 def test_a_figure_of_one_engine_alone_is_not_drawn() -> None:
     assert bars(chart(collection(husk=1))) == {}
 

@@ -1,11 +1,9 @@
 """Every page in a real browser: nothing in its console, nothing forbidden by its policy, nothing grave for axe."""
 
-import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from playwright.async_api import ViewportSize, expect
+from playwright.async_api import expect
 
 from tests.support.chromium import Tab
 from tests.support.daemon import Daemon
@@ -17,9 +15,6 @@ PATHS = (
     "/networks/inner", "/services", "/services/web", "/nodes", "/secrets", "/builds", "/builds/cache",
     "/projects/shop/remove", "/disk", "/events", "/health", "/nowhere",
 )  # fmt: skip
-DESK: ViewportSize = {"width": 1200, "height": 640}
-# Where the README's picture is written to, when it is to be made anew.
-SCREENSHOTS = os.environ.get("HUSK_SCREENSHOTS", "")
 
 
 @pytest.fixture(scope="module")
@@ -70,10 +65,3 @@ async def test_what_happens_is_seen_without_loading_again(furnished: Daemon, tab
     await expect(page.get_by_role("link", name="newcomer")).to_be_visible()
     furnished.docker("volume", "rm", "newcomer")
     await expect(page.get_by_role("link", name="newcomer")).to_have_count(0)
-
-
-@pytest.mark.skipif(not SCREENSHOTS, reason="HUSK_SCREENSHOTS=docs/images writes the picture of the README")
-async def test_the_picture_of_the_readme(furnished: Daemon, tab: Tab) -> None:
-    await tab.page.set_viewport_size(DESK)
-    await (await tab.open("/containers")).wait_for_timeout(3000)
-    await tab.page.screenshot(path=Path(SCREENSHOTS) / "dashboard.png")
