@@ -69,13 +69,14 @@ class Authority:
             own = own.add_extension(_SIGNS, critical=True)
         self._certificate = own.sign(self._key, hashes.SHA256())
 
-    def issue(self, name: str, addresses: Sequence[str] = (), expired: bool = False) -> Pair:
-        """A server's certificate when there are addresses or names, else a client's."""
+    def issue(self, name: str, addresses: Sequence[str] = (), expired: bool = False, both: bool = False) -> Pair:
+        """A server's certificate when there are addresses or names, else a client's; `both`: a server that calls too."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-        usage = ExtendedKeyUsageOID.SERVER_AUTH if addresses else ExtendedKeyUsageOID.CLIENT_AUTH
+        usages = [ExtendedKeyUsageOID.SERVER_AUTH if addresses else ExtendedKeyUsageOID.CLIENT_AUTH]
+        usages += [ExtendedKeyUsageOID.CLIENT_AUTH] if both and addresses else []
         builder = self._begun(subject, key.public_key(), expired)
-        builder = builder.add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
+        builder = builder.add_extension(x509.ExtendedKeyUsage(usages), critical=False)
         if addresses:
             names = [_general(address) for address in addresses]
             builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)

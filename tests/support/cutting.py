@@ -1,5 +1,7 @@
-"""A way to a daemon that breaks: a socket that passes everything on, until so many pieces have come from the client."""
+"""Ways that break: a socket that passes everything on until so many pieces have come from the client, and a TCP port
+that does until it is cut, and again when it is mended."""
 
+import asyncio
 import contextlib
 import socket
 import threading
@@ -58,3 +60,48 @@ class CutConnection:
                         return
                 target.sendall(data)
             target.shutdown(socket.SHUT_WR)
+
+
+class Wire:
+    """A port of the loopback that leads to another, in the event loop of the test."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._target = host, port
+        self._port = 0
+        self._server: asyncio.Server | None = None
+        self._open: set[asyncio.StreamWriter] = set()
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self._port}"
+
+    async def __aenter__(self) -> "Wire":
+        await self.mend()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.cut()
+
+    async def mend(self) -> None:
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", self._port)
+        self._port = self._server.sockets[0].getsockname()[1]
+
+    async def cut(self) -> None:
+        """Nobody gets through, and who was through is not any more."""
+        assert self._server is not None
+        self._server.close()
+        for writer in list(self._open):
+            writer.transport.abort()
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there, back = await asyncio.open_connection(*self._target)
+        await asyncio.gather(self._pump(reader, back), self._pump(there, writer))
+
+    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._open.add(writer)
+        with contextlib.suppress(OSError):
+            while data := await reader.read(1 << 16):
+                writer.write(data)
+                await writer.drain()
+        writer.transport.abort()
+        self._open.discard(writer)

@@ -11,8 +11,9 @@ is the only one who acts: observe, plan, act, until nothing is left to do; it is
 of services and by its own clock, and it forgets nothing that matters, so that a crash or a missed event heals by
 itself.
 
-Modules: `model` (the types), `cluster` (the swarm, its one node, the versions of objects), `store` (records of
-services and tasks), `machine` (the host as a node), `wanted` (whether a start needs all this), `updates` (rolling
+Modules: `model` (the types), `cluster` (the swarm and its one node), `cluster_store` (what is asked of a store that
+hosts may share), `embedded` (that of one host), `records` (records of services and tasks in memory, and their way into
+the store), `machine` (the host as a node), `wanted` (whether a start needs all this), `updates` (rolling
 update, pure part of the planner), `planner`, `placement` (constraints),
 `containers` (task → container configuration), `reconciler`, `runner` (work on single tasks that takes time),
 `endpoints` (virtual addresses, names, published ports), `objects` (secrets and configs, sealed), `delivery` (those as

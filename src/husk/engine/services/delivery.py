@@ -15,7 +15,7 @@ from husk.engine.model.container_config import Mount
 from husk.engine.services.expand import payload
 from husk.engine.services.gotemplate import Structure
 from husk.engine.services.model import ClusterObject, ContainerSpec, FileTarget, Task
-from husk.engine.services.store import ClusterStore
+from husk.engine.services.records import SwarmRecords
 from husk.errors import HuskError, InvalidParameter
 from husk.storage.secrets.sealing import Sealer
 from husk.storage.secrets.task_files import TaskFile, TaskFiles
@@ -53,7 +53,7 @@ def files_of(spec: ContainerSpec | None) -> list[File]:
 
 
 class Deliveries:
-    def __init__(self, files: TaskFiles, store: ClusterStore, sealer: Sealer) -> None:
+    def __init__(self, files: TaskFiles, store: SwarmRecords, sealer: Sealer) -> None:
         self._files = files
         self._store = store
         self._sealer = sealer

@@ -13,7 +13,7 @@ from husk.engine.services.containers import attachments
 from husk.engine.services.model import Service, VirtualIP
 from husk.engine.services.network_services import ServiceOnNetwork, services_on
 from husk.engine.services.networks import any_ingress, ingress_of
-from husk.engine.services.store import ClusterStore
+from husk.engine.services.records import SwarmRecords
 from husk.errors import HuskError, NotFound
 from husk.network.balance import BalancedPort
 
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 class Endpoints:
-    def __init__(self, *, store: ClusterStore, networks: Networks, find_container: Callable[[str], Container]) -> None:
+    def __init__(self, *, store: SwarmRecords, networks: Networks, find_container: Callable[[str], Container]) -> None:
         self._store = store
         self._networks = networks
         self._find_container = find_container

@@ -8,11 +8,11 @@ from husk.engine.model.container import TASK_LABEL
 from husk.engine.model.events import Event, Events
 from husk.engine.services.containers import SERVICE_LABEL
 from husk.engine.services.model import Task
-from husk.engine.services.store import ClusterStore
+from husk.engine.services.records import SwarmRecords
 
 
 class Followers:
-    def __init__(self, store: ClusterStore, events: Events) -> None:
+    def __init__(self, store: SwarmRecords, events: Events) -> None:
         self._store = store
         self._queues: dict[str, set[asyncio.Queue[Task | None]]] = {}
         events.observe(self._noticed)

@@ -16,7 +16,7 @@ from husk.engine.networks.service import Networks
 from husk.engine.services.cluster import Cluster
 from husk.engine.services.containers import attachments
 from husk.engine.services.model import PortConfig, Service, ServiceSpec, Task
-from husk.engine.services.store import ClusterStore
+from husk.engine.services.records import SwarmRecords
 from husk.errors import Forbidden, HuskError, InvalidParameter
 
 log = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ _REFUSED = "rpc error: code = FailedPrecondition desc = "
 
 
 class SwarmNetworks:
-    def __init__(self, *, store: ClusterStore, cluster: Cluster, networks: Networks) -> None:
+    def __init__(self, *, store: SwarmRecords, cluster: Cluster, networks: Networks) -> None:
         self._store = store
         self._cluster = cluster
         self._networks = networks

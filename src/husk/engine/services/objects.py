@@ -11,7 +11,7 @@ from husk.engine.model.filters import Filters
 from husk.engine.services.cluster import Cluster
 from husk.engine.services.ids import check_object_name, new_id
 from husk.engine.services.model import ClusterObject, ContainerSpec, ObjectSpec, Service
-from husk.engine.services.store import ClusterStore, resolve
+from husk.engine.services.records import SwarmRecords, resolve
 from husk.errors import Conflict, InvalidParameter, NotImplementedYet
 from husk.storage.secrets.sealing import Sealer
 
@@ -25,7 +25,7 @@ _LIMITS = {"secret": 500 * 1024, "config": 1000 * 1024}
 class Objects:
     """All secrets, or all configs."""
 
-    def __init__(self, kind: Kind, *, store: ClusterStore, cluster: Cluster, sealer: Sealer, events: Events) -> None:
+    def __init__(self, kind: Kind, *, store: SwarmRecords, cluster: Cluster, sealer: Sealer, events: Events) -> None:
         self.kind = kind
         self._store = store
         self._cluster = cluster

@@ -13,14 +13,15 @@ from husk.engine.networks.service import Networks
 from husk.engine.services.cluster import Cluster
 from husk.engine.services.credentials import PullCredentials
 from husk.engine.services.delivery import Deliveries
+from husk.engine.services.embedded import EmbeddedStore
 from husk.engine.services.endpoints import Endpoints
 from husk.engine.services.machine import Machine
 from husk.engine.services.networks import SwarmNetworks
 from husk.engine.services.objects import Objects
 from husk.engine.services.reconciler import Reconciler
+from husk.engine.services.records import SwarmRecords
 from husk.engine.services.runner import Runner
 from husk.engine.services.service import Services
-from husk.engine.services.store import EmbeddedStore
 from husk.engine.services.wanted import KEY, TASK_FILES
 from husk.storage.secrets.sealing import Sealer
 from husk.storage.secrets.task_files import TaskFiles
@@ -55,7 +56,7 @@ def build_services(
     events: Events,
 ) -> tuple[Services, Deliveries]:
     """Blocks for as long as it takes to read all records. The reconciler goes with the first turn of the event loop."""
-    store = EmbeddedStore(state)
+    store = SwarmRecords.load(EmbeddedStore(state))
     labels = dict(label.partition("=")[::2] for label in config.labels)
     sealer = Sealer(config.data_root / KEY)
     cluster = Cluster(state, sealer, labels, machine)

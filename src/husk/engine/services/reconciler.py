@@ -24,8 +24,8 @@ from husk.engine.services.endpoints import Endpoints
 from husk.engine.services.ids import new_id
 from husk.engine.services.model import Amount, Service, Task, TaskSpec, TaskStatus
 from husk.engine.services.planner import PIECE, Create, Forget, Plan, Stop, planning
+from husk.engine.services.records import SwarmRecords
 from husk.engine.services.runner import Runner, is_healthy, is_unhealthy
-from husk.engine.services.store import ClusterStore
 from husk.engine.services.updates import Verdict, conclude
 from husk.errors import HuskError
 from husk.tasks import Tasks
@@ -44,7 +44,7 @@ class Reconciler:
     def __init__(
         self,
         *,
-        store: ClusterStore,
+        store: SwarmRecords,
         cluster: Cluster,
         containers: Containers,
         runner: Runner,

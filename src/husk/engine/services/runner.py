@@ -19,7 +19,7 @@ from husk.engine.services.delivery import Deliveries
 from husk.engine.services.expand import words_of
 from husk.engine.services.model import Service, Task, TaskState, TaskStatus
 from husk.engine.services.placement import NodeFacts
-from husk.engine.services.store import ClusterStore
+from husk.engine.services.records import SwarmRecords
 from husk.errors import HuskError, NotFound, NotModified
 from husk.tasks import Tasks
 
@@ -32,7 +32,7 @@ class Runner:
     def __init__(
         self,
         *,
-        store: ClusterStore,
+        store: SwarmRecords,
         containers: Containers,
         images: Images,
         deliveries: Deliveries,

@@ -34,9 +34,9 @@ from husk.engine.services.network_services import ServiceOnNetwork
 from husk.engine.services.networks import SwarmNetworks, any_ingress
 from husk.engine.services.objects import Objects
 from husk.engine.services.reconciler import Reconciler
+from husk.engine.services.records import SwarmRecords, resolve
 from husk.engine.services.runner import Runner
 from husk.engine.services.settings import NodeSpec
-from husk.engine.services.store import ClusterStore, resolve
 from husk.errors import Conflict, HuskError, InvalidParameter, NotFound
 from husk.registry.auth import Credentials
 
@@ -52,7 +52,7 @@ class Services:
     def __init__(
         self,
         *,
-        store: ClusterStore,
+        store: SwarmRecords,
         cluster: Cluster,
         reconciler: Reconciler,
         runner: Runner,

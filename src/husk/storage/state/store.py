@@ -148,6 +148,10 @@ class StateStore:
         """All documents of a kind as they are; for the start of the daemon, before it serves."""
         return {key: body for key, (body, _) in self._load(kind).items()}
 
+    async def fetch(self, kind: str) -> dict[str, bytes]:
+        """The same at any time: with all that was begun to be written before."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self.load, kind)
+
     def has(self, *kinds: str) -> bool:
         """Whether there is a record of one of these kinds."""
         return any(self._load(kind) for kind in kinds)

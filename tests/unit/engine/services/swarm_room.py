@@ -13,6 +13,7 @@ from husk.engine.networks.balancing import VirtualService
 from husk.engine.networks.service import Networks
 from husk.engine.services.cluster import Cluster
 from husk.engine.services.credentials import PullCredentials
+from husk.engine.services.embedded import EmbeddedStore
 from husk.engine.services.endpoints import Endpoints
 from husk.engine.services.machine import Machine
 from husk.engine.services.model import (
@@ -31,10 +32,10 @@ from husk.engine.services.model import (
 from husk.engine.services.networks import SwarmNetworks
 from husk.engine.services.objects import Objects
 from husk.engine.services.reconciler import Reconciler
+from husk.engine.services.records import SwarmRecords
 from husk.engine.services.runner import Runner
 from husk.engine.services.service import Services
 from husk.engine.services.settings import SwarmSpec
-from husk.engine.services.store import EmbeddedStore
 from husk.errors import HuskError, NotFound
 from husk.network.balance import BalancedPort
 from husk.storage.secrets.sealing import Sealer
@@ -120,7 +121,7 @@ class FakeContainers:
 class SwarmRoom:
     def __init__(self, directory: Path, state: StateStore) -> None:
         self.state = state
-        self.store = EmbeddedStore(state)
+        self.store = SwarmRecords.load(EmbeddedStore(state))
         self.sealer = Sealer(directory / "swarm.key")
         self.cluster = Cluster(state, self.sealer, {}, Machine(hostname="alpha"))
         self.networks, self.containers = FakeNetworks(), FakeContainers()

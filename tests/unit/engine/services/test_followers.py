@@ -7,7 +7,7 @@ from husk.engine.model.container import TASK_LABEL
 from husk.engine.model.events import Events
 from husk.engine.services.containers import SERVICE_LABEL
 from husk.engine.services.followers import Followers
-from husk.engine.services.store import ClusterStore
+from husk.engine.services.records import SwarmRecords
 
 from .test_planner import make_task
 
@@ -15,7 +15,7 @@ from .test_planner import make_task
 def test_tasks_of_the_service_that_is_followed_and_its_end() -> None:
     mine, other = make_task(1, id="t1"), make_task(1, id="t2", service_id="other")
     events = Events()
-    followers = Followers(cast(ClusterStore, SimpleNamespace(tasks={"t1": mine, "t2": other})), events)
+    followers = Followers(cast(SwarmRecords, SimpleNamespace(tasks={"t1": mine, "t2": other})), events)
 
     def start(task: str, **labels: str) -> None:
         events.publish("container", "start", "c", {TASK_LABEL: task, **labels})

@@ -10,6 +10,7 @@ import pytest
 from husk.engine.model.events import Event, Events
 from husk.engine.model.filters import Filters
 from husk.engine.services.cluster import Cluster
+from husk.engine.services.embedded import EmbeddedStore
 from husk.engine.services.model import (
     ClusterObject,
     ContainerSpec,
@@ -21,7 +22,7 @@ from husk.engine.services.model import (
     TaskSpec,
 )
 from husk.engine.services.objects import Objects
-from husk.engine.services.store import EmbeddedStore
+from husk.engine.services.records import SwarmRecords
 from husk.errors import Conflict, HuskError, InvalidParameter, NotFound, NotImplementedYet
 from husk.storage.secrets.sealing import Sealer
 from husk.storage.state.store import StateStore
@@ -29,7 +30,7 @@ from husk.storage.state.store import StateStore
 
 class Safe:
     def __init__(self, state: StateStore, directory: Path) -> None:
-        self.store = EmbeddedStore(state)
+        self.store = SwarmRecords.load(EmbeddedStore(state))
         self.happened: list[Event] = []
         events = Events()
         events.observe(self.happened.append)

@@ -1,0 +1,223 @@
+"""Calls to etcd: to the member that answered last, and when it does not answer, to the next.
+
+A call is tried at one member after the other until its time is over. What is told then is why no member could be used:
+nobody there, certificates that do not fit, or members that answer and have no leader, because most are gone.
+"""
+
+import asyncio
+import contextlib
+import errno
+import os
+import ssl
+from collections.abc import Sequence
+
+from husk.cluster.etcd.address import Endpoint
+from husk.cluster.records import StoreUnavailable
+from husk.errors import Forbidden, InvalidParameter, SystemFault
+from husk.rpc.grpc.connection import Connection
+from husk.rpc.grpc.status import (
+    CANCELLED,
+    DEADLINE_EXCEEDED,
+    INTERNAL,
+    INVALID_ARGUMENT,
+    NOT_FOUND,
+    OUT_OF_RANGE,
+    PERMISSION_DENIED,
+    RESOURCE_EXHAUSTED,
+    UNAUTHENTICATED,
+    UNAVAILABLE,
+    UNKNOWN,
+    GrpcError,
+)
+from husk.rpc.grpc.stream import ClientStream
+
+# In seconds: for a whole call with all that is tried for it, for one try, for one connection.
+PATIENCE, TRY, CONNECT = 8.0, 5.0, 2.0
+# Before all members are asked once more: at first, and at most.
+SOON, LATE = 0.05, 1.0
+_PIECE = 1 << 16
+_SILENT = "no answer in time"
+
+# A member without a leader says so at once, instead of waiting for one.
+WITH_LEADER = {"hasleader": ["true"]}
+# Another member may do better.
+_PASSING = (UNAVAILABLE, DEADLINE_EXCEEDED, CANCELLED, INTERNAL, UNKNOWN)
+# It was told before anything was done.
+_NOT_DONE = ("etcdserver: no leader", "etcdserver: not capable")
+
+
+class Channel:
+    def __init__(self, endpoints: Sequence[Endpoint], tls: ssl.SSLContext | None, patience: float = PATIENCE) -> None:
+        self._endpoints = list(endpoints)
+        self._tls = tls
+        self._patience = patience
+        self._connection: Connection | None = None
+        self._connecting = asyncio.Lock()
+        # Why each member could not be used when it was last tried.
+        self._troubles: dict[Endpoint, str] = {}
+        self._closed = False
+
+    @property
+    def names(self) -> str:
+        return ", ".join(map(str, self._endpoints))
+
+    async def close(self) -> None:
+        self._closed = True
+        if self._connection is not None:
+            await self._connection.close()
+
+    async def unary(self, path: str, message: bytes, patience: float | None = None) -> tuple[bytes, bool]:
+        """One message there, one back, from any member; and whether an earlier try may have been heard too.
+
+        StoreUnavailable when no member could do it; other errors of etcd as they are, see `refusal`.
+        """
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + (self._patience if patience is None else patience)
+        pause, heard, tries = SOON, False, 0
+        while True:
+            connection: Connection | None = None
+            try:
+                async with asyncio.timeout_at(deadline):
+                    connection = await self.connection()
+                    left = min(TRY, max(deadline - loop.time(), 0.01))
+                    return await connection.unary(path, message, WITH_LEADER, left), heard
+            except GrpcError as error:
+                if error.code not in _PASSING:
+                    raise
+                heard = heard or not error.message.startswith(_NOT_DONE)
+                await self.leave(connection, error.message)
+            except TimeoutError:
+                await self.leave(connection, _SILENT)
+                self._troubles.setdefault(self._endpoints[0], _SILENT)
+                raise self.unavailable(heard or connection is not None) from None
+            except StoreUnavailable:
+                if self._closed:
+                    raise
+            tries += 1
+            if loop.time() + pause >= deadline:
+                raise self.unavailable(heard)
+            if tries % len(self._endpoints) == 0:
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, LATE)
+
+    async def stream(self, path: str) -> tuple[Connection, ClientStream]:
+        """Begin a call that goes on; GrpcError or StoreUnavailable when it cannot be begun now."""
+        connection = await self.connection()
+        return connection, await connection.call(path, WITH_LEADER)
+
+    async def connection(self) -> Connection:
+        """To the member that answered last, or the first of the others that takes one."""
+        async with self._connecting:
+            if self._closed:
+                raise StoreUnavailable("the cluster store is closed")
+            if self._connection is not None and not self._connection.closed:
+                return self._connection
+            for _ in range(len(self._endpoints)):
+                try:
+                    self._connection = await self._connect(self._endpoints[0])
+                    return self._connection
+                except (OSError, GrpcError) as error:
+                    self._note(_plainly(error))
+            raise self.unavailable(False)
+
+    async def leave(self, connection: Connection | None, reason: str) -> None:
+        """A member did not do what was asked: the next call goes to another."""
+        if connection is None or connection is not self._connection:
+            return
+        self._connection = None
+        self._note(reason)
+        # Not waited for: its peer may be anywhere.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(0.1):
+                await connection.close()
+
+    def _note(self, reason: str) -> None:
+        self._troubles[self._endpoints[0]] = reason
+        self._endpoints.append(self._endpoints.pop(0))
+
+    async def _connect(self, endpoint: Endpoint) -> Connection:
+        try:
+            async with asyncio.timeout(CONNECT):
+                name = endpoint.host if self._tls is not None else None
+                pair = await asyncio.open_connection(endpoint.host, endpoint.port, ssl=self._tls, server_hostname=name)
+                below = _Bytes(*pair)
+                connection = await Connection(below, client=True).__aenter__()
+                try:
+                    # TLS lets a client begin before the server has looked at its certificate.
+                    await connection.ping()
+                except BaseException:
+                    await connection.close()
+                    raise
+                return connection
+        except TimeoutError:
+            raise OSError(_SILENT) from None
+        except asyncio.CancelledError:
+            if (current := asyncio.current_task()) is not None and current.cancelling():
+                raise
+            raise OSError(below.trouble or "the connection was closed at once") from None
+
+    def unavailable(self, unknown: bool) -> StoreUnavailable:
+        reasons = {str(endpoint): self._troubles[endpoint] for endpoint in sorted(self._troubles)}
+        told = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
+        if any("no leader" in reason for reason in reasons.values()):
+            message = "the cluster store has lost the majority of its members, so nothing can be read or changed"
+        else:
+            message = f"no member of the cluster store can be reached ({self.names})"
+        message += f": {told}" if told else ""
+        if unknown:
+            message += ". What was to be written may have been, or not"
+        return StoreUnavailable(message, unknown)
+
+
+def refusal(error: GrpcError) -> Exception:
+    """What etcd says, in our words."""
+    told = error.message.removeprefix("etcdserver: ")
+    if error.code == RESOURCE_EXHAUSTED and "space exceeded" in error.message:
+        return SystemFault("etcd has no room left (mvcc: database space exceeded): compact and defragment it")
+    if error.code in (UNAUTHENTICATED, PERMISSION_DENIED):
+        return Forbidden(f"etcd refuses us: {told}")
+    if error.code in (INVALID_ARGUMENT, NOT_FOUND, OUT_OF_RANGE):
+        return InvalidParameter(f"etcd cannot do that: {told}")
+    return SystemFault(f"etcd failed: {told}")
+
+
+def _plainly(error: OSError | GrpcError) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is not to be trusted: {error.verify_message}"
+    if isinstance(error, ssl.SSLError):
+        return f"TLS: {error.reason or error}"
+    if isinstance(error, OSError) and error.errno in errno.errorcode:
+        return os.strerror(error.errno or 0)
+    return str(error) or "the connection was closed"
+
+
+class _Bytes:
+    """A connection's bytes, as gRPC wants them."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+        self.trouble = ""
+
+    async def read(self) -> bytes:
+        try:
+            return await self._reader.read(_PIECE)
+        except OSError as error:
+            raise self._broken(error) from None
+
+    async def write(self, data: bytes) -> None:
+        try:
+            self._writer.write(data)
+            await self._writer.drain()
+        except OSError as error:
+            raise self._broken(error) from None
+
+    async def finish(self) -> None:
+        self.abort()
+
+    def abort(self) -> None:
+        self._writer.transport.abort()
+
+    def _broken(self, error: OSError) -> ConnectionError:
+        self.trouble = _plainly(error)
+        return ConnectionResetError(self.trouble)

@@ -1,0 +1,86 @@
+"""Who cannot reach etcd is told why: nobody there, wrong certificates, no certificate at all."""
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from husk.cluster.etcd.address import Certificates
+from husk.cluster.etcd.channel import refusal
+from husk.cluster.etcd.store import EtcdStore
+from husk.cluster.records import Put, StoreUnavailable
+from husk.errors import Forbidden, InvalidParameter, SystemFault
+from husk.rpc.grpc import status
+from husk.rpc.grpc.status import GrpcError
+from tests.support.certificates import Authority, Pair
+from tests.support.etcd import Etcd
+from tests.support.store_contract import body
+
+
+@pytest.fixture(scope="module")
+def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Etcd]:
+    with Etcd(tmp_path_factory.mktemp("etcd"), tls=True) as etcd:
+        yield etcd
+
+
+def files(pair: Pair) -> Certificates:
+    return Certificates(Path(pair.ca), Path(pair.cert), Path(pair.key))
+
+
+async def why(address: str, certificates: Certificates | None = None) -> str:
+    store = EtcdStore.open(address, certificates, patience=1)
+    with pytest.raises(StoreUnavailable) as caught:
+        await store.commit(Put("a", "b", body("1")))
+    await store.close()
+    return caught.value.message
+
+
+async def test_nobody_is_there():
+    told = await why("etcd://127.77.0.1:1,127.77.0.2:1")
+    assert told.startswith("no member of the cluster store can be reached (127.77.0")
+    assert "127.77.0.1:1: " in told and "127.77.0.2:1: " in told and "refused" in told.lower()
+    assert "may have been" not in told
+
+
+async def test_somebody_is_there_who_never_answers():
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        told = await why(f"etcd://127.0.0.1:{silent.getsockname()[1]}")
+    assert "no answer in time" in told
+
+
+async def test_an_authority_that_we_do_not_know(etcd: Etcd, tmp_path: Path):
+    stranger = Authority(tmp_path).issue("stranger")
+    assert "its certificate is not to be trusted" in await why(etcd.address, files(stranger))
+
+
+async def test_a_certificate_that_etcd_does_not_take(etcd: Etcd, tmp_path: Path):
+    good, stranger = files(etcd.client_certificate("known")), files(Authority(tmp_path).issue("stranger"))
+    mixed = Certificates(good.ca, stranger.cert, stranger.key)
+    told = await why(etcd.address, mixed)
+    assert "no member of the cluster store can be reached" in told and "TLS" in told
+
+
+async def test_a_client_without_tls_is_not_answered(etcd: Etcd):
+    assert "no member of the cluster store can be reached" in await why(etcd.address)
+
+
+async def test_the_first_that_answers_is_used(etcd: Etcd):
+    dead = "etcd://127.77.0.1:1," + etcd.address.removeprefix("etcd://")
+    store = EtcdStore.open(dead, files(etcd.client_certificate("patient")))
+    await store.commit(Put("a", "b", body("1")))
+    await store.close()
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "kind"),
+    [
+        (status.RESOURCE_EXHAUSTED, "etcdserver: mvcc: database space exceeded", SystemFault),
+        (status.RESOURCE_EXHAUSTED, "etcdserver: too many requests", SystemFault),
+        (status.PERMISSION_DENIED, "etcdserver: permission denied", Forbidden),
+        (status.INVALID_ARGUMENT, "etcdserver: request is too large", InvalidParameter),
+    ],
+)
+def test_what_etcd_says_in_our_words(code: int, said: str, kind: type[Exception]):
+    told = refusal(GrpcError(code, said))
+    assert isinstance(told, kind) and "etcdserver" not in str(told) and "etcd" in str(told)

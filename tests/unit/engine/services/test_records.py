@@ -1,0 +1,104 @@
+"""Records of the cluster: written with versions, found again, looked up as Docker does."""
+
+import asyncio
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from husk.cluster.records import Stale
+from husk.engine.services.embedded import EmbeddedStore
+from husk.engine.services.model import ClusterObject, Service, ServiceSpec
+from husk.engine.services.records import SwarmRecords, resolve
+from husk.errors import DiskFault, InvalidParameter, NotFound
+from husk.storage.state.store import StateStore
+
+
+@pytest.fixture
+def records(state: StateStore) -> SwarmRecords:
+    return SwarmRecords.load(EmbeddedStore(state))
+
+
+def service(id: str) -> Service:
+    return Service(id=id, version=0, created_at="", updated_at="", spec=ServiceSpec(name=f"name-{id}"))
+
+
+def secret(id: str) -> ClusterObject:
+    return ClusterObject(
+        id=id, kind="secret", version=0, created_at="", updated_at="", name=id, labels={}, sealed=b"\x00\xff"
+    )
+
+
+async def test_what_is_saved_is_there_after_a_restart(tmp_path: Path):
+    state = StateStore.open(tmp_path / "state.db")
+    store = SwarmRecords.load(EmbeddedStore(state))
+    await store.save(service("a"), service("b"), secret("k"))
+    await store.delete(store.services["b"])
+    state.close()
+    again = StateStore.open(tmp_path / "state.db")
+    reloaded = SwarmRecords.load(EmbeddedStore(again))
+    assert set(reloaded.services) == {"a"} and reloaded.secrets["k"].sealed == b"\x00\xff"
+    assert not reloaded.configs
+    before = max(reloaded.services["a"].version, reloaded.secrets["k"].version)
+    await reloaded.save(service("c"))
+    assert reloaded.services["c"].version > before
+    again.close()
+
+
+async def test_each_write_has_a_version_of_its_own(records: SwarmRecords):
+    one, two = service("a"), service("b")
+    await records.save(one)
+    await records.save(two)
+    before = one.version
+    assert before != two.version
+    await records.save(one)
+    assert one.version > max(before, two.version)
+
+
+async def test_writes_of_one_record_that_overlap_all_count(records: SwarmRecords):
+    one = service("a")
+    await records.save(one)
+    await asyncio.gather(*(records.save(one) for _ in range(5)))
+    await records.save(one)
+
+
+async def test_who_writes_what_somebody_else_has_changed_is_refused_and_nothing_is_changed(records: SwarmRecords):
+    one = service("a")
+    await records.save(one)
+    old = msgspec.structs.replace(one)
+    await records.save(one)
+    before, fresh = old.version, service("b")
+    with pytest.raises(Stale, match="service a"):
+        await records.save(fresh, old)
+    assert records.services == {"a": one} and old.version == before and fresh.version == 0
+
+
+async def test_what_a_full_disk_refuses_is_as_it_was(records: SwarmRecords, state: StateStore, monkeypatch):
+    known, fresh = service("a"), service("b")
+    await records.save(known)
+    version = known.version
+
+    async def full(*changes: object, lazy: bool = False) -> None:
+        raise DiskFault("no space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(state, "commit", full)
+        with pytest.raises(DiskFault):
+            await records.save(known, fresh)
+        assert records.services == {"a": known} and (known.version, fresh.version) == (version, 0)
+    await records.save(known, fresh)
+    assert set(records.services) == {"a", "b"}
+
+
+def test_lookups():
+    records = {"abc1": 1, "abd2": 2, "web": 3}
+    names = {"web": "abc1", "abd": "web"}
+    assert resolve(records, names, "abc1", "thing") == 1
+    assert resolve(records, names, "web", "thing") == 3, "an id counts more than a name"
+    assert resolve(records, names, "abd", "thing") == 3, "a name counts more than the beginning of an id"
+    assert resolve(records, names, "abc", "thing") == 1
+    with pytest.raises(InvalidParameter, match="ambiguous"):
+        resolve(records, names, "ab", "thing")
+    for nothing in ("", "x"):
+        with pytest.raises(NotFound, match="not found"):
+            resolve(records, names, nothing, "thing")
