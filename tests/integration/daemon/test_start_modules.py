@@ -47,6 +47,7 @@ UNWANTED = {
     "WebSockets": ("websockets", "husk.api.http.websocket"),
     "operations of the API and what they show": ("husk.api.routes.", "husk.api.types", "husk.api.views"),
     "a swarm": ("husk.engine.services.parts", "husk.engine.services.model", "husk.storage.secrets.sealing"),
+    "several hosts": ("husk.cluster", "husk.rpc", "hpack", "google.protobuf"),
     "builds": ("husk.engine.builder",),
     "verbs of containers": tuple(
         f"husk.engine.containers.{verb}" for verb in ("commit", "copy", "create", "start", "stats", "top", "update")

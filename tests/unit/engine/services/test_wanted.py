@@ -1,5 +1,7 @@
 """Services are opened with the daemon only where something is left of a swarm."""
 
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -55,3 +57,10 @@ async def test_a_network_a_key_and_files_of_tasks_want_them(config: Config) -> N
     (config.exec_root / "secrets/task").mkdir()
     assert await wanted(config, state, networks())
     state.close()
+
+
+def test_a_swarm_of_one_host_loads_nothing_of_etcd() -> None:
+    late = ("husk.cluster.etcd", "husk.rpc", "hpack", "google.protobuf")
+    code = f"import sys, husk.engine.services.parts; print([name for name in {late!r} if name in sys.modules])"
+    loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert loaded.stdout.strip() == "[]"
