@@ -70,7 +70,7 @@ class Authority:
         self._certificate = own.sign(self._key, hashes.SHA256())
 
     def issue(self, name: str, addresses: Sequence[str] = (), expired: bool = False, both: bool = False) -> Pair:
-        """A server's certificate when there are addresses or names, else a client's; `both`: a server that calls too."""
+        """A server's certificate when there are addresses or names, else a client's; `both`: it calls too."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         usages = [ExtendedKeyUsageOID.SERVER_AUTH if addresses else ExtendedKeyUsageOID.CLIENT_AUTH]
