@@ -88,14 +88,19 @@ def _status_fields(pid: int) -> list[bytes]:
     return stat[stat.rfind(b")") + 2 :].split()
 
 
+def given(arguments: Collection[str]) -> list[int]:
+    """The processes, but for this one, that were started with one of these arguments. Blocks."""
+    wanted = {os.fsencode(argument) for argument in arguments}
+    return [pid for pid in _pids() if pid != os.getpid() and not wanted.isdisjoint(arguments_of(pid))]
+
+
 def kill_given(arguments: Collection[str], patience: float = 5.0) -> None:
     """Kill the processes that were started with one of these arguments, and wait for their end. Blocks.
 
     For what a former daemon started and had no time to note.
     """
-    wanted = {os.fsencode(argument) for argument in arguments}
     deadline = time.monotonic() + patience
-    while found := [pid for pid in _pids() if pid != os.getpid() and not wanted.isdisjoint(_arguments(pid))]:
+    while found := given(arguments):
         for pid in found:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -120,10 +125,10 @@ def _pids() -> list[int]:
     return [int(name) for name in os.listdir("/proc") if name.isdecimal()]
 
 
-def _arguments(pid: int) -> list[bytes]:
-    """Nothing for a process that is gone or only a zombie."""
+def arguments_of(pid: int) -> list[bytes]:
+    """What a process was started with; nothing for one that is gone or only a zombie."""
     try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        return Path(f"/proc/{pid}/cmdline").read_bytes().removesuffix(b"\0").split(b"\0")
     except OSError:
         return []
 

@@ -166,6 +166,8 @@ def test_what_was_started_with_an_argument_is_killed(tmp_path: Path) -> None:
 
     strays, other = [start("a"), start("b")], start("ab")
     try:
+        assert process.given([str(tmp_path / "ab")]) == [other.pid]
+        assert process.arguments_of(other.pid) == [b"sh", b"-c", b"read line", b"x", os.fsencode(tmp_path / "ab")]
         process.kill_given([str(tmp_path / "a"), str(tmp_path / "b")])
         assert [stray.wait(5) for stray in strays] == [-9, -9]
         assert other.poll() is None, "the whole argument counts"

@@ -1,0 +1,215 @@
+"""A member of etcd that belongs to this host: started, watched, started again when it ends, kept by the next daemon.
+
+    member = Member(MemberSettings(name="m1", directory=data_root / "etcd", client=…, peer=…))
+    await member.start()        # one that a former daemon left running is taken over
+    await member.wait_ready()
+    …
+    await member.let_go()       # the daemon ends: etcd goes on for the other hosts
+    await member.stop()         # this host is no manager any more
+
+It runs in a session of its own, so that neither the end of the daemon nor Ctrl-C on its terminal ends it. It is known
+by its arguments: whatever process was started on its directory is this member, and one with other settings is replaced.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import shutil
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+from husk.cluster.etcd.address import Certificates, Endpoint, tls_context
+from husk.cluster.etcd.channel import Channel
+from husk.cluster.etcd.messages import STATUS, StatusRequest
+from husk.cluster.records import StoreUnavailable
+from husk.errors import SystemFault, Unavailable
+from husk.kernel import process
+from husk.rpc.grpc.status import GrpcError
+from husk.tasks import Tasks
+
+log = logging.getLogger(__name__)
+
+# Before a member that has ended is started again, in seconds: at first, and at most. Who ran for a while has settled.
+SOON, LATE, SETTLED = 0.5, 30.0, 60.0
+# How long it may take to end when it is told to.
+GRACE = 10.0
+# A log that is larger is begun anew with the next start.
+_LARGEST_LOG = 1 << 20
+_TOLD = 2000
+
+NOBODY: Mapping[str, Endpoint] = MappingProxyType({})
+
+
+class MemberSettings(NamedTuple):
+    """`others` are the members that are there already, by name; with them it joins, without it begins a cluster."""
+
+    name: str
+    directory: Path
+    client: Endpoint
+    peer: Endpoint
+    certificates: Certificates | None = None
+    others: Mapping[str, Endpoint] = NOBODY
+
+
+def command(program: str, settings: MemberSettings) -> list[str]:
+    """How etcd is run. Clients and members have to show certificates where there are any."""
+    scheme = "http" if settings.certificates is None else "https"
+    client, peer = f"{scheme}://{settings.client}", f"{scheme}://{settings.peer}"
+    members = {settings.name: settings.peer, **settings.others}
+    flags = {
+        "name": settings.name,
+        "data-dir": str(settings.directory / "data"),
+        "listen-client-urls": client,
+        "advertise-client-urls": client,
+        "listen-peer-urls": peer,
+        "initial-advertise-peer-urls": peer,
+        "initial-cluster": ",".join(f"{name}={scheme}://{members[name]}" for name in sorted(members)),
+        "initial-cluster-state": "existing" if settings.others else "new",
+        # What happened in the last hour is kept for watches that were cut off; older ones start over.
+        "auto-compaction-mode": "periodic",
+        "auto-compaction-retention": "1h",
+        "logger": "zap",
+        "log-outputs": "stderr",
+        "log-level": "warn",
+    }
+    if settings.certificates is not None:
+        ca, cert, key = map(str, settings.certificates)
+        for side in ("", "peer-"):
+            flags |= {f"{side}client-cert-auth": "true", f"{side}trusted-ca-file": ca}
+            flags |= {f"{side}cert-file": cert, f"{side}key-file": key}
+    return [program, *(f"--{name}={value}" for name, value in flags.items())]
+
+
+def find_program() -> str:
+    found = shutil.which("etcd", path=f"{os.environ.get('PATH', '')}:/usr/local/bin:/usr/bin")
+    if found is None:
+        raise Unavailable(
+            "a swarm of several hosts needs etcd, and the program is missing: install it (Debian's package etcd-server)"
+        )
+    return found
+
+
+class Member:
+    def __init__(self, settings: MemberSettings, program: str = "") -> None:
+        self._settings = settings
+        self._program = program
+        self._tasks = Tasks()
+        self._process: process.Child | None = None
+        # Why it does not run; empty when it does, or has not ended yet.
+        self.trouble = ""
+
+    @property
+    def pid(self) -> int:
+        """0 while it does not run."""
+        return self._process.pid if self._process is not None else 0
+
+    async def start(self) -> None:
+        """Run it from now on. Unavailable where there is no etcd."""
+        program = self._program or await asyncio.to_thread(find_program)
+        argv = command(program, self._settings)
+        await asyncio.to_thread(self._settings.directory.mkdir, mode=0o700, parents=True, exist_ok=True)
+        found = await asyncio.to_thread(self._adopt, argv)
+        self._process = found if found is not None else self._spawn(argv)
+        self._tasks.spawn(self._keep(argv), f"etcd {self._settings.name}")
+
+    async def wait_ready(self, timeout: float = 60.0) -> None:
+        """Until it answers and knows a leader. SystemFault, with what it said last, when it does not in that time."""
+        certificates = self._settings.certificates
+        tls = await asyncio.to_thread(tls_context, certificates) if certificates is not None else None
+        channel = Channel([self._settings.client], tls, timeout)
+        try:
+            await channel.unary(STATUS, StatusRequest().encode())
+        except (StoreUnavailable, GrpcError) as error:
+            told = f"{error}. {self.trouble or self._said()}"
+            raise SystemFault(f"etcd is not ready after {timeout:g} seconds: {told}") from None
+        finally:
+            await channel.close()
+
+    async def let_go(self) -> None:
+        """Watch it no longer; it goes on, and the next daemon takes it over."""
+        await self._tasks.cancel_all()
+        self._drop()
+
+    async def stop(self) -> None:
+        """End it, and return when it has ended; safe to call twice."""
+        await self._tasks.cancel_all()
+        if self._process is not None:
+            await _end(self._process.pidfd)
+            self._drop()
+
+    # --- its life
+
+    async def _keep(self, argv: list[str]) -> None:
+        """Start it again whenever it ends, later each time that it did not last."""
+        loop = asyncio.get_running_loop()
+        pause, begun = SOON / 2, loop.time()
+        while True:
+            if self._process is not None:
+                await process.wait_exit(self._process.pidfd)
+                self._drop()
+                self.trouble = f"it has ended: {self._said()}"
+            pause = SOON if loop.time() - begun >= SETTLED else min(pause * 2, LATE)
+            log.error("etcd %s: %s; starting it again in %g seconds", self._settings.name, self.trouble, pause)
+            await asyncio.sleep(pause)
+            begun = loop.time()
+            try:
+                self._process = self._spawn(argv)
+            except (SystemFault, OSError) as fault:
+                self.trouble = str(fault)
+
+    def _adopt(self, argv: list[str]) -> process.Child | None:
+        """The process that a former daemon left, if it is what we would start; others on its directory are ended."""
+        mark = f"--data-dir={self._settings.directory / 'data'}"
+        for pid in process.given([mark]):
+            if process.arguments_of(pid) == [os.fsencode(word) for word in argv]:
+                with contextlib.suppress(ProcessLookupError):
+                    return process.Child(pid, process.pidfd_open(pid))
+        process.kill_given([mark])
+        return None
+
+    def _spawn(self, argv: list[str]) -> process.Child:
+        path = self._log
+        with contextlib.suppress(FileNotFoundError):
+            if path.stat().st_size > _LARGEST_LOG:
+                path.rename(path.with_suffix(".old"))
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            started = process.spawn(argv, stdout=descriptor, stderr=descriptor)
+        finally:
+            os.close(descriptor)
+        self.trouble = ""
+        return started
+
+    def _drop(self) -> None:
+        if self._process is not None:
+            self._process.close()
+            self._process = None
+
+    # --- what it says
+
+    @property
+    def _log(self) -> Path:
+        return self._settings.directory / "etcd.log"
+
+    def _said(self) -> str:
+        try:
+            with self._log.open("rb") as file:
+                file.seek(max(0, os.fstat(file.fileno()).st_size - _TOLD))
+                lines = file.read().decode(errors="replace").strip().splitlines()
+        except OSError:
+            return "it said nothing"
+        return lines[-1] if lines else "it said nothing"
+
+
+async def _end(pidfd: int) -> None:
+    process.send_signal(pidfd, signal.SIGTERM)
+    try:
+        async with asyncio.timeout(GRACE):
+            await process.wait_exit(pidfd)
+    except TimeoutError:
+        process.send_signal(pidfd, signal.SIGKILL)
+        await process.wait_exit(pidfd)

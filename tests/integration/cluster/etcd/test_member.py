@@ -1,0 +1,133 @@
+"""A member of etcd below a data root: started, kept running, handed from one daemon to the next, ended."""
+
+import os
+import random
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from husk.cluster.etcd import member as module
+from husk.cluster.etcd.address import Certificates, Endpoint
+from husk.cluster.etcd.member import Member, MemberSettings, command, find_program
+from husk.cluster.etcd.store import EtcdStore
+from husk.cluster.records import Put
+from husk.errors import SystemFault, Unavailable
+from husk.kernel import process
+from tests.support.certificates import Authority
+from tests.support.store_contract import body, text_of
+from tests.support.waiting import until_async
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> MemberSettings:
+    host = f"127.{random.randint(1, 254)}.{random.randint(1, 254)}.1"
+    return MemberSettings("m1", tmp_path / "etcd", Endpoint(host, 2379), Endpoint(host, 2380))
+
+
+@pytest.fixture
+async def member(settings: MemberSettings) -> AsyncIterator[Member]:
+    member = Member(settings)
+    await member.start()
+    await member.wait_ready()
+    yield member
+    await member.stop()
+    assert process.given([f"--data-dir={settings.directory / 'data'}"]) == []
+
+
+def address(settings: MemberSettings) -> str:
+    return f"etcd://{settings.client}"
+
+
+async def killed(member: Member) -> None:
+    """Kill it, and wait for another process in its place."""
+    before = member.pid
+    os.kill(before, signal.SIGKILL)
+    await until_async(lambda: member.pid not in (0, before), "another process")
+
+
+async def test_it_runs_until_it_is_stopped(member: Member, settings: MemberSettings):
+    store = EtcdStore.open(address(settings), patience=60)
+    await store.commit(Put("service", "a", body("1")))
+    await store.close()
+    assert settings.directory.stat().st_mode & 0o777 == 0o700
+    await member.stop()
+    assert member.pid == 0
+    await member.stop()
+
+
+async def test_it_is_started_again_when_it_is_killed_and_has_lost_nothing(member: Member, settings: MemberSettings):
+    store = EtcdStore.open(address(settings), patience=60)
+    for number in range(2):
+        await store.commit(Put("service", "a", body(str(number))))
+        await killed(member)
+        await member.wait_ready()
+        assert text_of(await store.get("service", "a")) == str(number)
+    await store.close()
+
+
+async def test_the_next_daemon_takes_it_over(member: Member, settings: MemberSettings):
+    pid = member.pid
+    await member.let_go()
+    heir = Member(settings)
+    await heir.start()
+    assert heir.pid == pid
+    await killed(heir)
+    await heir.wait_ready()
+    await heir.stop()
+
+
+async def test_one_with_other_settings_is_replaced(member: Member, settings: MemberSettings):
+    pid = member.pid
+    await member.let_go()
+    heir = Member(settings._replace(client=Endpoint(settings.client.host, 2479)))
+    await heir.start()
+    await heir.wait_ready()
+    assert heir.pid != pid and process.start_time(pid) is None
+    await heir.stop()
+
+
+async def test_certificates_are_asked_of_clients(settings: MemberSettings, tmp_path: Path):
+    authority = Authority(tmp_path / "tls")
+    own = authority.issue("server", [settings.client.host], both=True)
+    client = authority.issue("manager")
+    files = Certificates(Path(own.ca), Path(own.cert), Path(own.key))
+    member = Member(settings._replace(certificates=files))
+    await member.start()
+    await member.wait_ready()
+    store = EtcdStore.open(address(settings), Certificates(Path(client.ca), Path(client.cert), Path(client.key)), 60)
+    await store.commit(Put("service", "a", body("1")))
+    await store.close()
+    await member.stop()
+
+
+async def test_one_that_ends_at_once_is_tried_again_and_the_reason_told(
+    settings: MemberSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(module, "SOON", 0.001)
+    program = tmp_path / "broken"
+    program.write_text(f"#!/bin/sh\necho start >>{tmp_path}/starts\necho the disk is upside down >&2\nexit 1\n")
+    program.chmod(0o755)
+    member = Member(settings, str(program))
+    await member.start()
+    starts = tmp_path / "starts"
+    await until_async(lambda: starts.exists() and len(starts.read_text().split()) >= 4, "several tries")
+    with pytest.raises(SystemFault, match="not ready"):
+        await member.wait_ready(0.01)
+    await until_async(lambda: "upside down" in member.trouble, "the reason")
+    await member.stop()
+
+
+def test_without_etcd_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("shutil.which", lambda *_, **__: None)
+    with pytest.raises(Unavailable, match="etcd-server"):
+        find_program()
+
+
+def test_who_joins_names_all_members(settings: MemberSettings):
+    alone = command("etcd", settings)
+    assert "--initial-cluster-state=new" in alone and not any("cert" in word for word in alone)
+    joins = command("etcd", settings._replace(others={"m0": Endpoint("10.0.0.1", 2380)}))
+    assert f"--initial-cluster=m0=http://10.0.0.1:2380,m1=http://{settings.peer}" in joins
+    assert "--initial-cluster-state=existing" in joins
