@@ -11,6 +11,7 @@ the news of it at a watch, and memory at the end. etcd's data is on /dev/shm, so
 import argparse
 import asyncio
 import base64
+import importlib
 import json
 import os
 import resource
@@ -88,7 +89,7 @@ class Gateway:
 
 class Library:
     def __init__(self, host: str) -> None:
-        import aetcd
+        aetcd = importlib.import_module("aetcd")  # no dependency of ours
 
         self._client = aetcd.Client(host=host, port=2379)
 
