@@ -10,6 +10,7 @@ from typing import Any
 
 from tests.support.daemon import Daemon
 from tests.support.husk import at_terminal, environment, husk
+from tests.support.terminal import Terminal
 
 _SSH = """#!/bin/sh
 while [ "$1" != far.example ]; do shift; done
@@ -86,6 +87,7 @@ def test_a_live_screen(daemon: Daemon) -> None:
 
 def test_ssh_and_completions(daemon: Daemon, tmp_path: Path) -> None:
     husk(daemon, "run", "-d", "--name", "web", "busybox", "sleep", "1000")
+    husk(daemon, "tag", "busybox", "mine/app:1")
     (tmp_path / "ssh").write_text(_SSH.format(host=daemon.host))
     (tmp_path / "husk").write_text(f'#!/bin/sh\nexec {sys.executable} -m husk "$@"\n')
     for program in tmp_path.iterdir():
@@ -96,7 +98,11 @@ def test_ssh_and_completions(daemon: Daemon, tmp_path: Path) -> None:
     )
     line: dict[str, Any] = {"_HUSK_COMPLETE": "bash_complete", "COMP_WORDS": "husk stop ", "COMP_CWORD": "2"}
     assert husk(daemon, more=line).stdout == "plain,web\n"
-    script = 'eval "$(husk completion bash)"; COMP_WORDS=(husk logs w); COMP_CWORD=2; _husk_completion husk w husk'
-    script += "; echo $COMPREPLY"
-    done = subprocess.run(["bash", "-c", script], env=environment(daemon, **path), capture_output=True, text=True)
-    assert done.stdout == "web\n", done.stderr
+    with Terminal(["bash", "--norc", "-i"], {**environment(daemon, **path), "PS1": "> ", "TERM": "dumb"}) as terminal:
+        terminal.type(b'eval "$(husk completion bash)"; echo re"ad"y\n')
+        terminal.expect(b"ready")
+        terminal.type(b"\x15husk logs w\t")
+        terminal.expect(b"husk logs web ")
+        # Bash takes words apart at colons; the image's name is one word nevertheless.
+        terminal.type(b"\x15husk rmi mine/app:\t")
+        terminal.expect(b"husk rmi mine/app:1 ")

@@ -91,14 +91,11 @@ def units(program: Sequence[str], group: str, directory: str = UNIT_DIRECTORY) -
 
 def reading(root: click.Context, prefix: str) -> Iterator[File]:
     """What shells and `man` read, made from the commands themselves; `root` is click's context of `husk`."""
-    from click.shell_completion import get_completion_class
-
+    from husk.cli.kit.shells import script
     from husk.cli.system.man import page
 
     for shell, place in _COMPLETIONS.items():
-        found = get_completion_class(shell)
-        assert found is not None
-        yield File(f"{prefix}/{place}", found(root.command, {}, "husk", "_HUSK_COMPLETE").source())
+        yield File(f"{prefix}/{place}", script(root.command, shell))
     yield File(f"{prefix}/share/man/man1/husk.1", "\n".join(page(root)) + "\n")
 
 
