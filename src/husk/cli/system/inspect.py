@@ -1,6 +1,5 @@
 """`husk inspect`: all that the engine knows of things, of whatever kind."""
 
-from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -57,20 +56,10 @@ def inspect(place: Place, /, names: tuple[str, ...], template: str, kind: str | 
 
 async def _found(engine: "Client", name: str, kinds: tuple[str, ...]) -> dict[str, Any] | None:
     """What the first kind of thing with such a name is; None where there is none."""
-    getters: dict[str, Callable[[str], Awaitable[Any]]] = {
-        "container": engine.containers.get,
-        "image": engine.images.get,
-        "network": engine.networks.get,
-        "volume": engine.volumes.get,
-        "service": engine.services.get,
-        "task": engine.tasks.get,
-        "node": engine.nodes.get,
-        "secret": engine.secrets.get,
-        "config": engine.configs.get,
-    }
     for kind in kinds:
         try:
-            thing = await getters[kind](name)
+            # Only what is asked for is loaded: services and the like take longer than the answer.
+            thing = await getattr(engine, f"{kind}s").get(name)
         except NotFound:
             continue
         except HuskError as error:
