@@ -1,5 +1,7 @@
 """Compose projects and builds in a real browser."""
 
+import signal
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -41,12 +43,20 @@ async def test_a_build_is_seen_while_it_runs_and_after(shown: Daemon, tab: Tab, 
     page = await tab.open("/builds")
     await expect(page.locator("#list")).to_contain_text("Nothing was built yet")
     with buildkit_builds(shown, tmp_path) as builds:
-        builds.run("FROM busybox\nRUN echo a word from inside; exit 7\n", check=False)
-    await page.get_by_role("link", name="built").click()
-    await expect(page.locator(".steps")).to_contain_text("a word from inside")
-    await expect(page.locator(".summary .state")).to_have_text("failed")
-    await expect(page.locator("#list > .notice.bad")).to_contain_text("exit code: 7")
-    assert await tab.faults_of_page() == []
-    await page.get_by_role("link", name="Cache").click()
-    await expect(page.locator("h1")).to_be_visible()
-    assert await tab.faults_of_page() == []
+        builds.context.write({"Dockerfile": "FROM busybox\nRUN echo a word from inside; sleep 3600\n"})
+        command = ["docker", "build", "-t", "shop/app", str(builds.context.path)]
+        quiet = subprocess.DEVNULL
+        with subprocess.Popen(command, env=builds.environment, stdout=quiet, stderr=quiet) as client:
+            try:
+                await page.get_by_role("link", name="shop/app").click()
+                await expect(page.locator(".steps")).to_contain_text("a word from inside")
+                await expect(page.locator(".summary .state")).to_have_text("running")
+            finally:
+                client.send_signal(signal.SIGINT)
+        # It is the same page, and nobody has loaded it again.
+        await expect(page.locator(".summary .state")).to_have_text("failed")
+        await expect(page.locator("#list > .notice.bad")).to_contain_text("cancel")
+        assert await tab.faults_of_page() == []
+        await page.get_by_role("link", name="Cache").click()
+        await expect(page.locator("h1")).to_be_visible()
+        assert await tab.faults_of_page() == []
