@@ -5,8 +5,9 @@
 
 Builds go by BuildKit's protocol as well, where the engine has it; BUILDX is the plugin's path, where it is not the one
 that scripts/setup --test has taken. `interrupted` is the time from ctrl-c at the client to the end of the step's last
-process. Memory is that of all processes of an engine before the first build and a while after the last, and that of its
-daemon at most.
+process. Each build is told with the processor time of its client, which no engine can take away, and of the engine:
+those count where the machine has other work. Memory is that of all processes of an engine before the first build and a
+while after the last, and that of its daemon at most.
 
 Each round deletes tens of thousands of files. ext4 without a journal makes new ones slowly for some minutes after that,
 whoever wants them: give such a machine a `--directory` on a file system of another kind.
@@ -14,6 +15,7 @@ whoever wants them: give such a machine a `--directory` on a file system of anot
 
 import contextlib
 import os
+import resource
 import secrets
 import shutil
 import signal
@@ -33,6 +35,8 @@ STEPS = "FROM busybox\n" + "".join(f"RUN echo {number} > /{number}\n" for number
 COPY = "FROM busybox\nCOPY . /context/\n"
 # No other process of the machine sleeps that long.
 LONG_SLEEP = f"8{os.getpid():08}"
+# Seconds after an answer until processes of the engine have been waited for, and are counted as its own.
+_SETTLE = 0.3
 
 
 def stages(seconds: float) -> str:
@@ -144,6 +148,12 @@ def _wait_until(condition: Callable[[], bool], failure: str) -> None:
         time.sleep(0.01)
 
 
+def _used_by_clients() -> float:
+    """Seconds of processor time of all clients that have ended, with the plugins that they started."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 # Seconds of each round by door, of what was built and how much it was.
 Taken = dict[tuple[str, str], dict[Door, list[float]]]
 
@@ -153,9 +163,15 @@ def run(door: Door, work: Work, wanted: set[str], taken: Taken) -> None:
         if kind not in wanted:
             return
         os.sync()
-        begin = time.perf_counter()
+        engine, client, begin = door.engine.cpu(), _used_by_clients(), time.perf_counter()
         door.build(context, *options)
-        taken.setdefault((what, of), {}).setdefault(door, []).append(time.perf_counter() - begin)
+        keep(what, of, time.perf_counter() - begin)
+        keep(f"{what}: processor time of the client", of, _used_by_clients() - client)
+        time.sleep(_SETTLE)
+        keep(f"{what}: processor time of the engine", of, door.engine.cpu() - engine)
+
+    def keep(what: str, of: str, seconds: float) -> None:
+        taken.setdefault((what, of), {}).setdefault(door, []).append(seconds)
 
     small = f"{work.count:,} small files"
     door.forget()
@@ -164,8 +180,7 @@ def run(door: Door, work: Work, wanted: set[str], taken: Taken) -> None:
     timed("steps", "build of five steps without the cache", "", work.steps, "--no-cache")
     timed("stages", "build of ten stages", f"{work.seconds:g} s each", work.stages, "--no-cache")
     if "interrupted" in wanted:
-        seconds = door.interrupt(work.endless)
-        taken.setdefault(("ctrl-c until a build's processes are gone", ""), {}).setdefault(door, []).append(seconds)
+        keep("ctrl-c until a build's processes are gone", "", door.interrupt(work.endless))
     door.forget()
     timed("files", "build with COPY of a context", small, work.files)
     work.touch()
