@@ -101,7 +101,7 @@ def page_host(page: str, *, pointed: bool) -> Iterator[PageHost]:
         if "registry.example.com" in page:
             parts.enter_context(_private_registry(namespace, home))
             environment |= {"USER": USERNAME, "PASSWORD": PASSWORD}
-        if "docker.sock" in page:
+        if "docker -H unix:///var/run/docker.sock" in page:
             parts.enter_context(_docker(enter, mirror))
         environment |= {"DOCKER_HOST": "unix:///run/husk.sock"} if pointed else {}
         words = [*enter, f"--wd={home / 'work'}"]
@@ -179,7 +179,7 @@ def _docker(enter: Sequence[str], mirror: str) -> Iterator[None]:
 def _fill(mirror: Registry, page: str) -> None:
     for name, make in _IMAGES.items():
         repository, _, tag = name.partition(":")
-        if repository in page:
+        if name.removesuffix(":latest") in page:
             upload(mirror, f"library/{repository}", tag, make())
 
 

@@ -1,4 +1,4 @@
-"""Every command on the pages of docs/howto is true: each page is followed from its top to its end, on a host of its own."""
+"""Every command on the pages of docs/howto, and of the README's tour, is true: each page is followed from its top to its end, on a host of its own."""
 
 import os
 import re
@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[3]
 INDEX = ROOT / "docs/howto/README.md"
 PAGES = sorted(page for page in INDEX.parent.glob("*.md") if page != INDEX)
 # Pages that tell how to point docker at the daemon.
-FROM_THE_BEGINNING = ("first-steps.md",)
+FROM_THE_BEGINNING = ("README.md", "first-steps.md")
 # Blocks that no test follows, each with the reason that its page gives: they should stay few.
 NOT_RUN = {
     "dashboard.md": ["there is no journal where these pages are tested", "it needs another machine"],
@@ -25,7 +25,7 @@ NOT_RUN = {
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it runs real containers")
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda page: page.stem)
 def test_every_command_of_the_page(page: Path) -> None:
     text = page.read_text()
     with page_host(text, pointed=page.name not in FROM_THE_BEGINNING) as host:
