@@ -13,11 +13,11 @@ APPLETS = ["cat", "chmod", "cp", "echo", "id", "ls", "mkdir", "mv", "rm", "sh", 
 
 
 @cache
-def busybox_layer() -> bytes:
-    """An uncompressed layer with a shell and the usual tools."""
+def busybox_layer(*more: str) -> bytes:
+    """An uncompressed layer with a shell and the usual tools, and `more` of them."""
     program = shutil.which("busybox")
     assert program is not None, "the host has no static busybox"
-    return archive(program, APPLETS)
+    return archive(program, [*APPLETS, *more])
 
 
 class Stored(NamedTuple):

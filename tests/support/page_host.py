@@ -192,6 +192,12 @@ def _nginx() -> Image:
 
 
 @cache
+def _busybox() -> Image:
+    """Services ask a registry for the digest of what is here already."""
+    return make_image([busybox_layer("wc")], {"Cmd": ["/bin/sh"]})
+
+
+@cache
 def _debian() -> Image:
     return make_image([busybox_layer()], {"Cmd": ["/bin/sh"]})
 
@@ -209,4 +215,4 @@ def _registry() -> Image:
 
 
 # What pages pull: it runs, and is small.
-_IMAGES = {"nginx:latest": _nginx, "debian:12-slim": _debian, "registry:2": _registry}
+_IMAGES = {"busybox:latest": _busybox, "nginx:latest": _nginx, "debian:12-slim": _debian, "registry:2": _registry}
