@@ -1,6 +1,5 @@
 """Where does the API listen? On Unix sockets with a group, on TCP addresses, and on what systemd holds for us."""
 
-import contextlib
 import errno
 import grp
 import os
@@ -15,6 +14,7 @@ from husk.errors import InvalidParameter, SystemFault
 # The first descriptor that systemd passes to a service with sockets of its own.
 _FIRST_PASSED = 3
 _KEEPALIVE_SECONDS = 15
+USUAL_GROUP = "docker"
 
 
 def listen(host: str, group: str, loopback_only: bool = False, flag: str = "-H") -> list[tuple[socket.socket, str]]:
@@ -111,14 +111,31 @@ def _listen_unix(path: Path, group: str) -> socket.socket:
     try:
         # Nobody may connect before mode and group are set: a socket takes connections only after listen().
         listener.bind(str(path))
-        with contextlib.suppress(KeyError):
-            if group:
-                os.chown(path, -1, int(group) if group.isdigit() else grp.getgrnam(group).gr_gid)
+        if group and (number := _group_number(group)) is not None:
+            os.chown(path, -1, number)
         path.chmod(0o660)
     except OSError as error:
         listener.close()
         raise _unfit(path, error) from error
+    except InvalidParameter:
+        listener.close()
+        path.unlink()
+        raise
     return listener
+
+
+def _group_number(group: str) -> int | None:
+    """None if it is the usual one, which a host need not have: then the socket is root's alone, as with dockerd."""
+    if group.isdigit():
+        return int(group)
+    try:
+        return grp.getgrnam(group).gr_gid
+    except KeyError:
+        if group == USUAL_GROUP:
+            return None
+        raise InvalidParameter(
+            f"there is no group {group} on this host: make it (groupadd {group}), or name another with --group"
+        ) from None
 
 
 def _unfit(path: Path, error: OSError) -> SystemFault:

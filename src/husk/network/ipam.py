@@ -220,7 +220,7 @@ def parse_bip(text: str) -> IPv4Interface:
     if "/" not in text or network.prefixlen == network.max_prefixlen:
         raise InvalidParameter(f"invalid bip {text!r}: an address with a prefix length up to /31 is needed")
     first, last = edges(network)
-    if not first <= int(interface.ip) <= last:
+    if not first <= int(interface.ip) <= last or interface.ip.is_loopback or interface.ip.is_multicast:
         raise InvalidParameter(f"invalid bip {text!r}: {interface.ip} is no address for a host")
     return interface
 

@@ -32,8 +32,18 @@ def test_a_unix_socket_is_for_root_and_its_group(opened: list[socket.socket], tm
     assert at(opened, f"unix://{path}", str(os.getgid())) == [f"unix://{path}"]
     assert stat.S_IMODE(path.stat().st_mode) == 0o660 and path.stat().st_gid == os.getgid()
     other = tmp_path / "other.sock"
-    at(opened, f"unix://{other}", "no-such-group")
-    assert other.exists()
+    with pytest.raises(InvalidParameter, match="there is no group no-such-group on this host: make it"):
+        at(opened, f"unix://{other}", "no-such-group")
+    assert not other.exists()
+
+
+def test_a_host_need_not_have_the_usual_group(
+    opened: list[socket.socket], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "USUAL_GROUP", "no-such-group")
+    path = tmp_path / "husk.sock"
+    at(opened, f"unix://{path}", "no-such-group")
+    assert (stat.S_IMODE(path.stat().st_mode), path.stat().st_gid) == (0o660, os.getgid())
 
 
 def test_the_socket_of_a_dead_daemon_is_replaced_and_a_living_one_not(
