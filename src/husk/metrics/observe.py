@@ -5,6 +5,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from prometheus_client import Histogram
+
 from husk.api.observed import Seen
 from husk.metrics.families import Families
 
@@ -19,6 +21,8 @@ class RequestMetrics:
 
     def __init__(self, families: Families) -> None:
         self._families = families
+        # To find one by its labels costs as much as all else here.
+        self._requests: dict[tuple[str, str, int], Histogram] = {}
 
     def begun(self, seen: Seen) -> None:
         self._families.in_flight.inc()
@@ -31,7 +35,10 @@ class RequestMetrics:
         families.in_flight.dec()
         method = seen.request.method
         name = method.decode() if method in _METHODS else "other"
-        families.requests.labels(name, seen.route or "none", str(seen.status)).observe(seen.seconds)
+        key = (name, seen.route, seen.status)
+        if (requests := self._requests.get(key)) is None:
+            requests = self._requests[key] = families.requests.labels(name, seen.route or "none", str(seen.status))
+        requests.observe(seen.seconds)
         if (action := _BY_ROUTE.get(seen.route)) is not None and seen.status < 400:
             families.actions.labels(action).observe(seen.seconds)
 
