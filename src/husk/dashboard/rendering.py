@@ -44,9 +44,9 @@ class Renderer:
         environment.globals["asset"] = assets.path
         environment.filters.update(size=size, moment=moment, ago=ago, short=short, percent=percent, seconds=seconds)
 
-    def warm(self, *templates: str) -> None:
-        """Read templates before somebody waits for them: it takes longer than to make a page of one."""
-        for template in templates:
+    def warm(self, *first: str) -> None:
+        """Read all templates before somebody waits for them: it takes longer than to make a page of one."""
+        for template in (*first, *self._environment.list_templates()):
             self._environment.get_template(template)
 
     def page(self, template: str, values: Mapping[str, Any]) -> bytes:

@@ -199,7 +199,7 @@ async def serve(engine: Client, settings: Settings) -> AsyncIterator[Dashboard]:
         listener.close()
         raise
     dashboard.site.sampler.start()
-    dashboard.site.tasks.spawn(asyncio.to_thread(dashboard.site.renderer.warm, *_FIRST), "templates of the first pages")
+    dashboard.site.tasks.spawn(asyncio.to_thread(dashboard.site.renderer.warm, *_FIRST), "templates of the pages")
     try:
         yield dashboard
     finally:

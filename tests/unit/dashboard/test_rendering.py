@@ -89,6 +89,6 @@ def test_text_that_is_none_is_shown_somehow(renderer: Renderer) -> None:
 
 
 def test_what_was_read_before_is_not_read_again(renderer: Renderer, tmp_path: Path) -> None:
-    renderer.warm("a.html")
+    renderer.warm()
     (tmp_path / "a.html").unlink()
     assert renderer.page("a.html", {"value": 1}) == b"<p>1</p>"
