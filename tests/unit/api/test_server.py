@@ -1,6 +1,7 @@
 """The edge as a whole: headers on everything, errors in one form, changes that outlive their client."""
 
 import asyncio
+import os
 import socket
 import stat
 from pathlib import Path
@@ -168,7 +169,7 @@ def app(engine: FakeEngine) -> Edge:
 
 async def test_it_listens_for_root_and_the_group_and_leaves_nothing(engine: FakeEngine, tmp_path: Path) -> None:
     path = tmp_path / "run" / "husk.sock"
-    async with serve(app(engine), [f"unix://{path}", "tcp://127.0.0.1:0"], group="no-such-group") as addresses:
+    async with serve(app(engine), [f"unix://{path}", "tcp://127.0.0.1:0"], group=str(os.getgid())) as addresses:
         assert stat.S_IMODE(path.stat().st_mode) == 0o660
         assert await ask(path) == 200
         assert addresses[0] == f"unix://{path}"

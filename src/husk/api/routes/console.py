@@ -123,6 +123,9 @@ async def converse(connection: HijackedStream, attachment: "Attachment", detach:
             raise ConnectionAbortedError("the client does not read")
     finally:
         await tasks.cancel_all()
+        for task in (output, input, dropped):
+            # A client that leaves ends both this and its output: then nobody asks any more why the output ended.
+            _ = task.cancelled() or task.exception()
 
 
 async def _send(connection: HijackedStream, attachment: "Attachment") -> None:

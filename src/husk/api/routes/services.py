@@ -16,7 +16,7 @@ from husk.api.routes.transfer import credentials_of
 from husk.api.types.services import ServiceCreated, Warnings
 from husk.api.views import services as views
 from husk.engine.model.filters import Filters
-from husk.engine.services.model import ServiceSpec, Task
+from husk.engine.services.model import ContainerSpec, ServiceSpec, Task
 from husk.engine.services.service import SERVICE_FILTERS, TASK_FILTERS
 from husk.errors import InvalidParameter
 from husk.gojson import Reader
@@ -80,21 +80,30 @@ async def task(call: Call) -> Answer:
 async def service_logs(call: Call) -> Answer:
     services = call.engine.services
     service = services.find(call.argument)
+    tasks, described = services.tasks_of(service), service.spec.task_template.container_spec
+    if not call.flag("follow"):
+        return await _logs(call, tasks, described)
     with services.followers.following(service.id) as coming:
-        return await _logs(call, services.tasks_of(service), coming if call.flag("follow") else None)
+        return await _logs(call, [task for task in tasks if services.has_started(task)], described, coming)
 
 
 async def task_logs(call: Call) -> Answer:
-    return await _logs(call, [call.engine.services.find_task(call.argument)])
+    task = call.engine.services.find_task(call.argument)
+    return await _logs(call, [task], task.spec.container_spec)
 
 
-async def _logs(call: Call, tasks: list[Task], coming: "asyncio.Queue[Task | None] | None" = None) -> Answer:
+async def _logs(
+    call: Call,
+    tasks: list[Task],
+    described: ContainerSpec | None,
+    coming: "asyncio.Queue[Task | None] | None" = None,
+) -> Answer:
     """The logs of several tasks as they come, each line with the task it is from where the client asks for details.
 
     `coming` are tasks that start later, whose logs belong to it too.
     """
     query = log_query(call)
-    tty = any(t.spec.container_spec is not None and t.spec.container_spec.tty for t in tasks)
+    tty = described is not None and described.tty
     timestamps, details = call.flag("timestamps"), call.flag("details")
 
     def form(task: Task) -> LogEncoder:

@@ -215,6 +215,13 @@ class Services:
         except HuskError:
             return []
 
+    def has_started(self, task: Task) -> bool:
+        """Has its container been started? Whoever follows the log of one that has not hears of nothing."""
+        try:
+            return self._containers.find(task.status.container_id or task.name).state.status != "created"
+        except HuskError:
+            return False
+
     def logs_of(
         self, tasks: list[Task], query: LogQuery, form: Callable[[Task], Form[T]]
     ) -> list[tuple[Task, AsyncIterator[T]]]:

@@ -116,10 +116,18 @@ async def test_the_logs_of_all_tasks_come_as_they_are_written(client: ClientSess
     assert old.content_type == RAW_STREAM
 
 
-async def test_who_follows_hears_of_tasks_that_come_later(client: ClientSession, room: SwarmRoom) -> None:
+@pytest.mark.parametrize("made_before", [False, True])
+async def test_who_follows_hears_of_tasks_that_come_later(
+    client: ClientSession, room: SwarmRoom, made_before: bool
+) -> None:
+    """Also of those whose container is there, and not started: its log would end at once, with nothing in it."""
     service, logs = room.store.services[await create(client)], Logs(room)
+    if made_before:
+        late = await room.run(service)
+        room.containers.find(late.status.container_id).state.status = "created"
     response = await client.get("/services/web/logs?stdout=1&follow=1")
-    late = await room.run(service)
+    if not made_before:
+        late = await room.run(service)
     container = late.status.container_id
     for _ in range(2):
         labels = {"com.docker.swarm.service.id": service.id, "com.docker.swarm.task.id": late.id}

@@ -230,6 +230,14 @@ async def test_tasks_without_a_container_have_no_log_and_no_place(room: SwarmRoo
     assert room.services.places_of(waiting) == []
 
 
+async def test_a_task_has_started_when_its_container_has(room: SwarmRoom) -> None:
+    web = await made(room, spec())
+    running, waiting = await room.run(web), task(web, slot=2, state="pending")
+    assert (room.services.has_started(running), room.services.has_started(waiting)) == (True, False)
+    room.containers.find(running.status.container_id).state.status = "created"
+    assert not room.services.has_started(running)
+
+
 async def test_a_node_that_is_drained_says_so(room: SwarmRoom) -> None:
     node = room.cluster.swarm
     await room.services.update_node("self", NodeSpec(role="manager", availability="drain"), node.node_version)
