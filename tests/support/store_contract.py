@@ -217,8 +217,8 @@ class StoreContract:
             await asyncio.gather(
                 *(store.commit(Put("task", f"t{n % 5}", body(str(n))), lazy=n % 2 == 0) for n in range(50))
             )
+            await until_async(lambda: len(reader.told) == len(other.told) == 51, "all changes")
             for one in (reader, other):
-                await until_async(lambda one=one: len(one.told) == 51, "all changes")  # type: ignore[misc]
                 revisions = [news.revision for news in one.told]
                 assert revisions == sorted(set(revisions))
             final = {r.name: text_of(r) for r in (await store.listing("task")).records}

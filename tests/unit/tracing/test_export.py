@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack
 from typing import cast
 
 import pytest
-from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 
 from husk.tracing.export import end, tracer
 
@@ -30,7 +30,7 @@ async def test_spans_tell_who_we_are(monkeypatch: pytest.MonkeyPatch, variable: 
         made = tracer(parts)
         assert made is not None
         span = made.start_span("x")
-        assert span.resource.attributes["service.name"] == name  # type: ignore[attr-defined]
+        assert isinstance(span, ReadableSpan) and span.resource.attributes["service.name"] == name
 
 
 class Hanging:

@@ -124,7 +124,7 @@ class Member:
         try:
             await channel.unary(STATUS, StatusRequest().encode())
         except (StoreUnavailable, GrpcError) as error:
-            told = f"{error}. {self.trouble or self._said()}"
+            told = f"{error}. {self.trouble or await asyncio.to_thread(self._said)}"
             raise SystemFault(f"etcd is not ready after {timeout:g} seconds: {told}") from None
         finally:
             await channel.close()
@@ -151,7 +151,7 @@ class Member:
             if self._process is not None:
                 await process.wait_exit(self._process.pidfd)
                 self._drop()
-                self.trouble = f"it has ended: {self._said()}"
+                self.trouble = f"it has ended: {await asyncio.to_thread(self._said)}"
             pause = SOON if loop.time() - begun >= SETTLED else min(pause * 2, LATE)
             log.error("etcd %s: %s; starting it again in %g seconds", self._settings.name, self.trouble, pause)
             await asyncio.sleep(pause)

@@ -1,7 +1,6 @@
-"""One client's connection: answers in order, bodies with back pressure, ends that lose nothing, and limits."""
+"""One client's connection: answers in order, bodies with back pressure, ends that lose nothing."""
 
 import asyncio
-import logging
 import sys
 from collections.abc import Coroutine
 from pathlib import Path
@@ -10,12 +9,9 @@ import pytest
 
 from husk.api.http import h2c
 from husk.api.http.errors import BodyCutOff
-from husk.api.http.limits import Limits
 from husk.api.http.parser import PREFACE
 from husk.api.http.request import Request
 from husk.api.http.response import Answer, Response, StreamedResponse, Unanswered, fields
-from husk.tasks import Tasks
-from husk.watch import request_id
 from tests.unit.api.http.conftest import serving
 from tests.unit.api.http.test_bodies import BAD
 from tests.unit.api.http.test_parser import AMBIGUOUS
@@ -37,7 +33,7 @@ async def later(request: Request) -> Answer:
     return Response(200, request.raw_path)
 
 
-def mixed(request: Request) -> object:
+def mixed(request: Request) -> Answer | Coroutine[object, object, Answer]:
     return at_once(request) if int(request.raw_path[1:]) % 3 else later(request)
 
 
@@ -48,14 +44,14 @@ async def echo(request: Request) -> Answer:
 
 @on_both_loops
 async def test_requests_behind_each_other_are_answered_in_order(tmp_path: Path) -> None:
-    async with serving(mixed, tmp_path) as connect, connect() as client:  # type: ignore[arg-type]
+    async with serving(mixed, tmp_path) as connect, connect() as client:
         client.send(b"".join(GET % number for number in range(50)))
         assert [await client.answer() for _ in range(50)] == [(200, b"/%d" % number) for number in range(50)]
 
 
 @on_both_loops
 async def test_a_client_that_half_closes_gets_all_its_answers(tmp_path: Path) -> None:
-    async with serving(mixed, tmp_path) as connect, connect() as client:  # type: ignore[arg-type]
+    async with serving(mixed, tmp_path) as connect, connect() as client:
         client.send(b"".join(GET % number for number in range(10)))
         client.end()
         assert [await client.answer() for _ in range(10)] == [(200, b"/%d" % number) for number in range(10)]
@@ -269,12 +265,12 @@ async def test_a_coroutine_ends_with_its_client_and_a_task_goes_on(tmp_path: Pat
             raise
         return Response(200)
 
-    def handler(request: Request) -> object:
+    def handler(request: Request) -> Coroutine[object, object, Answer] | asyncio.Task[Answer]:
         if request.raw_path == b"/1":
             return work("coroutine")
         return asyncio.get_running_loop().create_task(work("task"))
 
-    async with serving(handler, tmp_path) as connect:  # type: ignore[arg-type]
+    async with serving(handler, tmp_path) as connect:
         for number in (1, 2):
             async with connect() as client:
                 client.send(GET % number)
@@ -344,148 +340,3 @@ async def test_http_2_is_told_which_protocol_is_spoken(tmp_path: Path) -> None:
         answer = await client.rest()
         assert answer == h2c.GO_AWAY
         assert answer[9:].endswith(b"this API is served over HTTP/1.1")
-
-
-# limits
-
-
-async def test_a_head_that_takes_too_long(tmp_path: Path) -> None:
-    async with serving(at_once, tmp_path, Limits(head_time=0.1)) as connect, connect() as client, connect() as silent:
-        client.send(GET % 1)
-        assert await client.answer() == (200, b"/1")
-        client.send(b"GET / HTTP/1.1\r\n")
-        assert (await client.answer())[0] == 408
-        assert await client.closed()
-        assert await silent.closed()
-
-
-async def test_a_client_that_idles_too_long(tmp_path: Path) -> None:
-    async with serving(at_once, tmp_path, Limits(idle_time=0.1)) as connect, connect() as client:
-        client.send(GET % 1)
-        assert await client.answer() == (200, b"/1")
-        assert await client.closed()
-
-
-async def test_a_client_that_waits_for_us_does_not_idle(tmp_path: Path) -> None:
-    async def slow(request: Request) -> Answer:
-        await asyncio.sleep(0.4)
-        return Response(200, b"at last")
-
-    async with serving(slow, tmp_path, Limits(idle_time=0.05, head_time=0.05)) as connect, connect() as client:
-        client.send(GET % 1)
-        assert await client.answer() == (200, b"at last")
-
-
-async def test_connections_have_a_largest_number(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    async with serving(at_once, tmp_path, Limits(connections=2)) as connect:
-        async with connect() as first, connect() as second:
-            for client in (first, second):
-                client.send(GET % 1)
-                assert await client.answer() == (200, b"/1")
-            async with connect() as third:
-                assert (await third.answer())[0] == 503
-                assert await third.closed()
-        assert "too many connections" in caplog.text
-
-        async def served() -> bool:
-            async with connect() as client:
-                client.send(GET % 4)
-                return (await client.answer())[0] == 200
-
-        while not await served():
-            await asyncio.sleep(0.01)
-
-
-async def test_an_address_has_a_largest_number_of_connections(tmp_path: Path) -> None:
-    limits = Limits(peer_connections=1)
-    async with serving(at_once, tmp_path, limits, tcp=True) as connect, connect() as first:
-        first.send(GET % 1)
-        assert await first.answer() == (200, b"/1")
-        async with connect() as second:
-            assert (await second.answer())[0] == 503
-
-
-async def test_local_clients_have_room_that_others_do_not_take(tmp_path: Path) -> None:
-    limits = Limits().within(64)
-    assert (limits.connections, limits.remote_connections) == (32, 28)
-    async with serving(at_once, tmp_path, Limits(remote_connections=0), tcp=True) as connect, connect() as client:
-        assert (await client.answer())[0] == 503
-    async with serving(at_once, tmp_path, Limits(remote_connections=0)) as connect, connect() as client:
-        client.send(GET % 1)
-        assert await client.answer() == (200, b"/1")
-
-
-def id_of(head: bytes) -> bytes:
-    return head.partition(b"X-Request-Id: ")[2].partition(b"\r\n")[0]
-
-
-@on_both_loops
-async def test_an_answer_has_the_id_that_its_handler_knew(tmp_path: Path) -> None:
-    left = Tasks()
-    answered = asyncio.Event()
-    after: list[str] = []
-
-    async def behind() -> None:
-        await answered.wait()
-        after.append(request_id())
-
-    async def in_task_and_thread() -> bytes:
-        return f"{request_id()} {await asyncio.to_thread(request_id)}".encode()
-
-    async def handler(request: Request) -> Answer:
-        left.spawn(behind(), "left behind")
-        return Response(200, await left.spawn(in_task_and_thread(), "helps"))
-
-    async with serving(handler, tmp_path) as connect, connect() as client:
-        for _ in range(2):
-            client.send(GET % 1)
-            id = id_of(await client.head())
-            assert await client.reader.readexactly(2 * len(id) + 1) == id + b" " + id != b" "
-        answered.set()
-        await left.join()
-        assert after == ["", ""]
-        assert request_id() == ""
-
-
-@on_both_loops
-async def test_the_id_that_a_client_gives_is_answered(tmp_path: Path) -> None:
-    async with serving(mixed, tmp_path) as connect, connect() as client:  # type: ignore[arg-type]
-        for number in range(4):
-            for method in (b"GET", b"POST"):
-                head = b"%b /%d HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nX-Request-Id: %b.%d\r\n\r\n"
-                client.send(head % (method, number, method, number))
-                assert id_of(await client.head()) == b"%b.%d" % (method, number)
-                await client.reader.readexactly(2)
-
-
-@on_both_loops
-async def test_the_log_of_a_handler_that_fails_names_the_request(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    seen: list[str] = []
-
-    class Note(logging.Filter):
-        def filter(self, record: logging.LogRecord) -> bool:
-            seen.append(request_id())
-            return True
-
-    async def fails_later(request: Request) -> Answer:
-        raise ValueError("broken")
-
-    def fails(request: Request) -> Answer | Coroutine[object, object, Answer]:
-        if request.raw_path == b"/0":
-            raise ValueError("broken")
-        return fails_later(request)
-
-    note = Note()
-    log = logging.getLogger("husk.api.http.connection")
-    log.addFilter(note)
-    try:
-        async with serving(fails, tmp_path) as connect:
-            for number in range(2):
-                async with connect() as client:
-                    client.send(b"GET /%d HTTP/1.1\r\nHost: x\r\nX-Request-Id: broken-%d\r\n\r\n" % (number, number))
-                    await client.rest()
-    finally:
-        log.removeFilter(note)
-    assert [id for id in seen if id] == ["broken-0", "broken-1"]

@@ -1,0 +1,78 @@
+"""How long a client may take, and how many there may be."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from husk.api.http.limits import Limits
+from husk.api.http.request import Request
+from husk.api.http.response import Answer, Response
+from tests.unit.api.http.conftest import serving
+from tests.unit.api.http.test_connection import GET, at_once
+
+
+async def test_a_head_that_takes_too_long(tmp_path: Path) -> None:
+    async with serving(at_once, tmp_path, Limits(head_time=0.1)) as connect, connect() as client, connect() as silent:
+        client.send(GET % 1)
+        assert await client.answer() == (200, b"/1")
+        client.send(b"GET / HTTP/1.1\r\n")
+        assert (await client.answer())[0] == 408
+        assert await client.closed()
+        assert await silent.closed()
+
+
+async def test_a_client_that_idles_too_long(tmp_path: Path) -> None:
+    async with serving(at_once, tmp_path, Limits(idle_time=0.1)) as connect, connect() as client:
+        client.send(GET % 1)
+        assert await client.answer() == (200, b"/1")
+        assert await client.closed()
+
+
+async def test_a_client_that_waits_for_us_does_not_idle(tmp_path: Path) -> None:
+    async def slow(request: Request) -> Answer:
+        await asyncio.sleep(0.4)
+        return Response(200, b"at last")
+
+    async with serving(slow, tmp_path, Limits(idle_time=0.05, head_time=0.05)) as connect, connect() as client:
+        client.send(GET % 1)
+        assert await client.answer() == (200, b"at last")
+
+
+async def test_connections_have_a_largest_number(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with serving(at_once, tmp_path, Limits(connections=2)) as connect:
+        async with connect() as first, connect() as second:
+            for client in (first, second):
+                client.send(GET % 1)
+                assert await client.answer() == (200, b"/1")
+            async with connect() as third:
+                assert (await third.answer())[0] == 503
+                assert await third.closed()
+        assert "too many connections" in caplog.text
+
+        async def served() -> bool:
+            async with connect() as client:
+                client.send(GET % 4)
+                return (await client.answer())[0] == 200
+
+        while not await served():
+            await asyncio.sleep(0.01)
+
+
+async def test_an_address_has_a_largest_number_of_connections(tmp_path: Path) -> None:
+    limits = Limits(peer_connections=1)
+    async with serving(at_once, tmp_path, limits, tcp=True) as connect, connect() as first:
+        first.send(GET % 1)
+        assert await first.answer() == (200, b"/1")
+        async with connect() as second:
+            assert (await second.answer())[0] == 503
+
+
+async def test_local_clients_have_room_that_others_do_not_take(tmp_path: Path) -> None:
+    limits = Limits().within(64)
+    assert (limits.connections, limits.remote_connections) == (32, 28)
+    async with serving(at_once, tmp_path, Limits(remote_connections=0), tcp=True) as connect, connect() as client:
+        assert (await client.answer())[0] == 503
+    async with serving(at_once, tmp_path, Limits(remote_connections=0)) as connect, connect() as client:
+        client.send(GET % 1)
+        assert await client.answer() == (200, b"/1")
