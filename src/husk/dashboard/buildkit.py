@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import TypeVar
 
 from husk.api.buildkit.messages import control
+from husk.api.closing import closing
 from husk.client.client import Client
 from husk.client.http import Reader, Writer
 from husk.errors import HuskError, NotFound, NotImplementedYet, Unavailable
@@ -41,9 +42,10 @@ class BuildKit:
 
     async def build(self, ref: str) -> control.BuildHistoryRecord:
         request = control.BuildHistoryRequest(early_exit=True, ref=ref)
-        async for each in self._told("ListenBuildHistory", request, control.BuildHistoryEvent):
-            if each.record is not None and each.record.ref == ref:
-                return each.record
+        async with closing(self._told("ListenBuildHistory", request, control.BuildHistoryEvent)) as told:
+            async for each in told:
+                if each.record is not None and each.record.ref == ref:
+                    return each.record
         raise NotFound(f"no such build: {ref}")
 
     async def told_by(self, ref: str, *, ended: bool) -> list[control.StatusResponse]:
@@ -52,8 +54,11 @@ class BuildKit:
         quiet = None if ended else _QUIET
         found: list[control.StatusResponse] = []
         with suppress(TimeoutError):
-            async with asyncio.timeout(None if ended else _LONGEST):
-                async for each in self._told("Status", request, control.StatusResponse, quiet):
+            async with (
+                asyncio.timeout(None if ended else _LONGEST),
+                closing(self._told("Status", request, control.StatusResponse, quiet)) as told,
+            ):
+                async for each in told:
                     found.append(each)
         return found
 
