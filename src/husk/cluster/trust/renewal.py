@@ -1,0 +1,21 @@
+"""When does a node ask for its next certificate? At a random moment between 50 and 80 % of the life of the one it has.
+
+Random, so that not all nodes come at the same time; so early, that a manager may be away for a while. Pure.
+"""
+
+import random
+
+EARLIEST, LATEST = 0.5, 0.8
+# Who has failed tries again, and not at once: in seconds.
+AGAIN_SOONEST, AGAIN_LATEST = 5.0, 3600.0
+
+
+def wait(begins: float, ends: float, now: float, chance: float | None = None) -> float:
+    """Seconds until a certificate is to be renewed: 0 when it is time, or later than that."""
+    share = EARLIEST + (LATEST - EARLIEST) * (random.random() if chance is None else chance)
+    return max(begins + (ends - begins) * share - now, 0.0)
+
+
+def wait_again(failures: int, left: float) -> float:
+    """Seconds until the next try, after so many that failed: longer each time, and often while little is left."""
+    return max(min(AGAIN_SOONEST * (1 << min(failures - 1, 16)), AGAIN_LATEST, left / 4), AGAIN_SOONEST)
