@@ -34,6 +34,7 @@ from husk.kernel.memory import keep_little
 from husk.kernel.process import stop_ignoring_signals
 
 if TYPE_CHECKING:
+    from husk.api.counted import Counts
     from husk.api.observed import Observer
     from husk.api.server import Edge
     from husk.audit.writer import Writer
@@ -141,11 +142,16 @@ class Daemon:
 
             descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
             limits = Limits().within(descriptors)
-            observers = await self._observers(engine, parts)
+            counts = await self._counts(engine, parts) if self._config.metrics_addr else None
+            observers = self._observers(engine, parts)
             if observers:
                 from husk.api.observed import ObservedEdge
 
-                edge: Edge = ObservedEdge(engine, self._minimum, limits, observers)
+                edge: Edge = ObservedEdge(engine, self._minimum, limits, observers, counts)
+            elif counts is not None:
+                from husk.api.counted import CountedEdge
+
+                edge = CountedEdge(engine, self._minimum, limits, counts)
             else:
                 edge = Edge(engine, self._minimum, limits)
             serving = serve(edge, self._config.hosts, self._config.group, self._tls, self._config.loopback_only)
@@ -164,18 +170,21 @@ class Daemon:
             self._notify("STOPPING=1")
         log.info("the daemon has ended; its containers run on")
 
-    async def _observers(self, engine: Engine, parts: AsyncExitStack) -> "tuple[Observer, ...]":
+    async def _counts(self, engine: Engine, parts: AsyncExitStack) -> "Counts":
+        """Tell metrics; gives what counts requests."""
+        from husk.metrics import server
+        from husk.metrics.families import Families
+        from husk.metrics.requests import RequestCounts
+
+        families = Families()
+        counts = RequestCounts(families)
+        serving = server.serve(engine, families, self._config.metrics_addr, self._config.metrics_containers)
+        log.info("metrics are told on http://%s/metrics", await parts.enter_async_context(serving))
+        return counts
+
+    def _observers(self, engine: Engine, parts: AsyncExitStack) -> "tuple[Observer, ...]":
         """Who looks on at requests: nobody, and nothing is loaded for it, unless the settings ask for it."""
         found: list[Observer] = []
-        if self._config.metrics_addr:
-            from husk.metrics import server
-            from husk.metrics.families import Families
-            from husk.metrics.observe import RequestMetrics
-
-            families = Families()
-            serving = server.serve(engine, families, self._config.metrics_addr, self._config.metrics_containers)
-            log.info("metrics are told on http://%s/metrics", await parts.enter_async_context(serving))
-            found.append(RequestMetrics(families))
         if self._config.audit_log is not None:
             from husk.audit.lines import AuditLog
             from husk.audit.writer import Writer

@@ -1,4 +1,5 @@
-"""The HTTP edge where somebody looks on: metrics, traces, the audit log. Without them the daemon has the plain `Edge`.
+"""The HTTP edge where somebody looks on: traces, the audit log. Without them the daemon has an edge that only counts
+(`husk.api.counted`), or the plain `Edge`.
 
 Each observer hears of a request when it begins and when it is answered. Between them it may set context variables
 (`entered`), which then count for all that is done for the request.
@@ -12,19 +13,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
+from husk.api.counted import BUILDKIT, CountedEdge, Counts, result_of, status_of
 from husk.api.http.limits import Limits
 from husk.api.http.request import Request
-from husk.api.http.response import Answer, Response, StreamedResponse
-from husk.api.server import Edge
+from husk.api.http.response import Answer, Response
 from husk.api.versioning import MINIMUM, Version
 
 if TYPE_CHECKING:
     from husk.engine.engine import Engine
-
-# The client has left before there was an answer: nginx's number for it.
-CLIENT_LEFT = 499
-_BROKEN = 500
-_BUILDKIT = "/grpc"
 
 
 class Seen:
@@ -77,37 +73,39 @@ class Observer(Protocol):
     def done(self, seen: Seen) -> None: ...
 
 
-class ObservedEdge(Edge):
+class ObservedEdge(CountedEdge):
     def __init__(
         self,
         engine: "Engine",
         minimum: Version = MINIMUM,
         limits: Limits | None = None,
         observers: tuple[Observer, ...] = (),
+        counts: Counts | None = None,
     ) -> None:
-        super().__init__(engine, minimum, limits)
+        super().__init__(engine, minimum, limits, counts)
         self._observers = observers
 
     def handle(self, request: Request) -> "Answer | Coroutine[Any, Any, Answer] | asyncio.Task[Answer]":
         place = self._places.get((request.method, request.raw_path)) or self._locate(request)
         if isinstance(place, Response):
             seen = self._begin(Seen(request, "", ""))
+            answer = super().handle(request)
             self._end(seen, place)
-            return place
+            return answer
         _, route, argument = place
         seen = self._begin(Seen(request, route.pattern, argument))
         answer = contextvars.copy_context().run(self._enter, seen)
         if isinstance(answer, Answer):
             self._end(seen, answer)
         elif isinstance(answer, asyncio.Task):
-            answer.add_done_callback(lambda task: self._end_task(seen, task))
+            answer.add_done_callback(lambda task: self._end(seen, result_of(task)))
         else:
             return self._watched(seen, answer)
         return answer
 
     async def _http2(self, request: Request) -> Answer:
         """BuildKit's protocol from the first byte: what `POST /grpc` leads to."""
-        return await self._watched(self._begin(Seen(request, _BUILDKIT, "")), super()._http2(request))
+        return await self._watched(self._begin(Seen(request, BUILDKIT, "")), super()._http2(request))
 
     def _begin(self, seen: Seen) -> Seen:
         for observer in self._observers:
@@ -130,21 +128,9 @@ class ObservedEdge(Edge):
         finally:
             self._end(seen, answer)
 
-    def _end_task(self, seen: Seen, task: "asyncio.Task[Answer]") -> None:
-        self._end(seen, None if task.cancelled() or task.exception() is not None else task.result())
-
     def _end(self, seen: Seen, answer: Answer | None) -> None:
         seen.ended = time.perf_counter()
-        seen.status = _status(seen.request, answer)
+        seen.status = status_of(seen.request, answer)
         seen.answer = answer
         for observer in self._observers:
             observer.done(seen)
-
-
-def _status(request: Request, answer: Answer | None) -> int:
-    """What the client was told. Who takes the connection over says 101 or 200; nobody tells which later on."""
-    if isinstance(answer, Response | StreamedResponse):
-        return answer.status
-    if request.begun:
-        return 101 if request.has("upgrade") else 200
-    return CLIENT_LEFT if request.gone or answer is None else _BROKEN

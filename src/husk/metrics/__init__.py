@@ -1,7 +1,8 @@
 """Prometheus metrics, when `--metrics-addr` asks for them: until then nothing of this package is loaded.
 
     families    every metric there is, with its type, labels and help: one registry of our own
-    observe     requests (`husk.api.observed`) and actions of the engine (`husk.watch`) become counts and histograms
+    requests    requests (`husk.api.counted`) become counts and a histogram
+    observe     actions of the engine (`husk.watch`) become counts and histograms
     facts       what is looked up when somebody asks: containers by state, the store, workers, the cache of builds
     containers  the numbers of each container, as many as the settings allow
     loop_delay  how late the event loop is

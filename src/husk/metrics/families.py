@@ -3,12 +3,10 @@
 from collections.abc import Callable
 from typing import cast
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, disable_created_metrics
+from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, disable_created_metrics
 
 # Those of dockerd, so that its dashboards and rules fit.
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-# Few, for there are as many series of them as operations of the API.
-_REQUEST_BUCKETS = (0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0)
 _PULL_BUCKETS = (0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 _DELAY_BUCKETS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0)
 
@@ -52,14 +50,6 @@ class Families:
             registry=registry,
             buckets=_PULL_BUCKETS,
         )
-        self.requests = Histogram(
-            "husk_api_request_seconds",
-            "How long requests of the API take, those that stream until their end too",
-            ["method", "route", "code"],
-            registry=registry,
-            buckets=_REQUEST_BUCKETS,
-        )
-        self.in_flight = Gauge("husk_api_requests_in_flight", "Requests that are being answered", registry=registry)
         self.loop_delay = Histogram(
             "husk_event_loop_delay_seconds",
             "How late the event loop does what is due, sampled twice a second",

@@ -1,46 +1,11 @@
-"""Requests and actions become counts: what `husk.api.observed` and `husk.watch` tell."""
+"""What the engine does becomes counts: what `husk.watch` tells."""
 
 import asyncio
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from prometheus_client import Histogram
-
-from husk.api.observed import Seen
 from husk.metrics.families import Families
-
-# Others are what somebody made up.
-_METHODS = frozenset({b"GET", b"HEAD", b"POST", b"PUT", b"DELETE", b"OPTIONS"})
-# Actions of dockerd that are operations of the API, and nothing else.
-_BY_ROUTE = {"/containers/{id}/changes": "changes", "/commit": "commit"}
-
-
-class RequestMetrics:
-    """Counts requests by the pattern of their route, never by their path."""
-
-    def __init__(self, families: Families) -> None:
-        self._families = families
-        # To find one by its labels costs as much as all else here.
-        self._requests: dict[tuple[str, str, int], Histogram] = {}
-
-    def begun(self, seen: Seen) -> None:
-        self._families.in_flight.inc()
-
-    def entered(self, seen: Seen) -> None:
-        pass
-
-    def done(self, seen: Seen) -> None:
-        families = self._families
-        families.in_flight.dec()
-        method = seen.request.method
-        name = method.decode() if method in _METHODS else "other"
-        key = (name, seen.route, seen.status)
-        if (requests := self._requests.get(key)) is None:
-            requests = self._requests[key] = families.requests.labels(name, seen.route or "none", str(seen.status))
-        requests.observe(seen.seconds)
-        if (action := _BY_ROUTE.get(seen.route)) is not None and seen.status < 400:
-            families.actions.labels(action).observe(seen.seconds)
 
 
 class EngineMetrics:

@@ -12,6 +12,7 @@ from prometheus_client import generate_latest
 
 from husk.metrics.facts import Facts, gather
 from husk.metrics.families import Families
+from husk.metrics.requests import RequestCounts
 from tests.unit.metrics.played_engine import played
 
 PACKAGING = Path(__file__).parents[3] / "packaging"
@@ -22,6 +23,7 @@ METRIC = re.compile(r"\b(?:husk|engine_daemon|builder|process)_[a-z_]+\b")
 def told(tmp_path: Path) -> set[str]:
     """Every name of a series that there can be."""
     families, engine = Families(), played(tmp_path, [])
+    RequestCounts(families)
     facts = Facts(engine, 10)
     families.registry.register(facts)
     facts.look(gather(engine))

@@ -228,7 +228,7 @@ class Connection(Channel):
         """Send it; whether the connection can be gone on with now."""
         if isinstance(answer, Response):
             keep_alive = not answer.close and self.will_keep_alive()
-            head, body = answer.encode(request, self._crowd.date() + request.id_field, keep_alive)
+            head, body = answer.encode(request, self._crowd.date(), keep_alive)
             if body:
                 self._transport.writelines([head, body])
             else:

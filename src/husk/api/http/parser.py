@@ -32,6 +32,8 @@ _LONGEST_NUMBER = 18
 _SHORT = 512
 _MOST_KNOWN = 256
 _PASSING = pattern(rb"auth|cookie|secret|token|request-id|traceparent", re.IGNORECASE)
+# What a client may call its request: it is written to logs as it is.
+_SANE_ID = pattern(rb"[A-Za-z0-9._-]{1,64}")
 _CLOSE, _KEEP_ALIVE = b"close", b"keep-alive"
 
 
@@ -39,8 +41,8 @@ class Head:
     """The head of one request. Names of headers are in lower case; of repeated ones the first counts, as with Go."""
 
     __slots__ = (
-        "chunked", "expect", "has_body", "headers", "is_1_1", "is_head", "keep_alive", "length", "method", "raw_path",
-        "raw_query", "repeated", "target",
+        "chunked", "expect", "has_body", "headers", "is_1_1", "is_head", "keep_alive", "length", "method", "own_id",
+        "raw_path", "raw_query", "repeated", "target",
     )  # fmt: skip
 
     def __init__(
@@ -63,6 +65,9 @@ class Head:
         self.has_body = False
         self.keep_alive = is_1_1
         self.is_head = method == b"HEAD"
+        # What the client calls its request; empty where it has no name for it, or none that can stand in a log.
+        given = headers.get(b"x-request-id", b"")
+        self.own_id = given if given and _SANE_ID.fullmatch(given) else b""
         self.expect = headers[b"expect"].lower() if b"expect" in headers else b""
         self.raw_path, _, self.raw_query = (target if target[:1] == b"/" else _origin_form(target)).partition(b"?")
 

@@ -7,15 +7,12 @@ from urllib.parse import parse_qsl, unquote
 from husk.api.http.channel import Channel
 from husk.api.http.parser import Head
 from husk.api.http.upload import Body
-from husk.patterns import pattern
 from husk.watch import Serving, serving
 
 # Ids of this process: what no other one begins with, and a number.
-_ID, _ID_NAME = b"x-request-id", b"X-Request-Id: "
-_OURS = b"%b%b-%%x\r\n" % (_ID_NAME, os.urandom(6).hex().encode())
+_ID_NAME = b"X-Request-Id: "
+OUR_ID = b"%b%b-" % (_ID_NAME, os.urandom(6).hex().encode())
 _next_number = itertools.count(1).__next__
-# What a client may call its request: it is written to logs as it is.
-_SANE_ID = pattern(rb"[A-Za-z0-9._-]{1,64}")
 
 
 class Query:
@@ -42,14 +39,10 @@ class Query:
 _NO_QUERY = Query("")
 
 
-def _id_field(given: bytes) -> bytes:
-    return _ID_NAME + given + b"\r\n" if _SANE_ID.fullmatch(given) else _OURS % _next_number()
-
-
 class Request:
     """One request on one connection."""
 
-    __slots__ = ("_query", "body", "connection", "fault", "head", "id_field", "method", "raw_path", "serving")
+    __slots__ = ("_query", "body", "connection", "fault", "head", "method", "number", "raw_path", "serving")
 
     def __init__(self, head: Head, connection: Channel) -> None:
         self.head = head
@@ -58,11 +51,17 @@ class Request:
         self.raw_path = head.raw_path
         self.body: Body | None = None
         self._query: Query | None = None
-        # What logs call it, as the header that the answer has: every answer has one, few are written about.
-        self.id_field = _id_field(head.headers[_ID]) if _ID in head.headers else _OURS % _next_number()
+        # Half of its id, which is put together where it is written: every answer has one, few lines of the log do.
+        self.number = _next_number()
         self.serving: Serving | None = None
         # What went wrong with it, for who looks on: an answer that has begun tells it in its body alone.
         self.fault = ""
+
+    @property
+    def id_field(self) -> bytes:
+        """Its id as the header that the answer has."""
+        given = self.head.own_id
+        return b"%b%b\r\n" % (_ID_NAME, given) if given else b"%b%x\r\n" % (OUR_ID, self.number)
 
     @property
     def id(self) -> str:

@@ -6,7 +6,7 @@ write.
 
 from collections.abc import Mapping
 
-from husk.api.http.request import Request
+from husk.api.http.request import OUR_ID, Request
 
 # Up to here a copy is cheaper than one more piece to write.
 _SMALL = 1 << 14
@@ -99,18 +99,19 @@ class Response(Answer):
         self.fields = fields
         self.close = close
 
-    def encode(self, request: Request, stamp: bytes, keep_alive: bool) -> tuple[bytes, bytes]:
-        """(the answer, or its head, and what of the body is still to follow); `stamp` is the channel's."""
+    def encode(self, request: Request, date: bytes, keep_alive: bool) -> tuple[bytes, bytes]:
+        """(the answer, or its head, and what of the body is still to follow); `date` is a header."""
         status, body = self.status, self.body
         head = request.head
-        if keep_alive and head.is_1_1 and len(body) <= _SMALL and status in _WITH_BODY and not head.is_head:
+        size = len(body)
+        if keep_alive and head.is_1_1 and size <= _SMALL and status in _WITH_BODY and not (head.is_head or head.own_id):
             # What nearly all answers are.
-            line = _WITH_BODY[status]
-            return b"%b%b%bContent-Length: %d\r\n\r\n%b" % (line, self.fields, stamp, len(body), body), b""
+            parts = (_WITH_BODY[status], self.fields, date, OUR_ID, request.number, size, body)
+            return b"%b%b%b%b%x\r\nContent-Length: %d\r\n\r\n%b" % parts, b""
+        stamp = date + request.id_field
         connection = CLOSE if not keep_alive else b"" if head.is_1_1 else KEEP_ALIVE
         if status in WITHOUT_BODY:
             return b"%b%b%b%b\r\n" % (status_line(request, status), self.fields, stamp, connection), b""
-        size = len(body)
         if head.is_head:
             body = b""
         follows = b"" if size <= _SMALL else body

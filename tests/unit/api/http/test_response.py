@@ -20,12 +20,16 @@ def request(method: bytes = b"GET", version: bytes = b"1.1") -> Request:
 
 
 def sent(response: Response, asked: Request, keep_alive: bool = True) -> bytes:
-    return b"".join(response.encode(asked, DATE, keep_alive))
+    """The answer, without the request's id, which must be in it once."""
+    data = b"".join(response.encode(asked, DATE, keep_alive))
+    assert data.count(asked.id_field) == 1 and data.count(b"X-Request-Id") == 1
+    return data.replace(asked.id_field, b"")
 
 
 def test_a_short_answer_is_one_piece_and_a_long_one_is_not_copied() -> None:
-    head, rest = Response(200, b"hi", fields({"A": "b"})).encode(request(), DATE, True)
-    assert (head, rest) == (b"HTTP/1.1 200 OK\r\nA: b\r\nDate: now\r\nContent-Length: 2\r\n\r\nhi", b"")
+    short = Response(200, b"hi", fields({"A": "b"}))
+    assert short.encode(request(), DATE, True)[1] == b""
+    assert sent(short, request()) == b"HTTP/1.1 200 OK\r\nA: b\r\nDate: now\r\nContent-Length: 2\r\n\r\nhi"
     body = bytes(1 << 20)
     head, rest = Response(200, body).encode(request(), DATE, True)
     assert head.endswith(b"Content-Length: 1048576\r\n\r\n") and rest is body
@@ -69,3 +73,9 @@ def test_statuses_are_told_in_the_words_of_the_standard() -> None:
     assert told[404] == "HTTP/1.1 404 Not Found\r\n"
     renamed = {413, 414, 416, 422}  # newer versions of Python, as newer standards, call them something else
     assert all(told[status] == f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n" for status in told.keys() - renamed)
+
+
+def test_an_id_of_the_client_stands_in_its_answer() -> None:
+    head = HeadParser(Limits()).feed(b"GET / HTTP/1.1\r\nHost: x\r\nX-Request-Id: deploy-17\r\n\r\n")
+    assert head is not None
+    assert b"\r\nX-Request-Id: deploy-17\r\n" in Response(200, b"hi").encode(Request(head, Channel()), DATE, True)[0]
