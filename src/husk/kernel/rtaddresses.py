@@ -49,6 +49,7 @@ _RTN_UNICAST = 1
 
 _NDA_DST = 1
 _NDA_LLADDR = 2
+_NDA_PROTOCOL = 12
 _NUD_NOARP = 0x40
 _NUD_PERMANENT = 0x80
 _NTF_MASTER = 0x04
@@ -75,12 +76,19 @@ class Route(msgspec.Struct, frozen=True):
     learned: bool = False
 
 
+# Who has told of a neighbour, in the kernel's word its protocol: whoever takes ours back leaves those of others.
+TOLD_HERE = 4  # that of static routes
+TOLD_OF_PEER = 0x68
+
+
 class Neighbour(msgspec.Struct, frozen=True):
     """What the host takes for the MAC of an address; a `permanent` one is changed by no packet."""
 
     index: int
     address: AnyAddress
     permanent: bool
+    mac: str = ""
+    told: int = 0
 
 
 def _family(version: int) -> int:
@@ -168,10 +176,11 @@ def parse_route(payload: bytes) -> Route | None:
     return Route(destination, _number(found.get(_RTA_OIF)), protocol == _RTPROT_RA)
 
 
-def add_neighbour(index: int, address: AnyAddress, mac: str) -> Message:
+def add_neighbour(index: int, address: AnyAddress, mac: str, told: int = TOLD_HERE) -> Message:
     """Whatever packets say: this is the MAC of the address."""
     payload = _NDMSG.pack(_family(address.version), index, _NUD_PERMANENT, 0, 0)
     payload += attribute(_NDA_DST, address.packed) + attribute(_NDA_LLADDR, mac_bytes(mac))
+    payload += attribute(_NDA_PROTOCOL, bytes([told]))
     return Message(_NEWNEIGH, CREATE | REPLACE, payload, f"add neighbour {address}")
 
 
@@ -186,7 +195,14 @@ def list_neighbours(version: int = 4) -> Message:
 
 def parse_neighbour(payload: bytes) -> Neighbour:
     _family, index, state, _flags, _kind = _NDMSG.unpack_from(payload)
-    return Neighbour(index, ip_address(attributes(payload[_NDMSG.size :])[_NDA_DST]), bool(state & _NUD_PERMANENT))
+    found = attributes(payload[_NDMSG.size :])
+    return Neighbour(
+        index,
+        ip_address(found[_NDA_DST]),
+        bool(state & _NUD_PERMANENT),
+        found.get(_NDA_LLADDR, b"").hex(":"),
+        found.get(_NDA_PROTOCOL, b"\0")[0],
+    )
 
 
 def add_station(port: int, mac: str) -> Message:

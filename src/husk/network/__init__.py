@@ -9,6 +9,8 @@ The way of an endpoint:
     announcement              tells the network the new MAC address (gratuitous ARP)
     bridge                    `BridgeDriver` ties these together for one network and keeps a pool of warm sandboxes
 
+    overlay, peers            lead a network to other hosts, and tell the kernel which endpoints are there
+
 Beside it: `firewall` holds the nftables tables of all networks (`rules` writes their text, `integrity` tells whether
 the kernel still has it, `guardian` writes it again, `drop_policies` finds tables of others that drop our packets),
 `balance` shares one address out to many containers, `ports` holds the host's ports that are published, `relay` serves

@@ -88,7 +88,8 @@ def forget_others(netlink: NetlinkSocket, bridge: int, keep: Iterable[Address]) 
 
 
 def known(netlink: NetlinkSocket, bridge: int) -> list[Address]:
-    """The addresses of the endpoints that the host was told of by `static_entries`."""
+    """The addresses of the endpoints that the host was told of by `static_entries`. Those on other hosts are no matter
+    of this module (`overlay`)."""
     found: list[Address] = []
     for version in (4, 6):
         try:
@@ -99,7 +100,8 @@ def known(netlink: NetlinkSocket, bridge: int) -> list[Address]:
             if version == 4:
                 raise
             continue  # a kernel without IPv6
-        found += [entry.address for entry in entries if entry.index == bridge and entry.permanent]
+        ours = [entry for entry in entries if entry.index == bridge and entry.permanent]
+        found += [entry.address for entry in ours if entry.told != rtaddresses.TOLD_OF_PEER]
     return found
 
 

@@ -5,7 +5,15 @@ import logging
 import socket
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from ipaddress import AddressValueError, IPv4Address, IPv4Interface, IPv4Network, IPv6Interface, IPv6Network
+from ipaddress import (
+    AddressValueError,
+    IPv4Address,
+    IPv4Interface,
+    IPv4Network,
+    IPv6Address,
+    IPv6Interface,
+    IPv6Network,
+)
 from pathlib import Path
 from typing import NamedTuple
 
@@ -48,6 +56,8 @@ class BridgePlan(Struct, frozen=True):
     bare: frozenset[int] = frozenset()
     # Whether forwarding may be switched on where it is off.
     forward: bool = True
+    # Addresses that the host may have on the bridge besides.
+    own: frozenset[IPv4Address | IPv6Address] = frozenset()
 
     @property
     def ipv6(self) -> bool:
@@ -282,11 +292,12 @@ def _ensure_bridge(
     elif state.gateway6 is not None:
         # What else is on the administrator's own bridge, and whom the host believes there, is no matter of ours.
         sysctl.try_write(f"net/ipv6/conf/{name}/disable_ipv6", "0" if gateway6 is not None else "1")
-    messages = [rtaddresses.delete_address(index, own) for own in surroundings.own if own != gateway]
+    others = [own for own in surroundings.own if own != gateway and own.ip not in plan.own]
+    messages = [rtaddresses.delete_address(index, own) for own in others]
     if gateway is not None and gateway not in surroundings.own:
         messages.append(rtaddresses.add_address(index, gateway))
     if state.gateway6 is not None:
-        stale = [own for own in own6 if own != gateway6 and not own.ip.is_link_local]
+        stale = [own for own in own6 if own != gateway6 and not own.ip.is_link_local and own.ip not in plan.own]
         messages += [rtaddresses.delete_address(index, own) for own in stale]
         if gateway6 is not None and gateway6 not in own6:
             messages.append(rtaddresses.add_address(index, gateway6))

@@ -5,6 +5,7 @@ All functions block, unless they say otherwise: call them from a thread.
 
 import socket
 from collections.abc import Sequence
+from ipaddress import ip_address
 
 from husk.errors import HuskError, SystemFault
 from husk.kernel import rtnetlink
@@ -93,6 +94,7 @@ def _prepare(opening: Opening, around: host.Host, firewall: Firewall) -> host.Br
         ipv4=settings.ipv4,
         bare=settings.bare,
         forward=settings.forward,
+        own=frozenset(map(ip_address, settings.own)),
     )
     if settings.parent_link is not None:
         from husk.network import parent

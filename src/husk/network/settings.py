@@ -50,6 +50,8 @@ class BridgeSettings(NamedTuple):
     forward: bool = True
     # The parent is an interface of ours that leads nowhere.
     alone: bool = False
+    # Addresses that the host has on the bridge besides the gateway's.
+    own: tuple[str, ...] = ()
 
 
 class Opening(NamedTuple):

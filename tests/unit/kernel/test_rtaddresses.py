@@ -57,4 +57,6 @@ def test_any_default_route_is_deleted_wherever_it_leads():
 @pytest.mark.parametrize("address", [IPv4Address("10.0.0.2"), IPv6Address("fd00::2")])
 def test_a_neighbour_that_we_tell_of_is_permanent(address):
     message = rtaddresses.add_neighbour(7, address, "02:42:ac:11:00:02")
-    assert rtaddresses.parse_neighbour(message.payload) == rtaddresses.Neighbour(7, address, permanent=True)
+    assert rtaddresses.parse_neighbour(message.payload) == rtaddresses.Neighbour(
+        7, address, permanent=True, mac="02:42:ac:11:00:02", told=rtaddresses.TOLD_HERE
+    )

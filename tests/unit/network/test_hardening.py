@@ -107,7 +107,7 @@ def netlink(monkeypatch: pytest.MonkeyPatch) -> FakeNetlink:
         ("10.0.0.4", 7, False),
         ("10.0.0.5", 8, True),
     ):
-        entry = SimpleNamespace(address=ip_address(text), index=index, permanent=permanent)
+        entry = SimpleNamespace(address=ip_address(text), index=index, permanent=permanent, told=0)
         made.entries[4].append(entry)
     return made
 
@@ -117,6 +117,11 @@ def test_after_a_crash_only_what_is_still_somebodys_stays(netlink: FakeNetlink) 
     assert [str(address) for address in hardening.known(socket, 7)] == ["10.0.0.2", "10.0.0.3"]
     hardening.forget_others(socket, 7, [ip_address("10.0.0.2")])
     assert netlink.deleted == 1
+
+
+def test_what_was_told_of_other_hosts_is_left_alone(netlink: FakeNetlink) -> None:
+    netlink.entries[4][1].told = rtaddresses.TOLD_OF_PEER
+    assert [str(address) for address in hardening.known(cast(NetlinkSocket, netlink), 7)] == ["10.0.0.2"]
 
 
 def test_what_is_gone_already_is_no_fault(netlink: FakeNetlink) -> None:

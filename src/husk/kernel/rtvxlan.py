@@ -1,0 +1,148 @@
+"""Messages for `NetlinkSocket` about VXLAN interfaces, and about who is reached through one.
+
+The functions build or parse bytes and do no I/O. A VXLAN interface has a table of its own: frames for a MAC go to a
+host (`add_remote`). The bridge that it is a port of has another: frames for a MAC go to the port
+(`rtaddresses.add_station`).
+"""
+
+import socket
+import struct
+from ipaddress import IPv4Address, IPv6Address, ip_address
+
+import msgspec
+
+from husk.kernel.netlink import CREATE, EXCLUSIVE, REPLACE, Message, attribute, attributes, nested, number, text
+from husk.kernel.rtnetlink import mac_bytes
+
+_NEWLINK = 16
+_NEWNEIGH, _DELNEIGH, _GETNEIGH = 28, 29, 30
+
+_IFLA_ADDRESS, _IFLA_IFNAME, _IFLA_MTU = 1, 3, 4
+_IFLA_LINKINFO = 18
+_INFO_KIND, _INFO_DATA, _INFO_SLAVE_KIND, _INFO_SLAVE_DATA = 1, 2, 4, 5
+
+_VXLAN_ID = 1
+_VXLAN_LOCAL, _VXLAN_LOCAL6 = 4, 17
+_VXLAN_LEARNING = 7
+_VXLAN_PORT = 15
+
+_PORT_LEARNING = 8
+_PORT_UNICAST_FLOOD, _PORT_MULTICAST_FLOOD, _PORT_BROADCAST_FLOOD = 9, 27, 30
+_PORT_NEIGHBOUR_SUPPRESSION = 32
+
+_NDA_DST, _NDA_LLADDR, _NDA_MASTER = 1, 2, 9
+_NUD_PERMANENT = 0x80
+_NTF_SELF, _NTF_MASTER = 0x02, 0x04
+
+_IFINFO = struct.Struct("=BxHiII")
+_NDMSG = struct.Struct("=BxxxiHBB")
+
+Address = IPv4Address | IPv6Address
+
+
+class Tunnel(msgspec.Struct, frozen=True):
+    """What makes a VXLAN interface what it is: none of it can be changed while it is there."""
+
+    vni: int
+    port: int
+    local: Address
+    learning: bool = False
+
+
+class Forwarding(msgspec.Struct, frozen=True):
+    """Where frames for a MAC go: through a VXLAN to a host; or, without a host, from the bridge to the VXLAN."""
+
+    mac: str
+    host: Address | None
+
+
+def add_vxlan(name: str, mac: str, tunnel: Tunnel, mtu: int) -> Message:
+    """A VXLAN interface that learns nothing and sends nothing to those whom it was not told of."""
+    local = _VXLAN_LOCAL if tunnel.local.version == 4 else _VXLAN_LOCAL6
+    data = nested(
+        _INFO_DATA,
+        number(_VXLAN_ID, tunnel.vni),
+        attribute(local, tunnel.local.packed),
+        attribute(_VXLAN_LEARNING, bytes([tunnel.learning])),
+        attribute(_VXLAN_PORT, struct.pack("!H", tunnel.port)),
+    )
+    payload = _link() + text(_IFLA_IFNAME, name) + attribute(_IFLA_ADDRESS, mac_bytes(mac)) + number(_IFLA_MTU, mtu)
+    payload += nested(_IFLA_LINKINFO, text(_INFO_KIND, "vxlan"), data)
+    return Message(_NEWLINK, CREATE | EXCLUSIVE, payload, f"add VXLAN {name}")
+
+
+def parse_tunnel(payload: bytes) -> Tunnel | None:
+    """Of an interface as the kernel lists it; None for one that is no VXLAN."""
+    info = attributes(attributes(payload[_IFINFO.size :]).get(_IFLA_LINKINFO, b""))
+    if info.get(_INFO_KIND, b"").rstrip(b"\0") != b"vxlan":
+        return None
+    data = attributes(info.get(_INFO_DATA, b""))
+    local = data.get(_VXLAN_LOCAL) or data.get(_VXLAN_LOCAL6) or bytes(4)
+    return Tunnel(
+        vni=int(struct.unpack("=I", data.get(_VXLAN_ID, bytes(4)))[0]),
+        port=int(struct.unpack("!H", data.get(_VXLAN_PORT, bytes(2)))[0]),
+        local=ip_address(local),
+        learning=data.get(_VXLAN_LEARNING, b"\0")[:1] != b"\0",
+    )
+
+
+def set_told_port(name: str) -> Message:
+    """A port of a bridge that learns nothing, gets no frame that it was not told of, and whose side is asked for no
+    neighbour: the bridge answers with those that the host knows."""
+    off, on = b"\0", b"\1"
+    data = nested(
+        _INFO_SLAVE_DATA,
+        attribute(_PORT_LEARNING, off),
+        attribute(_PORT_UNICAST_FLOOD, off),
+        attribute(_PORT_MULTICAST_FLOOD, off),
+        attribute(_PORT_BROADCAST_FLOOD, off),
+        attribute(_PORT_NEIGHBOUR_SUPPRESSION, on),
+    )
+    kind = nested(_IFLA_LINKINFO, text(_INFO_SLAVE_KIND, "bridge"), data)
+    return Message(_NEWLINK, 0, _link() + text(_IFLA_IFNAME, name) + kind, f"configure port {name}")
+
+
+def set_mtu(name: str, mtu: int) -> Message:
+    return Message(_NEWLINK, 0, _link() + text(_IFLA_IFNAME, name) + number(_IFLA_MTU, mtu), f"set MTU of {name}")
+
+
+def add_remote(vxlan: int, mac: str, host: Address) -> Message:
+    """Frames for the MAC go to this host, and no longer to another."""
+    payload = _NDMSG.pack(socket.AF_BRIDGE, vxlan, _NUD_PERMANENT, _NTF_SELF, 0)
+    payload += attribute(_NDA_LLADDR, mac_bytes(mac)) + attribute(_NDA_DST, host.packed)
+    return Message(_NEWNEIGH, CREATE | REPLACE, payload, f"send frames for {mac} to {host}")
+
+
+def delete_remote(vxlan: int, mac: str) -> Message:
+    payload = _NDMSG.pack(socket.AF_BRIDGE, vxlan, 0, _NTF_SELF, 0) + attribute(_NDA_LLADDR, mac_bytes(mac))
+    return Message(_DELNEIGH, 0, payload, f"send no frames for {mac}")
+
+
+def delete_station(port: int, mac: str) -> Message:
+    """Nothing happens to frames for the MAC that go to another port."""
+    payload = _NDMSG.pack(socket.AF_BRIDGE, port, 0, _NTF_MASTER, 0) + attribute(_NDA_LLADDR, mac_bytes(mac))
+    return Message(_DELNEIGH, 0, payload, f"delete station {mac}")
+
+
+def list_forwarding(port: int) -> Message:
+    """What both tables have for a VXLAN interface that is a port of a bridge."""
+    payload = _IFINFO.pack(socket.AF_BRIDGE, 0, port, 0, 0)
+    return Message(_GETNEIGH, 0, payload, "list who is reached through a VXLAN")
+
+
+def parse_forwarding(payload: bytes, port: int) -> Forwarding | None:
+    """None for what is another port's, or the address of the interface itself."""
+    _family, index, state, _flags, _kind = _NDMSG.unpack_from(payload)
+    found = attributes(payload[_NDMSG.size :])
+    mac = found.get(_NDA_LLADDR, b"").hex(":")
+    if index != port:
+        return None
+    if _NDA_DST in found:
+        return Forwarding(mac, ip_address(found[_NDA_DST]))
+    if _NDA_MASTER in found and not state & _NUD_PERMANENT:
+        return Forwarding(mac, None)
+    return None
+
+
+def _link() -> bytes:
+    return _IFINFO.pack(socket.AF_UNSPEC, 0, 0, 0, 0)

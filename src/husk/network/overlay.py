@@ -1,0 +1,260 @@
+"""The driver of one overlay network's way to other hosts: a VXLAN interface beside the network's bridge.
+
+    container ── bridge ── VXLAN ══ UDP between hosts ══ VXLAN ── bridge ── container
+
+Nothing is learned and nothing is flooded: who is on which host is told by the engine (`Peer`) and written into the
+kernel's tables (`peers`), and the bridge answers questions for neighbours (ARP, ND) with what it was told. The kernel
+carries packets by itself: a daemon that ends changes nothing, and one that starts compares and corrects.
+
+Every host has the network's gateway on its own bridge, at the same address and with the same MAC: containers leave
+their network on the host that they are on, and a gateway is never looked for on another host. So the host needs an
+address of its own besides (`own`), at which endpoints on other hosts can answer it: packets that it sends them in
+somebody else's name come from there (`balance`). The VXLAN interface has the MAC of that address.
+"""
+
+import asyncio
+import errno
+import socket
+from collections.abc import Iterable, Sequence
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_interface
+from pathlib import Path
+
+from msgspec import Struct
+
+from husk.errors import InvalidParameter, SystemFault
+from husk.kernel import namespaces, rtaddresses, rtnetlink, rtvxlan
+from husk.kernel.netlink import NetlinkSocket
+from husk.kernel.rtvxlan import Tunnel
+from husk.network import hardening, host, peers
+from husk.network.ipam import mac_address
+from husk.network.peers import Peer, Tables
+from husk.network.sandbox import Lease
+
+DEFAULT_PORT = 4789
+# IPv4 or IPv6, UDP, VXLAN and the frame's own head, in front of the packet.
+OVERHEAD = {4: 20 + 8 + 8 + 14, 6: 40 + 8 + 8 + 14}
+# ESP in transport mode with AES-GCM: number, counter, padding with its length, check value; rounded up.
+ENCRYPTION_OVERHEAD = 38
+LARGEST_VNI = (1 << 24) - 1
+_LEAST_MTU = {4: 68, 6: 1280}
+_GONE = (errno.ENOENT, errno.ENODEV, errno.EADDRNOTAVAIL)
+
+
+class OverlaySettings(Struct, frozen=True):
+    """What an overlay network is on this host."""
+
+    # Its bridge, which is there, and the VXLAN interface that is to be.
+    bridge: str
+    interface: str
+    # Marks what we made on the host; the same for all networks of a daemon.
+    owner: str
+    # The network's number, the same on all hosts, and the UDP port that all hosts listen on.
+    vni: int
+    port: int
+    # This host's address among the others'.
+    local: str
+    # This host's address on the network.
+    own: str
+    mtu: int
+    # Its IPv6 address there, on a network that has them.
+    own6: str = ""
+
+    @property
+    def tunnel(self) -> Tunnel:
+        return Tunnel(self.vni, self.port, ip_address(self.local))
+
+    @property
+    def mac(self) -> str:
+        return mac_address(ip_address(self.own))
+
+    def check(self) -> None:
+        if not 1 <= self.vni <= LARGEST_VNI:
+            raise InvalidParameter(f"{self.vni} is no number of a VXLAN: 1 to {LARGEST_VNI}")
+        if not 1 <= self.port <= 65535:
+            raise InvalidParameter(f"{self.port} is no UDP port")
+
+
+def as_peers(addresses: Iterable[str], address: str, at: str) -> list[Peer]:
+    """How other hosts know a host: `addresses` are its own on the network, `address` gives the MAC. Pure."""
+    mac = mac_address(ip_address(address))
+    return [Peer(own, mac, at) for own in addresses if own]
+
+
+def largest_mtu(underlay: int, version: int, encrypted: bool = False) -> int:
+    """The largest packet on the network that fits into one between hosts, whose address are of that version. Pure."""
+    mtu = underlay - OVERHEAD[version] - (ENCRYPTION_OVERHEAD if encrypted else 0)
+    if mtu < _LEAST_MTU[4]:
+        raise InvalidParameter(f"an MTU of {underlay} between hosts leaves no room for an overlay network")
+    return mtu
+
+
+def underlay_mtu(local: str) -> int:
+    """The MTU of the interface that has the address. Blocks."""
+    wanted = ip_address(local)
+    with NetlinkSocket() as netlink:
+        found = map(rtaddresses.parse_address, netlink.dump(rtaddresses.list_addresses(wanted.version)))
+        index = next((address.index for address in found if address.interface.ip == wanted), 0)
+        links = map(rtnetlink.parse_link, netlink.dump(rtnetlink.list_links()))
+        mtu = next((link.mtu for link in links if link.index == index), 0)
+    if not mtu:
+        raise InvalidParameter(f"{local} is no address of this host: overlay networks need one to reach other hosts by")
+    return mtu
+
+
+class Overlay:
+    """One network's VXLAN interface and what it knows. Changes follow one another, in threads."""
+
+    def __init__(self, settings: OverlaySettings) -> None:
+        self._settings = settings
+        self._changing = asyncio.Lock()
+        self._peers: tuple[Peer, ...] | None = None
+
+    @classmethod
+    async def open(cls, settings: OverlaySettings, leases: Sequence[Lease] = ()) -> "Overlay":
+        """Make the interface, or correct the one that is there; what it knows of peers stays until `tell`.
+
+        `leases` are of containers that run on the network already: their interfaces get its MTU.
+        """
+        settings.check()
+        await asyncio.to_thread(prepare, settings)
+        await asyncio.to_thread(fit, leases, settings.mtu)
+        return cls(settings)
+
+    @property
+    def settings(self) -> OverlaySettings:
+        return self._settings
+
+    async def tell(self, peers: Iterable[Peer]) -> int:
+        """These are all endpoints of the network, this host's own among them or not. How much had to be changed."""
+        async with self._changing:
+            self._peers = tuple(peers)
+            return await asyncio.to_thread(tell, self._settings, self._peers)
+
+    async def correct(self) -> int:
+        """Make it again as it was told, whatever has been done to it; before the first `tell` only the interface."""
+        async with self._changing:
+            await asyncio.to_thread(prepare, self._settings)
+            if self._peers is None:
+                return 0
+            return await asyncio.to_thread(tell, self._settings, self._peers)
+
+    async def close(self, remove: bool) -> None:
+        """`remove` says that the network ends here. Safe to call twice."""
+        async with self._changing:
+            if remove:
+                await asyncio.to_thread(_remove, self._settings)
+
+
+def prepare(settings: OverlaySettings) -> None:
+    """Make the VXLAN interface as it should be and a port of the bridge, changing no more than is wrong. Blocks."""
+    try:
+        with NetlinkSocket() as netlink:
+            _prepare(netlink, settings)
+    except OSError as error:
+        raise SystemFault(f"overlay interface {settings.interface} cannot be set up: {error}") from error
+
+
+def _prepare(netlink: NetlinkSocket, settings: OverlaySettings) -> None:
+    name = settings.interface
+    listed = netlink.dump(rtnetlink.list_links())
+    links = {link.name: (link, payload) for payload in listed for link in [rtnetlink.parse_link(payload)]}
+    if settings.bridge not in links:
+        raise SystemFault(f"the bridge {settings.bridge} of an overlay network is not there")
+    master = links[settings.bridge][0].index
+    link, payload = links.get(name, (None, b""))
+    if link is not None and rtvxlan.parse_tunnel(payload) != settings.tunnel:
+        if link.alias != settings.owner:
+            raise SystemFault(f"interface {name} exists and is not of this daemon")
+        netlink.execute(rtnetlink.delete_link(name))
+        link = None
+    if link is None:
+        netlink.execute(
+            rtvxlan.add_vxlan(name, settings.mac, settings.tunnel, settings.mtu),
+            rtnetlink.set_alias(name, settings.owner),
+        )
+        hardening.port(name)
+    messages = []
+    if link is not None and link.mac != settings.mac:
+        messages.append(rtnetlink.set_mac(name, settings.mac))
+    if link is not None and link.mtu != settings.mtu:
+        messages.append(rtvxlan.set_mtu(name, settings.mtu))
+    if link is None or link.master != master:
+        messages.append(rtnetlink.set_master(name, master))
+    netlink.execute(*messages, rtvxlan.set_told_port(name), rtnetlink.set_up(name))
+    # One address, whatever the prefix of the network: a packet of the host's own comes from its gateway address.
+    own = [ip_interface(address) for address in (settings.own, settings.own6) if address]
+    netlink.execute(*(rtaddresses.add_address(master, address) for address in own))
+
+
+def tell(settings: OverlaySettings, members: Iterable[Peer]) -> int:
+    """Bring the kernel's tables to these peers, in one batch; how many messages it took. Blocks."""
+    try:
+        with NetlinkSocket() as netlink:
+            bridge, vxlan = socket.if_nametoindex(settings.bridge), socket.if_nametoindex(settings.interface)
+            wanted = peers.wanted(members, settings.local)
+            messages = peers.difference(look(netlink, bridge, vxlan), wanted, bridge, vxlan)
+            for error in netlink.attempt(messages):
+                if error is not None and error.errno not in _GONE:
+                    raise error
+            return len(messages)
+    except OSError as error:
+        raise SystemFault(f"the peers of {settings.interface} cannot be set: {error}") from error
+
+
+def look(netlink: NetlinkSocket, bridge: int, vxlan: int) -> Tables:
+    """What the kernel was told of peers. Blocks."""
+    listed = [rtvxlan.parse_forwarding(one, vxlan) for one in netlink.dump(rtvxlan.list_forwarding(vxlan))]
+    found = [one for one in listed if one is not None]
+    neighbours: dict[IPv4Address | IPv6Address, str] = {}
+    for version in (4, 6):
+        try:
+            entries = [rtaddresses.parse_neighbour(one) for one in netlink.dump(rtaddresses.list_neighbours(version))]
+        except OSError:
+            if version == 4:
+                raise
+            continue  # a kernel without IPv6
+        told = [entry for entry in entries if entry.told == rtaddresses.TOLD_OF_PEER]
+        neighbours |= {entry.address: entry.mac for entry in told if entry.index == bridge and entry.permanent}
+    return Tables(
+        neighbours,
+        frozenset(one.mac for one in found if one.host is None),
+        {one.mac: one.host for one in found if one.host is not None},
+    )
+
+
+def fit(leases: Iterable[Lease], mtu: int) -> None:
+    """Let running containers send no larger packets than the network takes, on both ends of their pairs. Blocks."""
+    for lease in leases:
+
+        def shrink(lease: Lease = lease) -> None:
+            with NetlinkSocket() as inside:
+                _set_mtu(inside, lease.interface, mtu)
+
+        try:
+            namespaces.run_inside(Path(lease.sandbox_path), shrink)
+        except FileNotFoundError:
+            continue  # it has just ended
+        with NetlinkSocket() as outside:
+            _set_mtu(outside, lease.host_interface, mtu)
+
+
+def _set_mtu(netlink: NetlinkSocket, interface: str, mtu: int) -> None:
+    (error,) = netlink.attempt([rtvxlan.set_mtu(interface, mtu)])
+    if error is not None and error.errno not in _GONE:
+        raise error
+
+
+def _remove(settings: OverlaySettings) -> None:
+    """The interface goes, and what the bridge was told, if that is still there."""
+    with NetlinkSocket() as netlink:
+        bridge = next((index for index, name in socket.if_nameindex() if name == settings.bridge), 0)
+        if bridge:
+            told = look(netlink, bridge, 0).neighbours
+            own = [ip_interface(address) for address in (settings.own, settings.own6) if address]
+            netlink.attempt(
+                [
+                    *(rtaddresses.delete_neighbour(bridge, address) for address in told),
+                    *(rtaddresses.delete_address(bridge, address) for address in own),
+                ]
+            )
+    host.remove(settings.interface, settings.owner)

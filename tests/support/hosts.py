@@ -1,0 +1,272 @@
+"""Several hosts on one machine: network namespaces that are joined by a switch, each with room for a daemon of its own.
+
+    with Hosts(3) as hosts:
+        first, second, third = hosts
+        daemon = first.daemon()          # a real `husk serve` there, started; its directories and bridge are its own
+        hosts.cut(first, second)         # no frame comes from the first to the second any more; the other way they do
+        hosts.mend()
+
+Hosts are `192.0.2.1`, `192.0.2.2`, ..., (addresses for documentation), on `eth0`, and reach one another and nothing
+else. The namespaces are held by descriptors of this process: whatever becomes of it, they end with it, and take
+interfaces, tables and rules along. Only daemons have to be ended, which `close` does, the last one first.
+"""
+
+import contextlib
+import ctypes
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from ipaddress import IPv4Interface, IPv6Interface
+from pathlib import Path
+from typing import Any, TypeVar
+
+from husk.kernel import namespaces, rtaddresses, rtnetlink, rtvxlan
+from husk.kernel.netlink import NetlinkSocket
+from tests.support.daemon import Daemon
+from tests.support.litter import SETTLE_DEADLINE
+from tests.support.server import Server
+
+T = TypeVar("T")
+
+UPLINK = "eth0"
+_SWITCH = "switch"
+_CLONE_NEWNET = 0x40000000
+_CUTS = """\
+add table bridge cuts
+add set bridge cuts gone { type ifname . ifname; }
+flush set bridge cuts gone
+add chain bridge cuts forward { type filter hook forward priority 0; policy accept; }
+flush chain bridge cuts forward
+add rule bridge cuts forward iifname . oifname @gone drop
+"""
+
+
+class Host:
+    """One host: a network namespace with an interface to the switch."""
+
+    def __init__(self, number: int, mtu: int) -> None:
+        self.name = f"host{number}"
+        self.address = f"192.0.2.{number}"
+        self.address6 = f"2001:db8:ffff::{number}"
+        self.port = f"port{number}"
+        self._mtu = mtu
+        self._descriptor = _new_namespace()
+        self._daemons: list[HostDaemon] = []
+
+    @property
+    def namespace(self) -> Path:
+        """A path by which other processes find it, while this one lives."""
+        return Path(f"/proc/{os.getpid()}/fd/{self._descriptor}")
+
+    @property
+    def enter(self) -> tuple[str, ...]:
+        """In front of a command that is to run here; the command takes the place of this one."""
+        return ("nsenter", f"--net={self.namespace}", "--")
+
+    def inside(self, work: Callable[[], T]) -> T:
+        """Call it in a thread that is here."""
+        return namespaces.run_inside(self.namespace, work)
+
+    def run(self, *command: str, check: bool = True) -> str:
+        """What a command says that runs here."""
+        return subprocess.run([*self.enter, *command], capture_output=True, text=True, check=check).stdout
+
+    def daemon(self, *arguments: str, start: bool = True, **options: Any) -> "HostDaemon":
+        """A daemon here, of which there may be several; it ends with the hosts, or before. It has no way outside: bring
+        images as archives."""
+        made = HostDaemon(self, *arguments, **options)
+        self._daemons.append(made)
+        if start:
+            made.start()
+        return made
+
+    def links(self) -> set[str]:
+        return self.inside(lambda: {name for _, name in socket.if_nameindex()})
+
+    def left(self) -> list[str]:
+        """What is here that a new host has not: interfaces, firewall tables, rules of IPsec."""
+        found = [f"interface {name}" for name in sorted(self.links() - {"lo", UPLINK})]
+        found += [f"firewall: {line}" for line in self.run("nft", "list", "tables").splitlines()]
+        for what in ("state", "policy"):
+            found += [f"xfrm {what}: {line}" for line in self.run("ip", "xfrm", what, check=False).splitlines()]
+        return found
+
+    def connect(self, switch: NetlinkSocket, master: int) -> None:
+        """Be joined to the switch."""
+        switch.execute(
+            rtnetlink.add_veth(self.port, UPLINK, peer_namespace=self._descriptor, master=master, mtu=self._mtu),
+            rtnetlink.set_up(self.port),
+        )
+
+        def configure() -> None:
+            with NetlinkSocket() as here:
+                index = socket.if_nametoindex(UPLINK)
+                here.execute(
+                    rtnetlink.set_up("lo"),
+                    rtaddresses.add_address(index, IPv4Interface(f"{self.address}/24")),
+                    rtaddresses.add_address(index, IPv6Interface(f"{self.address6}/64")),
+                    rtnetlink.set_up(UPLINK),
+                )
+
+        self.inside(configure)
+        switch.execute(rtnetlink.settle_link(self.port))
+
+    def close(self) -> list[str]:
+        """End its daemons, and the host; what the daemons should have cleaned themselves is returned."""
+        problems = []
+        while self._daemons:
+            problems += self._daemons.pop().close()
+        os.close(self._descriptor)
+        return problems
+
+
+class HostDaemon(Daemon):
+    """A daemon on one of the hosts. `start`, `stop`, `kill9`, `restart` and all else are those of any daemon."""
+
+    def __init__(self, host: Host, *arguments: str, **options: Any) -> None:
+        super().__init__(*arguments, wrapper=(*host.enter, *options.pop("wrapper", ())), **options)
+        self.where = host
+        self._closed = False
+
+    def close(self) -> list[str]:
+        """As for any daemon; interfaces and tables are looked for where it was. Safe to call twice."""
+        if self._closed:
+            return []
+        self._closed = True
+        others = [other for other in self.where._daemons if other is not self and not other._closed]
+        problems = super().close()
+        deadline = time.monotonic() + SETTLE_DEADLINE
+        while not others and (left := self.where.left()):
+            if time.monotonic() > deadline:
+                return problems + [f"{self.where.name}: {line}" for line in left]
+            time.sleep(0.02)
+        return problems
+
+
+class Hosts(Server, Sequence[Host]):
+    """As many hosts as wanted, and the switch between them."""
+
+    def __init__(self, count: int, mtu: int = 1500) -> None:
+        self._count, self._mtu = count, mtu
+        self._hosts: list[Host] = []
+        self._switch = -1
+        self._cut: set[tuple[str, str]] = set()
+
+    def __getitem__(self, number: Any) -> Any:
+        return self._hosts[number]
+
+    def __len__(self) -> int:
+        return len(self._hosts)
+
+    # -- life ------------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        self._switch = _new_namespace()
+
+        def build() -> tuple[NetlinkSocket, int]:
+            netlink = NetlinkSocket()
+            netlink.execute(rtnetlink.add_bridge(_SWITCH, "02:00:00:00:00:01"), rtnetlink.set_up(_SWITCH))
+            return netlink, socket.if_nametoindex(_SWITCH)
+
+        netlink, master = namespaces.run_inside(self._path, build)
+        with netlink:
+            for number in range(1, self._count + 1):
+                self._hosts.append(Host(number, self._mtu))
+                self._hosts[-1].connect(netlink, master)
+            # The switch goes by what its ports take.
+            netlink.execute(rtvxlan.set_mtu(_SWITCH, self._mtu))
+
+    def close(self) -> list[str]:
+        """End all daemons and hosts; what they should have cleaned themselves is returned."""
+        self.mend()
+        hosts, self._hosts = self._hosts, []
+        with ThreadPoolExecutor(max(1, len(hosts))) as closing:
+            problems = [line for lines in closing.map(Host.close, hosts) for line in lines]
+        if self._switch >= 0:
+            os.close(self._switch)
+            self._switch = -1
+        return problems
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        left = self.close()
+        if left and error is None:
+            raise AssertionError("daemons left on their hosts:\n  " + "\n  ".join(left))
+
+    # -- faults ----------------------------------------------------------------------------------------------------
+
+    def cut(self, sender: Host, receiver: Host, both: bool = False) -> None:
+        """From now on no frame of the sender arrives at the receiver; with `both`, none of the receiver's either."""
+        self._cut.add((sender.port, receiver.port))
+        if both:
+            self._cut.add((receiver.port, sender.port))
+        self._apply()
+
+    def isolate(self, host: Host) -> None:
+        """Cut it off from all others, both ways."""
+        for other in self._hosts:
+            if other is not host:
+                self._cut |= {(host.port, other.port), (other.port, host.port)}
+        self._apply()
+
+    def divide(self, *parts: Sequence[Host]) -> None:
+        """Hosts of one part reach none of another part."""
+        for part in parts:
+            for other in parts:
+                if part is not other:
+                    self._cut |= {(sender.port, receiver.port) for sender in part for receiver in other}
+        self._apply()
+
+    def mend(self, sender: Host | None = None, receiver: Host | None = None) -> None:
+        """Everything arrives again; or all that the sender sends, or all that the receiver gets."""
+        self._cut = {
+            (source, target)
+            for source, target in self._cut
+            if (sender is not None and source != sender.port) or (receiver is not None and target != receiver.port)
+        }
+        self._apply()
+
+    def _apply(self) -> None:
+        if self._switch < 0:
+            return
+        pairs = "".join(f'add element bridge cuts gone {{ "{a}" . "{b}" }}\n' for a, b in sorted(self._cut))
+        command = ["nsenter", f"--net={self._path}", "nft", "-f", "-"]
+        subprocess.run(command, input=_CUTS + pairs, text=True, check=True, capture_output=True)
+
+    # -- looking ---------------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def listening(self) -> Iterator[list[bytes]]:
+        """All frames on the wire while the block runs, as the switch sees them; the list is filled behind it."""
+
+        def listen() -> socket.socket:
+            made = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x0003))
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
+            made.setblocking(False)
+            return made
+
+        frames: list[bytes] = []
+        with namespaces.run_inside(self._path, listen) as ear:
+            yield frames
+            with contextlib.suppress(BlockingIOError):
+                while True:
+                    frames.append(ear.recv(1 << 16))
+
+    @property
+    def _path(self) -> Path:
+        return Path(f"/proc/{os.getpid()}/fd/{self._switch}")
+
+
+def _new_namespace() -> int:
+    """A descriptor of a new network namespace; this thread stays where it is."""
+
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def unshare() -> int:
+        assert libc.unshare(_CLONE_NEWNET) == 0, os.strerror(ctypes.get_errno())
+        return os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+
+    with ThreadPoolExecutor(1) as own_thread:
+        return own_thread.submit(unshare).result()

@@ -1,0 +1,89 @@
+"""What the kernel's tables of peers should be, and the messages that lead there from any other state."""
+
+from ipaddress import IPv4Address, ip_address
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from husk.kernel import rtaddresses, rtvxlan
+from husk.kernel.netlink import Message, attributes
+from husk.network.ipam import mac_address
+from husk.network.peers import NOBODY, Peer, Tables, difference, wanted
+
+LOCAL = "192.0.2.1"
+BRIDGE, VXLAN = 7, 8
+
+
+def peer(number: int, host: int) -> Peer:
+    address = IPv4Address("10.0.9.0") + number
+    return Peer(str(address), mac_address(address), f"192.0.2.{host}")
+
+
+def apply(tables: Tables, messages: list[Message]) -> Tables:
+    """What the kernel would make of the messages."""
+    neighbours, stations, hosts = dict(tables.neighbours), set(tables.stations), dict(tables.hosts)
+    for message in messages:
+        family, index, _state, flags, _kind = rtaddresses._NDMSG.unpack_from(message.payload)
+        found = attributes(message.payload[rtaddresses._NDMSG.size :])
+        adding = message.type == rtaddresses._NEWNEIGH
+        mac = found.get(rtaddresses._NDA_LLADDR, b"").hex(":")
+        if family != 7:  # AF_BRIDGE
+            assert index == BRIDGE
+            address = ip_address(found[rtaddresses._NDA_DST])
+            if adding:
+                assert found[rtaddresses._NDA_PROTOCOL] == bytes([rtaddresses.TOLD_OF_PEER])
+                neighbours[address] = mac
+            else:
+                del neighbours[address]
+        elif flags & rtvxlan._NTF_SELF:
+            assert index == VXLAN
+            if adding:
+                hosts[mac] = ip_address(found[rtvxlan._NDA_DST])
+            else:
+                del hosts[mac]
+        else:
+            assert index == VXLAN
+            (stations.add if adding else stations.remove)(mac)
+    return Tables(neighbours, frozenset(stations), hosts)
+
+
+peers = st.lists(st.builds(peer, st.integers(1, 8), st.integers(1, 4)), max_size=12)
+
+
+@given(peers, peers)
+def test_messages_lead_from_any_peers_to_any_others(before, after):
+    present, goal = wanted(before, LOCAL), wanted(after, LOCAL)
+    messages = difference(present, goal, BRIDGE, VXLAN)
+    assert apply(present, messages) == goal
+    assert difference(goal, goal, BRIDGE, VXLAN) == []
+
+
+def test_endpoints_of_this_host_are_not_told_of():
+    assert wanted([peer(5, 1)], LOCAL) == NOBODY
+
+
+def test_a_peer_that_moves_is_one_message():
+    [message] = difference(wanted([peer(5, 2)], LOCAL), wanted([peer(5, 3)], LOCAL), BRIDGE, VXLAN)
+    assert message.what == "send frames for 02:42:0a:00:09:05 to 192.0.2.3"
+
+
+def test_new_peers_come_before_old_ones_go_and_the_way_is_made_from_its_end():
+    messages = difference(wanted([peer(5, 2)], LOCAL), wanted([peer(6, 2)], LOCAL), BRIDGE, VXLAN)
+    assert [message.what for message in messages] == [
+        "send frames for 02:42:0a:00:09:06 to 192.0.2.2",
+        "add station 02:42:0a:00:09:06",
+        "add neighbour 10.0.9.6",
+        "delete neighbour 10.0.9.5",
+        "delete station 02:42:0a:00:09:05",
+        "send no frames for 02:42:0a:00:09:05",
+    ]
+
+
+def test_a_mac_in_another_spelling_is_the_same():
+    assert wanted([Peer("10.0.9.5", "02-42-0A-00-09-05", "192.0.2.2")], LOCAL) == wanted([peer(5, 2)], LOCAL)
+
+
+def test_both_addresses_of_an_endpoint_are_at_one_mac():
+    found = wanted([peer(5, 2), Peer("fd00::5", mac_address(IPv4Address("10.0.9.5")), "192.0.2.2")], LOCAL)
+    assert len(found.neighbours) == 2
+    assert len(found.hosts) == len(found.stations) == 1
