@@ -24,8 +24,10 @@ from husk.engine.model.network import Network
 from husk.engine.model.volume import Volume
 from husk.engine.networks.service import KIND as NETWORK
 from husk.engine.services.cluster import KIND as SWARM
-from husk.engine.services.cluster import Swarm
+from husk.engine.services.cluster import MEMBERSHIP
 from husk.engine.services.model import ClusterObject, Service, Task
+from husk.engine.services.node import Node
+from husk.engine.services.swarm import Membership, Swarm
 from husk.engine.volumes.service import KIND as VOLUME
 from husk.errors import SystemFault
 from husk.runtime.assembly.root import ContainerRoot
@@ -55,6 +57,8 @@ _TYPES: dict[str, type[msgspec.Struct]] = {
     PACKED: Packed,
     DIFF: Diff,
     SWARM: Swarm,
+    MEMBERSHIP: Membership,
+    "node": Node,
     "service": Service,
     "task": Task,
     "secret": ClusterObject,

@@ -305,7 +305,7 @@ async def _open(config: Config, stack: AsyncExitStack, open_files: int, meanwhil
     system = System(config, host, runtimes.settings(), lambda: state.trouble)
 
     info = system.info()
-    machine = Machine(info.hostname, info.machine, info.cpus, info.memory)
+    machine = Machine(info.hostname, info.machine, info.cpus, info.memory, info.version)
 
     def build_services() -> "Services":
         from husk.engine.services.parts import build_services

@@ -66,11 +66,10 @@ def inspect(call: Call) -> Answer:
     shown.scope = scope
     cluster = call.engine.services.cluster
     if network.scope == "swarm" and cluster.active and not cluster.locked:
-        swarm = cluster.swarm
         if shown.containers:
-            shown.peers = [Peer(name=swarm.node_id[:12], ip=swarm.advertise_address)]
+            shown.peers = [Peer(name=cluster.node_id[:12], ip=cluster.advertise_address)]
         if call.flag("verbose"):
-            shown.services = views.services(call.engine.services.on_network(network), swarm.advertise_address)
+            shown.services = views.services(call.engine.services.on_network(network), cluster.advertise_address)
     if call.version >= WITH_STATUS and (addresses := networks.addresses(network)):
         shown.status = views.status(addresses)
     return call.json(shown)

@@ -1,4 +1,4 @@
-"""The swarm that this engine is, and its one node."""
+"""The swarm that this engine is part of, and its nodes."""
 
 import ipaddress
 import socket
@@ -9,12 +9,12 @@ from husk.api.router import change, read
 from husk.api.types.services import InitRequest, UnlockKey
 from husk.api.views import services as views
 from husk.engine.model.filters import Filters
+from husk.engine.services.nodes import NODE_FILTERS
 from husk.engine.services.settings import NodeSpec, SwarmSpec
 from husk.errors import InvalidParameter, NotImplementedYet
 from husk.gojson import Reader
 
 DEFAULT_SUBNET_SIZE, NARROWEST_SUBNET = 24, 29
-NODE_FILTERS = ("id", "label", "membership", "name", "node.label", "role")
 
 _init = Reader(InitRequest)
 _spec = Reader(SwarmSpec)
@@ -36,7 +36,7 @@ async def init(call: Call) -> Answer:
     cluster = call.engine.services.cluster
     if request.force_new_cluster and cluster.active:
         # A swarm of this one node is what it is already.
-        return call.json(cluster.swarm.node_id)
+        return call.json(cluster.node_id)
     node_id = await cluster.init(
         request.spec,
         advertise=address,
@@ -85,34 +85,14 @@ async def unlock(call: Call) -> Answer:
 
 
 async def nodes(call: Call) -> Answer:
-    cluster = call.engine.services.cluster
-    swarm, facts = cluster.swarm, cluster.node_facts()
-    filters = Filters.parse(call.text("filters"), NODE_FILTERS)
-    roles = _known(filters, "role", ("manager", "worker"))
-    memberships = _known(filters, "membership", ("accepted", "pending"))
-    matches = (
-        all(swarm.node_id.startswith(value) for value in filters.get("id")[:1])
-        and (not filters.get("name") or any(facts.hostname.startswith(v) for v in filters.get("name")))
-        and (not roles or "manager" in roles)
-        and (not memberships or "accepted" in memberships)
-        and Filters({"label": filters.get("node.label")}).matches_labels(swarm.node_spec.labels)
-        and filters.matches_labels(facts.engine_labels)
-    )
-    return call.json([views.node_document(swarm, facts, call.engine.system.version)] if matches else [])
-
-
-def _known(filters: Filters, key: str, words: tuple[str, ...]) -> list[str]:
-    values = [value.lower() for value in filters.get(key) if value]
-    for value in values:
-        if value not in words:
-            raise InvalidParameter(f"Invalid {key} filter: '{value}'")
-    return values
+    nodes = call.engine.services.nodes
+    found = nodes.listing(Filters.parse(call.text("filters"), NODE_FILTERS))
+    return call.json([views.node_document(node, nodes.leader) for node in found])
 
 
 async def node(call: Call) -> Answer:
-    cluster = call.engine.services.cluster
-    swarm = cluster.find_node(call.argument)
-    return call.json(views.node_document(swarm, cluster.node_facts(), call.engine.system.version))
+    nodes = call.engine.services.nodes
+    return call.json(views.node_document(nodes.find(call.argument), nodes.leader))
 
 
 async def update_node(call: Call) -> Answer:
@@ -121,11 +101,8 @@ async def update_node(call: Call) -> Answer:
 
 
 async def remove_node(call: Call) -> Answer:
-    swarm = call.engine.services.cluster.find_node(call.argument)
-    raise InvalidParameter(
-        f"rpc error: code = FailedPrecondition desc = node {swarm.node_id} is a cluster manager and is a member of the "
-        "raft cluster. It must be demoted to worker before removal"
-    )
+    await call.engine.services.remove_node(call.argument, call.flag("force"))
+    return call.empty(200)
 
 
 def _check_pool(text: str, size: int) -> None:

@@ -34,8 +34,7 @@ async def info(call: Call) -> Answer:
         images,
         engine.events.listeners,
         len(asyncio.all_tasks()),
-        engine.services.cluster.record if engine.swarm_state != "inactive" else None,
-        locked=engine.swarm_state == "locked",
+        engine.services.cluster if engine.swarm_state != "inactive" else None,
     )
     return call.json(views.info_for(call.version, document))
 

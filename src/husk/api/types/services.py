@@ -176,11 +176,12 @@ class NodeDescription(Struct, kw_only=True, rename="pascal"):
 
 class NodeStatus(Struct, kw_only=True, rename="pascal"):
     state: str
+    message: str | UnsetType = UNSET
     addr: str
 
 
 class ManagerStatus(Struct, kw_only=True, rename="pascal"):
-    leader: bool
+    leader: bool | UnsetType = UNSET
     reachability: str
     addr: str
 
@@ -193,7 +194,7 @@ class NodeDocument(Struct, kw_only=True, rename="pascal"):
     spec: NodeSpec
     description: NodeDescription
     status: NodeStatus
-    manager_status: ManagerStatus
+    manager_status: ManagerStatus | UnsetType = UNSET
 
 
 class JoinTokens(Struct, kw_only=True, rename="pascal"):

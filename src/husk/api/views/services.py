@@ -31,15 +31,11 @@ from husk.api.types.services import (
     SwarmDocument,
     TaskDocument,
 )
-from husk.engine.logs.options import DRIVERS
 from husk.engine.model.network import Network
-from husk.engine.services.cluster import Swarm
 from husk.engine.services.defaults import with_defaults
 from husk.engine.services.model import ClusterObject, DriverSpec, Empty, Service, ServiceSpec, Task
-from husk.engine.services.placement import NodeFacts
-
-MANAGER_PORT = 2377
-NETWORK_DRIVERS = ("bridge", "host", "ipvlan", "macvlan", "null", "overlay")
+from husk.engine.services.node import Node
+from husk.engine.services.swarm import Swarm
 
 
 def service_document(service: Service, tasks: list[Task] | None = None, *, defaults: bool = False) -> ServiceDocument:
@@ -144,24 +140,32 @@ def _attachment(network: Network, address: str) -> NetworkAttachmentDocument:
     )
 
 
-def node_document(swarm: Swarm, facts: NodeFacts, version: str) -> NodeDocument:
-    plugins = [{"Type": "Log", "Name": name} for name in sorted(DRIVERS) if name != "none"]
-    plugins += [{"Type": "Network", "Name": name} for name in NETWORK_DRIVERS] + [{"Type": "Volume", "Name": "local"}]
+def node_document(node: Node, leader: str) -> NodeDocument:
+    """`leader` is the id of the node that leads."""
+    told = node.description
     return NodeDocument(
-        id=swarm.node_id,
-        version=ObjectVersion(index=swarm.node_version),
-        created_at=swarm.created_at,
-        updated_at=swarm.node_updated_at,
-        spec=swarm.node_spec,
+        id=node.id,
+        version=ObjectVersion(index=node.version),
+        created_at=node.created_at,
+        updated_at=node.updated_at,
+        spec=node.spec,
         description=NodeDescription(
-            hostname=facts.hostname,
-            platform=NodePlatform(architecture=facts.architecture, os=facts.os),
-            resources=NodeResources(nano_cpus=facts.nano_cpus, memory_bytes=facts.memory),
-            engine=NodeEngine(engine_version=version, labels=dict(facts.engine_labels), plugins=plugins),
+            hostname=told.hostname,
+            platform=NodePlatform(architecture=told.architecture, os=told.os),
+            resources=NodeResources(nano_cpus=told.nano_cpus, memory_bytes=told.memory),
+            engine=NodeEngine(
+                engine_version=told.engine_version,
+                labels=told.engine_labels,
+                plugins=[{"Type": type, "Name": name} for type, name in told.plugins],
+            ),
         ),
-        status=NodeStatus(state="ready", addr=swarm.advertise_address),
-        manager_status=ManagerStatus(
-            leader=True, reachability="reachable", addr=f"{swarm.advertise_address}:{MANAGER_PORT}"
+        status=NodeStatus(state=node.status.state, addr=node.status.addr, message=node.status.message or UNSET),
+        manager_status=UNSET
+        if node.manager is None
+        else ManagerStatus(
+            leader=True if node.id == leader else UNSET,
+            reachability=node.manager.reachability,
+            addr=node.manager.addr,
         ),
     )
 

@@ -24,13 +24,13 @@ from husk.api.types.system import (
     SystemVersion,
 )
 from husk.api.versioning import CURRENT, MINIMUM, Version
-from husk.api.views.services import MANAGER_PORT, swarm_document
+from husk.api.views.services import swarm_document
 from husk.config import Config
 from husk.engine.logs.options import DRIVERS
 from husk.engine.model.clock import now_ns, rfc3339
 from husk.engine.model.container import Container
 from husk.engine.model.events import Event
-from husk.engine.services.cluster import LOCKED, Swarm
+from husk.engine.services.cluster import LOCKED, Cluster
 from husk.engine.system import CGROUP_DRIVER, STORAGE_DRIVER, Component, DaemonInfo
 
 WITHOUT_KERNEL_MEMORY = Version(1, 42)
@@ -77,9 +77,7 @@ def info_document(
     images: int,
     listeners: int,
     tasks: int,
-    swarm: Swarm | None = None,
-    *,
-    locked: bool = False,
+    cluster: Cluster | None = None,
 ) -> SystemInfo:
     states = Counter(container.state.status for container in containers)
     running = states["running"] + states["restarting"]
@@ -139,7 +137,7 @@ def info_document(
             for name, runtime in facts.runtimes.items()
         },
         default_runtime=facts.default_runtime,
-        swarm=_swarm_info(swarm, locked),
+        swarm=_swarm_info(cluster),
         live_restore_enabled=True,
         isolation="",
         init_binary=facts.init_binary,
@@ -167,20 +165,21 @@ def info_for(version: Version, info: SystemInfo) -> SystemInfo:
     return info
 
 
-def _swarm_info(swarm: Swarm | None, locked: bool) -> SwarmInfo:
-    if swarm is None:
+def _swarm_info(cluster: Cluster | None) -> SwarmInfo:
+    if cluster is None or not cluster.active:
         return SwarmInfo()
-    if locked:
-        return SwarmInfo(node_addr=swarm.advertise_address, local_node_state="locked", error=LOCKED)
-    document: dict[str, object] = msgspec.to_builtins(swarm_document(swarm))
+    if cluster.locked:
+        return SwarmInfo(node_addr=cluster.advertise_address, local_node_state="locked", error=LOCKED)
+    document: dict[str, object] = msgspec.to_builtins(swarm_document(cluster.swarm))
+    managers = [(node.id, node.manager) for node in cluster.nodes if node.manager is not None]
     return SwarmInfo(
-        node_id=swarm.node_id,
-        node_addr=swarm.advertise_address,
+        node_id=cluster.node_id,
+        node_addr=cluster.advertise_address,
         local_node_state="active",
         control_available=True,
-        remote_managers=[{"NodeID": swarm.node_id, "Addr": f"{swarm.advertise_address}:{MANAGER_PORT}"}],
-        nodes=1,
-        managers=1,
+        remote_managers=[{"NodeID": id, "Addr": manager.addr} for id, manager in managers],
+        nodes=len(cluster.nodes),
+        managers=len(managers),
         # Who may look at the engine need not know how to join it.
         cluster={name: value for name, value in document.items() if name != "JoinTokens"},
     )

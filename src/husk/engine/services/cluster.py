@@ -1,4 +1,4 @@
-"""The swarm that this engine is: one node, manager and worker at once, and the settings all services share.
+"""The swarm that this engine is part of, and the settings all services share.
 
 A swarm with autolock is locked after each start of the daemon: what it declares can neither be seen nor changed, and no
 secret is read, until somebody brings the unlock key. Its services are kept going meanwhile, but for new tasks that need
@@ -10,22 +10,26 @@ import base64
 import secrets
 
 import msgspec
-from msgspec import Struct
 
+from husk.cluster.records import NEW, Delete
 from husk.config import AddressPool
 from husk.engine.model.clock import now_ns, rfc3339
 from husk.engine.services import settings
 from husk.engine.services.ids import new_id
 from husk.engine.services.machine import Machine
+from husk.engine.services.node import Node, NodeStatus, describe, manager_at
 from husk.engine.services.placement import NodeFacts
-from husk.engine.services.settings import DATA_PATH_PORT, CAConfig, NodeSpec, SwarmSpec
-from husk.errors import Conflict, InvalidParameter, NotFound, Unauthorized, Unavailable
-from husk.gojson import Reader, parse_document
+from husk.engine.services.records import OUT_OF_SEQUENCE, SwarmRecords, in_sequence
+from husk.engine.services.settings import CAConfig, NodeSpec, SwarmSpec
+from husk.engine.services.swarm import KEY, Membership, Swarm, former_node
+from husk.errors import Conflict, HuskError, InvalidParameter, Unauthorized, Unavailable
 from husk.storage.secrets.locks import UNLOCK_KEY_BYTES
 from husk.storage.secrets.sealing import Sealer
 from husk.storage.state.store import Change, StateStore
 
 KIND = "swarm"
+MEMBERSHIP = "membership"
+_SELF = "self"
 NOT_A_MANAGER = (
     'This node is not a swarm manager. Use "docker swarm init" or "docker swarm join" to connect this node to swarm '
     "and try again."
@@ -38,69 +42,76 @@ LOCKED = (
 KEY_PREFIX = "SWMKEY-1-"
 
 
-class Swarm(Struct, kw_only=True):
-    """The record of the swarm and of its node."""
-
-    id: str
-    version: int
-    created_at: str
-    updated_at: str
-    spec: SwarmSpec
-    node_id: str
-    node_version: int
-    node_updated_at: str
-    node_spec: NodeSpec
-    advertise_address: str
-    worker_token: str
-    manager_token: str
-    default_address_pool: list[str] = []
-    subnet_size: int = 24
-    data_path_port: int = DATA_PATH_PORT
-    # An ingress network that somebody removes is not made again.
-    ingress_made: bool = False
-
-    @property
-    def autolock(self) -> bool:
-        return self.spec.encryption_config.auto_lock_managers
-
-
-_record = Reader(Swarm)
-
-
 class Cluster:
     """The swarm, if there is one."""
 
-    def __init__(self, state: StateStore, sealer: Sealer, engine_labels: dict[str, str], machine: Machine) -> None:
+    def __init__(
+        self,
+        state: StateStore,
+        store: SwarmRecords,
+        sealer: Sealer,
+        engine_labels: dict[str, str],
+        machine: Machine,
+    ) -> None:
         self._state = state
+        self._store = store
         self._sealer = sealer
         self._changing = asyncio.Lock()
         self._engine_labels = engine_labels
         self._machine = machine
-        # Records of the first releases hold parts of the settings as their client wrote them, `null` and all.
-        records = list(state.read(KIND, lambda body: _record.read(parse_document(body))).values())
-        self._swarm: Swarm | None = records[0] if records else None
+        self._membership = state.records(MEMBERSHIP, Membership).get(_SELF)
         if not self.unreadable:
-            sealer.settle(self._swarm is not None and self._swarm.autolock)
+            sealer.settle(store.swarm is not None and store.swarm.autolock)
+
+    async def open(self) -> None:
+        """Bring old records into their present form, and tell the swarm what this host is now."""
+        if self._store.swarm is not None and KEY not in self._store.swarms and not self.unreadable:
+            await self._bring_up(self._store.swarm)
+        if self.active and (own := self._store.nodes.get(self.node_id)) is not None:
+            described = describe(self._machine, self._engine_labels)
+            if own.description != described:
+
+                def change(node: Node) -> None:
+                    node.description = described
+
+                await self._store.amend(own, change)
+
+    async def _bring_up(self, swarm: Swarm) -> None:
+        """Up to release 0.1 the record of the swarm, under its id, held the node too."""
+        former = (await self._store.store.listing(KIND)).records
+        nodes = [node for record in former if (node := former_node(record.body)) is not None]
+        if not nodes:
+            return
+        node = nodes[0]
+        node.manager = manager_at(node.status.addr)
+        node.description = describe(self._machine, self._engine_labels)
+        await self._join(Membership(node_id=node.id, advertise_address=node.status.addr))
+        swarm.version = NEW
+        await self._store.settle(swarm, node, checks=tuple(Delete(KIND, record.key) for record in former))
+        for record in former:
+            self._store.swarms.pop(record.key, None)
 
     @property
     def unreadable(self) -> bool:
         """There is a swarm, but its record cannot be read: nothing is done for it, and no other is made."""
-        return bool(self._state.aside(KIND))
+        own = ("node", self.node_id)
+        swarm = any(kind == KIND for kind, _ in self._store.unreadable)
+        return swarm or own in self._store.unreadable or bool(self._state.aside(MEMBERSHIP))
 
     @property
     def active(self) -> bool:
-        return self._swarm is not None
+        return self._store.swarm is not None
 
     @property
     def locked(self) -> bool:
-        return self._swarm is not None and self._sealer.locked
+        return self.active and self._sealer.locked
 
     @property
     def record(self) -> Swarm:
         """For the engine itself, locked or not."""
-        if self._swarm is None:
+        if (swarm := self._store.swarm) is None:
             raise Unavailable(UNREADABLE if self.unreadable else NOT_A_MANAGER)
-        return self._swarm
+        return swarm
 
     @property
     def swarm(self) -> Swarm:
@@ -115,25 +126,38 @@ class Cluster:
         record = self.record
         return tuple(AddressPool(base, record.subnet_size) for base in record.default_address_pool)
 
-    async def note_ingress(self) -> None:
-        async with self._changing:
-            self.record.ingress_made = True
-            await self._save(self.record)
+    @property
+    def node_id(self) -> str:
+        """Which node this host is; empty where it is in no swarm."""
+        return self._membership.node_id if self._membership is not None else ""
+
+    @property
+    def advertise_address(self) -> str:
+        """By which other nodes reach this one."""
+        return self._membership.advertise_address if self._membership is not None else ""
+
+    @property
+    def node(self) -> Node:
+        """The node that this host is."""
+        _ = self.record
+        if (own := self._store.nodes.get(self.node_id)) is None:
+            raise Unavailable(UNREADABLE if self.unreadable else NOT_A_MANAGER)
+        return own
+
+    @property
+    def nodes(self) -> list[Node]:
+        return list(self._store.nodes.values())
 
     def node_facts(self) -> NodeFacts:
-        swarm = self.record
-        return NodeFacts(
-            id=swarm.node_id,
-            hostname=self._machine.hostname,
-            role=swarm.node_spec.role,
-            availability=swarm.node_spec.availability,
-            architecture=self._machine.architecture,
-            address=swarm.advertise_address,
-            labels=swarm.node_spec.labels,
-            engine_labels=self._engine_labels,
-            nano_cpus=self._machine.cpus * 10**9,
-            memory=self._machine.memory,
-        )
+        return self.node.facts
+
+    async def note_ingress(self) -> None:
+        async with self._changing:
+
+            def change(swarm: Swarm) -> None:
+                swarm.ingress_made = True
+
+            await self._store.amend(self.record, change)
 
     async def init(
         self,
@@ -151,25 +175,35 @@ class Cluster:
         now = rfc3339(now_ns())
         swarm = Swarm(
             id=new_id(),
-            version=10,
+            version=NEW,
             created_at=now,
             updated_at=now,
             spec=settings.initial(spec),
-            node_id=new_id(),
-            node_version=10,
-            node_updated_at=now,
-            node_spec=NodeSpec(availability=availability or "active"),
-            advertise_address=advertise,
             worker_token=_token(),
             manager_token=_token(),
             default_address_pool=pools or ["10.0.0.0/8"],
             subnet_size=subnet_size or 24,
             data_path_port=settings.data_path_port(data_path_port),
         )
+        node = Node(
+            id=new_id(),
+            version=NEW,
+            created_at=now,
+            updated_at=now,
+            spec=NodeSpec(availability=availability or "active"),
+            description=describe(self._machine, self._engine_labels),
+            status=NodeStatus(state="ready", addr=advertise),
+            manager=manager_at(advertise),
+        )
         async with self._changing:
             self.check_alone()
-            await self._save_locked(swarm, was=False)
-        return swarm.node_id
+            await self._join(Membership(node_id=node.id, advertise_address=advertise))
+            try:
+                await self._save_locked(swarm, node, was=False)
+            except HuskError:
+                await self._part()
+                raise
+        return node.id
 
     async def update(
         self, spec: SwarmSpec, version: int, *, worker_token: bool, manager_token: bool, unlock_key: bool
@@ -177,11 +211,9 @@ class Cluster:
         async with self._changing:
             swarm = self.swarm
             if version != swarm.version:
-                raise InvalidParameter("rpc error: code = Unknown desc = update out of sequence")
+                raise InvalidParameter(OUT_OF_SEQUENCE)
             settings.check(spec, swarm.spec.ca_config)
-            changed = msgspec.structs.replace(
-                swarm, spec=settings.changed(spec), version=version + 1, updated_at=rfc3339(now_ns())
-            )
+            changed = msgspec.structs.replace(swarm, spec=settings.changed(spec))
             if worker_token:
                 changed.worker_token = _token()
             if manager_token:
@@ -190,7 +222,7 @@ class Cluster:
 
     def check_alone(self) -> None:
         """Raise where this node is in a swarm, which it would have to leave first."""
-        if self._swarm is not None:
+        if self.active:
             raise Unavailable(ALREADY_ONE)
         if self.unreadable:
             raise Unavailable(UNREADABLE)
@@ -208,33 +240,6 @@ class Cluster:
             if not await asyncio.to_thread(self._sealer.unlock, read_key(key)):
                 raise Unauthorized("swarm could not be unlocked: invalid key provided")
 
-    async def update_node(self, node_id: str, spec: NodeSpec, version: int) -> None:
-        settings.check_availability(spec.availability)
-        async with self._changing:
-            swarm = self.find_node(node_id)
-            if version != swarm.node_version:
-                raise InvalidParameter("rpc error: code = Unknown desc = update out of sequence")
-            if spec.role not in ("manager", ""):
-                raise InvalidParameter(
-                    "rpc error: code = FailedPrecondition desc = can't demote the last manager of the swarm"
-                )
-            swarm.node_spec = msgspec.structs.replace(
-                spec, role="manager", availability=spec.availability or swarm.node_spec.availability
-            )
-            swarm.node_version += 1
-            swarm.node_updated_at = rfc3339(now_ns())
-            await self._save(swarm)
-
-    def find_node(self, reference: str) -> Swarm:
-        swarm = self.swarm
-        if (
-            reference == "self"
-            or reference == self._machine.hostname
-            or (reference and swarm.node_id.startswith(reference))
-        ):
-            return swarm
-        raise NotFound(f"node {reference} not found")
-
     async def leave(self, force: bool) -> None:
         swarm = self.record
         if not force and self.locked:
@@ -246,14 +251,24 @@ class Cluster:
                 "You are attempting to leave the swarm on a node that is participating as a manager. Removing the last "
                 "manager erases all current state of the swarm. Use `--force` to ignore this message."
             )
-        self._swarm = None
-        await self._state.commit(Change(KIND, swarm.id, None))
+        await self._store.delete(swarm, *self._store.nodes.values())
 
-    async def forget_keys(self) -> None:
-        """Nothing is left that they open."""
+    async def forget(self) -> None:
+        """Nothing is left of the swarm: neither what its keys open, nor a place in it."""
+        await self._store.delete(*self._store.nodes.values())
         await asyncio.to_thread(self._sealer.forget)
+        await self._part()
 
-    async def _save_locked(self, swarm: Swarm, *, was: bool, rotate: bool = False) -> None:
+    async def _part(self) -> None:
+        await self._state.commit(Change(MEMBERSHIP, _SELF, None))
+        self._membership = None
+
+    async def _join(self, membership: Membership) -> None:
+        """Before anything is written that belongs to the node."""
+        await self._state.commit(Change(MEMBERSHIP, _SELF, msgspec.json.encode(membership)))
+        self._membership = membership
+
+    async def _save_locked(self, swarm: Swarm, *others: Node, was: bool, rotate: bool = False) -> None:
         """Save a record that may lock or unlock the swarm: the record decides, so each file is there before it."""
         if swarm.autolock and not was:
             await asyncio.to_thread(self._sealer.lock, _new_key())
@@ -262,15 +277,12 @@ class Cluster:
             await asyncio.to_thread(self._sealer.lock, _new_key(), besides=old)
         elif was and not swarm.autolock:
             await asyncio.to_thread(self._sealer.keep_open)
-        await self._save(swarm)
+        with in_sequence():
+            await self._store.save(swarm, *others)
         if swarm.autolock:
             await asyncio.to_thread(self._sealer.keep_locked)
         elif was:
             await asyncio.to_thread(self._sealer.drop_lock)
-
-    async def _save(self, swarm: Swarm) -> None:
-        await self._state.commit(Change(KIND, swarm.id, msgspec.json.encode(swarm)))
-        self._swarm = swarm
 
 
 def write_key(key: bytes) -> str:

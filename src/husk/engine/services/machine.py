@@ -10,3 +10,5 @@ class Machine(Struct, frozen=True):
     architecture: str = ""
     cpus: int = 1
     memory: int = 0
+    # That of the engine.
+    version: str = ""

@@ -5,13 +5,15 @@ import base64
 from collections.abc import Callable, Iterable
 from typing import Literal
 
+import msgspec
+
 from husk.engine.model.clock import now_ns, rfc3339
 from husk.engine.model.events import Events
 from husk.engine.model.filters import Filters
 from husk.engine.services.cluster import Cluster
 from husk.engine.services.ids import check_object_name, new_id
 from husk.engine.services.model import ClusterObject, ContainerSpec, ObjectSpec, Service
-from husk.engine.services.records import SwarmRecords, resolve
+from husk.engine.services.records import OUT_OF_SEQUENCE, SwarmRecords, in_sequence, resolve
 from husk.errors import Conflict, InvalidParameter, NotImplementedYet
 from husk.storage.secrets.sealing import Sealer
 
@@ -74,11 +76,11 @@ class Objects:
         """Change the labels: nothing else of it ever changes."""
         record = self.find(reference)
         if version != record.version:
-            raise InvalidParameter("rpc error: code = Unknown desc = update out of sequence")
+            raise InvalidParameter(OUT_OF_SEQUENCE)
         if spec.name != record.name or (spec.data and _decoded(spec.data, self.kind) != await self.value(record)):
             raise InvalidParameter("rpc error: code = InvalidArgument desc = only updates to Labels are allowed")
-        record.labels = spec.labels
-        await self._store.save(record)
+        with in_sequence():
+            await self._store.save(msgspec.structs.replace(record, labels=spec.labels))
         self._events.publish(self.kind, "update", record.id, {"name": record.name})
 
     async def remove(self, reference: str) -> None:

@@ -17,6 +17,7 @@ from husk.engine.services.embedded import EmbeddedStore
 from husk.engine.services.endpoints import Endpoints
 from husk.engine.services.machine import Machine
 from husk.engine.services.networks import SwarmNetworks
+from husk.engine.services.nodes import Nodes
 from husk.engine.services.objects import Objects
 from husk.engine.services.reconciler import Reconciler
 from husk.engine.services.records import SwarmRecords
@@ -59,7 +60,7 @@ def build_services(
     store = SwarmRecords.load(EmbeddedStore(state))
     labels = dict(label.partition("=")[::2] for label in config.labels)
     sealer = Sealer(config.data_root / KEY)
-    cluster = Cluster(state, sealer, labels, machine)
+    cluster = Cluster(state, store, sealer, labels, machine)
     deliveries = Deliveries(TaskFiles(config.exec_root / TASK_FILES), store, sealer)
     credentials = PullCredentials(sealer)
     runner = Runner(
@@ -84,6 +85,7 @@ def build_services(
         runner=runner,
         endpoints=endpoints,
         networks=swarm_networks,
+        nodes=Nodes(store, cluster),
         secrets=Objects("secret", store=store, cluster=cluster, sealer=sealer, events=events),
         configs=Objects("config", store=store, cluster=cluster, sealer=sealer, events=events),
         credentials=credentials,

@@ -237,7 +237,7 @@ class Reconciler:
                 service_id=service.id,
                 service_name=service.spec.name,
                 slot=slot,
-                node_id=self._cluster.record.node_id,
+                node_id=self._cluster.node_id,
                 spec=self._with_defaults(service.spec.task_template),
                 spec_version=service.spec_version,
                 status=TaskStatus(timestamp=stamp, state="pending", message="pending task scheduling", since_ns=now),

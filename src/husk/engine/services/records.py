@@ -1,68 +1,137 @@
-"""The records of services, tasks, secrets and configs in memory, and their way into the cluster store."""
+"""The records of the swarm in memory, and their way into the cluster store.
 
-from typing import Self, TypeVar
+Where several hosts share the store, `feed` brings what others write; everything here counts by versions, so it does not
+matter which comes first: the answer to a write of ours, or the news of it.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Self, TypeVar, cast
 
 import msgspec
 
-from husk.cluster.records import Delete, Put
+from husk.cluster.records import Check, Delete, News, Put, Record, Stale, Step
 from husk.engine.model.clock import now_ns, rfc3339
 from husk.engine.services.cluster_store import ClusterStore
 from husk.engine.services.embedded import EmbeddedStore
 from husk.engine.services.model import ClusterObject, Service, Task
+from husk.engine.services.node import Node
+from husk.engine.services.swarm import KEY, Swarm, read_swarm
 from husk.errors import HuskError, InvalidParameter, NotFound
 
 T = TypeVar("T")
-SwarmRecord = Service | Task | ClusterObject
+SwarmRecord = Service | Task | ClusterObject | Swarm | Node
+R = TypeVar("R", Service, Task, ClusterObject, Swarm, Node)
+OUT_OF_SEQUENCE = "rpc error: code = Unknown desc = update out of sequence"
+# How often a change is tried on what others have written meanwhile.
+ATTEMPTS = 10
+
+_object = msgspec.json.Decoder(ClusterObject).decode
+READERS: dict[str, Callable[[bytes], SwarmRecord]] = {
+    "service": msgspec.json.Decoder(Service).decode,
+    "task": msgspec.json.Decoder(Task).decode,
+    "secret": _object,
+    "config": _object,
+    "swarm": read_swarm,
+    "node": msgspec.json.Decoder(Node).decode,
+}
 
 
 class SwarmRecords:
     """What the reconciler and the edge work with. A write is durable when it returns, that of a task soon after."""
 
     def __init__(self, store: ClusterStore) -> None:
-        self._store = store
+        self.store = store
         self.services: dict[str, Service] = {}
         self.tasks: dict[str, Task] = {}
         self.secrets: dict[str, ClusterObject] = {}
         self.configs: dict[str, ClusterObject] = {}
-        # The ids of services whose records cannot be read: their tasks stay as they are.
-        self.unreadable_services: frozenset[str] = frozenset()
+        self.swarms: dict[str, Swarm] = {}
+        self.nodes: dict[str, Node] = {}
+        tables: dict[str, object] = {
+            "service": self.services,
+            "task": self.tasks,
+            "secret": self.secrets,
+            "config": self.configs,
+            "swarm": self.swarms,
+            "node": self.nodes,
+        }
+        self._tables = cast(dict[str, dict[str, SwarmRecord]], tables)
+        # (kind, key) of records that cannot be read. Tasks of such a service stay as they are.
+        self.unreadable: frozenset[tuple[str, str]] = frozenset()
 
     @classmethod
     def load(cls, store: EmbeddedStore) -> Self:
         """What one host has, as the last daemon left it. Blocks."""
         made = cls(store)
-        made.services = store.load("service", msgspec.json.Decoder(Service).decode)
-        made.tasks = store.load("task", msgspec.json.Decoder(Task).decode)
-        made.secrets = store.load("secret", msgspec.json.Decoder(ClusterObject).decode)
-        made.configs = store.load("config", msgspec.json.Decoder(ClusterObject).decode)
-        made.unreadable_services = store.unreadable("service")
+        unreadable = []
+        for kind, read in READERS.items():
+            made._tables[kind].update(store.load(kind, read))
+            unreadable += [(kind, key) for key in store.unreadable(kind)]
+        made.unreadable = frozenset(unreadable)
         return made
 
-    async def save(self, *records: SwarmRecord) -> None:
+    @property
+    def swarm(self) -> Swarm | None:
+        return next(iter(self.swarms.values()), None)
+
+    @property
+    def unreadable_services(self) -> frozenset[str]:
+        return frozenset(key for kind, key in self.unreadable if kind == "service")
+
+    # --- write
+
+    async def save(self, *records: SwarmRecord, checks: tuple[Step, ...] = ()) -> None:
         """Write records with a new version; in memory they count when the store has taken them.
 
-        What is new and cannot be written is not there.
+        What is new and cannot be written is not there. `checks` must fit too.
         """
-        await self._write(records, happened=False)
+        await self._write(records, checks, happened=False)
 
-    async def settle(self, *records: SwarmRecord) -> None:
+    async def settle(self, *records: SwarmRecord, checks: tuple[Step, ...] = ()) -> None:
         """The same for what has happened already, which a full disk cannot refuse."""
-        await self._write(records, happened=True)
+        await self._write(records, checks, happened=True)
 
-    async def delete(self, *records: SwarmRecord) -> None:
-        for record in records:
-            self._drop(record)
+    async def amend(self, record: R, change: Callable[[R], None], *, checks: tuple[Check, ...] = ()) -> bool:
+        """Write what has become of a record, on top of whatever others make of it meanwhile. False: it is gone.
+
+        `change` may be called several times, each time on a copy of the newest form. In memory it counts when the store
+        has taken it: then the record in the table has it (that of a task is the same object for all its life).
+        """
+        kind, key = _kind(record), _key(record)
+        table = cast(dict[str, R], self._tables[kind])
+        for _ in range(ATTEMPTS):
+            if (current := table.get(key)) is None:
+                return False
+            draft = msgspec.structs.replace(current)
+            change(draft)
+            try:
+                await self._write((draft,), checks, happened=True)
+                return True
+            except Stale as stale:
+                if (kind, key) not in stale.names:
+                    raise
+                self._take(kind, key, await self.store.get(kind, key))
+        raise InvalidParameter(OUT_OF_SEQUENCE)
+
+    async def delete(self, *records: SwarmRecord, checks: tuple[Check, ...] = ()) -> None:
         if records:
-            steps = [Delete(_kind(record), record.id) for record in records]
-            await self._store.commit(*steps, happened=True, lazy=_only_tasks(records))
+            steps = [Delete(_kind(record), _key(record)) for record in records]
 
-    async def _write(self, records: tuple[SwarmRecord, ...], *, happened: bool) -> None:
+            def applied(revision: int) -> None:
+                for record in records:
+                    self._drop(_kind(record), _key(record), revision)
+
+            lazy = _only_tasks(records)
+            await self.store.commit(*steps, *checks, applied=applied, happened=True, lazy=lazy)
+
+    async def _write(self, records: tuple[SwarmRecord, ...], checks: tuple[Step, ...], *, happened: bool) -> None:
         stamp = rfc3339(now_ns())
         before = [record.version for record in records]
-        fresh = [record for record in records if not self._known(record)]
+        fresh = [record for record in records if _key(record) not in self._tables[_kind(record)]]
         for record in records:
             record.updated_at = stamp
-        steps = [Put(_kind(record), record.id, msgspec.json.encode(record), record.version) for record in records]
+        steps = [Put(_kind(record), _key(record), msgspec.json.encode(record), record.version) for record in records]
         taken = 0
 
         def applied(revision: int) -> None:
@@ -70,47 +139,79 @@ class SwarmRecords:
             taken = revision
             for record in records:
                 record.version = revision
-                self._keep(record)
+                self._keep(_kind(record), _key(record), record)
 
         try:
-            await self._store.commit(*steps, applied=applied, happened=happened, lazy=_only_tasks(records))
+            lazy = _only_tasks(records)
+            await self.store.commit(*steps, *checks, applied=applied, happened=happened, lazy=lazy)
         except HuskError:
             for record, version in zip(records, before, strict=True):
                 # Unless somebody has written it once more meanwhile.
                 record.version = version if record.version == taken else record.version
-            for record in fresh:
-                self._drop(record)
+            if taken:
+                for record in fresh:
+                    self._drop(_kind(record), _key(record), taken)
             raise
 
-    def _keep(self, record: SwarmRecord) -> None:
-        match record:
-            case Service():
-                self.services[record.id] = record
-            case Task():
-                self.tasks[record.id] = record
-            case ClusterObject():
-                self._objects(record)[record.id] = record
+    # --- what others write
 
-    def _drop(self, record: SwarmRecord) -> None:
-        match record:
-            case Service():
-                self.services.pop(record.id, None)
-            case Task():
-                self.tasks.pop(record.id, None)
-            case ClusterObject():
-                self._objects(record).pop(record.id, None)
+    def take_in(self, news: News) -> bool:
+        """Bring memory up to what a watch tells. Whether anything was new."""
+        changed = False
+        if news.all:
+            told = {record.name for record in news.records}
+            for kind, table in self._tables.items():
+                for key in [key for key in table if (kind, key) not in told]:
+                    changed |= self._drop(kind, key, news.revision)
+            self.unreadable = frozenset()
+        for record in news.records:
+            changed |= self._take(record.kind, record.key, record)
+        for kind, key in news.gone:
+            changed |= self._drop(kind, key, news.revision)
+        return changed
 
-    def _known(self, record: SwarmRecord) -> bool:
-        match record:
-            case Service():
-                return record.id in self.services
-            case Task():
-                return record.id in self.tasks
-            case ClusterObject():
-                return record.id in self._objects(record)
+    def _take(self, kind: str, key: str, record: Record | None) -> bool:
+        if record is None:
+            return self._tables[kind].pop(key, None) is not None
+        known = self._tables[kind].get(key) if kind in READERS else None
+        if kind not in READERS or (known is not None and known.version >= record.version):
+            return False
+        try:
+            read = READERS[kind](record.body)
+        except (msgspec.MsgspecError, HuskError, UnicodeDecodeError):
+            self.unreadable |= {(kind, key)}
+            return True
+        self.unreadable -= {(kind, key)}
+        read.version = record.version
+        self._keep(kind, key, read)
+        return True
 
-    def _objects(self, record: ClusterObject) -> dict[str, ClusterObject]:
-        return self.secrets if record.kind == "secret" else self.configs
+    def _keep(self, kind: str, key: str, record: SwarmRecord) -> None:
+        table = self._tables[kind]
+        known = table.get(key)
+        if isinstance(known, Task) and known is not record:
+            # Whoever works for the task has it in hand.
+            for name in known.__struct_fields__:
+                setattr(known, name, getattr(record, name))
+        elif known is None or known is record or known.version <= record.version:
+            table[key] = record
+
+    def _drop(self, kind: str, key: str, revision: int) -> bool:
+        """It was removed with this revision; one that was made after that stays."""
+        known = self._tables[kind].get(key) if kind in READERS else None
+        if known is None or known.version > revision:
+            return False
+        del self._tables[kind][key]
+        return True
+
+
+@contextlib.contextmanager
+def in_sequence() -> Iterator[None]:
+    """A client's change of what somebody else has changed meanwhile is refused as Docker does it."""
+    try:
+        yield
+    except Stale:
+        raise InvalidParameter(OUT_OF_SEQUENCE) from None
 
 
 def _only_tasks(records: tuple[SwarmRecord, ...]) -> bool:
@@ -119,9 +220,21 @@ def _only_tasks(records: tuple[SwarmRecord, ...]) -> bool:
 
 
 def _kind(record: SwarmRecord) -> str:
-    if isinstance(record, ClusterObject):
-        return record.kind
-    return "service" if isinstance(record, Service) else "task"
+    match record:
+        case ClusterObject():
+            return record.kind
+        case Service():
+            return "service"
+        case Task():
+            return "task"
+        case Swarm():
+            return "swarm"
+        case Node():
+            return "node"
+
+
+def _key(record: SwarmRecord) -> str:
+    return KEY if isinstance(record, Swarm) else record.id
 
 
 def resolve(records: dict[str, T], names: dict[str, str], reference: str, kind: str) -> T:

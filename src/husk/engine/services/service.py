@@ -32,9 +32,10 @@ from husk.engine.services.model import (
 )
 from husk.engine.services.network_services import ServiceOnNetwork
 from husk.engine.services.networks import SwarmNetworks, any_ingress
+from husk.engine.services.nodes import Nodes
 from husk.engine.services.objects import Objects
 from husk.engine.services.reconciler import Reconciler
-from husk.engine.services.records import SwarmRecords, resolve
+from husk.engine.services.records import OUT_OF_SEQUENCE, SwarmRecords, in_sequence, resolve
 from husk.engine.services.runner import Runner
 from husk.engine.services.settings import NodeSpec
 from husk.errors import Conflict, HuskError, InvalidParameter, NotFound
@@ -44,7 +45,6 @@ T = TypeVar("T")
 
 SERVICE_FILTERS = ("id", "label", "mode", "name", "runtime")
 TASK_FILTERS = ("desired-state", "id", "label", "name", "node", "service", "_up-to-date", "runtime")
-OUT_OF_SEQUENCE = "rpc error: code = Unknown desc = update out of sequence"
 FIRST_PORT, LAST_PORT = 30000, 32767
 
 
@@ -58,6 +58,7 @@ class Services:
         runner: Runner,
         endpoints: Endpoints,
         networks: SwarmNetworks,
+        nodes: Nodes,
         secrets: Objects,
         configs: Objects,
         credentials: PullCredentials,
@@ -72,6 +73,7 @@ class Services:
         self._runner = runner
         self._endpoints = endpoints
         self.networks = networks
+        self.nodes = nodes
         self.secrets = secrets
         self.configs = configs
         self._containers = containers
@@ -139,7 +141,8 @@ class Services:
                 if self._store.services.get(service.id) is not service or service.version != version:
                     # The reconciler has come to a conclusion, or the service is gone.
                     raise InvalidParameter(OUT_OF_SEQUENCE)
-                await self._store.save(changed)
+                with in_sequence():
+                    await self._store.save(changed)
         self._events.publish("service", "update", service.id, {"name": spec.name})
         self._reconciler.wake()
 
@@ -159,9 +162,10 @@ class Services:
         """Go on from where the last daemon was, be it in the middle of leaving."""
         if self.cluster.unreadable:
             return
+        await self.cluster.open()
         if self.cluster.active:
             await self.started()
-        elif self._store.services or self._store.tasks or self.networks.any():
+        elif self._store.services or self._store.tasks or self.cluster.node_id or self.networks.any():
             await self.clear()
 
     async def clear(self) -> None:
@@ -170,18 +174,23 @@ class Services:
         await self._runner.forget_all()
         await self.secrets.clear()
         await self.configs.clear()
-        await self.cluster.forget_keys()
+        await self.cluster.forget()
         await self._endpoints.settle()
         await self.networks.leave()
 
     async def update_node(self, reference: str, spec: NodeSpec, version: int) -> None:
-        before = self.cluster.swarm.node_spec.availability
-        await self.cluster.update_node(reference, spec, version)
-        node = self.cluster.node_facts()
-        attributes = {"name": node.hostname}
-        if node.availability != before:
-            attributes |= {"availability.old": before, "availability.new": node.availability}
+        before, node = await self.nodes.update(reference, spec, version)
+        attributes = {"name": node.description.hostname}
+        if node.spec.availability != before.spec.availability:
+            attributes |= {"availability.old": before.spec.availability, "availability.new": node.spec.availability}
+        if node.spec.role != before.spec.role:
+            attributes |= {"role.old": before.spec.role, "role.new": node.spec.role}
         self._events.publish("node", "update", node.id, attributes)
+        self._reconciler.wake()
+
+    async def remove_node(self, reference: str, force: bool) -> None:
+        node = await self.nodes.remove(reference, force)
+        self._events.publish("node", "remove", node.id, {"name": node.description.hostname})
         self._reconciler.wake()
 
     def on_network(self, network: Network) -> dict[str, ServiceOnNetwork]:
@@ -197,13 +206,12 @@ class Services:
     def tasks(self, filters: Filters) -> list[Task]:
         self._require_swarm()
         wanted = self._services_named(filters.get("service"))
-        for reference in filter(None, filters.get("node")):
-            self.cluster.find_node(reference)  # there is one node, so this is all there is to ask
+        nodes = {self.nodes.find(reference).id for reference in filter(None, filters.get("node"))}
         for state in filters.get("desired-state"):
             if state.lower() not in ("", *get_args(TaskState)):
                 raise InvalidParameter(f"Invalid desired-state filter: '{state}'")
         versions = {service.id: service.spec_version for service in self._store.services.values()}
-        return [t for t in self._store.tasks.values() if _task_matches(t, filters, wanted, versions)]
+        return [t for t in self._store.tasks.values() if _task_matches(t, filters, wanted, nodes, versions)]
 
     def tasks_of(self, service: Service) -> list[Task]:
         return [task for task in self._store.tasks.values() if task.service_id == service.id]
@@ -344,7 +352,9 @@ def _service_matches(service: Service, filters: Filters) -> bool:
     )
 
 
-def _task_matches(task: Task, filters: Filters, services: set[str] | None, versions: dict[str, int]) -> bool:
+def _task_matches(
+    task: Task, filters: Filters, services: set[str] | None, nodes: set[str], versions: dict[str, int]
+) -> bool:
     tests: dict[str, Callable[[str], bool]] = {
         "id": task.id.startswith,
         "name": lambda value: task.name.startswith(value),
@@ -354,6 +364,7 @@ def _task_matches(task: Task, filters: Filters, services: set[str] | None, versi
     labels = task.spec.container_spec.labels if task.spec.container_spec else {}
     return (
         (services is None or task.service_id in services)
+        and (not nodes or task.node_id in nodes)
         and filters.matches_labels(labels)
         and all(any(test(value) for value in filters.get(key)) for key, test in tests.items() if filters.get(key))
     )

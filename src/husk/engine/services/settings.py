@@ -133,6 +133,11 @@ def check_availability(text: str) -> None:
         raise InvalidParameter(f'invalid Availability: "{text}"')
 
 
+def check_role(text: str) -> None:
+    if text.lower() not in ("", "manager", "worker"):
+        raise InvalidParameter(f'invalid Role: "{text}"')
+
+
 def data_path_port(wanted: int) -> int:
     """Where the traffic between hosts would go: one host has none, and says again what it was told."""
     if wanted and wanted not in DATA_PATH_PORTS:

@@ -10,7 +10,7 @@ from husk.engine.networks.service import Networks
 from husk.storage.secrets.traces import any_left
 from husk.storage.state.store import StateStore
 
-KINDS = ("swarm", "service", "task", "secret", "config")
+KINDS = ("swarm", "membership", "node", "service", "task", "secret", "config")
 # In the data root, and in the exec root.
 KEY = "swarm.key"
 TASK_FILES = "secrets"

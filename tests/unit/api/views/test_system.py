@@ -1,6 +1,7 @@
 """`docker info`, `docker version` and events: what is counted, what is hidden, and what older clients expect."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -13,16 +14,25 @@ from husk.api.views import system as views
 from husk.config import AddressPool, Config, Proxies
 from husk.engine.model.container import Container, State
 from husk.engine.model.events import Event
-from husk.engine.services.cluster import Swarm
-from husk.engine.services.settings import NodeSpec, SwarmSpec
+from husk.engine.services.node import Node, manager_at
+from husk.engine.services.settings import SwarmSpec
+from husk.engine.services.swarm import Swarm
 from husk.engine.system import Component
 from tests.unit.api.fake_engine import container
 from tests.unit.api.fake_system import FakeSystem
 
 SWARM = Swarm(
-    id="s", version=1, created_at="", updated_at="", spec=SwarmSpec(), node_id="n", node_version=1, node_updated_at="",
-    node_spec=NodeSpec(), advertise_address="192.0.2.1", worker_token="worker-token", manager_token="manager-token",
+    id="s", version=1, created_at="", updated_at="", spec=SwarmSpec(),
+    worker_token="worker-token", manager_token="manager-token",
 )  # fmt: skip
+
+
+def cluster(*, locked: bool = False) -> Any:
+    own = Node(id="n", version=1, created_at="", updated_at="", manager=manager_at("2001:db8::1"))
+    worker = Node(id="w", version=1, created_at="", updated_at="")
+    return SimpleNamespace(
+        active=True, locked=locked, swarm=SWARM, node_id="n", advertise_address="2001:db8::1", nodes=[own, worker]
+    )
 
 
 def info(config: Config | None = None, containers: list[Container] | None = None, **more: Any) -> SystemInfo:
@@ -91,10 +101,12 @@ def test_older_clients_find_what_they_look_for() -> None:
 
 def test_a_swarm_is_shown_without_the_way_into_it() -> None:
     assert info().swarm.local_node_state == "inactive"
-    shown = info(swarm=SWARM)
+    shown = info(cluster=cluster())
     assert (shown.swarm.local_node_state, shown.swarm.node_id) == ("active", "n")
+    assert (shown.swarm.nodes, shown.swarm.managers) == (2, 1)
+    assert shown.swarm.remote_managers == [{"NodeID": "n", "Addr": "[2001:db8::1]:2377"}]
     assert b"worker-token" not in msgspec.json.encode(shown) and b"manager-token" not in msgspec.json.encode(shown)
-    locked = info(swarm=SWARM, locked=True).swarm
+    locked = info(cluster=cluster(locked=True)).swarm
     assert locked.local_node_state == "locked" and "unlock" in locked.error and locked.node_id == ""
 
 

@@ -30,6 +30,7 @@ from husk.engine.services.model import (
     TaskStatus,
 )
 from husk.engine.services.networks import SwarmNetworks
+from husk.engine.services.nodes import Nodes
 from husk.engine.services.objects import Objects
 from husk.engine.services.reconciler import Reconciler
 from husk.engine.services.records import SwarmRecords
@@ -119,11 +120,11 @@ class FakeContainers:
 
 
 class SwarmRoom:
-    def __init__(self, directory: Path, state: StateStore) -> None:
+    def __init__(self, directory: Path, state: StateStore, hostname: str = "alpha") -> None:
         self.state = state
         self.store = SwarmRecords.load(EmbeddedStore(state))
         self.sealer = Sealer(directory / "swarm.key")
-        self.cluster = Cluster(state, self.sealer, {}, Machine(hostname="alpha"))
+        self.cluster = Cluster(state, self.store, self.sealer, {}, Machine(hostname=hostname))
         self.networks, self.containers = FakeNetworks(), FakeContainers()
         self.happened: list[Event] = []
         self.woken = 0
@@ -133,6 +134,7 @@ class SwarmRoom:
         networks = cast(Networks, self.networks)
         self.endpoints = Endpoints(store=self.store, networks=networks, find_container=self.containers.find)
         self.swarm_networks = SwarmNetworks(store=self.store, cluster=self.cluster, networks=networks)
+        self.nodes = Nodes(self.store, self.cluster)
         self.services = Services(
             store=self.store,
             cluster=self.cluster,
@@ -140,6 +142,7 @@ class SwarmRoom:
             runner=cast(Runner, SimpleNamespace(forget_all=self._forget_all)),
             endpoints=self.endpoints,
             networks=self.swarm_networks,
+            nodes=self.nodes,
             secrets=self._objects("secret"),
             configs=self._objects("config"),
             credentials=PullCredentials(self.sealer),

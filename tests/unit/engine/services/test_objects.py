@@ -104,14 +104,15 @@ async def test_a_name_is_given_once(safe: Safe) -> None:
 
 async def test_nothing_but_labels_can_be_changed(safe: Safe) -> None:
     made = await safe.put()
-    for changed in (spec("other", b"hunter2"), spec("password", b"hunter3")):
+    for other in (spec("other", b"hunter2"), spec("password", b"hunter3")):
         with pytest.raises(InvalidParameter, match="only updates to Labels are allowed"):
-            await safe.secrets.update("password", made.version, changed)
+            await safe.secrets.update("password", made.version, other)
     with pytest.raises(InvalidParameter, match="update out of sequence"):
         await safe.secrets.update("password", made.version + 1, spec("password", b"hunter2"))
     before = made.version
     await safe.secrets.update("password", before, ObjectSpec(name="password", labels={"a": "1"}))
-    assert made.labels == {"a": "1"} and made.version > before
+    changed = safe.secrets.find("password")
+    assert changed.labels == {"a": "1"} and changed.version > before
 
 
 async def test_one_that_services_use_stays(safe: Safe) -> None:

@@ -119,7 +119,8 @@ class World:
         self.cluster = SimpleNamespace(
             active=True,
             locked=False,
-            record=SimpleNamespace(spec=SwarmSpec(), node_id="n"),
+            record=SimpleNamespace(spec=SwarmSpec()),
+            node_id="n",
             node_facts=lambda: self.node,
         )
         self.settle = AsyncMock(return_value=True)

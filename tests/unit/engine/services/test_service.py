@@ -3,12 +3,11 @@
 from pathlib import Path
 from typing import Any, cast
 
+import msgspec
 import pytest
 
 from husk.engine.logs.records import LogQuery
 from husk.engine.model.filters import Filters
-from husk.engine.services.cluster import Cluster
-from husk.engine.services.machine import Machine
 from husk.engine.services.model import (
     ContainerSpec,
     Empty,
@@ -20,6 +19,7 @@ from husk.engine.services.model import (
     TaskRestartPolicy,
     TaskSpec,
 )
+from husk.engine.services.node import Node
 from husk.engine.services.service import FIRST_PORT, LAST_PORT
 from husk.engine.services.settings import NodeSpec
 from husk.errors import Conflict, HuskError, InvalidParameter, NotFound, Unavailable
@@ -197,7 +197,8 @@ async def test_services_by_filters(room: SwarmRoom) -> None:
 async def test_tasks_by_filters(room: SwarmRoom) -> None:
     web, other = await made(room, spec()), await made(room, spec("other"))
     old = task(web, slot=2, state="failed", spec_version=0, desired_state="shutdown")
-    await room.store.save(task(web), old, task(other, slot=3))
+    await room.store.save(*(msgspec.structs.replace(t, node_id=room.cluster.node_id) for t in (task(web), old)))
+    await room.store.save(task(other, slot=3))
 
     def slots(**filters: str) -> list[int]:
         chosen = {key.replace("up_to_date", "_up-to-date"): [value] for key, value in filters.items()}
@@ -208,7 +209,7 @@ async def test_tasks_by_filters(room: SwarmRoom) -> None:
     assert slots(service="web") == [1, 2]
     assert slots(desired_state="Running") == [1, 3] and slots(desired_state="shutdown") == [2]
     assert slots(up_to_date="true") == [1, 3] and slots(up_to_date="false") == [2]
-    assert slots(name="web.1") == [1] and slots(node="self") == [1, 2, 3] and slots(id="task-other") == [3]
+    assert slots(name="web.1") == [1] and slots(node="self") == [1, 2] and slots(id="task-other") == [3]
     assert [one.slot for one in room.services.tasks_of(web)] == [1, 2]
     with pytest.raises(NotFound):
         slots(node="beta")
@@ -239,11 +240,20 @@ async def test_a_task_has_started_when_its_container_has(room: SwarmRoom) -> Non
 
 
 async def test_a_node_that_is_drained_says_so(room: SwarmRoom) -> None:
-    node = room.cluster.swarm
-    await room.services.update_node("self", NodeSpec(role="manager", availability="drain"), node.node_version)
+    node = room.cluster.node
+    await room.services.update_node("self", NodeSpec(role="manager", availability="drain"), node.version)
     assert room.happened[-1].attributes == {
         "name": "alpha", "availability.old": "active", "availability.new": "drain",
     }  # fmt: skip
+
+
+async def test_nodes_that_are_promoted_and_removed_are_told(room: SwarmRoom) -> None:
+    await room.nodes.add(Node(id="w", version=0, created_at="", updated_at="", spec=NodeSpec(role="worker")))
+    await room.services.update_node("w", NodeSpec(role="manager"), room.nodes.find("w").version)
+    assert room.happened[-1].attributes == {"name": "", "role.old": "worker", "role.new": "manager"}
+    await room.services.update_node("w", NodeSpec(role="worker"), room.nodes.find("w").version)
+    await room.services.remove_node("w", force=True)
+    assert room.told[-1] == ("node", "remove")
 
 
 async def test_who_leaves_leaves_nothing(room: SwarmRoom) -> None:
@@ -257,9 +267,11 @@ async def test_who_leaves_leaves_nothing(room: SwarmRoom) -> None:
     assert (room.store.services, room.store.tasks, room.networks.records) == ({}, {}, {})
 
 
-async def test_a_daemon_that_died_while_it_left_goes_on_leaving(room: SwarmRoom, state: StateStore) -> None:
+async def test_a_daemon_that_died_while_it_left_goes_on_leaving(
+    room: SwarmRoom, tmp_path: Path, state: StateStore
+) -> None:
     await made(room, spec())
     await room.cluster.leave(True)
     await room.services.open()
     assert room.store.services == {} and room.networks.records == {}
-    assert not Cluster(state, room.sealer, {}, Machine()).active
+    assert not SwarmRoom(tmp_path, state).cluster.active

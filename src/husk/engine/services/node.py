@@ -1,0 +1,97 @@
+"""The record of a node of the swarm: what is wanted of it, what it is, and how it is. Pure.
+
+Who writes which part: clients the `spec`; the node itself, through a manager, its `description`; the leader `status`
+and `manager`. Each writes on the version it has seen (`SwarmRecords.amend` tries again when another was faster).
+"""
+
+from typing import Literal
+
+from msgspec import Struct, field
+
+from husk.engine.logs.options import DRIVERS
+from husk.engine.services.machine import Machine
+from husk.engine.services.placement import NodeFacts
+from husk.engine.services.settings import NodeSpec
+
+MANAGER_PORT = 2377
+NETWORK_DRIVERS = ("bridge", "host", "ipvlan", "macvlan", "null", "overlay")
+
+NodeState = Literal["unknown", "down", "ready", "disconnected"]
+Reachability = Literal["unknown", "unreachable", "reachable"]
+
+
+class NodeDescription(Struct, kw_only=True):
+    hostname: str = ""
+    os: str = "linux"
+    architecture: str = ""
+    nano_cpus: int = 0
+    memory: int = 0
+    engine_version: str = ""
+    engine_labels: dict[str, str] = {}
+    # (type, name)
+    plugins: list[tuple[str, str]] = []
+
+
+class NodeStatus(Struct, kw_only=True):
+    state: NodeState = "unknown"
+    addr: str = ""
+    message: str = ""
+
+
+class ManagerStatus(Struct, kw_only=True):
+    """Of managers only. Who leads is told by the record `leader`."""
+
+    reachability: Reachability = "reachable"
+    addr: str = ""
+
+
+class Node(Struct, kw_only=True):
+    id: str
+    version: int
+    created_at: str
+    updated_at: str
+    spec: NodeSpec = field(default_factory=NodeSpec)
+    description: NodeDescription = field(default_factory=NodeDescription)
+    status: NodeStatus = field(default_factory=NodeStatus)
+    manager: ManagerStatus | None = None
+
+    @property
+    def is_manager(self) -> bool:
+        return self.spec.role == "manager"
+
+    @property
+    def facts(self) -> NodeFacts:
+        """The node as placement sees it."""
+        return NodeFacts(
+            id=self.id,
+            hostname=self.description.hostname,
+            role=self.spec.role,
+            availability=self.spec.availability,
+            os=self.description.os,
+            architecture=self.description.architecture,
+            address=self.status.addr,
+            labels=self.spec.labels,
+            engine_labels=self.description.engine_labels,
+            nano_cpus=self.description.nano_cpus,
+            memory=self.description.memory,
+        )
+
+
+def describe(machine: Machine, engine_labels: dict[str, str]) -> NodeDescription:
+    """This host, as its node tells it to the swarm."""
+    plugins = [("Log", name) for name in sorted(DRIVERS) if name != "none"]
+    plugins += [("Network", name) for name in NETWORK_DRIVERS] + [("Volume", "local")]
+    return NodeDescription(
+        hostname=machine.hostname,
+        architecture=machine.architecture,
+        nano_cpus=machine.cpus * 10**9,
+        memory=machine.memory,
+        engine_version=machine.version,
+        engine_labels=engine_labels,
+        plugins=plugins,
+    )
+
+
+def manager_at(address: str) -> ManagerStatus:
+    told = f"[{address}]" if ":" in address else address
+    return ManagerStatus(addr=f"{told}:{MANAGER_PORT}")

@@ -1,0 +1,136 @@
+"""The nodes of the swarm: what `docker node` shows and changes."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import msgspec
+
+from husk.engine.model.filters import Filters
+from husk.engine.services import settings
+from husk.engine.services.cluster import Cluster
+from husk.engine.services.node import Node, NodeDescription, NodeState, NodeStatus, manager_at
+from husk.engine.services.records import OUT_OF_SEQUENCE, SwarmRecords, in_sequence, resolve
+from husk.engine.services.settings import NodeSpec
+from husk.errors import InvalidParameter
+
+NODE_FILTERS = ("id", "label", "membership", "name", "node.label", "role")
+_REFUSED = "rpc error: code = FailedPrecondition desc = "
+_WORDS = {"role": ("manager", "worker"), "membership": ("accepted", "pending")}
+
+
+class Changed(NamedTuple):
+    before: Node
+    after: Node
+
+
+class Nodes:
+    """For clients: raises where there is no swarm, or it is locked."""
+
+    def __init__(self, store: SwarmRecords, cluster: Cluster) -> None:
+        self._store = store
+        self._cluster = cluster
+
+    @property
+    def leader(self) -> str:
+        """The id of the node whose reconciler plans; empty while there is none."""
+        return self._cluster.node_id
+
+    def find(self, reference: str) -> Node:
+        """By `self`, id, name, or unique leading part of an id."""
+        _ = self._cluster.swarm
+        if reference == "self":
+            return self._cluster.node
+        same = [node.id for node in self._store.nodes.values() if node.description.hostname == reference]
+        if len(same) > 1 and reference not in self._store.nodes:
+            raise InvalidParameter(f"node {reference} is ambiguous ({len(same)} matches found)")
+        names = {reference: same[0]} if same else {}
+        return resolve(self._store.nodes, names, reference, "node")
+
+    def listing(self, filters: Filters) -> list[Node]:
+        _ = self._cluster.swarm
+        words = {key: _known(filters, key) for key in _WORDS}
+        return [node for node in self._store.nodes.values() if _matches(node, filters, words)]
+
+    async def add(self, node: Node) -> None:
+        """A node that joins, or one that was there and comes again."""
+        with in_sequence():
+            await self._store.save(node)
+
+    async def update(self, reference: str, spec: NodeSpec, version: int) -> Changed:
+        """What is wanted of a node, on the version that the client has seen."""
+        settings.check_availability(spec.availability)
+        settings.check_role(spec.role)
+        node = self.find(reference)
+        if version != node.version:
+            raise InvalidParameter(OUT_OF_SEQUENCE)
+        wanted = msgspec.structs.replace(
+            spec, role=spec.role or node.spec.role, availability=spec.availability or node.spec.availability
+        )
+        if node.is_manager and wanted.role == "worker" and len(self.managers()) == 1:
+            raise InvalidParameter(_REFUSED + "can't demote the last manager of the swarm")
+        changed = msgspec.structs.replace(node, spec=wanted)
+        changed.manager = (node.manager or manager_at(node.status.addr)) if changed.is_manager else None
+        with in_sequence():
+            await self._store.save(changed)
+        return Changed(node, changed)
+
+    async def remove(self, reference: str, force: bool) -> Node:
+        """Forget a node: one that is down, or any worker with `force`."""
+        node = self.find(reference)
+        if node.is_manager:
+            raise InvalidParameter(
+                f"{_REFUSED}node {node.id} is a cluster manager and is a member of the raft cluster. It must be "
+                "demoted to worker before removal"
+            )
+        if node.status.state != "down" and not force:
+            raise InvalidParameter(f"{_REFUSED}node {node.id} is not down and can't be removed")
+        await self._store.delete(node)
+        return node
+
+    # --- for the swarm itself, locked or not
+
+    def managers(self) -> list[Node]:
+        return [node for node in self._store.nodes.values() if node.is_manager]
+
+    async def describe(self, id: str, description: NodeDescription, addr: str) -> None:
+        """What a node says of itself."""
+
+        def change(node: Node) -> None:
+            node.description = description
+            node.status = msgspec.structs.replace(node.status, addr=addr)
+
+        await self._amend(id, change)
+
+    async def mark(self, id: str, state: NodeState, message: str = "") -> None:
+        """How a node is; nothing is written where that is known."""
+
+        def change(node: Node) -> None:
+            node.status = NodeStatus(state=state, addr=node.status.addr, message=message)
+
+        node = self._store.nodes.get(id)
+        if node is not None and (node.status.state, node.status.message) != (state, message):
+            await self._amend(id, change)
+
+    async def _amend(self, id: str, change: Callable[[Node], None]) -> None:
+        if (node := self._store.nodes.get(id)) is not None:
+            await self._store.amend(node, change)
+
+
+def _known(filters: Filters, key: str) -> list[str]:
+    values = [value.lower() for value in filters.get(key) if value]
+    for value in values:
+        if value not in _WORDS[key]:
+            raise InvalidParameter(f"Invalid {key} filter: '{value}'")
+    return values
+
+
+def _matches(node: Node, filters: Filters, words: dict[str, list[str]]) -> bool:
+    names = filters.get("name")
+    return (
+        (not filters.get("id") or any(node.id.startswith(value) for value in filters.get("id")))
+        and (not names or any(node.description.hostname.startswith(name) for name in names))
+        and (not words["role"] or node.spec.role in words["role"])
+        and (not words["membership"] or "accepted" in words["membership"])
+        and Filters({"label": filters.get("node.label")}).matches_labels(node.spec.labels)
+        and filters.matches_labels(node.description.engine_labels)
+    )

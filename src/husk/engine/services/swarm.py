@@ -1,0 +1,71 @@
+"""The record of a swarm, and the one of this host's place in it. Pure."""
+
+from msgspec import Struct, field
+
+from husk.engine.services.node import Node, NodeStatus
+from husk.engine.services.settings import DATA_PATH_PORT, NodeSpec, SwarmSpec
+from husk.gojson import Reader, parse_document
+
+KEY = "default"
+"""There is one swarm in a store, so its record has one key: of two who make a swarm there, one comes too late."""
+
+
+class Swarm(Struct, kw_only=True):
+    id: str
+    version: int
+    created_at: str
+    updated_at: str
+    spec: SwarmSpec
+    worker_token: str
+    manager_token: str
+    default_address_pool: list[str] = []
+    subnet_size: int = 24
+    data_path_port: int = DATA_PATH_PORT
+    # An ingress network that somebody removes is not made again.
+    ingress_made: bool = False
+
+    @property
+    def autolock(self) -> bool:
+        return self.spec.encryption_config.auto_lock_managers
+
+
+class Membership(Struct, kw_only=True):
+    """Which node of a swarm this host is. It is the host's own record, in its SQLite file, wherever those of the swarm
+    are."""
+
+    node_id: str
+    advertise_address: str = ""
+
+
+class _FormerNode(Struct, kw_only=True):
+    """What the record of a swarm held of its one node, up to release 0.1."""
+
+    node_id: str = ""
+    node_updated_at: str = ""
+    node_spec: NodeSpec = field(default_factory=NodeSpec)
+    advertise_address: str = ""
+    created_at: str = ""
+
+
+_swarm = Reader(Swarm)
+_former = Reader(_FormerNode)
+
+
+def read_swarm(body: bytes) -> Swarm:
+    """Records of the first releases hold parts of the settings as their client wrote them, `null` and all."""
+    return _swarm.read(parse_document(body))
+
+
+def former_node(body: bytes) -> Node | None:
+    """The node that an old record of a swarm has in it."""
+    found = _former.read(parse_document(body))
+    if not found.node_id:
+        return None
+    return Node(
+        id=found.node_id,
+        version=0,
+        created_at=found.created_at,
+        updated_at=found.node_updated_at,
+        spec=found.node_spec,
+        status=NodeStatus(state="ready", addr=found.advertise_address),
+    )

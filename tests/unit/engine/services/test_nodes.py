@@ -1,0 +1,100 @@
+"""Nodes as clients look them up, change and remove them."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from husk.engine.model.filters import Filters
+from husk.engine.services.node import Node, NodeDescription, NodeStatus
+from husk.engine.services.settings import NodeSpec
+from husk.errors import InvalidParameter, NotFound, Unavailable
+from husk.storage.state.store import StateStore
+from tests.unit.engine.services.swarm_room import SwarmRoom
+
+
+def worker(id: str, hostname: str, **labels: str) -> Node:
+    return Node(
+        id=id, version=0, created_at="", updated_at="", spec=NodeSpec(role="worker", labels=labels),
+        description=NodeDescription(hostname=hostname), status=NodeStatus(state="ready", addr="192.0.2.9"),
+    )  # fmt: skip
+
+
+@pytest.fixture
+async def room(tmp_path: Path, state: StateStore) -> AsyncIterator[SwarmRoom]:
+    made = SwarmRoom(tmp_path, state)
+    await made.init()
+    for node in (worker("w1abc", "beta", disk="ssd"), worker("w1xyz", "gamma"), worker("w2", "gamma")):
+        await made.nodes.add(node)
+    yield made
+
+
+def listed(room: SwarmRoom, **filters: str) -> list[str]:
+    words = {name.replace("_", "."): [value] for name, value in filters.items()}
+    return [node.description.hostname for node in room.nodes.listing(Filters(words))]
+
+
+def test_nodes_are_found_as_docker_finds_them(room: SwarmRoom) -> None:
+    assert room.nodes.find("self").id == room.nodes.find("alpha").id == room.cluster.node_id == room.nodes.leader
+    assert room.nodes.find("beta").id == room.nodes.find("w1a").id == "w1abc"
+    for ambiguous in ("gamma", "w1"):
+        with pytest.raises(InvalidParameter, match="ambiguous"):
+            room.nodes.find(ambiguous)
+    for nobody in ("", "delta"):
+        with pytest.raises(NotFound, match="not found"):
+            room.nodes.find(nobody)
+
+
+def test_nodes_are_listed_by_what_they_are(room: SwarmRoom) -> None:
+    assert listed(room) == ["alpha", "beta", "gamma", "gamma"]
+    assert listed(room, role="worker", name="ga") == ["gamma", "gamma"]
+    assert listed(room, node_label="disk=ssd") == ["beta"] and listed(room, id="w2") == ["gamma"]
+    assert listed(room, membership="pending") == []
+    with pytest.raises(InvalidParameter):
+        listed(room, role="king")
+
+
+async def test_who_has_seen_an_older_version_changes_nothing(room: SwarmRoom) -> None:
+    node = room.nodes.find("beta")
+    before, after = await room.nodes.update("beta", NodeSpec(role="", availability="pause"), node.version)
+    assert (before.spec.availability, after.spec.availability, after.spec.role) == ("active", "pause", "worker")
+    with pytest.raises(InvalidParameter, match="out of sequence"):
+        await room.nodes.update("beta", NodeSpec(role="worker"), node.version)
+    with pytest.raises(InvalidParameter, match="Role"):
+        await room.nodes.update("beta", NodeSpec(role="king"), after.version)
+    assert room.nodes.find("beta").spec.availability == "pause"
+
+
+async def test_the_last_manager_stays_one(room: SwarmRoom) -> None:
+    with pytest.raises(InvalidParameter, match="last manager"):
+        await room.nodes.update("self", NodeSpec(role="worker"), room.cluster.node.version)
+    _, promoted = await room.nodes.update("beta", NodeSpec(role="manager"), room.nodes.find("beta").version)
+    assert promoted.manager is not None and promoted.manager.addr == "192.0.2.9:2377"
+    _, demoted = await room.nodes.update("self", NodeSpec(role="worker"), room.cluster.node.version)
+    assert demoted.manager is None and [node.id for node in room.nodes.managers()] == ["w1abc"]
+
+
+async def test_only_what_is_down_or_forced_is_removed(room: SwarmRoom) -> None:
+    with pytest.raises(InvalidParameter, match="demoted"):
+        await room.nodes.remove("self", force=True)
+    with pytest.raises(InvalidParameter, match="not down"):
+        await room.nodes.remove("beta", force=False)
+    await room.nodes.mark("w1abc", "down", "heartbeat failure")
+    await room.nodes.remove("beta", force=False)
+    await room.nodes.remove("w1xyz", force=True)
+    assert listed(room) == ["alpha", "gamma"]
+
+
+async def test_what_a_node_is_and_how_it_is_are_written_where_they_are_new(room: SwarmRoom) -> None:
+    await room.nodes.mark("w2", "down", "gone")
+    version = room.nodes.find("w2").version
+    await room.nodes.mark("w2", "down", "gone")
+    await room.nodes.mark("nobody", "down")
+    assert room.nodes.find("w2").version == version
+    await room.nodes.describe("w2", NodeDescription(hostname="delta"), "192.0.2.10")
+    assert room.nodes.find("delta").status == NodeStatus(state="down", addr="192.0.2.10", message="gone")
+
+
+async def test_there_are_none_without_a_swarm(tmp_path: Path, state: StateStore) -> None:
+    with pytest.raises(Unavailable):
+        SwarmRoom(tmp_path, state).nodes.listing(Filters())
