@@ -57,6 +57,27 @@ async def test_copies(forest: Forest, destination: str):
         known = told
 
 
+def fill_more(root: Path) -> None:
+    """So much that a second process packs it."""
+    fill(root)
+    for number in range(300):
+        (root / f"src/d/e/{number}").write_bytes(b"x" * number)
+
+
+@pytest.mark.parametrize("destination", ["/new/", "/there/"])
+async def test_many_files(forest: Forest, destination: str):
+    target = await forest.files(there__note="old", there__d__old="old")
+    told, packed = await told_and_packed(forest, copy("/src", destination), target, await forest.plant(fill_more))
+    assert told == {packed}
+
+
+async def test_a_directory_in_the_place_of_a_removed_one(forest: Forest):
+    target = await forest.files(there__src__d__old="old")
+    target = await do(forest, Remove(path="/there/src/d"), target)
+    told, packed = await told_and_packed(forest, copy("/src", "/there/"), target, await forest.plant(fill_more))
+    assert told == {packed}
+
+
 async def test_what_is_not_simple_is_not_told(forest: Forest):
     def linked(root: Path) -> None:
         fill(root)

@@ -41,6 +41,8 @@ class Look:
         self.time = time
         self._mode = mode
         self._symbolic_mode = symbolic_mode
+        # Is it that of what is copied?
+        self.is_same = owner is None and mode is None and not symbolic_mode and time is None
 
     def mode_of(self, status: os.stat_result) -> int:
         if self._symbolic_mode:
@@ -66,9 +68,8 @@ class _Place(NamedTuple):
 class _Level:
     """A directory on the way: its names that are still to be copied, the first last."""
 
-    def __init__(self, name: str, status: os.stat_result, fd: int, wanted: bool, path: str) -> None:
+    def __init__(self, name: str, status: os.stat_result, fd: int, wanted: bool) -> None:
         self.name = name
-        self.path = path
         self.status = status
         self.names = sorted(os.listdir(fd), key=os.fsencode, reverse=True)
         # Whether patterns name the directory itself, and whether it is there at the destination.
@@ -98,6 +99,8 @@ class Copier:
         self._exclude = exclude
         self._replace = replace
         self._tar = tar
+        # The same if what is copied is a single file, which is told while it is copied.
+        self._single: LayerTar | None = None
         self._first_names: dict[tuple[int, int], str] = {}
         self._top = ""
         self._me = (os.geteuid(), os.getegid())
@@ -113,8 +116,11 @@ class Copier:
         with self._source.above(source) as (here, name), self._target.above(target) as (there, new_name):
             if stat.S_ISDIR(status.st_mode):
                 created = self._make_directory(there, new_name, status, target)
-                with self._source.directory(source) as one, self._inside(target, created or new) as (other, on_disk):
-                    self._tell_top(target, status, created, one, other)
+                with (
+                    self._source.directory(source) as one,
+                    self._inside(target, created or new) as (other, on_disk),
+                    self._told(target, status, created, one, other),
+                ):
                     self._copy_content(one, other, status, target, on_disk)
                 if created:
                     with self._source.directory(source) as one, self._target.directory(target) as other:
@@ -123,17 +129,29 @@ class Copier:
                     with self._target.directory(target) as other:
                         os.utime(other, ns=self._look.times_of(status))
             else:
+                self._single = self._tar
                 self._copy_file(here, name, there, new_name, status, target, on_disk=False)
 
-    def _tell_top(self, target: str, status: os.stat_result, created: bool, source: int, directory: int) -> None:
-        if self._tar is not None:
-            # One of a layer below becomes one of this layer now, and not with the first file in it.
-            os.utime(directory, ns=self._look.times_of(status))
-            self._tar.top(target, self._foreseen(status) if created else None, source)
+    @contextlib.contextmanager
+    def _told(self, target: str, status: os.stat_result, created: bool, source: int, directory: int) -> Iterator[None]:
+        """The content of a directory is copied within this block."""
+        if self._tar is None:
+            yield
+            return
+        # One of a layer below becomes one of this layer now, and not with the first file in it.
+        os.utime(directory, ns=self._look.times_of(status))
+        self._tar.top(target, self._foreseen(status) if created else None, source)
+        with self._tar.tree(target, source, self._foreseen):
+            yield
 
     def _foreseen(self, status: os.stat_result) -> os.stat_result:
+        """What the copy of such a file will look like."""
         look = self._look
-        return foresee(status, mode=look.mode_of(status), owner=look.owner_of(status), mtime=look.times_of(status)[1])
+        if look.is_same:
+            return status
+        # Links have all the same mode.
+        mode = None if stat.S_ISLNK(status.st_mode) else look.mode_of(status)
+        return foresee(status, mode=mode, owner=look.owner_of(status), mtime=look.times_of(status)[1])
 
     def adopt_directory(self, path: str, status: os.stat_result) -> None:
         """Give a directory that both have the look of the source's."""
@@ -163,23 +181,23 @@ class Copier:
 
     def _copy_content(self, one: int, other: int, status: os.stat_result, shown: str, on_disk: bool) -> None:
         with TreeCursor(one) as here, TreeCursor(other) as there:
-            levels = [_Level("", status, here.fd, True, shown.strip("/"))]
+            levels = [_Level("", status, here.fd, True)]
             place = _Place(here, there, shown, on_disk)
             simple = on_disk and self._include is None and self._exclude is None
             while levels:
                 if levels[-1].names:
                     name = levels[-1].names.pop()
-                    if not simple or not self._copy_plain(here.fd, there.fd, name, levels[-1].path):
+                    if not simple or not self._copy_plain(here.fd, there.fd, name):
                         self._copy_entry(levels, name, place)
                 else:
                     self._leave(levels, here, there)
 
-    def _copy_plain(self, here: int, there: int, name: str, above: str) -> bool:
+    def _copy_plain(self, here: int, there: int, name: str) -> bool:
         """Copy what is most frequent, a plain file with one name into a new directory; False if it is another thing."""
         status = os.stat(name, dir_fd=here, follow_symlinks=False)
         if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
             return False
-        self._copy_regular(here, name, there, name, status, f"{above}/{name}", not self._hands_on)
+        self._copy_regular(here, name, there, name, status, "", not self._hands_on)
         if self.size is not None:
             self.size += status.st_size
         return True
@@ -205,13 +223,11 @@ class Copier:
                 return
             there.down(name)
         here.down(name)
-        path = ""
-        if wanted and self._tar is not None:
-            path = "/".join([place.top, *there.names]).lstrip("/")
-            self._tar.directory(path, self._foreseen(status), here.fd, there.fd)
-            if created and not place.on_disk:
+        if wanted and self._tar is not None and not place.on_disk:
+            self._tar.check_directory(there.fd)
+            if created:
                 self._tar.give_up()
-        levels.append(_Level(name, status, here.fd, wanted, path))
+        levels.append(_Level(name, status, here.fd, wanted))
 
     def _copy_new(self, place: "_Place", name: str, status: os.stat_result, shown: str) -> bool:
         """Fill a new directory on the disk, if that can be; patterns need the whole way to it."""
@@ -223,13 +239,11 @@ class Copier:
             one = os.open(name, DIRECTORY, dir_fd=place.here.fd)
             try:
                 if self._tar is not None:
-                    self._tar.directory(shown.lstrip("/"), self._foreseen(status), one, other)
+                    self._tar.check_directory(other)
                 self._copy_content(one, other, status, shown, True)
                 there = os.open(name, DIRECTORY, dir_fd=place.there.fd)
                 try:
                     self._adopt_open(there, status, xattrs_of(one))
-                    if self._tar is not None:
-                        self._tar.left(self._foreseen(status), other)
                 finally:
                     os.close(there)
             finally:
@@ -263,8 +277,6 @@ class Copier:
             return
         if level.wanted:
             self._adopt_open(there.fd, level.status, xattrs_of(here.fd))
-            if self._tar is not None:
-                self._tar.left(self._foreseen(level.status), there.fd)
         elif level.made:
             os.utime(there.fd, ns=self._look.times_of(level.status))
         if not here.up() or (level.made and not there.up()):
@@ -312,8 +324,8 @@ class Copier:
             os.chmod(new_name, self._look.mode_of(status), dir_fd=there)
         os.utime(new_name, ns=self._look.times_of(status), dir_fd=there, follow_symlinks=False)
         copy_xattrs_of_name(here, name, there, new_name)
-        if self._tar is not None:
-            self._tar.add(shown.lstrip("/"), there, new_name)
+        if self._single is not None:
+            self._single.add(shown.lstrip("/"), there, new_name)
 
     def _make_room(self, there: int, name: str, shown: str) -> None:
         try:
@@ -357,11 +369,11 @@ class Copier:
             target = os.open(new_name, _CREATE, mode & 0o777, dir_fd=there)
             try:
                 data = b""
-                if self._tar is None:
+                if self._single is None:
                     copy_data(source, target, status)
                 else:
                     shown = shown.lstrip("/")
-                    data = self._tar.copy_data(shown, source, target, status, self._foreseen)
+                    data = self._single.copy_data(shown, source, target, status, self._foreseen)
                 # Mostly it looks right already.
                 if mode & ~0o777 or not plain or self._look.owner_of(status) != self._me:
                     os.fchown(target, *self._look.owner_of(status))
@@ -369,8 +381,8 @@ class Copier:
                 if xattrs := xattrs_of(source):
                     set_xattrs(target, xattrs)
                 os.utime(target, ns=self._look.times_of(status))
-                if self._tar is not None:
-                    self._tar.add_file(shown, there, new_name, target, data, plain and not xattrs)
+                if self._single is not None:
+                    self._single.add_file(shown, there, new_name, target, data, plain and not xattrs)
             finally:
                 os.close(target)
         finally:

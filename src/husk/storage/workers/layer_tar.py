@@ -1,9 +1,10 @@
-"""The tar of a layer, written while a copy makes the layer's files: so they are read once and not twice.
+"""The tar of a layer, written while a copy makes the layer's files.
 
 It is the one that `diff.write_diff` would make of the files afterwards, to the byte: names come in the same order, and
-headers say what files look like when they are complete. A directory comes before what is in it, when it does not look
-as it will: what is said of it is foreseen, and compared with what has become of it. Where that is not the same, and for
-all that is not simple, the tar is given up, and the layer is packed later as all others are.
+headers say what files look like when they are complete. A single file is read once, for the copy and for the tar. Where
+a directory is copied, the tar is made of what is copied, and says what that will look like: by a second process if it
+is much. What is there before, the directories above, is compared with what has become of it. Where that is not what was
+foreseen, and for all that is not simple, the tar is given up, and the layer is packed later as all others are.
 """
 
 import contextlib
@@ -12,11 +13,15 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 
+import msgspec
+
 from husk.kernel.rooted import open_beneath
 from husk.kernel.tree_cursor import DIRECTORY
+from husk.kernel.trees import walk
 from husk.storage.tar.entry import BLOCK
 from husk.storage.tar.members import BUFFER, Members
 from husk.storage.tar.whiteouts import OPAQUE_MARK, OPAQUE_XATTR, is_overlay_xattr
+from husk.storage.workers.aside import Aside
 from husk.storage.workers.diff_blob import HashedFile
 from husk.storage.workers.file_data import SMALL, copy_data, is_sparse
 from husk.storage.workers.messages import Blob
@@ -25,6 +30,10 @@ _SECOND = 10**9
 # Of what is larger, each piece is read once, for the file and for the tar.
 _LARGE = 1 << 20
 _LONGEST_PATH = 4096
+# From so many files, or bytes, on a second process takes less time than it costs.
+_MANY_FILES = 200
+_MANY_BYTES = 4 << 20
+_SIMPLE = frozenset((stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK, stat.S_IFIFO))
 
 Foreseen = Callable[[os.stat_result], os.stat_result]
 """What a copy of a file like this will look like."""
@@ -41,6 +50,7 @@ class LayerTar:
         self._begun = False
         self._above: list[tuple[str, os.stat_result]] = []
         self._foreseen: os.stat_result | None = None
+        self._written: Blob | None = None
 
     def begin(self, on_disk: int | None) -> None:
         """`on_disk` is the open directory that the layer's files are in."""
@@ -61,9 +71,13 @@ class LayerTar:
             if self._members is None:
                 self._file.truncate(0)
                 return None
-            out.write(bytes(2 * BLOCK))
-            out.flush()
-            return Blob("sha256:" + out.hash.hexdigest(), out.size)
+            return self._written or self._end(out)
+
+    @staticmethod
+    def _end(out: HashedFile) -> Blob:
+        out.write(bytes(2 * BLOCK))
+        out.flush()
+        return Blob("sha256:" + out.hash.hexdigest(), out.size)
 
     # --- directories -------------------------------------------------------------------------------------------------
 
@@ -90,9 +104,49 @@ class LayerTar:
         if _is_opaque(directory):
             self._members.add_empty(f"{path}/{os.fsdecode(OPAQUE_MARK)}")
 
-    def left(self, foreseen: os.stat_result, directory: int) -> None:
-        """It is filled: does it look like that?"""
-        self._compare(foreseen, os.fstat(directory))
+    @contextlib.contextmanager
+    def tree(self, path: str, source: int, foreseen: Foreseen) -> Iterator[None]:
+        """All that is in `source` is copied to `path` within this block, and nothing else is told afterwards."""
+        if self._members is None:
+            yield
+            return
+        with contextlib.ExitStack() as stack:
+            aside = None
+            if _much(source):
+                aside = stack.enter_context(Aside(lambda: self._told_tree(path, source, foreseen)))
+            yield
+            if self._members is None:
+                return
+            if aside is None:
+                self._add_tree(path, source, foreseen)
+            elif answer := aside.answer():
+                self._written = msgspec.json.decode(answer, type=Blob)
+            else:
+                self.give_up()
+
+    def check_directory(self, directory: int) -> None:
+        """One that is not in a new directory: if it is more than a plain one, because of a layer below, give up."""
+        if _has_xattrs(directory) or _is_opaque(directory):
+            self.give_up()
+
+    def _told_tree(self, path: str, source: int, foreseen: Foreseen) -> bytes:
+        """The rest of the whole tar is written; nothing if it was given up."""
+        self._add_tree(path, source, foreseen)
+        if self._members is None:
+            return b""
+        with self._out as out:
+            return msgspec.json.encode(self._end(out))
+
+    def _add_tree(self, path: str, source: int, foreseen: Foreseen) -> None:
+        top = f"{path}/" if path else ""
+        for found in walk(source, os.fchdir):
+            status, name, shown = found.status, os.fsencode(found.name), top + found.path
+            kind = stat.S_IFMT(status.st_mode)
+            directory = kind == stat.S_IFDIR
+            simple = kind in _SIMPLE and (directory or status.st_nlink == 1) and len(shown) <= _LONGEST_PATH
+            if self._members is None or not simple or (directory and _has_xattrs(name)):
+                return self.give_up()
+            self._members.add(shown, name, foreseen(status))
 
     # --- all else ----------------------------------------------------------------------------------------------------
 
@@ -195,8 +249,18 @@ def _both(source: int, target: int) -> Iterator[bytes]:
         yield piece
 
 
-def _has_xattrs(fd: int) -> bool:
-    return not all(map(is_overlay_xattr, os.listxattr(fd)))
+def _much(directory: int) -> bool:
+    """Is there much in a directory?"""
+    size = 0
+    for count, found in enumerate(walk(directory), 1):
+        size += found.status.st_size if stat.S_ISREG(found.status.st_mode) else 0
+        if count >= _MANY_FILES or size >= _MANY_BYTES:
+            return True
+    return False
+
+
+def _has_xattrs(file: int | bytes) -> bool:
+    return not all(map(is_overlay_xattr, os.listxattr(file)))
 
 
 def _is_opaque(fd: int) -> bool:

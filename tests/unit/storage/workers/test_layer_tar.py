@@ -4,11 +4,13 @@ What overlayfs adds is tested with real builds.
 """
 
 import os
+import socket
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from husk.storage.workers import layer_tar
 from husk.storage.workers.copying import Copier, Look
 from husk.storage.workers.diff_blob import write_blob
 from husk.storage.workers.layer_tar import LayerTar, foresee
@@ -16,6 +18,14 @@ from husk.storage.workers.messages import Blob
 from husk.storage.workers.rooted_tree import RootedTree
 
 Trees = tuple[Path, Path]
+
+
+@pytest.fixture(params=["by the same process", "by another process"], autouse=True)
+def written(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who writes the tar of a directory, of which there is little here."""
+    few = request.param == "by another process"
+    monkeypatch.setattr(layer_tar, "_MANY_FILES", 1 if few else 1 << 30)
+    monkeypatch.setattr(layer_tar, "_MANY_BYTES", 1 << 40)
 
 
 @pytest.fixture
@@ -86,11 +96,16 @@ def _attribute(source: Path) -> None:
     os.setxattr(source / "d/e", "user.of", b"a directory")
 
 
+def _socket(source: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as one:
+        one.bind(os.path.relpath(source / "d/socket"))
+
+
 def _group(source: Path) -> None:
     (source / "d").chmod(0o2755)
 
 
-@pytest.mark.parametrize("change", [_link, _attribute])
+@pytest.mark.parametrize("change", [_link, _attribute, _socket])
 def test_what_is_not_simple_is_left_to_those_who_pack(trees: Trees, change: Callable[[Path], None]):
     try:
         change(trees[0])
@@ -112,6 +127,20 @@ def test_a_directory_that_hands_on_its_group(trees: Trees):
     _group(trees[0])
     told, after = copied(trees, "", "new")
     assert told in (after, None)
+
+
+def test_another_owner_and_symbolic_modes(trees: Trees):
+    """A link has the mode of all links."""
+    here, there = trees
+    tree = RootedTree(str(there), str(there))
+    with (there.parent / "blob").open("w+b", buffering=0) as file:
+        tar = LayerTar(file)
+        tar.begin(tree.on_disk)
+        look = Look((os.getuid(), os.getgid()), symbolic_mode="go-rwx")
+        Copier(RootedTree(str(here)), tree, look, tar=tar).copy("", "new")
+        told = tar.finish()
+    with (there.parent / "afterwards").open("w+b", buffering=0) as file:
+        assert told == Blob(*write_blob(there, file, None))
 
 
 def test_a_directory_that_does_not_become_what_was_said(trees: Trees):
