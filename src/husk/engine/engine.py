@@ -257,6 +257,7 @@ async def _open(config: Config, stack: AsyncExitStack, open_files: int, meanwhil
     forwarder = Forwarder(paths.log, index.has, tasks)
     stack.callback(rotator.close)
     parts.companions += [memory_watch, rotator, forwarder]
+    stack.push_async_callback(parts.releaser.close)
     stack.push_async_callback(tasks.cancel_all)
     stack.callback(parts.lifecycle.close)
     await parts.execs.restore()

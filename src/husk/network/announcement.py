@@ -11,9 +11,13 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 
 from husk.kernel import namespaces
+from husk.network.ipam import mac_address
 from husk.network.sandbox import Lease
 
 log = logging.getLogger(__name__)
+
+# A bridge with many ports takes milliseconds to pass it on, in which nobody wants to wait for a start.
+_LATER = 0.2
 
 _EVERYBODY = b"\xff" * 6
 _ETHERNET = struct.Struct("!6s6sH")
@@ -60,6 +64,13 @@ def frames(lease: Lease) -> list[bytes]:
     return [arp(mac, one) if isinstance(one, IPv4Address) else advertisement(mac, one) for one in addresses]
 
 
+def delay(lease: Lease) -> float:
+    """How many seconds the first word can wait: an endpoint whose MAC is that of its address was mostly known by it
+    before, if at all. Pure."""
+    usual = {mac_address(ip_address(text)) for text in (lease.ip_address, lease.ip6_address) if text}
+    return _LATER if lease.mac_address in usual else 0.0
+
+
 def send(lease: Lease) -> None:
     """Say it once, from inside the sandbox. Blocks; raises OSError, also when the sandbox is gone."""
     if not (said := frames(lease)):
@@ -77,8 +88,7 @@ def send(lease: Lease) -> None:
 async def repeat(lease: Lease, times: int, interval: float) -> None:
     """Say it several times, with so many seconds between; to nobody when the sandbox is gone."""
     for number in range(times):
-        if number:
-            await asyncio.sleep(interval)
+        await asyncio.sleep(interval if number else delay(lease))
         try:
             await asyncio.to_thread(send, lease)
         except OSError as error:

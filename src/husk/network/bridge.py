@@ -12,6 +12,7 @@ import errno
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface, ip_interface
 from typing import Self, TypeGuard
 
@@ -29,6 +30,8 @@ log = logging.getLogger(__name__)
 # How long the kernel may take to remove the interfaces of a dead namespace before we do it: about ten times the usual.
 _GRACE_INTERVAL = 0.02
 _GRACE_POLLS = 15
+# How long a pool that has enough for a few more waits until it is filled: the start that took from it goes first.
+_REFILL_DELAY = 0.1
 # The kernel counts the ports of a bridge from 1 in ten bits.
 MOST_PORTS = 1023
 
@@ -63,6 +66,7 @@ class BridgeDriver:
         self._tasks = Tasks()
         self._announcing = Tasks()
         self._filling: asyncio.Task[None] | None = None
+        self._wanted_now = asyncio.Event()
         self._retired: list[Lease] = []
         self._reaping: asyncio.Task[None] | None = None
         self._cooling: asyncio.TimerHandle | None = None
@@ -160,6 +164,7 @@ class BridgeDriver:
                 lease = self._pool.popleft() if self._pool else await self._build_now()
             except Unavailable:
                 # The last address may belong to a sandbox in the making for the pool, or to one that is going away.
+                self._wanted_now.set()
                 under_way = [task for task in (self._filling, self._reaping) if _runs(task)]
                 if not under_way:
                     raise
@@ -210,6 +215,7 @@ class BridgeDriver:
         await self._announcing.cancel_all()
         if self._cooling is not None:
             self._cooling.cancel()
+        self._wanted_now.set()
         # Threads cannot be cancelled: what is being built gets ready, and is then dropped with the rest.
         await self._tasks.join()
         self._drain()
@@ -231,9 +237,8 @@ class BridgeDriver:
             if self._bridge_is_there():
                 return
             log.warning("bridge %s was deleted: making it again", self._settings.interface)
-            if _runs(self._filling):
-                # What is being made for the old one is to be on the new one too.
-                await asyncio.wait([self._filling])
+            # What is being made for the old one is to be on the new one too.
+            await self._filled()
             leases = list(self._allocator.leases.values())
             self._state = await asyncio.to_thread(provision.mend, self._settings, self._state, leases, self._firewall)
             await asyncio.to_thread(self._mended)
@@ -250,8 +255,7 @@ class BridgeDriver:
         chosen = bool(options.address or options.address6)
         if not chosen and not self._allocator.exhausted:
             return
-        if _runs(self._filling):
-            await asyncio.wait([self._filling])
+        await self._filled()
         in_the_way = [lease for lease in self._pool if not chosen or options.fits(lease)]
         for lease in in_the_way if chosen else in_the_way[:1]:
             if lease not in self._pool:
@@ -369,11 +373,22 @@ class BridgeDriver:
             if self._cooling is not None:
                 self._cooling.cancel()
             self._cooling = asyncio.get_running_loop().call_later(self._settings.warm_for, self._cool)
+        if 2 * len(self._pool) < self._settings.warm:
+            self._wanted_now.set()
         if not _runs(self._filling) and not self._closing and len(self._pool) < self._settings.warm:
             self._filling = self._tasks.spawn(self._fill(), "fill warm pool")
 
+    async def _filled(self) -> None:
+        """Wait for what is being made for the pool."""
+        if _runs(self._filling):
+            self._wanted_now.set()
+            await asyncio.wait([self._filling])
+
     async def _fill(self) -> None:
         try:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._wanted_now.wait(), _REFILL_DELAY)
+            self._wanted_now.clear()
             while not self._closing and len(self._pool) < self._settings.warm:
                 self._pool.append(await self._build(self._wiring(DEFAULTS)))
         except Unavailable as error:

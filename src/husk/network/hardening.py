@@ -54,9 +54,9 @@ def bridge(interface: str, ipv6: bool) -> None:
         _set(interface, (("ipv6", "disable_ipv6", "0"),))
 
 
-def port(interface: str) -> None:
-    """Also one that has lost its bridge is no way to the host."""
-    _set(interface, (("ipv6", "disable_ipv6", "1"), *_UNTAUGHT))
+def port(interface: str, root: int | None = None) -> None:
+    """Also one that has lost its bridge is no way to the host. `root` is where the settings are (`sysctl.fresh`)."""
+    _set(interface, (("ipv6", "disable_ipv6", "1"), *_UNTAUGHT), root)
 
 
 def parent(interface: str) -> None:
@@ -105,10 +105,10 @@ def known(netlink: NetlinkSocket, bridge: int) -> list[Address]:
     return found
 
 
-def _set(interface: str, settings: Iterable[tuple[str, str, str]]) -> None:
+def _set(interface: str, settings: Iterable[tuple[str, str, str]], root: int | None = None) -> None:
     for family, name, value in settings:
         try:
-            sysctl.write(f"net/{family}/conf/{interface}/{name}", value)
+            sysctl.write(f"net/{family}/conf/{interface}/{name}", value, root)
         except FileNotFoundError:
             continue  # the kernel has no IPv6
         except OSError as error:

@@ -103,16 +103,16 @@ def build(directory: Path, wiring: Wiring) -> Lease:
     lease = _lease(directory / os.urandom(5).hex(), wiring, wiring.name or _FIRST_NAME)
     # By name each time: somebody may have deleted the bridge and made it anew.
     master = socket.if_nametoindex(wiring.bridge)
-    with NetlinkSocket() as host, namespaces.home() as home:
+    with NetlinkSocket() as host, namespaces.home() as home, sysctl.fresh() as settings:
 
         def connect(namespace: int) -> None:
             _plug_in(host, namespace, lease, wiring, master)
             # Before the other end is up: the one that comes second sends at once, the first when the kernel finds time.
-            namespaces.visit(home, namespace, lambda: _open_port(host, lease, wiring, master))
-            _allow_unprivileged()
+            namespaces.visit(home, namespace, lambda: _open_port(host, lease, wiring, master, settings))
+            _allow_unprivileged(settings)
             with NetlinkSocket() as inside:
                 inside.execute(rtnetlink.set_up("lo"))
-            _configure(lease, wiring, default_route=True)
+            _configure(lease, wiring, settings, default_route=True)
             _settle(host, lease, wiring)
 
         namespaces.create(Path(lease.sandbox_path), connect)
@@ -124,7 +124,8 @@ def build_empty(directory: Path) -> str:
     path = directory / os.urandom(5).hex()
 
     def setup(_: int) -> None:
-        _allow_unprivileged()
+        with sysctl.fresh() as settings:
+            _allow_unprivileged(settings)
         with NetlinkSocket() as inside:
             inside.execute(rtnetlink.set_up("lo"))
 
@@ -136,7 +137,7 @@ def attach(sandbox_path: str, wiring: Wiring) -> Lease:
     """Give a sandbox one more endpoint, without touching its default route. On failure nothing is left."""
     path = Path(sandbox_path)
     master = socket.if_nametoindex(wiring.bridge)
-    with NetlinkSocket() as host, namespaces.home() as home, path.open("rb") as sandbox:
+    with NetlinkSocket() as host, namespaces.home() as home, path.open("rb") as sandbox, sysctl.fresh() as settings:
         namespace = sandbox.fileno()
 
         def connect() -> Lease:
@@ -145,8 +146,8 @@ def attach(sandbox_path: str, wiring: Wiring) -> Lease:
             lease = _lease(path, wiring, wiring.name or free)
             _plug_in(host, namespace, lease, wiring, master)
             try:
-                namespaces.visit(home, namespace, lambda: _open_port(host, lease, wiring, master))
-                _configure(lease, wiring, default_route=False)
+                namespaces.visit(home, namespace, lambda: _open_port(host, lease, wiring, master, settings))
+                _configure(lease, wiring, settings, default_route=False)
                 _settle(host, lease, wiring)
             except OSError:
                 with NetlinkSocket() as own:
@@ -226,11 +227,11 @@ def _plug_in(host: NetlinkSocket, namespace: int, lease: Lease, wiring: Wiring, 
     )
 
 
-def _open_port(host: NetlinkSocket, lease: Lease, wiring: Wiring, master: int) -> None:
+def _open_port(host: NetlinkSocket, lease: Lease, wiring: Wiring, master: int, settings: int | None) -> None:
     """Outside: from now on packets go in and out."""
     if wiring.parent_link is None:
         known = host_knows(lease, wiring.host_versions)
-        host.execute(*port_of(lease, master, wiring.isolated, known))
+        host.execute(*port_of(lease, master, wiring.isolated, known, settings))
 
 
 def _settle(host: NetlinkSocket, lease: Lease, wiring: Wiring) -> None:
@@ -246,9 +247,15 @@ def host_knows(lease: Lease, versions: Collection[int]) -> list[IPv4Address | IP
     return [address for address in found if address.version in versions]
 
 
-def port_of(lease: Lease, master: int, isolated: bool, known: Iterable[IPv4Address | IPv6Address]) -> list[Message]:
+def port_of(
+    lease: Lease,
+    master: int,
+    isolated: bool,
+    known: Iterable[IPv4Address | IPv6Address],
+    settings: int | None = None,
+) -> list[Message]:
     name = lease.host_interface
-    hardening.port(name)
+    hardening.port(name, settings)
     return [
         # A container may ask for its own published port: where the kernel shows bridged packets to the firewall, they
         # go back through the port they came from.
@@ -268,16 +275,16 @@ def add_link_on_parent(
     )
 
 
-def _configure(lease: Lease, wiring: Wiring, default_route: bool) -> None:
+def _configure(lease: Lease, wiring: Wiring, settings: int | None, default_route: bool) -> None:
     """Inside the namespace: addresses and routes."""
-    settings = f"net/ipv6/conf/{lease.interface}"
+    ipv6 = f"net/ipv6/conf/{lease.interface}"
     if wiring.address6 is None and all(address.version == 4 for address in wiring.link_local):
         # The network has no IPv6 addresses; a link-local one would only cause traffic.
-        sysctl.try_write(f"{settings}/disable_ipv6", "1")
+        sysctl.try_write(f"{ipv6}/disable_ipv6", "1", settings)
     else:
-        sysctl.try_write(f"{settings}/disable_ipv6", "0")
+        sysctl.try_write(f"{ipv6}/disable_ipv6", "0", settings)
         # Its addresses and routes are the engine's matter, not that of some router on the network.
-        sysctl.try_write(f"{settings}/accept_ra", "0")
+        sysctl.try_write(f"{ipv6}/accept_ra", "0", settings)
     index = socket.if_nametoindex(lease.interface)
     addresses = [address for address in (wiring.address, wiring.address6) if address is not None]
     messages = [rtaddresses.add_address(index, address) for address in (*addresses, *wiring.link_local)]
@@ -294,13 +301,13 @@ def _configure(lease: Lease, wiring: Wiring, default_route: bool) -> None:
     with NetlinkSocket() as inside:
         inside.execute(*messages)
     for setting, value in wiring.sysctls:
-        sysctl.write(setting.replace("IFNAME", lease.interface), value)
+        sysctl.write(setting.replace("IFNAME", lease.interface), value, settings)
 
 
-def _allow_unprivileged() -> None:
+def _allow_unprivileged(settings: int | None) -> None:
     """Let any user in the container ping and listen on low ports, as Docker does: the ports are the container's own."""
-    sysctl.try_write("net/ipv4/ip_unprivileged_port_start", "0")
-    sysctl.try_write("net/ipv4/ping_group_range", "0 2147483647")
+    sysctl.try_write("net/ipv4/ip_unprivileged_port_start", "0", settings)
+    sysctl.try_write("net/ipv4/ping_group_range", "0 2147483647", settings)
 
 
 def abandon(sandbox_path: str) -> None:

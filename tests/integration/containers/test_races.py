@@ -1,6 +1,7 @@
 """Everything at once, on one container: it ends in a legal state, and nobody waits for ever."""
 
 import json
+import os
 import random
 import threading
 import time
@@ -40,6 +41,19 @@ def test_removals_at_once(daemon: Daemon):
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(lambda _: daemon.http("DELETE", f"/containers/{container}?force=1").status, range(8)))
     assert set(answers) <= {204, 404, 409} and 204 in answers
+
+
+def test_of_a_crowd_nothing_is_left_though_the_daemon_is_killed_before_it_has_cleared_up(fresh_daemon: Daemon):
+    daemon = fresh_daemon
+    crowd = [create(daemon, host={"NetworkMode": "none"}) for _ in range(16)]
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(lambda container: post(daemon, container, "start"), crowd))
+        removed = pool.map(lambda container: daemon.http("DELETE", f"/containers/{container}?force=1").status, crowd)
+        assert set(removed) == {204}
+    daemon.kill9()
+    daemon.start()
+    until(lambda: not os.listdir(daemon.config.exec_root / "containers"), "that the next daemon has cleared up")
+    daemon.check_no_litter()
 
 
 def test_creations_with_one_name_at_once(daemon: Daemon):

@@ -2,7 +2,7 @@
 
 from ipaddress import IPv6Address
 
-from husk.network.announcement import checksum, frames
+from husk.network.announcement import checksum, delay, frames
 from husk.network.sandbox import Lease
 
 MAC = "02:42:0a:00:00:02"
@@ -32,3 +32,8 @@ def test_both_are_told_of_and_nothing_without_a_mac():
     both = Lease("/run/x", "veth0", "10.0.0.2", 24, "", MAC, ip6_address="fd00::2", prefix6_len=64)
     assert len(frames(both)) == 2
     assert frames(Lease("/run/x", "veth0", "10.0.0.2", 24, "", "")) == []
+
+
+def test_who_has_a_mac_that_the_address_never_had_says_so_at_once():
+    assert delay(LEASE) > 0
+    assert delay(Lease("/run/x", "veth0", "10.0.0.2", 24, "10.0.0.1", "02:00:00:00:00:07")) == 0

@@ -20,7 +20,7 @@ class Settings:
         monkeypatch.setattr(sysctl, "write", self.write)
         monkeypatch.setattr(sysctl, "read", self.read)
 
-    def write(self, path: str, value: str) -> None:
+    def write(self, path: str, value: str, root: int | None = None) -> None:
         if (error := next((error for part, error in self.fails.items() if part in path), None)) is not None:
             raise error
         self.values[path] = value

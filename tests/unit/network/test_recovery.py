@@ -19,7 +19,7 @@ class FakeNetlink:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.done: list[Any] = []
         self.error: OSError | None = None
-        monkeypatch.setattr(hardening, "port", lambda name: None)
+        monkeypatch.setattr(hardening, "port", lambda name, root: None)
         monkeypatch.setattr(socket, "if_nametoindex", lambda name: 9)
         monkeypatch.setattr(rtnetlink, "delete_link", lambda name: f"delete {name}")
         monkeypatch.setattr(rtnetlink, "set_master", lambda name, master: f"master {name} {master}")

@@ -20,7 +20,7 @@ of all; `drivers` says what is needed of them, so that tests run on doubles (`te
     verbs                       create, start, stop, pause, remove, update, connect, commit, copy, exec, attach, stats,
                                 top
     life without a client       lifecycle (ends and next runs), health, oom, restore
-    what is held while it runs  mounts, release
+    what is held while it runs  mounts, release, clearing (what waits until a crowd has gone)
     for the edge                service
     how they are put together   parts
 

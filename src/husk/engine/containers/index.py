@@ -45,6 +45,7 @@ class Instance:
         self.root_users = 0  # copies under way, which need the root mounted though nothing runs
         self.pending_restart: asyncio.Task[None] | None = None
         self.going = False  # it is ended only to be removed
+        self.uncleared = False  # it has ended, and its bundle and control group are still there
         self.keepers = 0  # who needs it after the end of its process, though it would go with that
         self._exits: set[asyncio.Future[Exit]] = set()
         self._removals: set[asyncio.Future[Exit]] = set()

@@ -83,6 +83,7 @@ class Lifecycle:
         record = instance.record
         before = record.state
         try:
+            await self._releaser.clear(instance)
             await self._starter().create(instance, self._companions)
         except BaseException as raised:
             error = full_disk(raised) or raised

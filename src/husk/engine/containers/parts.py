@@ -43,7 +43,7 @@ class Parts:
         self.tasks = tasks
         stager = Stager(assembly, drivers.layers, drivers.volumes)
         self.roots = Roots(index, assembly, drivers.layers, stager)
-        self.releaser = Releaser(assembly, runtimes, drivers.networks, stager)
+        self.releaser = Releaser(assembly, runtimes, drivers.networks, stager, tasks)
         self.pauser = Pauser(index, runtimes, publish, self.companions)
         self.stopper = Stopper(index, self.pauser, publish)
         self.remover = Remover(

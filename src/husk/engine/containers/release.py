@@ -2,7 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple
 
 from husk import threads
 from husk.engine.containers.drivers import Assembly, Networks, Runtimes
@@ -10,16 +12,49 @@ from husk.engine.containers.index import Instance
 from husk.engine.containers.mounts import Stager
 from husk.engine.model.container import Container
 from husk.errors import HuskError
+from husk.tasks import Tasks
+
+if TYPE_CHECKING:
+    from husk.engine.containers.clearing import Clearing
 
 log = logging.getLogger(__name__)
 
+# So many removed by force at the same time are a crowd.
+CROWD = 8
+
+
+class _Done(NamedTuple):
+    """What became of the steps that need nobody's help."""
+
+    steps: list[bool]
+    needs_runtime: bool = False
+    """The bundle is still there, because it takes the runtime to end this."""
+    uncleared: bool = False
+    """The bundle and the control group are still there, for later."""
+
 
 class Releaser:
-    def __init__(self, assembly: Assembly, runtimes: Runtimes, networks: Networks, stager: Stager) -> None:
+    def __init__(
+        self, assembly: Assembly, runtimes: Runtimes, networks: Networks, stager: Stager, tasks: Tasks
+    ) -> None:
         self._assembly = assembly
         self._runtimes = runtimes
         self._networks = networks
         self._stager = stager
+        self._tasks = tasks
+        self._going = 0
+        self._clearing: Clearing | None = None
+
+    @contextmanager
+    def removal(self) -> Iterator[None]:
+        """While the block lasts, a container is being removed by force."""
+        self._going += 1
+        try:
+            yield
+        finally:
+            self._going -= 1
+            if not self._going and self._clearing is not None:
+                self._clearing.begin()
 
     async def release(self, instance: Instance) -> None:
         """Safe to call twice, and on a container that never ran."""
@@ -29,8 +64,9 @@ class Releaser:
         instance.let_go()
         # A copy that is under way still needs its file systems, and unmounts them at its own end.
         unmount = not instance.root_users or record.state.status == "removing"
-        steps, bundle_left = await threads.releases(self._let_go, record, unmount)
-        if bundle_left:
+        late = instance.going and self._can_wait(record)
+        steps, needs_runtime, instance.uncleared = await threads.releases(self._let_go, record, unmount, late)
+        if needs_runtime:
             steps.append(await _quietly(self._with_the_runtime(record, unmount)))
         if unmount:
             steps.append(await _quietly(self._stager.unmount(record)))
@@ -38,15 +74,46 @@ class Releaser:
         record.state.pid, record.monitor_pid, record.monitor_started = 0, 0, 0
         instance.holds = not unmount or not all(steps)
 
+    async def clear(self, instance: Instance) -> None:
+        """With its lock held, before it is started again: nothing of its last run is left for later."""
+        if instance.uncleared:
+            await threads.releases(self._clear, instance.record)
+            instance.uncleared = False
+
+    def clear_later(self, instance: Instance) -> None:
+        """It has no record any more: what was left for later can wait until all others have gone."""
+        if not instance.uncleared:
+            return
+        instance.uncleared = False
+        if self._clearing is None:
+            from husk.engine.containers.clearing import Clearing
+
+            self._clearing = Clearing(self._clear, self._tasks)
+        self._clearing.put(instance.record)
+        if not self._going:
+            self._clearing.begin()
+
+    async def close(self) -> None:
+        """The daemon is going: nothing is left for later any more."""
+        if self._clearing is not None:
+            await self._clearing.finish()
+
     def forget(self, instance: Instance) -> None:
         """Nothing of it is on the host: let memory say so too."""
         self._networks.forget(instance.record)
         instance.record.state.pid, instance.record.monitor_pid, instance.record.monitor_started = 0, 0, 0
         instance.holds = False
 
-    def _let_go(self, record: Container, unmount: bool) -> tuple[list[bool], bool]:
-        """All that needs nobody's help, in one go: a thread for each step would take longer than the step. Whether the
-        steps went well, and whether the bundle is still there, because it takes the runtime to end this."""
+    def _can_wait(self, record: Container) -> bool:
+        """Whether its control group, which is empty by then, may be there a while longer. With others' processes it
+        may have some that must end now; where a client named what is above it, he may look."""
+        config = record.host_config
+        room = self._clearing is None or not self._clearing.full
+        return self._going >= CROWD and room and not config.pid_mode and not config.cgroup_parent
+
+    def _let_go(self, record: Container, unmount: bool, late: bool) -> _Done:
+        """All that needs nobody's help, in one go: a thread for each step would take longer than the step. `late`
+        leaves what `clear` does for later."""
         assembly = self._assembly
         bundle = assembly.has_bundle(record.id)
         steps, ended = [], False
@@ -56,15 +123,19 @@ class Releaser:
                 ended = runtime.forget_ended(record.id, spared=self._cgroup(record))
             except (HuskError, OSError) as error:
                 log.warning("while releasing a container: %s", error)
-            if ended:
+            if ended and not late:
                 steps.append(_tried(lambda: self._clear_cgroup(record)))
         if unmount and (ended or not bundle):
             steps.append(_tried(assembly.root(record.id).unmount))
         if record.host_config.ipc_mode == "shareable" and (ended or not bundle):
             steps.append(_tried(lambda: assembly.release_shm(record.id)))
-        if ended:
+        if ended and not late:
             assembly.discard_bundle(record.id)
-        return steps, bundle and not ended
+        return _Done(steps, needs_runtime=bundle and not ended, uncleared=ended and late)
+
+    def _clear(self, record: Container) -> None:
+        self._clear_cgroup(record)
+        self._assembly.discard_bundle(record.id)
 
     async def _with_the_runtime(self, record: Container, unmount: bool) -> None:
         """For one that its runtime still has at work, or that this engine does not know the files of."""

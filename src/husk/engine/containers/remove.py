@@ -52,6 +52,8 @@ class Remover:
                 instance.going = False
                 if self._index.present(instance):
                     await self._index.settle(instance)
+                    async with instance.lock:
+                        await self._releaser.clear(instance)
 
     async def _remove(self, instance: Instance, force: bool, volumes: bool) -> None:
         record = instance.record
@@ -64,11 +66,17 @@ class Remover:
                         f'cannot remove container "{record.name}": container is {record.state.status}{advice}'
                     )
                 instance.going = True
-                await self._stopper.end_for_removal(instance)
-            async with instance.lock:
-                # Somebody may have started it while this waited for the lock.
-                if self._index.present(instance) and not record.state.running:
-                    await self.remove_locked(instance, volumes or record.host_config.auto_remove)
+                with self._releaser.removal():
+                    await self._stopper.end_for_removal(instance)
+                    await self._remove_ended(instance, volumes)
+            else:
+                await self._remove_ended(instance, volumes)
+
+    async def _remove_ended(self, instance: Instance, volumes: bool) -> None:
+        async with instance.lock:
+            # Somebody may have started it while this waited for the lock.
+            if self._index.present(instance) and not instance.record.state.running:
+                await self.remove_locked(instance, volumes or instance.record.host_config.auto_remove)
 
     async def remove_locked(self, instance: Instance, volumes: bool) -> None:
         """With its lock held, and no process. What is left of a removal that was cut off is swept at the next start."""
@@ -82,6 +90,7 @@ class Remover:
         await self._releaser.release(instance)
         async with self._volumes.going_with(record, volumes) as changes:
             await self._index.delete(instance, *changes)
+        self._releaser.clear_later(instance)
         try:
             await threads.removals(self._assembly.discard, record.id)
             await self._release_layers(record.used_layers)

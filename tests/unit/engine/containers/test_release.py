@@ -1,5 +1,6 @@
 """Giving back what a container holds, on doubles of those who hold it."""
 
+from contextlib import ExitStack
 from types import SimpleNamespace
 from typing import Any, cast
 from unittest.mock import AsyncMock, Mock
@@ -7,7 +8,8 @@ from unittest.mock import AsyncMock, Mock
 import pytest
 
 from husk.engine.containers.index import Instance
-from husk.engine.containers.release import Releaser
+from husk.engine.containers.release import CROWD, Releaser
+from husk.engine.model.container_config import HostConfig
 from husk.errors import SystemFault
 from husk.tasks import Tasks
 from tests.unit.engine.records import container
@@ -21,11 +23,14 @@ class Host:
         self.runtime = SimpleNamespace(forget_ended=Mock(return_value=True), delete=AsyncMock())
         self.networks = SimpleNamespace(disconnect=AsyncMock(), forget=Mock())
         self.stager = SimpleNamespace(unmount=AsyncMock())
-        assembly = Mock()
+        self.assembly = assembly = Mock()
         assembly.has_bundle.side_effect = lambda container_id: self.bundle
         assembly.discard_bundle.side_effect = self._discard
         runtimes = SimpleNamespace(of=lambda name: self.runtime)
-        self.releaser = Releaser(assembly, cast(Any, runtimes), cast(Any, self.networks), cast(Any, self.stager))
+        self.tasks = Tasks()
+        self.releaser = Releaser(
+            assembly, cast(Any, runtimes), cast(Any, self.networks), cast(Any, self.stager), self.tasks
+        )
         self.instance = Instance(container("one"), Tasks())
 
     def _discard(self, container_id: str) -> None:
@@ -72,3 +77,56 @@ def test_one_that_holds_nothing_is_forgotten_without_a_look(host: Host) -> None:
     host.releaser.forget(host.instance)
     host.networks.forget.assert_called_once_with(host.instance.record)
     assert not host.instance.holds
+
+
+def crowd(host: Host, others: int = CROWD) -> ExitStack:
+    """So many are removed by force."""
+    stack = ExitStack()
+    for _ in range(others):
+        stack.enter_context(host.releaser.removal())
+    return stack
+
+
+async def test_in_a_crowd_bundle_and_control_group_are_cleared_when_the_last_has_gone(host: Host) -> None:
+    host.instance.going = True
+    with crowd(host):
+        await host.releaser.release(host.instance)
+        host.networks.disconnect.assert_awaited_once()
+        assert host.bundle and host.instance.uncleared and not host.instance.holds
+        host.releaser.clear_later(host.instance)
+        assert host.bundle and not host.instance.uncleared
+    await host.tasks.join()
+    assert not host.bundle
+    host.assembly.clear_cgroup.assert_called_once()
+
+
+async def test_what_was_left_is_cleared_before_a_start_and_at_the_end_of_the_daemon(host: Host) -> None:
+    host.instance.going = True
+    with crowd(host):
+        await host.releaser.release(host.instance)
+        await host.releaser.clear(host.instance)
+        assert not host.bundle and not host.instance.uncleared
+        host.bundle = host.instance.holds = True
+        await host.releaser.release(host.instance)
+        host.releaser.clear_later(host.instance)
+        assert host.bundle
+        await host.releaser.close()
+        assert not host.bundle
+    await host.tasks.join()
+
+
+@pytest.mark.parametrize(
+    ("others", "going", "config"),
+    [
+        (CROWD - 1, True, HostConfig()),
+        (CROWD, False, HostConfig()),
+        (CROWD, True, HostConfig(pid_mode="host")),
+        (CROWD, True, HostConfig(cgroup_parent="/mine")),
+    ],
+)
+async def test_nothing_is_left_for_later_else(host: Host, others: int, going: bool, config: HostConfig) -> None:
+    host.instance.going = going
+    host.instance.record.host_config = config
+    with crowd(host, others):
+        await host.releaser.release(host.instance)
+        assert not host.bundle and not host.instance.uncleared

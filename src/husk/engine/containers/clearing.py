@@ -1,0 +1,74 @@
+"""Control groups and bundles of containers that were removed by force together: cleared when the crowd has gone.
+
+The end of a memory control group costs the kernel a look at every file system that is mounted anywhere, and each
+container has eleven: beside 1,000 containers that is more than all else that a removal takes. When they have gone it
+costs next to nothing. So while many are being removed at once these groups, which are empty, wait for the last of them.
+
+The bundle stays as long, and is what owns the group: a daemon that is killed meanwhile leaves bundles without records,
+which the next one clears as it clears all such.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import islice
+
+from husk import threads
+from husk.engine.model.container import Container
+from husk.errors import HuskError
+from husk.tasks import Tasks
+
+log = logging.getLogger(__name__)
+
+# How long the first one waits at most, however many come after it; how many wait at most.
+PATIENCE = 10.0
+MOST = 2000
+# How many are cleared in one visit to a thread.
+_BATCH = 32
+
+
+class Clearing:
+    def __init__(self, clear: Callable[[Container], None], tasks: Tasks) -> None:
+        """`clear` blocks, and is safe to repeat."""
+        self._clear = clear
+        self._tasks = tasks
+        self._waiting: dict[str, Container] = {}
+        self._crowd_gone = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def full(self) -> bool:
+        return len(self._waiting) >= MOST
+
+    def put(self, record: Container) -> None:
+        """Clear up after a container that has no record any more, soon."""
+        self._waiting[record.id] = record
+        if self._task is None or self._task.done():
+            self._crowd_gone.clear()
+            self._task = self._tasks.spawn(self._work(), "clear up after a crowd")
+
+    def begin(self) -> None:
+        """The last of the crowd has gone."""
+        self._crowd_gone.set()
+
+    async def _work(self) -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._crowd_gone.wait(), PATIENCE)
+        await self.finish()
+
+    async def finish(self) -> None:
+        """Clear up after all of them now."""
+        while self._waiting:
+            batch = list(islice(self._waiting.values(), _BATCH))
+            await threads.releases(self._clear_all, batch)
+            for record in batch:
+                self._waiting.pop(record.id, None)
+
+    def _clear_all(self, batch: list[Container]) -> None:
+        for record in batch:
+            try:
+                self._clear(record)
+            except (HuskError, OSError) as error:
+                # Its bundle is still there: the next start of the daemon tries again.
+                log.warning("while clearing up after container %s: %s", record.id[:12], error)

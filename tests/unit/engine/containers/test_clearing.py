@@ -1,0 +1,78 @@
+"""What waits until a crowd has gone."""
+
+import pytest
+
+from husk.engine.containers import clearing
+from husk.engine.containers.clearing import Clearing
+from husk.engine.model.container import Container
+from husk.errors import SystemFault
+from husk.tasks import Tasks
+from tests.support.waiting import until_async
+from tests.unit.engine.records import container
+
+
+class Cleared:
+    def __init__(self) -> None:
+        self.ids: list[str] = []
+        self.stuck: set[str] = set()
+        self.tasks = Tasks()
+        self.clearing = Clearing(self._clear, self.tasks)
+
+    def _clear(self, record: Container) -> None:
+        if record.id in self.stuck:
+            raise SystemFault("its control group is not empty")
+        self.ids.append(record.id)
+
+
+async def test_all_wait_for_the_end_of_the_crowd_and_then_go_in_order() -> None:
+    cleared = Cleared()
+    records = [container() for _ in range(40)]
+    for record in records:
+        cleared.clearing.put(record)
+    assert cleared.ids == [] and cleared.tasks.count == 1
+    cleared.clearing.begin()
+    await cleared.tasks.join()
+    assert cleared.ids == [record.id for record in records]
+
+
+async def test_the_first_one_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clearing, "PATIENCE", 0.01)
+    cleared = Cleared()
+    cleared.clearing.put(container())
+    await until_async(lambda: cleared.ids, "that it is cleared")
+    await cleared.tasks.join()
+
+
+async def test_one_that_cannot_be_cleared_keeps_no_other() -> None:
+    cleared = Cleared()
+    first, second = container(), container()
+    cleared.stuck.add(first.id)
+    cleared.clearing.put(first)
+    cleared.clearing.put(second)
+    await cleared.clearing.finish()
+    assert cleared.ids == [second.id]
+    await cleared.tasks.cancel_all()
+
+
+async def test_a_crowd_after_a_crowd_waits_for_its_own_end() -> None:
+    cleared = Cleared()
+    cleared.clearing.put(container())
+    cleared.clearing.begin()
+    await cleared.tasks.join()
+    cleared.clearing.put(container())
+    assert len(cleared.ids) == 1 and cleared.tasks.count == 1
+    cleared.clearing.begin()
+    await cleared.tasks.join()
+    assert len(cleared.ids) == 2
+
+
+async def test_no_more_than_so_many_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clearing, "MOST", 2)
+    cleared = Cleared()
+    for _ in range(2):
+        assert not cleared.clearing.full
+        cleared.clearing.put(container())
+    assert cleared.clearing.full
+    await cleared.clearing.finish()
+    assert not cleared.clearing.full
+    await cleared.tasks.cancel_all()
