@@ -1,8 +1,10 @@
 """Log drivers: files that stay small and lose no line, and what is said about what cannot be."""
 
+import contextlib
 import json
 import os
 import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,29 @@ def full_id(daemon: Daemon, name: str) -> str:
 
 def numbers(first: int, last: int) -> str:
     return "".join(f"{n}\n" for n in range(first, last + 1))
+
+
+@contextlib.contextmanager
+def counting(daemon: Daemon, *options: str) -> Iterator[tuple[str, Callable[[int, int], None]]]:
+    """A container that counts from one number to another when it is told to, and waits until its log file has room."""
+    script = "while read first last; do seq $first $last; done"
+    with daemon.docker_process("run", "-i", "--name", "box", *options, "busybox", "sh", "-c", script) as client:
+        assert client.stdin is not None and client.stdout is not None
+        says, shows = client.stdin, client.stdout
+
+        def count(first: int, last: int) -> None:
+            says.write(f"{first} {last}\n".encode())
+            says.flush()
+            while shows.readline() != f"{last}\n".encode():
+                pass
+            current = daemon.config.data_root / "containers" / box / "container.log"
+            until(lambda: current.exists() and current.stat().st_size < 20_000, "the full file is put aside")
+
+        until(lambda: daemon.docker("ps", "-q").stdout, "it runs")
+        box = full_id(daemon, "box")
+        yield box, count
+        says.close()
+        assert client.wait(60) == 0
 
 
 # Slow enough for many files, quick enough for a test.
@@ -73,11 +98,11 @@ def test_long_lines_and_binary_output_go_across_files(daemon: Daemon) -> None:
 
 def test_old_files_go(daemon: Daemon) -> None:
     options = ("--log-opt", "max-size=20k", "--log-opt", "max-file=3")
-    daemon.docker("run", "--name", "box", *options, "busybox", "sh", "-c", COUNT)
-    box = full_id(daemon, "box")
-    # Rotation goes on beside the container's end; where it was slow, there are fewer and longer files.
-    until(lambda: 1 < len(files(daemon, box)) <= 3, "three files are kept at most")
+    with counting(daemon, *options) as (box, count):
+        for first in range(1, 3000, 600):
+            count(first, first + 599)
     kept = files(daemon, box)
+    assert len(kept) == 3
     shown = daemon.docker("logs", "box").stdout
     assert shown.endswith("3000\n") and numbers(1, 3000).endswith(shown)
     assert sum(path.stat().st_size for path in kept) < 150_000
@@ -92,9 +117,13 @@ def test_one_file_is_enough(daemon: Daemon) -> None:
 
 def test_a_follower_keeps_up_though_files_go(daemon: Daemon) -> None:
     options = ("--log-opt", "max-size=20k", "--log-opt", "max-file=1")
-    daemon.docker("create", "--name", "box", *options, "busybox", "sh", "-c", f"sleep 0.3; {COUNT}")
-    daemon.docker("start", "box")
-    assert daemon.docker("logs", "-f", "box").stdout == numbers(1, 3000)
+    with counting(daemon, *options) as (box, count), daemon.docker_process("logs", "-f", box) as follower:
+        assert follower.stdout is not None
+        for first in range(1, 3000, 300):
+            count(first, first + 299)
+            shown = b"".join(follower.stdout.readline() for _ in range(300))
+            assert shown.decode() == numbers(first, first + 299)
+        follower.kill()
 
 
 def test_a_killed_daemon_loses_no_line_and_goes_on_rotating(fresh_daemon: Daemon) -> None:
