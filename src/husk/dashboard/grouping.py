@@ -86,10 +86,7 @@ def in_order(containers: Iterable[Mapping[str, Any]]) -> list[list[str]]:
     for attrs in containers:
         service = _label(attrs, _SERVICES)
         services.setdefault(service, []).append(str(attrs.get("Id", "")))
-        # `db:service_healthy:false,cache:service_started:true`
-        needs.setdefault(service, set()).update(
-            each.partition(":")[0] for each in _label(attrs, (_DEPENDS_ON,)).split(",") if each
-        )
+        needs.setdefault(service, set()).update(needed_by(attrs))
     rows: list[list[str]] = []
     left = dict(needs)
     while left:
@@ -98,6 +95,18 @@ def in_order(containers: Iterable[Mapping[str, Any]]) -> list[list[str]]:
         for service in ready:
             del left[service]
     return rows
+
+
+def needed_by(attrs: Mapping[str, Any]) -> dict[str, str]:
+    """The services that a container depends on, and what must be true of each before it starts: `service_started`,
+    `service_healthy` or `service_completed_successfully`."""
+    # `db:service_healthy:false,cache:service_started:true`
+    parts = [each.split(":") for each in _label(attrs, (_DEPENDS_ON,)).split(",") if each]
+    return {each[0]: each[1] if len(each) > 1 else "service_started" for each in parts}
+
+
+def service_of(attrs: Mapping[str, Any]) -> str:
+    return _label(attrs, _SERVICES)
 
 
 def row(attrs: Mapping[str, Any], hostname: str) -> Row:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -38,6 +39,9 @@ class Live:
         self.recent: deque[Event] = deque(maxlen=_MOST_RECENT)
         self._queues: set[asyncio.Queue[Message]] = set()
         self._reading: asyncio.Task[None] | None = None
+        # How much has happened while somebody looked, and since when (monotonic) nothing was missed.
+        self.changes = 0
+        self.since: float | None = None
 
     @contextmanager
     def listening(self) -> "Iterator[asyncio.Queue[Message]]":
@@ -52,7 +56,7 @@ class Live:
             self._queues.discard(queue)
             if not self._queues and self._reading is not None:
                 self._reading.cancel()
-                self._reading = None
+                self._reading = self.since = None
 
     def tell(self, message: Message) -> None:
         """To everybody."""
@@ -66,12 +70,15 @@ class Live:
     async def _read(self) -> None:
         while True:
             try:
+                self.since = time.monotonic()
                 async for event in self._engine.events():
+                    self.changes += 1
                     if not event.action.startswith(UNSHOWN):
                         self.recent.append(event)
                         self.tell(("change", shown(event)))
             except HuskError as error:
                 log.debug("the dashboard's events: %s", error.message)
+            self.since = None
             self.tell(AWAY)
             await self._until_it_answers()
             self.tell(BACK)

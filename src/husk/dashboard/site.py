@@ -11,6 +11,7 @@ from husk.dashboard.assets import Assets
 from husk.dashboard.guard import Guard
 from husk.dashboard.live import Live
 from husk.dashboard.rendering import Renderer
+from husk.dashboard.room import Room
 from husk.dashboard.sampling import Sampler
 from husk.dashboard.sessions import Sessions
 from husk.dashboard.transfers import Transfers
@@ -63,6 +64,7 @@ class Site:
         self.tasks = Tasks()
         self.live = Live(engine, self.tasks)
         self.transfers = Transfers(engine, self.tasks, self.live)
+        self.room = Room(engine, self.tasks, self.live)
         self.sampler = Sampler(engine, self.tasks)
 
     @cached_property

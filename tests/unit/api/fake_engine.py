@@ -206,6 +206,9 @@ class FakeContainers:
     async def sizes(self, record: Container) -> tuple[int, int]:
         return 10, 4_000_010
 
+    async def sizes_of(self, records: Sequence[Container]) -> list[tuple[int, int]]:
+        return [await self.sizes(record) for record in records]
+
     def logs(self, ref: str, query: LogQuery, form: Form[T]) -> AsyncIterator[T]:
         self.find(ref)
         self.queries.append(query)

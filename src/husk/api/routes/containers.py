@@ -59,8 +59,14 @@ def listing(call: Call) -> Handled:
 
 async def _listing_with_sizes(call: Call, found: Sequence[Container]) -> Answer:
     containers = call.engine.containers
-    names, shown_image, sizes = containers.names(), ImageNames(call.engine), containers.sizes
-    return call.json([views.summary(c, names[c.id], shown_image.of(c), await sizes(c), call.version) for c in found])
+    sizes, names, shown_image = await containers.sizes_of(found), containers.names(), ImageNames(call.engine)
+    return call.json(
+        [
+            views.summary(c, names[c.id], shown_image.of(c), size, call.version)
+            for c, size in zip(found, sizes, strict=True)
+            if c.id in names
+        ]
+    )
 
 
 def inspect(call: Call) -> Handled:

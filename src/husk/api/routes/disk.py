@@ -74,12 +74,13 @@ def _images(call: Call) -> list[ImageSummary]:
 async def _containers(call: Call) -> list[ContainerSummary]:
     names = ImageNames(call.engine)
     containers = call.engine.containers
+    found = containers.listing(True, 0, Filters())
+    sizes = await containers.sizes_of(found)
     called = containers.names()
     return [
-        container_views.summary(
-            container, called[container.id], names.of(container), await containers.sizes(container), call.version
-        )
-        for container in containers.listing(True, 0, Filters())
+        container_views.summary(container, called[container.id], names.of(container), size, call.version)
+        for container, size in zip(found, sizes, strict=True)
+        if container.id in called
     ]
 
 

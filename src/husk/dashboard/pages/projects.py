@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Iterable
 
 from husk.api.http.response import Answer
 from husk.client.container import Container
+from husk.dashboard.awaiting import until_ready
 from husk.dashboard.drawing import name_of
 from husk.dashboard.grouping import in_order
 from husk.dashboard.router import Route, change, page
@@ -48,8 +49,15 @@ def _told(visit: Visit, containers: list[Container], done: str) -> Answer:
 
 
 async def start(visit: Visit) -> Answer:
-    idle = [each for each in await _containers(visit) if each.attrs.get("State") not in _ALIVE]
-    await _each(idle, Container.start, ends=False)
+    """What others need to be healthy, or to have ended well, is waited for before those are started."""
+    found = await _containers(visit)
+    idle = [each for each in found if each.attrs.get("State") not in _ALIVE]
+
+    async def begin(container: Container) -> None:
+        await until_ready(visit.engine, container, found)
+        await container.start()
+
+    await _each(idle, begin, ends=False)
     return _told(visit, idle, "started")
 
 

@@ -19,10 +19,18 @@ _TYPES = (
 
 
 async def disk(visit: Visit) -> Answer:
-    found = await visit.engine.df()
-    parts = kinds(found)
+    """What was counted last; where that is nothing yet, that it is being counted."""
+    found, counting = await visit.site.room.look()
+    parts = kinds(found or {})
     drawn = list(zip(parts, bars([each.size for each in parts]), strict=True))
-    return visit.page("disk.html", parts=drawn, total=sum(each.size for each in parts), largest=largest(found))
+    return visit.page(
+        "disk.html",
+        known=found is not None,
+        counting=counting,
+        parts=drawn,
+        total=sum(each.size for each in parts),
+        largest=largest(found or {}),
+    )
 
 
 async def events(visit: Visit) -> Answer:

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 CONDITIONS = ("", "not-running", "next-exit", "removed")
+
+# Trees that one thread walks before another's turn comes.
+_MEASURED_AT_ONCE = 50
 
 
 class Containers:
@@ -121,6 +124,17 @@ class Containers:
         """(bytes in the writable layer, bytes of the whole root file system)"""
         own = await threads.trees(self._assembly.root(container.id).usage)
         return own, own + self._images.size_of_layers(container.layers)
+
+    async def sizes_of(self, containers: Sequence[Container]) -> list[tuple[int, int]]:
+        """The same of many, with one way to a thread and back for each few dozens of them."""
+        own: list[int] = []
+        for begin in range(0, len(containers), _MEASURED_AT_ONCE):
+            own += await threads.trees(self._own_sizes, containers[begin : begin + _MEASURED_AT_ONCE])
+        below = {layers: self._images.size_of_layers(layers) for layers in {tuple(each.layers) for each in containers}}
+        return [(size, size + below[tuple(each.layers)]) for size, each in zip(own, containers, strict=True)]
+
+    def _own_sizes(self, containers: Sequence[Container]) -> list[int]:
+        return [self._assembly.root(container.id).usage() for container in containers]
 
     # --- making
 

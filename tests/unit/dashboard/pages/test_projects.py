@@ -50,6 +50,33 @@ async def test_what_does_not_run_is_started_and_all_is_restarted_in_order(shop: 
     assert changes(shop)[-1] == ("POST", "/containers/web/restart") and len(changes(shop)) == 4
 
 
+async def test_what_must_be_healthy_is_waited_for(shop: FakeEngine, visitor: Visitor) -> None:
+    needs = "db:service_healthy:false,job:service_completed_successfully:false"
+    listed = [container("web", "exited", needs), container("db", "exited"), container("job", "exited")]
+    shop.answers("GET", "/containers/json", listed)
+    states = [{"Running": True, "Health": {"Status": status}} for status in ("starting", "starting", "healthy")]
+    shop.answers("GET", "/containers/db/json", *({"Id": "db", "State": state} for state in states))
+    ended = {"Running": False, "Status": "exited", "ExitCode": 0}
+    shop.answers(
+        "GET", "/containers/job/json", {"Id": "job", "State": {"Running": True}}, {"Id": "job", "State": ended}
+    )
+    assert (await visitor.post("/projects/shop/start")).status == 303
+    assert sorted(changes(shop)[:2]) == [("POST", "/containers/db/start"), ("POST", "/containers/job/start")]
+    assert changes(shop)[2:] == [("POST", "/containers/web/start")]
+    asked = [each.path for each in shop.asked]
+    assert asked.count("/containers/db/json") == 3 and asked.count("/containers/job/json") == 2
+
+
+async def test_what_needs_something_unhealthy_is_not_started(shop: FakeEngine, visitor: Visitor) -> None:
+    listed = [container("web", "exited", "db:service_healthy:false"), container("db", "running")]
+    shop.answers("GET", "/containers/json", listed)
+    state = {"Running": True, "Health": {"Status": "unhealthy"}}
+    shop.answers("GET", "/containers/db/json", {"Id": "db", "State": state})
+    page = await visitor.post("/projects/shop/start")
+    assert page.status == 409 and "shop-web-1: it needs shop-db-1, which is unhealthy" in page.text
+    assert changes(shop) == []
+
+
 @pytest.mark.parametrize("volumes", [False, True])
 async def test_a_project_is_removed_after_a_question(shop: FakeEngine, visitor: Visitor, volumes: bool) -> None:
     asked = (await visitor.get("/projects/shop/remove")).text

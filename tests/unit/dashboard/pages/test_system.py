@@ -1,6 +1,8 @@
 import json
 import time
 
+import pytest
+
 from husk.client.events import event as husk_event
 from husk.dashboard.server import Dashboard
 from tests.support.fake_engine import FakeEngine
@@ -13,6 +15,17 @@ async def test_disk_use_is_drawn_and_told(engine: FakeEngine, visitor: Visitor) 
     )
     text = (await visitor.get("/disk")).text
     assert '<rect class="series series-1" x="0.0" y="0" width="1000.0"' in text and "app:1" in text
+
+
+async def test_disk_use_that_is_not_counted_yet_is_told_so(
+    visitor: Visitor, dashboard: Dashboard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def look() -> tuple[None, bool]:
+        return None, True
+
+    monkeypatch.setattr(dashboard.site.room, "look", look)
+    page = await visitor.get("/disk")
+    assert page.status == 200 and "The sizes are being counted." in page.text and "<svg" not in page.text
 
 
 async def test_events_are_a_time_line_with_the_newest_first(engine: FakeEngine, visitor: Visitor) -> None:
