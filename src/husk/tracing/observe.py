@@ -26,6 +26,7 @@ _NAMES = {
     "delete": "container delete",
     "pull": "image pull",
     "build": "image build",
+    "build-step": "build step",
 }
 _FACTS = {"container": "container.id", "image": "container.image.name"}
 _LONGEST = 1024

@@ -1,8 +1,11 @@
 """A real daemon's audit log: who changed what, by every door, with the result, and rotated under its feet."""
 
+import asyncio
+import http.client
 import json
 import os
 import re
+import ssl
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,10 +13,11 @@ from typing import Any
 
 import pytest
 
+from husk.rpc.grpc.connection import Connection
 from tests.support.certificates import Authority, Pair
 from tests.support.daemon import Daemon
 from tests.support.dashboard import Browser, new_link
-from tests.support.remote import Remote, tls_daemon
+from tests.support.remote import Remote, address, tls_daemon
 from tests.support.waiting import until
 
 SECRET = "hunter2"
@@ -103,6 +107,67 @@ def test_a_client_over_tls_is_told_by_its_certificate(audited: Audited) -> None:
     made = until(lambda: [line for line in audited.lines() if "certificate" in line["who"]], "the line")[-1]
     assert made["who"] == {"address": "127.0.0.1", "certificate": "CN=client"}
     assert (made["route"], made["status"]) == ("/volumes/create", 201)
+
+
+class Stream:
+    """The bytes of a connection, as HTTP/2 wants them."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    async def read(self) -> bytes:
+        return await self._reader.read(1 << 16)
+
+    async def write(self, data: bytes) -> None:
+        self._writer.write(data)
+        await self._writer.drain()
+
+    async def finish(self) -> None:
+        self._writer.close()
+
+    def abort(self) -> None:
+        self._writer.close()
+
+
+async def ask_in_http2(stream: Stream) -> None:
+    """As buildx does with a builder that it knows by its address alone: HTTP/2 from the first byte."""
+    async with Connection(stream, client=True) as connection:
+        assert await connection.unary("/moby.buildkit.v1.Control/Info", b"")
+
+
+async def test_http2_from_the_first_byte_is_told_by_its_client(audited: Audited) -> None:
+    before = len(audited.lines())
+
+    def told() -> dict[str, Any]:
+        (line,) = until(lambda: [each for each in audited.lines()[before:] if each["method"] == "PRI"], "the line")
+        return line
+
+    await ask_in_http2(Stream(*await asyncio.open_unix_connection(audited.daemon.host.removeprefix("unix://"))))
+    line = await asyncio.to_thread(told)
+    assert (line["route"], line["status"], line["who"]["pid"]) == ("/grpc", 200, os.getpid())
+    before = len(audited.lines())
+    pair, (host, port) = audited.remote.pair, audited.remote.host.removeprefix("tcp://").split(":")
+    tls = ssl.create_default_context(cafile=pair.ca)
+    tls.load_cert_chain(pair.cert, pair.key)
+    await ask_in_http2(Stream(*await asyncio.open_connection(host, int(port), ssl=tls)))
+    assert (await asyncio.to_thread(told))["who"] == {"address": "127.0.0.1", "certificate": "CN=client"}
+
+
+async def test_a_client_over_plain_tcp_is_told_by_its_address(tmp_path: Path) -> None:
+    path = tmp_path / "audit.json"
+    with Daemon("-H", "tcp://127.0.0.1:0", "--audit-log", str(path)) as daemon:
+        until(lambda: "Husk listens on tcp" in daemon.log_path.read_text(), "the daemon says where it listens")
+        host, port = address(daemon).removeprefix("tcp://").split(":")
+        plain = http.client.HTTPConnection(host, int(port))
+        plain.request("POST", "/containers/nope/start", headers={"X-Husk-Visitor": "somebody else"})
+        assert plain.getresponse().status == 404
+        plain.close()
+        await ask_in_http2(Stream(*await asyncio.open_connection(host, int(port))))
+        until(lambda: path.read_text().count("\n") == 2, "both lines")
+    first, second = map(json.loads, path.read_text().splitlines())
+    assert (first["route"], first["status"], first["who"]) == ("/containers/{id}/start", 404, {"address": "127.0.0.1"})
+    assert (second["route"], second["method"], second["who"]) == ("/grpc", "PRI", {"address": "127.0.0.1"})
 
 
 def test_the_dashboard_is_told_by_its_browser(audited: Audited) -> None:

@@ -4,12 +4,14 @@ import socket
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
+from tests.support.building import Builds, Context, needs_buildx
 from tests.support.daemon import Daemon
 from tests.support.waiting import until
 
@@ -62,6 +64,9 @@ class Receiver:
 
         return until(found, f"a span {name} {wanted}")[-1]
 
+    def by_id(self, id: bytes) -> Span:
+        return until(lambda: [span for span in list(self.spans) if span.span_id == id], "the span")[0]
+
     def close(self) -> None:
         self._server.shutdown()
         self._server.server_close()
@@ -106,6 +111,24 @@ def test_a_pull_that_fails_is_told_with_its_error(traced: Daemon, receiver: Rece
     assert pull.status.code == request.status.code == Status.STATUS_CODE_ERROR
     assert [event.name for event in pull.events] == ["exception"]
     assert pull.parent_span_id == request.span_id
+
+
+@pytest.mark.parametrize("buildkit", [False, pytest.param(True, marks=needs_buildx)])
+def test_steps_are_below_their_build_without_their_commands(
+    traced: Daemon, receiver: Receiver, tmp_path: Path, buildkit: bool
+) -> None:
+    builds = Builds(traced, Context(tmp_path / "context"), buildkit=buildkit)
+    builds.run(f"FROM busybox\nRUN echo hunter2 {buildkit} > /said\n", files={"a": "1"})
+    # `[2/2]`: where the base is a step, too.
+    step = receiver.one("build step", **{"husk.step": "[2/2] RUN"})
+    build = receiver.by_id(step.parent_span_id)
+    assert build.name == "image build" and build.trace_id == step.trace_id
+    assert build.start_time_unix_nano <= step.start_time_unix_nano <= step.end_time_unix_nano
+    assert {event.name for event in build.events} == {"build-step"}
+    door = "POST /grpc" if buildkit else "POST /build"
+    assert receiver.by_id(build.parent_span_id).name == door
+    assert not any("hunter2" in str(span) for span in receiver.spans)
+    receiver.spans.clear()
 
 
 def test_the_last_spans_are_sent_at_the_end(receiver: Receiver) -> None:

@@ -1,8 +1,8 @@
 """The service Control: builds, what they tell and have told, workers, and the cache."""
 
 import re
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
 
 from husk.api.buildkit import filters, llb_read, llb_write, progress
 from husk.api.buildkit.backend import Backend, BuildRequest, Choice, Worker
@@ -15,6 +15,7 @@ from husk.api.buildkit.serve import Metadata, answer, tell
 from husk.config import CacheRule
 from husk.engine.builder.jobs import Question
 from husk.engine.builder.prune import Item
+from husk.engine.builder.status import StatusLog
 from husk.errors import HuskError, NotImplementedYet
 from husk.rpc.grpc.connection import Handler
 from husk.rpc.grpc.status import CANCELLED, UNKNOWN
@@ -36,6 +37,8 @@ class Control:
         self.inputs: dict[str, dict[str, Definition]] = {}
         self.history = History(backend.kept_builds)
         self._tasks = Tasks()
+        # Builds under way that others than this protocol do, and what they tell.
+        self._noted: dict[str, StatusLog] = {}
 
     @property
     def methods(self) -> dict[str, Handler]:
@@ -95,10 +98,29 @@ class Control:
             for response in past:
                 yield response
             return
-        job = await self._backend.job(request.ref)
-        async for told in job.log.follow():
+        log = self._noted.get(request.ref) or (await self._backend.job(request.ref)).log
+        async for told in log.follow():
             for response in progress.responses(told):
                 yield response
+
+    @asynccontextmanager
+    async def noted(self, request: control.SolveRequest) -> AsyncIterator[StatusLog]:
+        """A build that is done inside, by other ways than this protocol, is in the history as all are. What it tells
+        goes to the log that this gives."""
+        await self.history.load()
+        self.history.begin(request)
+        log = self._noted[request.ref] = StatusLog()
+        error: Status | None = Status(CANCELLED, "context canceled")
+        try:
+            yield log
+            error = None
+        except HuskError as failure:
+            error = Status(UNKNOWN, failure.message)
+            raise
+        finally:
+            log.close()
+            del self._noted[request.ref]
+            self.history.complete(request.ref, log.told, {}, error)
 
     # --- history -----------------------------------------------------------------------------------------------------
 

@@ -38,7 +38,7 @@ class BuildkitServer:
     def __init__(self, backend: Backend, attach: Attach) -> None:
         self._backend = backend
         self._attach = attach
-        control = Control(backend)
+        self.control = control = Control(backend)
         self.posted = PostedBuilds(backend, control)
         backend.serve_frontends(FrontendBridge(backend, control))
         self._handler = router(

@@ -40,11 +40,18 @@ async def build(call: Call) -> Answer:
     credentials = credentials_in(_credentials(call))
 
     async def work(report: Report) -> None:
+        # The history of builds speaks BuildKit's protocol: it is loaded for who builds.
+        from husk.api.classic_record import record_of
+        from husk.api.routes.buildkit import server_of
+
         builder = await call.engine.builder.get()
-        if remote := call.text("remote"):
-            image = await builder.build_remote(request, remote, credentials, report)
-        else:
-            image = await builder.build_upload(request, call.upload(_CHUNK), credentials, report)
+        remote = call.text("remote")
+        history = (await server_of(call.common)).control
+        async with history.noted(record_of(request, remote)) as log:
+            if remote:
+                image = await builder.build_remote(request, remote, credentials, report, log)
+            else:
+                image = await builder.build_upload(request, call.upload(_CHUNK), credentials, report, log)
         if request.quiet:
             report(Progress(stream=f"{image.id}\n"))
             return

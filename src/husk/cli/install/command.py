@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 _ROOT = click.option("--root", metavar="DIR", default="/", help="Put everything below this directory, for images.")
 _GROUP = "docker"
-_NO_SYSTEMD = "left out the service: there is no systemd here. Have your own supervisor run as root: {program} serve"
+_NO_SYSTEMD = (
+    "left out the service: there is neither systemd nor OpenRC here. "
+    "Have your own supervisor run as root: {program} serve --group {group}"
+)
 
 
 @click.command(cls=Command)
@@ -28,11 +31,12 @@ _NO_SYSTEMD = "left out the service: there is no systemd here. Have your own sup
 @flag("--force", help="Replace files that are there and not ours.")
 @click.pass_context
 def install(context: click.Context, root: str, prefix: str, group: str, program: str, start: bool, force: bool) -> None:
-    """Make Husk a service of this host: units of systemd, a group for the socket, completions, the manual page.
+    """Make Husk a service of this host: units of systemd or a script of OpenRC, a group for the socket, completions,
+    the manual page.
 
     Doing it again changes nothing. `husk uninstall` takes back what it did.
     """
-    from husk.cli.install import files, put, systemd
+    from husk.cli.install import files, openrc, put, systemd
 
     place = _root(root)
     if not prefix.startswith("/"):
@@ -43,6 +47,7 @@ def install(context: click.Context, root: str, prefix: str, group: str, program:
     work = put.Putting(place, force)
     work.begin()
     with_systemd = systemd.present(place)
+    with_openrc = not with_systemd and openrc.present(place)
     try:
         _tell(work.group(group))
     except HuskError as error:
@@ -50,12 +55,16 @@ def install(context: click.Context, root: str, prefix: str, group: str, program:
         group = "root"
     if with_systemd:
         _tell(work.files(files.units(words, group)))
+    elif with_openrc:
+        _tell(work.files([files.script(words, group)]))
     _tell(work.files(files.reading(context.find_root(), prefix.rstrip("/"))))
     _tell(work.link(f"{prefix.rstrip('/')}/bin/husk", words))
     if with_systemd:
         _tell(work.service(start))
+    elif with_openrc:
+        _tell(work.runlevel(start))
     else:
-        say(_NO_SYSTEMD.format(program=" ".join(words)))
+        say(_NO_SYSTEMD.format(program=" ".join(words), group=group))
     if place == Path("/") and (loose := put.loose(words[0])):
         complain(f"husk: the service runs as root what others than root may change: {', '.join(loose)}")
     if group != "root":

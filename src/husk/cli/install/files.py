@@ -1,5 +1,7 @@
-"""What belongs on a host: systemd's units, completions of the shells and the manual page, each with its place."""
+"""What belongs on a host, each with its place: systemd's units or OpenRC's script, completions of the shells and the
+manual page."""
 
+import shlex
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -8,6 +10,7 @@ import click
 UNITS = ("husk.socket", "husk.service")
 UNIT_DIRECTORY = "/etc/systemd/system"
 SOCKET = "/run/husk.sock"
+SCRIPT = "/etc/init.d/husk"
 
 _SERVICE = """\
 # The daemon as a system service. `husk install` writes this file, and `husk uninstall` removes it: your own settings
@@ -61,6 +64,39 @@ RemoveOnStop=yes
 WantedBy=sockets.target
 """
 
+_SCRIPT = """\
+#!/sbin/openrc-run
+# The daemon as a service of OpenRC. `husk install` writes this file, and `husk uninstall` removes it: your own settings
+# belong into /etc/husk/daemon.json, or into /etc/conf.d/husk.
+name="Husk"
+description="Husk container engine"
+supervisor="supervise-daemon"
+command={command}
+command_args={arguments}
+respawn_delay=1
+respawn_max=3
+respawn_period=60
+output_log="${{HUSK_LOG:-/var/log/husk.log}}"
+error_log="${{HUSK_LOG:-/var/log/husk.log}}"
+rc_ulimit="-n 1048576"
+# A daemon's end is not its containers' end: monitors and containers stay.
+rc_cgroup_cleanup="no"
+extra_started_commands="reload"
+description_reload="Read the settings again"
+
+depend() {{
+\tneed sysfs cgroups
+\tuse net logger
+\tafter firewall nftables iptables
+}}
+
+reload() {{
+\tebegin "Telling $RC_SVCNAME to read its settings again"
+\tsupervise-daemon "$RC_SVCNAME" --signal HUP
+\teend $?
+}}
+"""
+
 _COMPLETIONS = {
     "bash": "share/bash-completion/completions/husk",
     "zsh": "share/zsh/site-functions/_husk",
@@ -73,6 +109,7 @@ class File(NamedTuple):
 
     path: str
     text: str
+    mode: int = 0o644
 
 
 def service(program: Sequence[str]) -> str:
@@ -89,13 +126,20 @@ def units(program: Sequence[str], group: str, directory: str = UNIT_DIRECTORY) -
     yield File(f"{directory}/husk.service", service(program))
 
 
+def script(program: Sequence[str], group: str) -> File:
+    """OpenRC's script, with the words that start husk."""
+    arguments = [*program[1:], "serve", "--group", group]
+    words = " ".join(shlex.quote(word) for word in arguments)
+    return File(SCRIPT, _SCRIPT.format(command=shlex.quote(program[0]), arguments=shlex.quote(words)), 0o755)
+
+
 def reading(root: click.Context, prefix: str) -> Iterator[File]:
     """What shells and `man` read, made from the commands themselves; `root` is click's context of `husk`."""
-    from husk.cli.kit.shells import script
+    from husk.cli.kit import shells
     from husk.cli.system.man import page
 
     for shell, place in _COMPLETIONS.items():
-        yield File(f"{prefix}/{place}", script(root.command, shell))
+        yield File(f"{prefix}/{place}", shells.script(root.command, shell))
     yield File(f"{prefix}/share/man/man1/husk.1", "\n".join(page(root)) + "\n")
 
 

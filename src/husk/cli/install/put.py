@@ -6,8 +6,8 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from husk.cli.install import group, systemd
-from husk.cli.install.files import UNITS, File
+from husk.cli.install import group, openrc, systemd
+from husk.cli.install.files import SCRIPT, UNITS, File
 from husk.cli.install.record import PLACE, Installed, below, digest, digest_of, load, save
 from husk.errors import HuskError, SystemFault
 from husk.version import __version__
@@ -89,7 +89,7 @@ class Putting:
         beside = place.with_name(f".{place.name}.husk-new")
         try:
             beside.write_text(file.text)
-            beside.chmod(0o644)
+            beside.chmod(file.mode)
             beside.replace(place)
         except OSError as error:
             beside.unlink(missing_ok=True)
@@ -131,3 +131,27 @@ class Putting:
             yield "systemd runs the daemon from the next boot on" + (
                 "" if start else ": systemctl start husk.socket husk.service starts it now"
             )
+
+    def runlevel(self, start: bool) -> Iterator[str]:
+        """Have OpenRC start what was written; a script that is somebody else's is left alone."""
+        if SCRIPT not in self.record.files:
+            yield "left out the service: its script is not ours (see above)"
+            return
+        self.record.openrc = True
+        place = below(self.root, openrc.LINK)
+        if not os.path.lexists(place):
+            self.directory(os.path.dirname(openrc.LINK))
+            self.record.links[openrc.LINK] = SCRIPT
+            save(self.root, self.record)
+            place.symlink_to(SCRIPT)
+        save(self.root, self.record)
+        if not (start and openrc.running(self.root)):
+            yield "OpenRC runs the daemon from the next boot on" + (
+                "" if start else ": rc-service husk start starts it now"
+            )
+            return
+        try:
+            openrc.start()
+            yield "OpenRC runs the daemon now and at every boot"
+        except HuskError as error:
+            yield f"left out: {error.message}"

@@ -22,6 +22,8 @@ class Installed(msgspec.Struct, omit_defaults=True):
     # Whether the group was made; one that was there is not ours to remove.
     group_made: bool = False
     units: list[str] = []
+    # Whether the service is OpenRC's.
+    openrc: bool = False
 
 
 def digest(text: str) -> str:

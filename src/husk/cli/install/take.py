@@ -4,7 +4,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from husk.cli.install import group, systemd
+from husk.cli.install import group, openrc, systemd
+from husk.cli.install.files import SCRIPT
 from husk.cli.install.record import PLACE, Installed, below, digest_of
 from husk.errors import HuskError
 
@@ -15,6 +16,12 @@ def take_back(root: Path, record: Installed, force: bool = False) -> Iterator[st
         try:
             systemd.disable(root, record.units)
             yield "systemd no longer runs the daemon"
+        except HuskError as error:
+            yield f"left out: {error.message}"
+    if record.openrc and below(root, SCRIPT).exists():
+        try:
+            openrc.stop(root)
+            yield "OpenRC no longer runs the daemon"
         except HuskError as error:
             yield f"left out: {error.message}"
     for path, digest in record.files.items():

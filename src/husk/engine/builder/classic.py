@@ -20,6 +20,8 @@ from husk.engine.builder.frontend_options import epoch_of
 from husk.engine.builder.history_cache import HistoryCache
 from husk.engine.builder.image_source import CredentialsFor, ImageSource
 from husk.engine.builder.operations import NONE, FileAction, Remove, Source
+from husk.engine.builder.progress import Both
+from husk.engine.builder.progress import Progress as WatchesBuild
 from husk.engine.builder.solver import Solver
 from husk.engine.builder.steps.plan import StepFailed
 from husk.engine.model.image import Image, ImageConfig, Progress
@@ -66,8 +68,15 @@ class ClassicBuilder:
         self._exporter = exporter
         self._trees = trees
 
-    async def build(self, request: ClassicRequest, context: str, credentials: CredentialsFor, report: Report) -> Image:
-        """`context` is a stack, which belongs to whoever calls."""
+    async def build(
+        self,
+        request: ClassicRequest,
+        context: str,
+        credentials: CredentialsFor,
+        report: Report,
+        watcher: WatchesBuild | None = None,
+    ) -> Image:
+        """`context` is a stack, which belongs to whoever calls. The `watcher` is told of every vertex."""
         path = posixpath.normpath("/" + request.dockerfile).lstrip("/")
         text = await self._text(context, path)
         ignored, context = await self._without_ignored(context, path)
@@ -79,7 +88,7 @@ class ClassicBuilder:
         except DockerfileError as error:
             raise InvalidParameter(str(error)) from error
         known = await sources.cached_images()
-        return await self._make(result, request, epoch, report, known)
+        return await self._make(result, request, epoch, report, known, watcher)
 
     async def _make(
         self,
@@ -88,6 +97,7 @@ class ClassicBuilder:
         epoch: int | None,
         report: Report,
         known: Sequence[ImageConfig],
+        watcher: WatchesBuild | None,
     ) -> Image:
         def write(text: str) -> None:
             if not request.quiet:
@@ -102,7 +112,7 @@ class ClassicBuilder:
             build = await self._solver.solve(
                 result.graph,
                 result.root,
-                progress,
+                progress if watcher is None else Both(progress, watcher),
                 elsewhere=self._from_images(result, known),
                 to_layers=epoch is None,
             )

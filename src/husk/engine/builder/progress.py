@@ -1,5 +1,6 @@
 """What a build tells while it goes on."""
 
+import re
 from typing import Protocol
 
 from msgspec import Struct
@@ -47,3 +48,36 @@ class Progress(Protocol):
     def status(self, vertex: Vertex, status: Status) -> None: ...
 
     def ended(self, vertex: Vertex, *, cached: bool = False, error: str = "", cancelled: bool = False) -> None: ...
+
+
+class Both:
+    """Two who watch the same build."""
+
+    def __init__(self, one: Progress, other: Progress) -> None:
+        self._all = (one, other)
+
+    def started(self, vertex: Vertex) -> None:
+        for each in self._all:
+            each.started(vertex)
+
+    def log(self, vertex: Vertex, data: bytes, *, stderr: bool) -> None:
+        for each in self._all:
+            each.log(vertex, data, stderr=stderr)
+
+    def status(self, vertex: Vertex, status: Status) -> None:
+        for each in self._all:
+            each.status(vertex, status)
+
+    def ended(self, vertex: Vertex, *, cached: bool = False, error: str = "", cancelled: bool = False) -> None:
+        for each in self._all:
+            each.ended(vertex, cached=cached, error=error, cancelled=cancelled)
+
+
+# `[2/3] RUN make`, `[internal] load metadata for …`
+_PLACE = re.compile(r"(\[[^\]]{1,60}\] )?([A-Z]+)\b")
+
+
+def public_name(vertex: Vertex) -> str:
+    """What may be told of a vertex to others than its client: its place and its kind. Commands may hold secrets."""
+    found = _PLACE.match(vertex.name)
+    return found[0] if found else type(vertex.operation.body).__name__.lower()

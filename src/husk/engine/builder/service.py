@@ -23,6 +23,7 @@ from husk.engine.builder.jobs import Job, Jobs
 from husk.engine.builder.kept_builds import KeptBuilds
 from husk.engine.builder.layout_source import LayoutSource, layout_of
 from husk.engine.builder.operations import Source
+from husk.engine.builder.progress import Progress as WatchesBuild
 from husk.engine.builder.progress import Status
 from husk.engine.builder.prune import CachePruner, Item, Pruned
 from husk.engine.builder.refs import Ref
@@ -157,33 +158,50 @@ class Builder:
             self.collect_soon()
 
     async def build_upload(
-        self, request: ClassicRequest, chunks: AsyncIterator[bytes], credentials: CredentialsFor, report: Report
+        self,
+        request: ClassicRequest,
+        chunks: AsyncIterator[bytes],
+        credentials: CredentialsFor,
+        report: Report,
+        watcher: WatchesBuild | None = None,
     ) -> Image:
         """Build from a context that comes as an archive."""
         async with self._context(chunks) as context:
-            return await self._build(request, context, credentials, report)
+            return await self._build(request, context, credentials, report, watcher)
 
-    async def _build(self, request: ClassicRequest, context: str, credentials: CredentialsFor, report: Report) -> Image:
+    async def _build(
+        self,
+        request: ClassicRequest,
+        context: str,
+        credentials: CredentialsFor,
+        report: Report,
+        watcher: WatchesBuild | None,
+    ) -> Image:
         with self._watch.action("build"):
-            return await self._classic.build(request, context, credentials, report)
+            return await self._classic.build(request, context, credentials, report, watcher)
 
     async def build_remote(
-        self, request: ClassicRequest, url: str, credentials: CredentialsFor, report: Report
+        self,
+        request: ClassicRequest,
+        url: str,
+        credentials: CredentialsFor,
+        report: Report,
+        watcher: WatchesBuild | None = None,
     ) -> Image:
         """Build from a context that is a repository of git, or on the web: an archive, or a Dockerfile alone."""
         if source := remote_context.git_context(url):
             async with self._repository(source, report) as context:
-                return await self._build(request, context, credentials, report)
+                return await self._build(request, context, credentials, report, watcher)
         if not url.startswith(("http://", "https://")):
             raise InvalidParameter(f"unable to prepare context: {url!r} is neither a git repository nor an address")
         async with aclosing(self._download(url, report)) as chunks:
             head = await _head(chunks)
             if remote_context.is_archive(head):
-                return await self.build_upload(request, _chained(head, chunks), credentials, report)
+                return await self.build_upload(request, _chained(head, chunks), credentials, report, watcher)
             context, _ = await self._contexts.keep_file(DOCKERFILE, _chained(head, chunks), mode=0o600, owner=(0, 0))
             async with self._given(context):
                 request = structs.replace(request, dockerfile=DOCKERFILE)
-                return await self._build(request, context, credentials, report)
+                return await self._build(request, context, credentials, report, watcher)
 
     async def _download(self, url: str, report: Report) -> AsyncGenerator[bytes, None]:
         received = 0

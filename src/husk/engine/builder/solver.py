@@ -30,7 +30,7 @@ from husk.engine.builder.interfaces import Watcher as Watcher
 from husk.engine.builder.layered import layered
 from husk.engine.builder.operations import Build as Within
 from husk.engine.builder.operations import Edge, Source
-from husk.engine.builder.progress import Progress, Status
+from husk.engine.builder.progress import Progress, Status, public_name
 from husk.engine.builder.sessions import Session
 from husk.errors import InvalidParameter
 from husk.tasks import Tasks
@@ -223,11 +223,12 @@ class Build:
         inputs = [record.outputs[edge.output] for record, edge in zip(records, edges, strict=True)]
         self.started(vertex)
         flight = f"{key} {self._number}" if vertex.ignore_cache else key
-        if isinstance(vertex.operation.body, Within):
-            record = await self._solve_within(vertex.operation.body, vertex, inputs)
-        else:
-            as_layer = structs.replace(vertex, layered=True) if vertex.digest in self.layered else vertex
-            record = await self._solver.run_once(flight, as_layer, inputs, self._client)
+        with self._solver.watch.action("build-step", step=public_name(vertex)):
+            if isinstance(vertex.operation.body, Within):
+                record = await self._solve_within(vertex.operation.body, vertex, inputs)
+            else:
+                as_layer = structs.replace(vertex, layered=True) if vertex.digest in self.layered else vertex
+                record = await self._solver.run_once(flight, as_layer, inputs, self._client)
         if id:
             record = structs.replace(record, id=id)
         self._hold(record)

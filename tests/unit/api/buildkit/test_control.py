@@ -4,11 +4,12 @@ import asyncio
 
 import pytest
 
-from husk.api.buildkit.control import build_request
+from husk.api.buildkit.control import Control, build_request
 from husk.api.buildkit.llb_write import definition
 from husk.api.buildkit.messages import control
 from husk.api.buildkit.messages.gateway import Empty, ReturnRequest
 from husk.api.buildkit.messages.ops import Definition
+from husk.errors import NotFound
 from husk.rpc.grpc.status import INVALID_ARGUMENT, NOT_FOUND, UNIMPLEMENTED, UNKNOWN, GrpcError
 from husk.rpc.protobuf import Message
 from tests.unit.api.buildkit.fake_backend import FakeBackend, calling
@@ -116,3 +117,22 @@ async def test_builds_that_ended_are_known_and_can_be_followed_again() -> None:
         gone = control.UpdateBuildHistoryRequest("b", delete=True)
         await client.control("UpdateBuildHistory", gone, control.UpdateBuildHistoryResponse)
         assert len(await client.many("ListenBuildHistory", asked, control.BuildHistoryEvent)) == 1
+
+
+async def test_a_build_of_others_is_followed_and_remembered() -> None:
+    served = Control(FakeBackend())
+    graph, edge = chain("make")
+    vertex = graph[edge.digest]
+    following = served.status(control.StatusRequest("b"), {})
+    with pytest.raises(NotFound):
+        async with served.noted(control.SolveRequest(ref="b")) as log:
+            log.started(vertex)
+            assert [one.name for one in (await anext(following)).vertexes] == ["make"]
+            raise NotFound("no such file")
+    assert [answer async for answer in following] == []
+    listened = served.listen_history(control.BuildHistoryRequest(early_exit=True), {})
+    (record,) = [event.record async for event in listened if event.record]
+    assert (record.ref, record.total_steps, record.completed_steps) == ("b", 1, 0)
+    assert record.error is not None and record.error.message == "no such file"
+    again = [one async for one in served.status(control.StatusRequest("b"), {})]
+    assert [one.name for answer in again for one in answer.vertexes] == ["make"]

@@ -8,11 +8,15 @@ from typing import Any
 import pytest
 from aiohttp import ClientSession
 
+from husk.api.buildkit.control import Control
+from husk.api.buildkit.messages.control import BuildHistoryRecord, BuildHistoryRequest
+from husk.api.routes import buildkit
 from husk.engine.builder.operations import Limits, Ulimit
 from husk.engine.builder.prune import Item, Pruned
 from husk.engine.model.image import Progress
 from husk.errors import CommandFailed, InvalidParameter
 from husk.registry.auth import Credentials
+from tests.unit.api.buildkit.fake_backend import FakeBackend
 from tests.unit.api.fake_engine import FakeEngine
 
 ITEM = Item(
@@ -42,7 +46,7 @@ class Builder:
     async def get(self) -> "Builder":
         return self
 
-    async def build_upload(self, request: Any, chunks: Any, credentials: Any, report: Any) -> Any:
+    async def build_upload(self, request: Any, chunks: Any, credentials: Any, report: Any, watcher: Any) -> Any:
         self.request, self.credentials = request, credentials
         self.context = b"".join([chunk async for chunk in chunks])
         report(Progress(stream="Step 1/1 : FROM busybox\n"))
@@ -50,7 +54,7 @@ class Builder:
             raise self.fails
         return SimpleNamespace(id="sha256:0123456789abcdef")
 
-    async def build_remote(self, request: Any, url: str, credentials: Any, report: Any) -> Any:
+    async def build_remote(self, request: Any, url: str, credentials: Any, report: Any, watcher: Any) -> Any:
         self.context = url.encode()
         return SimpleNamespace(id="sha256:0123456789abcdef")
 
@@ -63,10 +67,36 @@ class Builder:
 
 
 @pytest.fixture
-def builder(engine: FakeEngine) -> Builder:
+def builder(engine: FakeEngine, history: Control, monkeypatch: pytest.MonkeyPatch) -> Builder:
+    async def server_of(common: object) -> object:
+        return SimpleNamespace(control=history)
+
+    monkeypatch.setattr(buildkit, "server_of", server_of)
     found = Builder()
     engine.builder = found
     return found
+
+
+@pytest.fixture
+def history() -> Control:
+    return Control(FakeBackend())
+
+
+async def records(history: Control) -> list[BuildHistoryRecord]:
+    """Of the builds that the history knows."""
+    listened = history.listen_history(BuildHistoryRequest(early_exit=True), {})
+    return [event.record async for event in listened if event.record]
+
+
+async def test_builds_are_in_the_history(client: ClientSession, builder: Builder, history: Control) -> None:
+    await lines(client, 't=me/it:1&target=prod&buildargs={"A":"1"}', data=b"a tar")
+    builder.fails = InvalidParameter("it cannot be")
+    await lines(client, "dockerfile=other", data=b"a tar")
+    good, bad = await records(history)
+    assert good.exporters[0].attrs == {"name": "me/it:1"} and good.error is None and good.completed_at
+    assert good.frontend_attrs["build-arg:A"] == "1" and good.frontend_attrs["target"] == "prod"
+    assert bad.error is not None and bad.error.message == "it cannot be"
+    assert bad.frontend_attrs["filename"] == "other" and bad.ref != good.ref
 
 
 async def lines(client: ClientSession, query: str = "", **request: Any) -> list[dict[str, Any]]:
