@@ -4,18 +4,12 @@ import ssl
 from pathlib import Path
 from typing import NamedTuple
 
+from husk.cluster.endpoints import Endpoint as Endpoint
+from husk.cluster.endpoints import read_endpoint
 from husk.errors import InvalidParameter
 
 PORT = 2379
 _FORM = "etcd://HOST[:PORT][,HOST[:PORT]…]"
-
-
-class Endpoint(NamedTuple):
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 class Certificates(NamedTuple):
@@ -38,23 +32,10 @@ def read_address(address: str) -> tuple[Endpoint, ...]:
 
 
 def _endpoint(part: str, address: str) -> Endpoint:
-    host, colon, port = part, "", ""
-    if part.startswith("["):
-        host, bracket, rest = part[1:].partition("]")
-        colon, port = rest[:1], rest[1:]
-        if not bracket or colon not in ("", ":"):
-            host = ""
-    elif part.count(":") == 1:
-        host, colon, port = part.partition(":")
-    elif ":" in part:
-        raise InvalidParameter(f"the cluster store {address!r}: put the IPv6 address {part} in brackets")
-    if not host or any(letter in host for letter in "/@?# ") or (colon and not _is_port(port)):
-        raise InvalidParameter(f"the cluster store {address!r} is not of the form {_FORM}: {part!r}")
-    return Endpoint(host, int(port) if colon else PORT)
-
-
-def _is_port(text: str) -> bool:
-    return text.isascii() and text.isdigit() and 0 < int(text) < 1 << 16
+    try:
+        return read_endpoint(part, PORT)
+    except InvalidParameter as error:
+        raise InvalidParameter(f"the cluster store {address!r} is not of the form {_FORM}: {error}") from None
 
 
 def tls_context(certificates: Certificates) -> ssl.SSLContext:

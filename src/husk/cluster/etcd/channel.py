@@ -6,13 +6,12 @@ nobody there, certificates that do not fit, or members that answer and have no l
 
 import asyncio
 import contextlib
-import errno
-import os
 import ssl
 from collections.abc import Sequence
 
-from husk.cluster.etcd.address import Endpoint
+from husk.cluster.endpoints import Endpoint
 from husk.cluster.records import StoreUnavailable
+from husk.cluster.wire import SILENT, connect, plainly
 from husk.errors import Forbidden, InvalidParameter, SystemFault
 from husk.rpc.grpc.connection import Connection
 from husk.rpc.grpc.status import (
@@ -35,8 +34,6 @@ from husk.rpc.grpc.stream import ClientStream
 PATIENCE, TRY, CONNECT = 8.0, 5.0, 2.0
 # Before all members are asked once more: at first, and at most.
 SOON, LATE = 0.05, 1.0
-_PIECE = 1 << 16
-_SILENT = "no answer in time"
 
 # A member without a leader says so at once, instead of waiting for one.
 WITH_LEADER = {"hasleader": ["true"]}
@@ -87,8 +84,8 @@ class Channel:
                 heard = heard or not error.message.startswith(_NOT_DONE)
                 await self.leave(connection, error.message)
             except TimeoutError:
-                await self.leave(connection, _SILENT)
-                self._troubles.setdefault(self._endpoints[0], _SILENT)
+                await self.leave(connection, SILENT)
+                self._troubles.setdefault(self._endpoints[0], SILENT)
                 raise self.unavailable(heard or connection is not None) from None
             except StoreUnavailable:
                 if self._closed:
@@ -117,7 +114,7 @@ class Channel:
                     self._connection = await self._connect(self._endpoints[0])
                     return self._connection
                 except (OSError, GrpcError) as error:
-                    self._note(_plainly(error))
+                    self._note(plainly(error))
             raise self.unavailable(False)
 
     async def leave(self, connection: Connection | None, reason: str) -> None:
@@ -136,25 +133,7 @@ class Channel:
         self._endpoints.append(self._endpoints.pop(0))
 
     async def _connect(self, endpoint: Endpoint) -> Connection:
-        try:
-            async with asyncio.timeout(CONNECT):
-                name = endpoint.host if self._tls is not None else None
-                pair = await asyncio.open_connection(endpoint.host, endpoint.port, ssl=self._tls, server_hostname=name)
-                below = _Bytes(*pair)
-                connection = await Connection(below, client=True).__aenter__()
-                try:
-                    # TLS lets a client begin before the server has looked at its certificate.
-                    await connection.ping()
-                except BaseException:
-                    await connection.close()
-                    raise
-                return connection
-        except TimeoutError:
-            raise OSError(_SILENT) from None
-        except asyncio.CancelledError:
-            if (current := asyncio.current_task()) is not None and current.cancelling():
-                raise
-            raise OSError(below.trouble or "the connection was closed at once") from None
+        return await connect(endpoint, self._tls, endpoint.host, CONNECT)
 
     def unavailable(self, unknown: bool) -> StoreUnavailable:
         reasons = {str(endpoint): self._troubles[endpoint] for endpoint in sorted(self._troubles)}
@@ -179,45 +158,3 @@ def refusal(error: GrpcError) -> Exception:
     if error.code in (INVALID_ARGUMENT, NOT_FOUND, OUT_OF_RANGE):
         return InvalidParameter(f"etcd cannot do that: {told}")
     return SystemFault(f"etcd failed: {told}")
-
-
-def _plainly(error: OSError | GrpcError) -> str:
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return f"its certificate is not to be trusted: {error.verify_message}"
-    if isinstance(error, ssl.SSLError):
-        return f"TLS: {error.reason or error}"
-    if isinstance(error, OSError) and error.errno in errno.errorcode:
-        return os.strerror(error.errno or 0)
-    return str(error) or "the connection was closed"
-
-
-class _Bytes:
-    """A connection's bytes, as gRPC wants them."""
-
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader = reader
-        self._writer = writer
-        self.trouble = ""
-
-    async def read(self) -> bytes:
-        try:
-            return await self._reader.read(_PIECE)
-        except OSError as error:
-            raise self._broken(error) from None
-
-    async def write(self, data: bytes) -> None:
-        try:
-            self._writer.write(data)
-            await self._writer.drain()
-        except OSError as error:
-            raise self._broken(error) from None
-
-    async def finish(self) -> None:
-        self.abort()
-
-    def abort(self) -> None:
-        self._writer.transport.abort()
-
-    def _broken(self, error: OSError) -> ConnectionError:
-        self.trouble = _plainly(error)
-        return ConnectionResetError(self.trouble)

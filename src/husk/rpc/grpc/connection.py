@@ -13,6 +13,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Protocol, Self
 
+from husk.rpc.grpc.framing import LARGEST
 from husk.rpc.grpc.status import (
     CANCELLED,
     DEADLINE_EXCEEDED,
@@ -67,9 +68,16 @@ class Connection:
     patience = 60.0
 
     def __init__(
-        self, below: Bytes, *, client: bool = False, handler: Handler | None = None, limits: Limits | None = None
+        self,
+        below: Bytes,
+        *,
+        client: bool = False,
+        handler: Handler | None = None,
+        limits: Limits | None = None,
+        largest: int = LARGEST,
     ) -> None:
         self.http = Http2(client=client, limits=limits)
+        self.largest = largest
         self._below = below
         self._handler = handler
         self._streams: dict[int, Stream] = {}

@@ -32,6 +32,8 @@ class Link(Protocol):
     """The connection, as its streams know it."""
 
     http: Http2
+    # The largest message that is taken.
+    largest: int
 
     def flush(self) -> None:
         """Let the bytes that are ready go out soon."""
@@ -52,7 +54,7 @@ class Stream:
         self.trailers: Headers = []
         self._link = link
         self._number = number
-        self._reader = MessageReader()
+        self._reader = MessageReader(link.largest)
         self._raw: deque[bytes] = deque()
         self._messages: deque[bytes] = deque()
         # What the data that waits took of the window.

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from husk.cluster.etcd.address import Certificates, Endpoint, read_address, tls_context
+from husk.cluster.etcd.address import Certificates, read_address, tls_context
 from husk.errors import InvalidParameter
 from tests.support.certificates import Authority
 
@@ -48,7 +48,3 @@ def test_certificates(tmp_path: Path):
     ):
         with pytest.raises(InvalidParameter, match="cannot be used"):
             tls_context(bad)
-
-
-def test_an_endpoint_is_written_as_it_is_read():
-    assert str(Endpoint("::1", 5)) == "[::1]:5"

@@ -1,0 +1,34 @@
+"""Where somebody is: a host and a port, as people write them. Pure."""
+
+from typing import NamedTuple
+
+from husk.errors import InvalidParameter
+
+
+class Endpoint(NamedTuple):
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def read_endpoint(text: str, port: int) -> Endpoint:
+    """`HOST`, `HOST:PORT` or `[IPV6]:PORT`; `port` where none is named. InvalidParameter for anything else."""
+    host, colon, number = text, "", ""
+    if text.startswith("["):
+        host, bracket, rest = text[1:].partition("]")
+        colon, number = rest[:1], rest[1:]
+        if not bracket or colon not in ("", ":"):
+            host = ""
+    elif text.count(":") == 1:
+        host, colon, number = text.partition(":")
+    elif ":" in text:
+        raise InvalidParameter(f"put the IPv6 address {text} in brackets")
+    if not host or any(letter in host for letter in "/@?# ") or (colon and not _is_port(number)):
+        raise InvalidParameter(f"{text!r} is not of the form HOST[:PORT]")
+    return Endpoint(host, int(number) if colon else port)
+
+
+def _is_port(text: str) -> bool:
+    return text.isascii() and text.isdigit() and 0 < int(text) < 1 << 16

@@ -1,0 +1,124 @@
+"""Who gives out roots and certificates on the cluster port: to everybody, to those with a token, to nodes.
+
+    CertificateHandlers(office).register(port)
+
+What is decided about a swarm, its tokens and its nodes is decided by the `Office`, which the engine is.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+from husk.cluster.port.crowding import Attempts
+from husk.cluster.port.faults import TooMany
+from husk.cluster.port.messages import (
+    FOLLOW,
+    JOIN,
+    RENEW,
+    ROOT,
+    CertificateReply,
+    FollowReply,
+    FollowRequest,
+    JoinRequest,
+    RenewRequest,
+    RootReply,
+    RootRequest,
+)
+from husk.cluster.port.peers import Peer
+from husk.cluster.port.server import ClusterPort
+from husk.cluster.trust.holders import Role
+from husk.cluster.trust.tokens import root_digest, same
+from husk.errors import InvalidParameter
+
+log = logging.getLogger(__name__)
+
+# Docker's words.
+WRONG_TOKEN = "rpc error: code = InvalidArgument desc = A valid join token is necessary to join this cluster"
+# So long a node waits for news of what it should have, in seconds; shorter than a call of one message may take.
+PATIENCE = 15.0
+
+
+class Tokens(NamedTuple):
+    worker: str
+    manager: str
+
+
+class Wanted(NamedTuple):
+    """What a node should have: the roots that it believes in, and whether its certificate is to be another."""
+
+    roots: bytes
+    renew: bool
+    managers: tuple[str, ...]
+
+
+class Office(Protocol):
+    """The swarm, as far as certificates are concerned."""
+
+    def root(self) -> bytes:
+        """The certificate that join tokens name."""
+        ...
+
+    def tokens(self) -> Tokens: ...
+
+    async def admit(self, role: Role, request: JoinRequest, address: str) -> CertificateReply:
+        """A new node, which calls from an address: it is in the swarm's records before this returns."""
+        ...
+
+    async def renew(self, node: str, request: bytes) -> CertificateReply:
+        """The next certificate of a node, with the role that it has now."""
+        ...
+
+    def wanted(self, peer: Peer) -> Wanted: ...
+
+    async def changed(self) -> None:
+        """Until something of what is wanted may have changed."""
+        ...
+
+
+class CertificateHandlers:
+    def __init__(self, office: Office, clock: Callable[[], float] = time.monotonic) -> None:
+        self._office = office
+        self._clock = clock
+        self._attempts = Attempts()
+
+    def register(self, port: ClusterPort) -> None:
+        port.register_unary(ROOT, RootRequest, self._root, access="anybody")
+        port.register_unary(JOIN, JoinRequest, self._join, access="anybody")
+        port.register_unary(RENEW, RenewRequest, self._renew, access="node")
+        port.register_unary(FOLLOW, FollowRequest, self._follow, access="node")
+
+    async def _root(self, peer: Peer, request: RootRequest) -> RootReply:
+        return RootReply(certificate=self._office.root())
+
+    async def _join(self, peer: Peer, request: JoinRequest) -> CertificateReply:
+        if not self._attempts.allowed(peer.address, self._clock()):
+            raise TooMany("too many wrong join tokens came from this address: try again in a minute")
+        role = self._role_by(request.token)
+        if role is None:
+            self._attempts.failed(peer.address, self._clock())
+            log.warning("somebody at %s tried to join the swarm with a wrong token", peer.address)
+            raise InvalidParameter(WRONG_TOKEN)
+        reply = await self._office.admit(role, request, peer.address)
+        log.info("a %s has joined the swarm from %s", role, peer.address)
+        return reply
+
+    def _role_by(self, token: str) -> Role | None:
+        tokens = self._office.tokens()
+        manager, worker = same(token, tokens.manager), same(token, tokens.worker)
+        return "manager" if manager else "worker" if worker else None
+
+    async def _renew(self, peer: Peer, request: RenewRequest) -> CertificateReply:
+        return await self._office.renew(peer.node, request.request)
+
+    async def _follow(self, peer: Peer, request: FollowRequest) -> FollowReply:
+        wanted = self._office.wanted(peer)
+        try:
+            async with asyncio.timeout(PATIENCE):
+                while not wanted.renew and root_digest(wanted.roots) == request.roots:
+                    await self._office.changed()
+                    wanted = self._office.wanted(peer)
+        except TimeoutError:
+            pass
+        return FollowReply(roots=wanted.roots, renew=wanted.renew, managers=list(wanted.managers))

@@ -1,0 +1,58 @@
+"""What is said on the cluster port about trust. Messages of other handlers are with those."""
+
+from typing import Annotated
+
+from husk.rpc.protobuf import Message
+
+ROOT = "/husk.cluster.v1.Trust/Root"
+JOIN = "/husk.cluster.v1.Trust/Join"
+RENEW = "/husk.cluster.v1.Trust/Renew"
+FOLLOW = "/husk.cluster.v1.Trust/Follow"
+
+
+class RootRequest(Message):
+    pass
+
+
+class RootReply(Message):
+    """The root certificate whose digest join tokens carry, in PEM."""
+
+    certificate: Annotated[bytes, 1] = b""
+
+
+class JoinRequest(Message):
+    token: Annotated[str, 1] = ""
+    # For a certificate (PKCS #10, DER); only its key counts.
+    request: Annotated[bytes, 2] = b""
+    availability: Annotated[str, 3] = ""
+    hostname: Annotated[str, 4] = ""
+    # HOST:PORT by which others reach the node; without a host it is where it calls from.
+    address: Annotated[str, 5] = ""
+    data_path_address: Annotated[str, 6] = ""
+
+
+class RenewRequest(Message):
+    request: Annotated[bytes, 1] = b""
+
+
+class CertificateReply(Message):
+    # The node's, with those that it needs to be believed, in PEM.
+    certificate: Annotated[bytes, 1] = b""
+    # The roots to believe in from now on, in PEM.
+    roots: Annotated[bytes, 2] = b""
+    # Whom the node may call, HOST:PORT.
+    managers: Annotated[list[str], 3] = []
+
+
+class FollowRequest(Message):
+    """Answered when what the node has is not what it should have, or after a while."""
+
+    # Of the roots that the node believes in, SHA-256.
+    roots: Annotated[bytes, 1] = b""
+
+
+class FollowReply(Message):
+    roots: Annotated[bytes, 1] = b""
+    # The node is to renew its certificate now: another root signs, or it has another role.
+    renew: Annotated[bool, 2] = False
+    managers: Annotated[list[str], 3] = []

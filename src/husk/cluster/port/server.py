@@ -1,0 +1,230 @@
+"""The cluster port: takes connections, finds out who calls, and hands each call to the handler of its method.
+
+    port = ClusterPort(members)
+    port.register("/husk.cluster.v1.Dispatcher/Session", session, access="node")
+    port.open(listener, identity)      # and port.use(identity) when there is a new certificate
+
+A handler is `async def session(peer, stream)`, for calls with any number of messages; `register_unary` is for those of
+one message there and one back. What it raises of `husk.errors` the caller hears.
+"""
+
+import asyncio
+import logging
+import socket
+import ssl
+import time
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple, TypeVar
+
+from husk.cluster.port.crowding import Crowd
+from husk.cluster.port.faults import to_wire
+from husk.cluster.port.peers import Access, Members, Peer, peer_of, refusal
+from husk.cluster.trust.identity import Identity
+from husk.cluster.wire import StreamBytes, keep_alive, plainly
+from husk.errors import HuskError, InvalidParameter
+from husk.rpc.grpc.connection import Connection
+from husk.rpc.grpc.status import UNIMPLEMENTED, GrpcError
+from husk.rpc.grpc.stream import ServerStream
+from husk.rpc.http2.core import Limits
+from husk.rpc.protobuf import Message
+from husk.tasks import Tasks
+
+log = logging.getLogger(__name__)
+
+Handler = Callable[[Peer, ServerStream], Awaitable[None]]
+Q = TypeVar("Q", bound=Message)
+A = TypeVar("A", bound=Message)
+
+# In seconds: for the handshake, the first word after it, all that a stranger has to say, a call of one message.
+HANDSHAKE, FIRST, STRANGERS_STAY, UNARY = 10.0, 10.0, 30.0, 20.0
+# While no descriptor is left.
+_REST = 0.5
+_STRANGERS = Limits(streams=4, window=1 << 16, header_size=8 << 10, header_frames=4, resets=16)
+_NODES = Limits(streams=64, window=1 << 18, header_size=16 << 10, header_frames=8, resets=1000)
+# The largest message: of strangers, of nodes.
+LARGEST_STRANGE, LARGEST = 32 << 10, 4 << 20
+# Between two complaints in the log about the same.
+_QUIET = 10.0
+
+
+class _Method(NamedTuple):
+    handler: Handler
+    access: Access
+    limit: float | None
+
+
+class ClusterPort:
+    def __init__(self, members: Members, clock: Callable[[], float] = time.time) -> None:
+        self._members = members
+        self._clock = clock
+        self._methods: dict[str, _Method] = {}
+        self._crowd = Crowd()
+        self._tasks = Tasks()
+        self._context: ssl.SSLContext | None = None
+        self._listener: socket.socket | None = None
+        self._open: dict[Connection, Peer] = {}
+        self._complained: dict[str, float] = {}
+
+    # --- what is served
+
+    def register(self, method: str, handler: Handler, *, access: Access) -> None:
+        """Let a handler serve the calls of a method, for those who may make them."""
+        self._register(method, _Method(handler, access, None))
+
+    def register_unary(
+        self, method: str, request: type[Q], handler: Callable[[Peer, Q], Awaitable[A]], *, access: Access
+    ) -> None:
+        """The same for one message there and one back, which must not take long."""
+
+        async def serve(peer: Peer, stream: ServerStream) -> None:
+            asked = await stream.recv()
+            if asked is None or await stream.recv() is not None:
+                raise InvalidParameter(f"{method} takes one message")
+            answer = await handler(peer, request.decode(asked))
+            await stream.send(answer.encode())
+
+        self._register(method, _Method(serve, access, UNARY))
+
+    def _register(self, name: str, method: _Method) -> None:
+        assert name not in self._methods, name
+        self._methods[name] = method
+
+    # --- its life
+
+    def open(self, listener: socket.socket, identity: Identity) -> None:
+        """Serve a socket that listens; it is closed with the port."""
+        self.use(identity)
+        listener.setblocking(False)
+        self._listener = listener
+        self._tasks.spawn(self._accept(listener), "cluster port")
+
+    def use(self, identity: Identity) -> None:
+        """From now on show this certificate to those who come, and believe these roots."""
+        self._context = identity.server_context()
+
+    def drop(self, node: str) -> None:
+        """A node does not belong to the swarm any more: its connections end."""
+        for connection, peer in list(self._open.items()):
+            if peer.holder is not None and peer.holder.node == node:
+                self._tasks.spawn(connection.close(), "end of a node's connection")
+
+    async def close(self) -> None:
+        await self._tasks.cancel_all()
+        if self._listener is not None:
+            self._listener.close()
+
+    @property
+    def connections(self) -> list[Peer]:
+        return list(self._open.values())
+
+    # --- connections
+
+    async def _accept(self, listener: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                connection, name = await loop.sock_accept(listener)
+            except OSError as error:
+                self._complain("accept", "the cluster port takes no connection: %s", plainly(error))
+                await asyncio.sleep(_REST)
+                continue
+            address = str(name[0])
+            if not self._crowd.welcome(address):
+                self._complain(address, "a connection of %s to the cluster port was refused: too many", address)
+                connection.close()
+                continue
+            self._tasks.spawn(self._serve(connection, address), "connection to the cluster port")
+
+    async def _serve(self, connection: socket.socket, address: str) -> None:
+        stranger: str | None = address
+        try:
+            peer, below = await self._meet(connection, address)
+            if peer is None or below is None:
+                return
+            if peer.holder is None:
+                async with asyncio.timeout(STRANGERS_STAY):
+                    await self._converse(peer, below, _STRANGERS, LARGEST_STRANGE)
+                return
+            node = peer.holder.node
+            if not self._crowd.admit(address, node):
+                self._complain(node, "a connection of %s to the cluster port was refused: too many", peer)
+                below.abort()
+                return
+            stranger = None
+            try:
+                await self._converse(peer, below, _NODES, LARGEST)
+            finally:
+                self._crowd.part(node)
+        except TimeoutError:
+            log.debug("%s has stayed too long at the cluster port", address)
+        finally:
+            if stranger is not None:
+                self._crowd.farewell(stranger)
+
+    async def _meet(self, connection: socket.socket, address: str) -> tuple[Peer | None, StreamBytes | None]:
+        """Shake hands: who it is, and its bytes. Nobody if that fails."""
+        loop = asyncio.get_running_loop()
+        reader = asyncio.StreamReader(limit=1 << 16)
+        protocol = asyncio.StreamReaderProtocol(reader)
+        try:
+            keep_alive(connection)
+            transport, _ = await loop.connect_accepted_socket(
+                lambda: protocol, connection, ssl=self._context, ssl_handshake_timeout=HANDSHAKE
+            )
+        except (OSError, TimeoutError) as error:
+            connection.close()
+            self._complain(address, "somebody at %s is not heard on the cluster port: %s", address, plainly(error))
+            return None, None
+        except BaseException:
+            connection.close()
+            raise
+        tls = transport.get_extra_info("ssl_object")
+        peer = peer_of(address, tls.getpeercert(), tls.getpeercert(binary_form=True))
+        if peer is None:
+            self._complain(address, "somebody at %s has shown a certificate that is no node's", address)
+            transport.abort()
+            return None, None
+        return peer, StreamBytes(reader, asyncio.StreamWriter(transport, protocol, reader, loop))
+
+    async def _converse(self, peer: Peer, below: StreamBytes, limits: Limits, largest: int) -> None:
+        async def handle(stream: ServerStream) -> None:
+            await self._handle(peer, stream)
+
+        connection = Connection(below, handler=handle, limits=limits, largest=largest)
+        connection.patience = FIRST
+        self._open[connection] = peer
+        try:
+            async with connection:
+                await connection.wait_closed()
+        finally:
+            del self._open[connection]
+
+    # --- calls
+
+    async def _handle(self, peer: Peer, stream: ServerStream) -> None:
+        method = self._methods.get(stream.path)
+        if method is None:
+            raise GrpcError(UNIMPLEMENTED, f"there is no {stream.path[:100]} here")
+        if (refused := refusal(peer, method.access, self._members, self._clock())) is not None:
+            self._complain(peer.address, "%s may not ask for %s: %s", peer, stream.path, refused.message)
+            raise to_wire(refused)
+        try:
+            async with asyncio.timeout(method.limit):
+                await method.handler(peer, stream)
+        except HuskError as error:
+            raise to_wire(error) from error
+
+    def _complain(self, about: str, message: str, *words: object) -> None:
+        """In the log, and not for each of many."""
+        now = time.monotonic()
+        if now - self._complained.get(about, -_QUIET) >= _QUIET:
+            if len(self._complained) > 1000:
+                self._complained.clear()
+            self._complained[about] = now
+            log.warning(message, *words)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """OSError where another program has the port, or this host not the address."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    return socket.create_server((host, port), family=family, backlog=128, dualstack_ipv6=host == "::")

@@ -1,0 +1,215 @@
+"""The port is open to everybody: what do those hear who should not be heard, and what do they cost?"""
+
+import asyncio
+import os
+import ssl
+import time
+from collections.abc import Callable
+
+import pytest
+
+from husk.cluster.port import crowding, server
+from husk.cluster.port.managers import Managers
+from husk.cluster.port.messages import RENEW, ROOT, CertificateReply, RootReply, RootRequest
+from husk.cluster.port.peers import Peer
+from husk.cluster.port.server import ClusterPort
+from husk.cluster.trust import authority
+from husk.cluster.trust.authority import Signer
+from husk.cluster.trust.holders import MANAGER_NAME, Holder
+from husk.cluster.trust.identity import Identity, joining_context
+from husk.errors import Forbidden, HuskError, NotImplementedYet, Unauthorized, Unavailable
+from husk.rpc.grpc.status import GrpcError
+from husk.rpc.grpc.stream import ServerStream
+from tests.support.cluster_port import PortedSwarm
+from tests.support.waiting import until_async
+
+
+async def whoami(peer: Peer, request: RootRequest) -> RootReply:
+    return RootReply(certificate=peer.node.encode())
+
+
+async def asks(swarm: PortedSwarm, who: Identity | ssl.SSLContext, method: str = "/test/Managers") -> bytes:
+    managers = Managers([swarm.endpoint], who)
+    try:
+        return (await managers.unary(method, RootRequest(), RootReply)).certificate
+    finally:
+        await managers.close()
+
+
+@pytest.fixture(autouse=True)
+def methods(port: ClusterPort) -> None:
+    port.register_unary("/test/Nodes", RootRequest, whoami, access="node")
+    port.register_unary("/test/Managers", RootRequest, whoami, access="manager")
+
+
+async def test_a_handler_hears_who_calls(swarm: PortedSwarm) -> None:
+    swarm.roles |= {"m": "manager", "w": "worker"}
+    assert await asks(swarm, swarm.identity("m", "manager")) == b"m"
+    assert await asks(swarm, swarm.identity("w", "worker"), "/test/Nodes") == b"w"
+    assert await asks(swarm, joining_context(None), ROOT) == swarm.root()
+    with pytest.raises(NotImplementedYet, match="there is no /test/Nothing here"):
+        await asks(swarm, swarm.identity("m", "manager"), "/test/Nothing")
+
+
+def of_another_swarm(swarm: PortedSwarm) -> Identity:
+    return PortedSwarm().identity("w", "manager")._replace(roots=swarm.root())
+
+
+def expired(swarm: PortedSwarm) -> Identity:
+    key, request = authority.new_request()
+    holder = Holder("w", "manager", swarm.swarm)
+    chain = authority.issue(request, holder, Signer(swarm.now), 60, time.time() - 120)
+    return Identity(swarm.root(), chain, key)
+
+
+def of_itself(swarm: PortedSwarm) -> Identity:
+    """A node signs for itself, as if it were a CA."""
+    mine = swarm.identity("w", "worker")
+    key, request = authority.new_request()
+    first = mine.certificate
+    signer = Signer(authority.Root(first, mine.key), (first,))
+    return Identity(
+        swarm.root(), authority.issue(request, Holder("w", "manager", swarm.swarm), signer, 60, time.time()), key
+    )
+
+
+@pytest.mark.parametrize("who", [of_another_swarm, expired, of_itself])
+async def test_certificates_that_are_not_believed(
+    swarm: PortedSwarm, port: ClusterPort, who: Callable[[PortedSwarm], Identity]
+) -> None:
+    swarm.roles["w"] = "manager"
+    with pytest.raises(Unavailable, match=r"TLS|closed"):
+        await asks(swarm, who(swarm))
+    await until_async(lambda: not port._crowd.strangers, "the connection is given back")
+
+
+async def test_certificates_that_are_not_enough(swarm: PortedSwarm, caplog: pytest.LogCaptureFixture) -> None:
+    swarm.roles |= {"w": "worker", "demoted": "worker", "m": "manager"}
+    for who, method, error in (
+        (joining_context(None), "/test/Nodes", Unauthorized),
+        (joining_context(None), RENEW, Unauthorized),
+        (swarm.identity("w", "worker"), "/test/Managers", Forbidden),
+        (swarm.identity("demoted", "manager"), "/test/Managers", Forbidden),
+        (swarm.identity("removed", "manager"), "/test/Nodes", Forbidden),
+        # Of a swarm that has the same root, which its owner brought.
+        (swarm.identity("m", "manager", swarm="other"), "/test/Nodes", Forbidden),
+    ):
+        with pytest.raises(error):
+            await asks(swarm, who, method)
+    assert "may not ask for" in caplog.text
+
+
+async def test_a_certificate_that_ends_while_its_node_is_connected(swarm: PortedSwarm) -> None:
+    now = time.time()
+    port = ClusterPort(swarm, clock=lambda: now)
+    port.register_unary("/test/Nodes", RootRequest, whoami, access="node")
+    listener = server.listen("127.0.0.1", 0)
+    swarm.endpoint = swarm.endpoint._replace(port=listener.getsockname()[1])
+    swarm.roles["w"] = "worker"
+    port.open(listener, swarm.identity("first", "manager"))
+    managers = Managers([swarm.endpoint], swarm.identity("w", "worker", 600))
+    assert (await managers.unary("/test/Nodes", RootRequest(), RootReply)).certificate == b"w"
+    now += 700
+    with pytest.raises(Unauthorized, match="has expired"):
+        await managers.unary("/test/Nodes", RootRequest(), RootReply)
+    await managers.close()
+    await port.close()
+
+
+async def test_a_node_that_is_removed_is_cut_off(swarm: PortedSwarm, port: ClusterPort) -> None:
+    async def hang(peer: Peer, stream: ServerStream) -> None:
+        await stream.recv()
+
+    port.register("/test/Session", hang, access="node")
+    swarm.roles["w"] = "worker"
+    managers = Managers([swarm.endpoint], swarm.identity("w", "worker"))
+    stream = await managers.stream("/test/Session")
+    await until_async(lambda: port.connections, "it is connected")
+    port.drop("w")
+    with pytest.raises(GrpcError):
+        await stream.recv()
+    assert not port.connections
+    await managers.close()
+
+
+async def test_garbage_and_silence(swarm: PortedSwarm, port: ClusterPort, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HANDSHAKE", "FIRST", "STRANGERS_STAY"):
+        monkeypatch.setattr(server, name, 0.3)
+    for words in (b"GET / HTTP/1.1\r\n\r\n", os.urandom(4096), b"\x16\x03\x01", b""):
+        reader, writer = await asyncio.open_connection(*swarm.endpoint)
+        writer.write(words)
+        with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
+            await reader.readexactly(1 << 20)
+        writer.close()
+    tls = joining_context(None)
+    preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+    for words in (os.urandom(4096), b"", preface, preface + b"\0\0\0\4\0\0\0\0\0"):
+        reader, writer = await asyncio.open_connection(*swarm.endpoint, ssl=tls, server_hostname=MANAGER_NAME)
+        writer.write(words)
+        await until_async(lambda: port._crowd.strangers == 0, "who says nothing more has to leave")
+        writer.transport.abort()
+    assert await asks(swarm, joining_context(None), ROOT) == swarm.root()
+
+
+async def test_what_strangers_say_must_be_short(swarm: PortedSwarm) -> None:
+    managers = Managers([swarm.endpoint], joining_context(None))
+    with pytest.raises(HuskError) as told:
+        await managers.unary(ROOT, CertificateReply(roots=bytes(server.LARGEST_STRANGE)), RootReply)
+    assert "reset the call" in told.value.message or "is the most" in told.value.message
+    await managers.close()
+
+
+async def test_strangers_take_no_room_of_nodes(swarm: PortedSwarm, port: ClusterPort) -> None:
+    swarm.roles["w"] = "worker"
+    node = Managers([swarm.endpoint], swarm.identity("w", "worker"))
+    await node.unary("/test/Nodes", RootRequest(), RootReply)
+    waiting = [await asyncio.open_connection(*swarm.endpoint) for _ in range(crowding.MOST_OF_ADDRESS + 5)]
+    await until_async(lambda: port._crowd.strangers == crowding.MOST_OF_ADDRESS, "no more are let in")
+    await node.unary("/test/Nodes", RootRequest(), RootReply)
+    for _, writer in waiting:
+        writer.transport.abort()
+    await until_async(lambda: port._crowd.strangers == 0, "they are gone")
+    await node.close()
+
+
+async def test_one_node_has_its_share(swarm: PortedSwarm, port: ClusterPort) -> None:
+    swarm.roles["w"] = "worker"
+    who = swarm.identity("w", "worker")
+    many = [Managers([swarm.endpoint], who) for _ in range(crowding.MOST_OF_NODE)]
+    for each in many:
+        await each.unary("/test/Nodes", RootRequest(), RootReply)
+    with pytest.raises(Unavailable):
+        await asks(swarm, who, "/test/Nodes")
+    for each in many:
+        await each.close()
+    await until_async(lambda: port._crowd.nodes == 0, "they are gone")
+    assert await asks(swarm, who, "/test/Nodes") == b"w"
+
+
+async def test_a_call_of_one_message_has_an_end(swarm: PortedSwarm, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "UNARY", 0.1)
+    async with swarm.opened() as port:
+
+        async def slow(peer: Peer, request: RootRequest) -> RootReply:
+            await asyncio.Event().wait()
+            raise AssertionError
+
+        port.register_unary("/test/Slow", RootRequest, slow, access="anybody")
+        with pytest.raises(Unavailable, match="the time for the call is over"):
+            await asks(swarm, joining_context(None), "/test/Slow")
+
+
+async def test_one_message_is_one(swarm: PortedSwarm) -> None:
+    managers = Managers([swarm.endpoint], joining_context(None))
+    for count in (0, 2):
+        async with await managers.stream(ROOT) as stream:
+            await stream.send_many([b""] * count)
+            await stream.end()
+            with pytest.raises(GrpcError, match="takes one message"):
+                await stream.recv()
+    await managers.close()
+
+
+async def test_a_port_that_is_taken(swarm: PortedSwarm) -> None:
+    with pytest.raises(OSError, match="in use"):
+        server.listen(*swarm.endpoint)

@@ -1,0 +1,28 @@
+import pytest
+
+from husk.cluster.endpoints import Endpoint, read_endpoint
+from husk.errors import InvalidParameter
+
+
+@pytest.mark.parametrize(
+    ("text", "host", "port"),
+    [
+        ("a", "a", 7),
+        ("a.b:1", "a.b", 1),
+        ("192.0.2.1:65535", "192.0.2.1", 65535),
+        ("[::1]", "::1", 7),
+        ("[::1]:2", "::1", 2),
+    ],
+)
+def test_hosts_with_and_without_ports(text: str, host: str, port: int) -> None:
+    found = read_endpoint(text, 7)
+    assert found == Endpoint(host, port)
+    assert read_endpoint(str(found), 7) == found
+
+
+@pytest.mark.parametrize(
+    "text", ["", ":1", "a:", "a:0", "a:65536", "a:x", "::1", "[::1", "[::1]x", "[]:1", "a/b", "a b:1"]
+)
+def test_what_is_none(text: str) -> None:
+    with pytest.raises(InvalidParameter):
+        read_endpoint(text, 7)

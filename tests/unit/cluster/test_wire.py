@@ -1,0 +1,53 @@
+import asyncio
+import errno
+import ssl
+
+import pytest
+
+from husk.cluster.endpoints import Endpoint
+from husk.cluster.wire import SILENT, connect, plainly
+from tests.support.free_ports import free_port
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (OSError(errno.ECONNREFUSED, "x"), "Connection refused"),
+        (OSError("as told"), "as told"),
+        (OSError(), "the connection was closed"),
+        (ssl.SSLError(1, "[SSL: WRONG] what"), "TLS: "),
+    ],
+)
+def test_errors_in_plain_words(error: OSError, said: str) -> None:
+    assert plainly(error).startswith(said)
+
+
+async def test_who_takes_a_connection_and_says_nothing() -> None:
+    held = []
+
+    async def hold(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        held.append(writer)
+
+    async with await asyncio.start_server(hold, "127.0.0.1", 0) as server:
+        endpoint = Endpoint("127.0.0.1", server.sockets[0].getsockname()[1])
+        with pytest.raises(OSError, match=SILENT):
+            await connect(endpoint, None, "", 0.1)
+        held.pop().close()
+
+
+async def test_who_closes_at_once() -> None:
+    async def close(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.transport.abort()
+
+    async with await asyncio.start_server(close, "127.0.0.1", 0) as server:
+        endpoint = Endpoint("127.0.0.1", server.sockets[0].getsockname()[1])
+        with pytest.raises(OSError, match=r"closed|reset"):
+            await connect(endpoint, None, "", 5)
+
+
+async def test_who_is_cancelled_while_connecting() -> None:
+    with pytest.raises(ConnectionRefusedError):
+        await connect(Endpoint("127.0.0.1", free_port()), None, "", 5)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0), asyncio.timeout(5):
+            await connect(Endpoint("192.0.2.1", 9), None, "", 60)
