@@ -13,6 +13,7 @@ import contextlib
 import socket
 import threading
 from collections.abc import Callable, Coroutine, Iterator
+from functools import partial
 from ipaddress import ip_address, ip_interface, ip_network
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -173,7 +174,7 @@ class OverlayNetwork:
     def tell(self) -> list[int]:
         """All hosts hear of all endpoints; how much each had to change."""
         peers = self.peers()
-        return [host.inside(lambda h=host: overlay.tell(self.settings(h), peers)) for host in self.hosts.values()]  # type: ignore[misc]
+        return [host.inside(partial(overlay.tell, self.settings(host), peers)) for host in self.hosts.values()]
 
     def close(self, host: Host) -> None:
         """The network ends there."""

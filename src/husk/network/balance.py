@@ -4,6 +4,9 @@ A table of its own beside the daemon's, and one for IPv6 while that is needed: t
 whenever a task comes or goes, in one transaction. Each new connection goes to the next target in turn; one that is
 under way stays where it is. What goes to a virtual address that has no target is refused: the address is the host's
 own, and the host is not meant.
+
+A target may be on another host, reached over an overlay network. Then its answer has to come back here to be translated
+back: what is sent there comes from this host's own address on that network (`Balance.sources`).
 """
 
 import ipaddress
@@ -26,10 +29,13 @@ add table {family} {table}
 delete table {family} {table}
 add table {family} {table}
 add set {family} {table} virtual {{ type {address}; }}
+add map {family} {table} sources {{ type {address} : {address}; }}
 add chain {family} {table} balance
 add chain {family} {table} prerouting {{ type nat hook prerouting priority -101; policy accept; }}
 add chain {family} {table} output {{ type nat hook output priority -101; policy accept; }}
 add chain {family} {table} input {{ type filter hook input priority filter; policy accept; }}
+add chain {family} {table} postrouting {{ type nat hook postrouting priority 99; policy accept; }}
+add rule {family} {table} postrouting ct status dnat snat {family} to {family} daddr map @sources
 add rule {family} {table} prerouting jump balance
 add rule {family} {table} output jump balance
 add rule {family} {table} input {family} daddr @virtual reject
@@ -61,6 +67,8 @@ class BalancedPort(Struct, frozen=True):
 class Balance(Struct, frozen=True):
     addresses: tuple[VirtualAddress, ...] = ()
     ports: tuple[BalancedPort, ...] = ()
+    # (target on another host, this host's own address on that network).
+    sources: tuple[tuple[str, str], ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.addresses or self.ports)
@@ -72,6 +80,8 @@ NOTHING = Balance()
 def ruleset(table: str, balance: Balance, family: str = "ip") -> str:
     """Commands that bring the table to exactly this, whatever it was before. Ports are those of IPv4 addresses."""
     commands = _TABLE.format(table=validate_table(table), family=family, address=_ADDRESS[family])
+    for target, source in _sources(balance, family):
+        commands += f"add element {family} {table} sources {{ {target} : {source} }}\n"
     for virtual in balance.addresses:
         if _family(virtual) != family:
             continue
@@ -85,6 +95,11 @@ def ruleset(table: str, balance: Balance, family: str = "ip") -> str:
             where = f"fib daddr type local {port.protocol} dport {port.port}"
             commands += f"add rule ip {table} balance {where} dnat ip to {_choice(port.targets, port.target_port)}\n"
     return commands
+
+
+def _sources(balance: Balance, family: str) -> list[tuple[Address, Address]]:
+    found = [(ipaddress.ip_address(target), ipaddress.ip_address(source)) for target, source in balance.sources]
+    return [pair for pair in found if {end.version for end in pair} == {6 if family == "ip6" else 4}]
 
 
 def _needed(balance: Balance) -> list[str]:
@@ -135,9 +150,11 @@ class Balancer:
         virtual = {
             (ipaddress.ip_address(one.address).packed, b"") for one in balance.addresses if _family(one) == family
         }
+        sources = {(target.packed, source.packed) for target, source in _sources(balance, family)}
         return (
             integrity.same(self._shapes, family, self._table)
             and nflisting.elements(family, self._table, "virtual") == virtual
+            and nflisting.elements(family, self._table, "sources") == sources
         )
 
     def apply(self) -> None:

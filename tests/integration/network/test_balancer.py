@@ -19,6 +19,11 @@ BALANCES = {
     "both kinds of addresses": Balance(
         (VirtualAddress("lo", "10.9.0.9", TWO), VirtualAddress("lo", "fd00::9", ("fd00::2", "fd00::3"))), ()
     ),
+    "tasks on other hosts": Balance(
+        (VirtualAddress("lo", "10.9.0.9", TWO), VirtualAddress("lo", "fd00::9", ("fd00::2",))),
+        (),
+        (("10.0.0.3", "10.0.0.253"), ("fd00::2", "fd00::fd")),
+    ),
     "IPv6 alone": Balance((VirtualAddress("lo", "fd00::9", ("fd00::2",)),), ()),
 }
 

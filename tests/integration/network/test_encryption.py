@@ -5,10 +5,12 @@ Where the kernel has no IPsec, only that nothing leaves a host readable is teste
 
 import socket
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
 from husk.errors import Unavailable
+from husk.kernel import xfrm
 from husk.network import encryption, overlay
 from husk.network.encryption import Party
 from husk.network.overlay import OverlaySettings, as_peers
@@ -78,7 +80,7 @@ def test_without_keys_nothing_leaves_a_host_and_nothing_comes_in(hosts: Hosts) -
 
 
 def test_a_kernel_without_ipsec_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encryption.xfrm, "_CIPHER", b"no such cipher")
+    monkeypatch.setattr(xfrm, "_CIPHER", b"no such cipher")
     with pytest.raises(Unavailable, match="the kernel of this host does not have"):
         encryption.require()
 
@@ -158,8 +160,8 @@ def test_an_overlay_on_the_encrypted_port(hosts: Hosts) -> None:
         host.run("ip", "link", "set", "br-x", "up")
         mtu = overlay.largest_mtu(1500, 4, encrypted=True)
         settings = OverlaySettings("br-x", "vx-x", "husk-test", 4099, PORT, host.address, address, mtu)
-        host.inside(lambda s=settings: overlay.prepare(s))
-        host.inside(lambda s=settings: overlay.tell(s, peers))
+        host.inside(partial(overlay.prepare, settings))
+        host.inside(partial(overlay.tell, settings, peers))
         host.run("ip", "route", "add", "10.0.9.0/24", "dev", "br-x", "src", address)
     with hosts.listening() as heard:
         assert passes_whole(hosts[0], own[0], hosts[1], own[1], mtu - 28)

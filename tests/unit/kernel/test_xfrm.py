@@ -15,7 +15,7 @@ MARK = 0x68751234
 
 @pytest.mark.parametrize("ends", [FOUR, SIX])
 def test_an_association_comes_back(ends):
-    association = Association(*ends, 0x80001234, MARK)
+    association = Association(ends[0], ends[1], 0x80001234, MARK)
     payload = xfrm.add_association(association, bytes(36)).payload
     assert xfrm.parse_association(payload) == association
     algorithm = attributes(payload[224:])[18]

@@ -36,7 +36,7 @@ def test_one_target_needs_no_choice():
 def test_an_address_without_targets_is_refused_to_all():
     text = ruleset("t", Balance((VirtualAddress("br0", "10.0.0.9", ()),)))
     assert "add element ip t virtual { 10.0.0.9 }" in text and "daddr @virtual reject" in text
-    assert "dnat" not in text
+    assert "dnat ip to" not in text
 
 
 def test_nothing_unvalidated_reaches_a_rule():
@@ -70,3 +70,10 @@ def test_addresses_of_each_kind_have_a_table_of_their_own():
     assert "10.0.0" not in six
     assert "add element ip6 t virtual { fd00::9 }" in six
     assert "dnat ip6 to numgen inc mod 2 map { 0 : fd00::2, 1 : fd00::3 }" in six
+
+
+def test_what_goes_to_other_hosts_comes_from_this_hosts_own_address():
+    balance = Balance((), (), (("10.0.0.3", "10.0.0.253"), ("fd00::3", "fd00::fd")))
+    assert "add element ip t sources { 10.0.0.3 : 10.0.0.253 }" in ruleset("t", balance)
+    assert "fd00" not in ruleset("t", balance)
+    assert "add element ip6 t sources { fd00::3 : fd00::fd }" in ruleset("t", balance, "ip6")

@@ -31,8 +31,16 @@ class Balancing:
         self._held: dict[tuple[str, int], PublishedPort] = {}
         self._refused: set[tuple[str, int]] = set()
 
-    async def apply(self, services: Sequence[VirtualService], ports: Sequence[BalancedPort]) -> bool:
-        """Make exactly these services and ports reachable; whether all are, for somebody else may have a port."""
+    async def apply(
+        self,
+        services: Sequence[VirtualService],
+        ports: Sequence[BalancedPort],
+        sources: Sequence[tuple[str, str]] = (),
+    ) -> bool:
+        """Make exactly these services and ports reachable; whether all are, for somebody else may have a port.
+
+        `sources` are (target on another host, this host's own address on that network).
+        """
         lives = {live.record.id: live for live in self._roster.by_name.values() if live.bridged}
         self._name(lives, services)
         addresses = tuple(
@@ -40,7 +48,7 @@ class Balancing:
             for service in services
             if service.network_id in lives
         )
-        await asyncio.to_thread(self.balancer.change, Balance(addresses, tuple(self._hold(ports))))
+        await asyncio.to_thread(self.balancer.change, Balance(addresses, tuple(self._hold(ports)), tuple(sources)))
         return not self._refused
 
     async def remove(self) -> None:
