@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,36 @@ def test_the_second_time_it_comes_from_the_cache(builds):
     assert builds.inspect()["Id"] != first
     builds.run(dockerfile, "--no-cache", files={"a": "1"})
     assert builds.inspect()["Id"] != first
+
+
+MANY = {f"many/{number}": f"{number}" for number in range(300)}
+
+
+def test_what_is_made_of_a_context_does_not_change_it(builds):
+    """So many files that a second process packs them; two of them are one."""
+    dockerfile = "FROM busybox\nCOPY . /c/\n"
+    builds.context.write({"a": "1", "b": "2", **MANY})
+    os.link(builds.context.path / "a", builds.context.path / "same")
+    builds.run(dockerfile + "RUN echo x >> /c/a && chmod 600 /c/b && rm /c/many/1\n")
+    shown = "cat /c/a; echo; stat -c %a /c/b; ls /c/many | wc -l"
+    assert builds.sh(shown).split() == ["1x", "600", "299"]
+    builds.run(dockerfile, files={"new": ""})
+    assert builds.sh(shown).split() == ["1", "644", "300"]
+    assert builds.sh("stat -c %h /c/a /c/same /c/b").split() == ["2", "2", "1"]
+
+
+def test_two_builds_of_one_context_at_once(builds):
+    builds.context.write({"Dockerfile": "FROM busybox\n", **MANY})
+    for name in "ab":
+        builds.context.write({f"{name}.Dockerfile": f"FROM busybox\nCOPY . /c/\nRUN echo {name} > /c/many/1\n"})
+
+    def build(name: str) -> str:
+        file = builds.context.path / f"{name}.Dockerfile"
+        builds.docker("build", "-t", name, "-f", str(file), str(builds.context.path))
+        return builds.sh("cat /c/many/1 /c/many/2; ls /c/many | wc -l", name)
+
+    with ThreadPoolExecutor() as pool:
+        assert list(pool.map(build, "ab")) == ["a\n2300\n", "b\n2300\n"]
 
 
 def test_a_failure_shows_the_lines_and_the_code(builds):

@@ -7,10 +7,11 @@ otherwise are found by their id, and live as long as their index.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
+from msgspec import structs
 
 from husk.engine.images.index import Candidate, ImageIndex, default_image, merged, platform_of, without
 from husk.engine.model.image import Image
@@ -234,12 +235,22 @@ class ImageCatalog:
             changes = [Change(IMAGE, image.id, msgspec.json.encode(image)) for image in images]
             changes += [Change(INDEX, index.digest, msgspec.json.encode(index))] if index is not None else []
             changes += [Change(NAME, name, target.encode()) for name in named]
-            await self._state.commit(*changes)
+            # Nobody was promised the time at which an image got the name once more that it has.
+            await self._state.commit(*changes, lazy=index is None and self._is_known(images, named))
             self._images.update({image.id: image for image in images})
             if index is not None:
                 self._indexes[index.digest] = index
                 self._find_defaults(index)
             self._names.update(named)
+
+    def _is_known(self, images: Sequence[Image], named: Mapping[str, str]) -> bool:
+        """Is all of this here already, but for the times at which images were tagged?"""
+        for image in images:
+            known = self._images.get(image.id)
+            # One that is the very same may have been changed in its place.
+            if known is None or known is image or structs.replace(known, last_tagged=image.last_tagged) != image:
+                return False
+        return all(self._names.get(name) == target for name, target in named.items())
 
     async def forget_names(self, *names: Reference) -> None:
         async with self._change():

@@ -4,13 +4,14 @@ import contextlib
 from collections.abc import Awaitable, Callable
 
 import pytest
+from msgspec import structs
 
 from husk.engine.images.catalog import IMAGE, NAME, ImageCatalog
 from husk.engine.images.index import ImageIndex, IndexEntry
 from husk.errors import InvalidParameter, NotFound
 from husk.registry.manifest import OCI_INDEX
 from husk.registry.reference import parse
-from husk.storage.state.store import StateStore
+from husk.storage.state.store import Change, StateStore
 from tests.unit.engine.records import digest, image
 
 DIGEST = digest("the manifest in the registry")
@@ -107,6 +108,30 @@ async def test_the_next_daemon_finds_images_and_names(catalog: ImageCatalog, sta
     again = ImageCatalog(state)
     assert again.find("busybox") == box
     assert len(again) == 1
+
+
+async def test_only_the_time_of_a_name_that_stays_may_be_lost(
+    catalog: ImageCatalog, state: StateStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A power cut takes what was written lazily."""
+    written = []
+    commit = state.commit
+
+    async def spied(*changes: Change, lazy: bool = False) -> None:
+        written.append(lazy)
+        await commit(*changes, lazy=lazy)
+
+    monkeypatch.setattr(state, "commit", spied)
+    one = image("one")
+    again = structs.replace(one, last_tagged="2026-01-01T00:00:00Z")
+    await catalog.add(one, parse("name:latest"))
+    await catalog.add(again, parse("name:latest"))
+    assert catalog.find("name") is again
+    await catalog.add(structs.replace(again, author="another"), parse("name:latest"))
+    await catalog.add(structs.replace(again, author="another"), parse("name:latest"), parse("second:latest"))
+    catalog.find("name").author = "changed in its place"
+    await catalog.add(catalog.find("name"), parse("name:latest"))
+    assert written == [False, True, False, False, False]
 
 
 async def test_deleting_takes_the_names_along(catalog: ImageCatalog, state: StateStore) -> None:
