@@ -78,7 +78,7 @@ def _status(service: Service, tasks: list[Task]) -> ServiceStatus:
     elif mode.replicated_job is not None:
         desired = mode.replicated_job.max_concurrent or 1
     else:
-        desired = len({task.slot for task in wanted if task.alive})
+        desired = len({task.node_id for task in wanted if task.alive})
     return ServiceStatus(running_tasks=running, desired_tasks=desired, completed_tasks=completed)
 
 

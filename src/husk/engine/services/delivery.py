@@ -7,14 +7,15 @@ container sees only the files, read-only, at the places that the service names.
 import asyncio
 import logging
 import posixpath
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from typing import Protocol
 
 from msgspec import Struct
 
 from husk.engine.model.container_config import Mount
 from husk.engine.services.expand import payload
 from husk.engine.services.gotemplate import Structure
-from husk.engine.services.model import ClusterObject, ContainerSpec, FileTarget, Task
+from husk.engine.services.model import ContainerSpec, FileTarget, Task
 from husk.engine.services.records import SwarmRecords
 from husk.errors import HuskError, InvalidParameter
 from husk.storage.secrets.sealing import Sealer
@@ -52,11 +53,40 @@ def files_of(spec: ContainerSpec | None) -> list[File]:
     return secrets + configs
 
 
-class Deliveries:
-    def __init__(self, files: TaskFiles, store: SwarmRecords, sealer: Sealer) -> None:
-        self._files = files
+class Value(Struct, frozen=True):
+    """What a secret or a config is, and whether it has templates in it."""
+
+    data: bytes
+    templated: bool = False
+
+
+class Values(Protocol):
+    """Where a node has the secrets and configs of its tasks from."""
+
+    def value(self, kind: str, record_id: str) -> Value:
+        """Blocks; raises where there is none."""
+        ...
+
+
+class SealedValues:
+    """Those of a manager: they are in the records, sealed."""
+
+    def __init__(self, store: SwarmRecords, sealer: Sealer) -> None:
         self._store = store
         self._sealer = sealer
+
+    def value(self, kind: str, record_id: str) -> Value:
+        records = self._store.secrets if kind == "secret" else self._store.configs
+        if (record := records.get(record_id)) is None:
+            raise InvalidParameter(f"{kind} {record_id} not found")
+        templated = record.templating is not None and bool(record.templating.name)
+        return Value(self._sealer.unseal(record.sealed, record.context), templated)
+
+
+class Deliveries:
+    def __init__(self, files: TaskFiles, values: Values) -> None:
+        self._files = files
+        self._values = values
 
     async def deliver(self, task: Task, words: Structure) -> list[Mount]:
         """Write the files of a task; the mounts that bring them into its container."""
@@ -70,9 +100,9 @@ class Deliveries:
         if files_of(task.spec.container_spec):
             await asyncio.to_thread(self._files.drop, task.id)
 
-    async def sweep(self) -> None:
-        """Drop what an earlier daemon left of tasks that do not live any more."""
-        await asyncio.to_thread(self._sweep)
+    async def sweep(self, alive: Collection[str]) -> None:
+        """Drop what an earlier daemon left of tasks that do not live any more; these do."""
+        await asyncio.to_thread(self._sweep, alive)
 
     def _write(self, task_id: str, files: list[File], spec: ContainerSpec, words: Structure) -> list[Mount]:
         contents = [
@@ -91,37 +121,30 @@ class Deliveries:
         ]
 
     def _value(self, file: File, files: list[File], spec: ContainerSpec, words: Structure) -> bytes:
-        record = self._record(file)
-        value = self._sealer.unseal(record.sealed, record.context)
-        if record.templating is None or not record.templating.name:
-            return value
+        value = self._values.value(file.kind, file.record_id)
+        if not value.templated:
+            return value.data
 
         def others(kind: str) -> Callable[[str], str]:
             return lambda name: self._named(name, kind, files).decode(errors="surrogateescape")
 
         try:
-            return payload(value, words, spec, {"secret": others("secret"), "config": others("config")})
+            return payload(value.data, words, spec, {"secret": others("secret"), "config": others("config")})
         except HuskError as error:
-            raise InvalidParameter(f"failed to expand templated {file.kind} {record.id}: {error.message}") from error
+            raise InvalidParameter(
+                f"failed to expand templated {file.kind} {file.record_id}: {error.message}"
+            ) from error
 
     def _named(self, name: str, kind: str, files: list[File]) -> bytes:
         """Another file of the task, by the name that the service gives it; as it is kept, whatever templates it has."""
         found = next((file for file in files if file.kind == kind and file.owner.name == name), None)
         if found is None:
             raise InvalidParameter(f"{kind} target {name} not found")
-        record = self._record(found)
-        return self._sealer.unseal(record.sealed, record.context)
+        return self._values.value(found.kind, found.record_id).data
 
-    def _record(self, file: File) -> ClusterObject:
-        records = self._store.secrets if file.kind == "secret" else self._store.configs
-        if (record := records.get(file.record_id)) is None:
-            raise InvalidParameter(f"{file.kind} {file.record_id} not found")
-        return record
-
-    def _sweep(self) -> None:
+    def _sweep(self, alive: Collection[str]) -> None:
         for name in self._files.tasks():
-            task = self._store.tasks.get(name)
-            if task is None or not task.alive:
+            if name not in alive:
                 try:
                     self._files.drop(name)
                 except OSError as error:

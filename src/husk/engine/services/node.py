@@ -26,6 +26,8 @@ class NodeDescription(Struct, kw_only=True):
     architecture: str = ""
     nano_cpus: int = 0
     memory: int = 0
+    # What else the node is said to have, by kind.
+    generic: dict[str, int] = {}
     engine_version: str = ""
     engine_labels: dict[str, str] = {}
     # (type, name)
@@ -33,9 +35,12 @@ class NodeDescription(Struct, kw_only=True):
 
 
 class NodeStatus(Struct, kw_only=True):
+    """`since_ns` is when the state was last found to be another one."""
+
     state: NodeState = "unknown"
     addr: str = ""
     message: str = ""
+    since_ns: int = 0
 
 
 class ManagerStatus(Struct, kw_only=True):
@@ -74,6 +79,10 @@ class Node(Struct, kw_only=True):
             engine_labels=self.description.engine_labels,
             nano_cpus=self.description.nano_cpus,
             memory=self.description.memory,
+            generic=self.description.generic,
+            state=self.status.state,
+            lost_ns=self.status.since_ns,
+            plugins=frozenset(self.description.plugins) if self.description.plugins else None,
         )
 
 

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from husk.engine.model.clock import now_ns
 from husk.engine.model.filters import Filters
 from husk.engine.services import settings
 from husk.engine.services.cluster import Cluster
@@ -105,7 +106,7 @@ class Nodes:
         """How a node is; nothing is written where that is known."""
 
         def change(node: Node) -> None:
-            node.status = NodeStatus(state=state, addr=node.status.addr, message=message)
+            node.status = NodeStatus(state=state, addr=node.status.addr, message=message, since_ns=now_ns())
 
         node = self._store.nodes.get(id)
         if node is not None and (node.status.state, node.status.message) != (state, message):

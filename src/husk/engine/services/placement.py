@@ -1,11 +1,12 @@
-"""Whether a task may run on this node: constraints, limits per node and room for reservations. Pure."""
+"""Nodes as placement sees them, and the constraints that services set for them. Pure."""
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Mapping
+from functools import lru_cache
 
 import msgspec
 
-from husk.engine.services.model import Amount, Placement, Platform, TaskSpec
+from husk.engine.services.model import Placement
 from husk.errors import InvalidParameter
 from husk.patterns import pattern
 
@@ -13,15 +14,13 @@ _CONSTRAINT = pattern(r"\s*([a-z_][a-z0-9_.\-/]*)\s*(==|!=)\s*(.*\S)\s*", re.IGN
 _KEYS = ("node.id", "node.hostname", "node.ip", "node.role", "node.platform.os", "node.platform.arch")
 
 
-# Names that others give to a kernel's word for its machine.
-_ARCHITECTURES = {"amd64": "x86_64", "arm64": "aarch64", "386": "i386"}
-
-# (protocol, number)
-Port = tuple[str, int]
-
-
 class NodeFacts(msgspec.Struct, frozen=True):
-    """The node as placement sees it."""
+    """A node as placement sees it.
+
+    `state` is ready, down, disconnected or unknown; `lost_ns` is when a node that is down was last heard of. `generic`
+    counts what the node is said to have besides processors and memory. `plugins` are (type, name), None where nobody
+    has told of them.
+    """
 
     id: str
     hostname: str
@@ -34,6 +33,19 @@ class NodeFacts(msgspec.Struct, frozen=True):
     engine_labels: Mapping[str, str] = msgspec.field(default_factory=dict)
     nano_cpus: int = 0
     memory: int = 0
+    state: str = "ready"
+    lost_ns: int = 0
+    generic: Mapping[str, int] = msgspec.field(default_factory=dict)
+    plugins: frozenset[tuple[str, str]] | None = None
+
+    @property
+    def lost(self) -> bool:
+        """Is nothing known of its tasks any more? Others take their places."""
+        return self.state == "down"
+
+    @property
+    def takes_tasks(self) -> bool:
+        return self.state == "ready" and self.availability == "active"
 
 
 class Constraint(msgspec.Struct, frozen=True):
@@ -61,6 +73,7 @@ class Constraint(msgspec.Struct, frozen=True):
         return actual.lower() == self.value.lower()
 
 
+@lru_cache(maxsize=1024)
 def parse_constraint(text: str) -> Constraint:
     match = _CONSTRAINT.fullmatch(text)
     if match is None:
@@ -74,47 +87,3 @@ def parse_constraint(text: str) -> Constraint:
 def suits(placement: Placement | None, node: NodeFacts) -> bool:
     """Do the constraints hold? Tasks leave a node that they hold on no more."""
     return placement is None or all(parse_constraint(text).holds(node) for text in placement.constraints)
-
-
-def refusal(
-    spec: TaskSpec,
-    node: NodeFacts,
-    here: int,
-    reserved: Iterable[Amount],
-    ports: Collection[Port] = (),
-    taken: Collection[Port] = (),
-) -> str:
-    """Why a new task cannot be placed, empty if it can. `here` counts the service's tasks on the node already.
-
-    `ports` of the node itself are wanted, `taken` are those that tasks have.
-    """
-    if node.availability != "active":
-        return "no suitable node (1 node not available for new tasks)"
-    placement = spec.placement
-    if not suits(placement, node):
-        return "no suitable node (scheduling constraints not satisfied on 1 node)"
-    if placement is not None:
-        if placement.platforms and not any(_is_platform(wanted, node) for wanted in placement.platforms):
-            return "no suitable node (unsupported platform on 1 node)"
-        if placement.max_replicas and here >= placement.max_replicas:
-            return "no suitable node (max replicas per node limit exceed)"
-    if any(port in taken for port in ports):
-        return "no suitable node (host-mode port already in use on 1 node)"
-    wanted = spec.resources.reservations if spec.resources else None
-    if wanted is not None:
-        others = list(reserved)
-        cpus = sum(amount.nano_cpus for amount in others) + wanted.nano_cpus
-        memory = sum(amount.memory_bytes for amount in others) + wanted.memory_bytes
-        # What is generic must be declared by the node, and this one declares nothing of the kind.
-        if cpus > node.nano_cpus or memory > node.memory or wanted.generic_resources:
-            return "no suitable node (insufficient resources on 1 node)"
-    return ""
-
-
-def _is_platform(wanted: Platform, node: NodeFacts) -> bool:
-    """What a platform leaves open, any node has."""
-    return wanted.os.lower() in ("", node.os) and _architecture(wanted.architecture) in ("", node.architecture)
-
-
-def _architecture(name: str) -> str:
-    return _ARCHITECTURES.get(name.lower(), name.lower())

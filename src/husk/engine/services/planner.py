@@ -1,8 +1,13 @@
 """What must be done next so that a service is as declared. Pure: service, tasks and time in; actions and an alarm out.
 
-The planner looks at the whole picture each time and never at what it said before. Slots are numbered places: a
-replicated service has 1..n, a global one has slot 0 on each node, a job has 0..total-1. In each slot at most one task
-is alive, except while an update with order start-first has both the old and the new one.
+The planner looks at the whole picture of a service each time and never at what it said before. Slots are places: a
+replicated service has 1..n, a job has 0..total-1, a global one has one per node, named by the node's id. In each slot
+at most one task is alive, except while an update with order start-first has both the old and the new one.
+
+Nodes give and take tasks: one that is drained, or that the service's constraints do not fit any more, lets them end,
+and others come when they have; of one that is lost nothing more is expected, so others come at once, and the old ones
+end first thing when it returns. A node that is paused keeps what it has. Which node a task comes to is the scheduler's
+choice.
 
 What it costs to plan goes with the tasks that there are, not with those that are declared: slots get their first tasks
 a few at a time, and the next ones when those run.
@@ -10,26 +15,31 @@ a few at a time, and the next ones when those run.
 
 import itertools
 from collections import defaultdict
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 
 import msgspec
 
 from husk.engine.services.model import SECOND, Service, Task, TaskRestartPolicy
-from husk.engine.services.updates import Verdict, judge, replaceable
+from husk.engine.services.placement import NodeFacts, parse_constraint
+from husk.engine.services.updates import Slot, Verdict, in_order, judge, replaceable
 
 DEFAULT_RESTART_DELAY = 5 * SECOND
 RETENTION = 5
-# How many slots of a service may be on their way to a running task before more get their first one.
+# How many slots of a service may be on their way to a running task before more get their first one; ten nodes and more
+# take more.
 WINDOW = 100
 # How many slots are looked at in one go.
 PIECE = 500
+# How long the tasks of a lost node count as running there, as far as anybody can tell.
+ORPHANED_AFTER = 24 * 3600 * SECOND
 
 
 class Create(msgspec.Struct, frozen=True):
-    """A new task in a slot, with the service's present template."""
+    """A new task in a slot, with the service's present template; one of a global service with its node."""
 
     slot: int
     restarts: tuple[int, ...] = ()
+    node_id: str = ""
 
 
 class Stop(msgspec.Struct, frozen=True):
@@ -45,7 +55,13 @@ class Forget(msgspec.Struct, frozen=True):
     task_id: str
 
 
-Action = Create | Stop | Forget
+class Orphan(msgspec.Struct, frozen=True):
+    """Give a task up whose node is gone, or has been lost for a day: nobody will ever tell how it ended."""
+
+    task_id: str
+
+
+Action = Create | Stop | Forget | Orphan
 
 
 class Plan(msgspec.Struct):
@@ -58,10 +74,10 @@ class Plan(msgspec.Struct):
 
 
 def plan(
-    service: Service, tasks: Iterable[Task], now: int, *, drained: bool = False, retention: int = RETENTION
+    service: Service, tasks: Iterable[Task], now: int, nodes: Mapping[str, NodeFacts], *, retention: int = RETENTION
 ) -> Plan:
-    """`drained` says that the node gives up its tasks; new ones wait for another."""
-    pieces = planning(service, tasks, now, drained=drained, retention=retention)
+    """What to do now. `nodes` are all that the swarm has, by their ids."""
+    pieces = planning(service, tasks, now, nodes, retention=retention)
     while True:
         try:
             next(pieces)
@@ -71,64 +87,149 @@ def plan(
 
 
 def planning(
-    service: Service, tasks: Iterable[Task], now: int, *, drained: bool = False, retention: int = RETENTION
+    service: Service, tasks: Iterable[Task], now: int, nodes: Mapping[str, NodeFacts], *, retention: int = RETENTION
 ) -> Generator[None, None, Plan]:
     """`plan` in pieces: it stops after each, so that a service of very many tasks delays nobody."""
     result = Plan()
-    slots: defaultdict[int, list[Task]] = defaultdict(list)
+    everywhere = service.spec.mode.is_global
+    homes = Homes(service, nodes)
+    slots: defaultdict[Slot, list[Task]] = defaultdict(list)
+    # The latest that was lost with its node, by slot.
+    lost: dict[Slot, Task] = {}
     for task in sorted(tasks, key=lambda t: t.created_ns):
-        slots[task.slot].append(task)
+        slot = slot_of(task, everywhere)
+        if task.alive and homes.lost(task):
+            lost[slot] = task
+            _give_up(task, homes.lost_at(task), now, result)
+        else:
+            slots[slot].append(task)
     yield
-    wanted = wanted_slots(service, slots, drained)
+    wanted = wanted_slots(service, slots, homes)
     among = wanted if isinstance(wanted, range) else frozenset(wanted)
-    kept = {slot: slots[slot] for slot in sorted(slots) if slot in among}
-    for slot, present in slots.items():
-        if slot not in kept and not service.spec.mode.is_job:
-            result.actions += [Stop(task.id, remove=True) for task in present if task.alive and task.wanted]
-    if drained:
-        result.actions += [
-            Stop(task.id)
-            for present in kept.values()
-            for task in present
-            if task.alive and task.wanted and task.status.state != "pending"
-        ]
+    kept = {slot: slots[slot] for slot in in_order(slots) if slot in among}
+    moved = _move_away(slots, kept, homes, remove=service.spec.mode.replicated_job is None)
+    result.actions += moved
     unsettled = 0
     for number, (slot, present) in enumerate(kept.items()):
-        unsettled += not _tend(slot, present, service, now, result)
+        unsettled += not _tend(slot, present, lost.get(slot), service, now, result)
         if number % PIECE == PIECE - 1:
             yield
-    coming = _fill(kept, wanted, WINDOW - unsettled, result)
+    coming = _fill(kept, wanted, WINDOW * max(1, len(nodes) // 10) - unsettled, result)
     yield
-    if not drained and not service.spec.mode.is_job:
-        _update(service, kept, len(wanted), coming, now, result)
+    if not service.spec.mode.is_job:
+        _update(service, kept, {stop.task_id for stop in moved}, len(wanted), coming, now, result)
     yield
-    gone = set(slots) - set(kept) if service.spec.mode.replicated is not None else set()
-    _forget_history(slots, gone, retention, result)
+    _forget_history(slots, _dropped(service, slots, kept, nodes), retention, result)
     return result
 
 
-def _fill(kept: Mapping[int, list[Task]], wanted: Iterable[int], most: int, result: Plan) -> int:
+def _move_away(
+    slots: Mapping[Slot, list[Task]], kept: Mapping[Slot, list[Task]], homes: "Homes", *, remove: bool
+) -> list[Stop]:
+    """End what is in slots that are gone, to `remove` it, and what has to leave its node."""
+    found = []
+    for slot, present in slots.items():
+        gone = remove and slot not in kept
+        for task in present:
+            if task.alive and task.wanted and (gone or homes.left(task)):
+                found.append(Stop(task.id, remove=gone))
+    return found
+
+
+def _dropped(
+    service: Service, slots: Mapping[Slot, list[Task]], kept: Mapping[Slot, list[Task]], nodes: Mapping[str, NodeFacts]
+) -> set[Slot]:
+    """The slots whose history is of no more use."""
+    if service.spec.mode.is_global:
+        return {slot for slot in slots if slot not in nodes}
+    return set(slots) - set(kept) if service.spec.mode.replicated is not None else set()
+
+
+class Homes:
+    """The nodes as one service sees them; what it thinks of one is found out once."""
+
+    def __init__(self, service: Service, nodes: Mapping[str, NodeFacts]) -> None:
+        placement = service.spec.task_template.placement
+        self._nodes = nodes
+        self._constraints = [parse_constraint(text) for text in placement.constraints] if placement else []
+        self._fit: dict[str, bool] = {}
+
+    def lost(self, task: Task) -> bool:
+        """Is its node lost or gone? What waits for a node has none to lose."""
+        if task.status.state == "pending" or not task.node_id:
+            return False
+        node = self._nodes.get(task.node_id)
+        return node is None or node.lost
+
+    def lost_at(self, task: Task) -> int | None:
+        """When its node was lost; None if that is gone for good."""
+        node = self._nodes.get(task.node_id)
+        return None if node is None else node.lost_ns
+
+    def left(self, task: Task) -> bool:
+        """Does a task have to leave its node, which is there?"""
+        if task.status.state == "pending" or not task.node_id:
+            return False
+        return not self.fit(self._nodes[task.node_id])
+
+    def fit(self, node: NodeFacts) -> bool:
+        """May tasks of the service be on a node?"""
+        found = self._fit.get(node.id)
+        if found is None:
+            found = node.availability != "drain" and all(one.holds(node) for one in self._constraints)
+            self._fit[node.id] = found
+        return found
+
+    def everywhere(self, slots: Mapping[Slot, list[Task]]) -> list[str]:
+        """The nodes that a global service is on: one that is paused keeps a task, and gets none."""
+        return [
+            node.id
+            for node in self._nodes.values()
+            if not node.lost
+            and self.fit(node)
+            and (node.availability != "pause" or any(task.alive for task in slots.get(node.id, ())))
+        ]
+
+
+def slot_of(task: Task, everywhere: bool) -> Slot:
+    return task.node_id if everywhere else task.slot
+
+
+def _give_up(task: Task, since: int | None, now: int, result: Plan) -> None:
+    """A task is lost with its node."""
+    if since is None or now - since >= ORPHANED_AFTER:
+        result.actions.append(Orphan(task.id))
+        return
+    if task.wanted:
+        result.actions.append(Stop(task.id))
+    result.wake(since + ORPHANED_AFTER)
+
+
+def _fill(kept: Mapping[Slot, list[Task]], wanted: Iterable[Slot], most: int, result: Plan) -> int:
     """Give slots that never had a task their first one, `most` of them. How many were given one."""
     empty = (slot for slot in wanted if slot not in kept)
-    created = [Create(slot) for slot in itertools.islice(empty, max(0, most))]
+    created = [_create(slot) for slot in itertools.islice(empty, max(0, most))]
     result.actions += created
     return len(created)
 
 
-def wanted_slots(service: Service, slots: Mapping[int, list[Task]], drained: bool) -> Sequence[int]:
+def _create(slot: Slot, restarts: tuple[int, ...] = ()) -> Create:
+    return Create(0, restarts, slot) if isinstance(slot, str) else Create(slot, restarts)
+
+
+def wanted_slots(service: Service, slots: Mapping[Slot, list[Task]], homes: Homes) -> Sequence[Slot]:
     """The slots that should have a task alive now."""
     mode = service.spec.mode
     if mode.replicated_job is not None:
         return _job_slots(service, slots)
     if mode.is_global:
-        if drained:
-            return []
-        return [] if mode.global_job is not None and _completed(service, slots.get(0, [])) else [0]
+        nodes = homes.everywhere(slots)
+        return nodes if mode.global_job is None else [n for n in nodes if not _completed(service, slots.get(n, []))]
     replicas = mode.replicated.replicas if mode.replicated is not None else 1
     return range(1, replicas + 1)
 
 
-def _job_slots(service: Service, slots: Mapping[int, list[Task]]) -> Sequence[int]:
+def _job_slots(service: Service, slots: Mapping[Slot, list[Task]]) -> Sequence[int]:
     """The first that are not completed: no more than run at once, nor than are begun with what is begun already."""
     job = service.spec.mode.replicated_job
     assert job is not None
@@ -142,7 +243,7 @@ def _completed(service: Service, tasks: list[Task]) -> bool:
     return any(t.status.state == "complete" and t.job_iteration == service.job_iteration for t in tasks)
 
 
-def _tend(slot: int, tasks: list[Task], service: Service, now: int, result: Plan) -> bool:
+def _tend(slot: Slot, tasks: list[Task], lost: Task | None, service: Service, now: int, result: Plan) -> bool:
     """Give a slot whose task has ended another, and end what is one too many. Whether it is as it should be."""
     if service.spec.mode.is_job:
         old = [t for t in tasks if t.alive and t.wanted and t.job_iteration != service.job_iteration]
@@ -159,8 +260,13 @@ def _tend(slot: int, tasks: list[Task], service: Service, now: int, result: Plan
     if live or any(task.alive for task in tasks):
         return any(task.status.state == "running" for task in live)
     last = tasks[-1] if tasks else None
-    if last is None or last.spec_version != service.spec_version or not last.wanted:
-        result.actions.append(Create(slot))
+    if (
+        last is None
+        or last.spec_version != service.spec_version
+        or not last.wanted
+        or (lost is not None and lost.created_ns >= last.created_ns)
+    ):
+        result.actions.append(_create(slot, lost.restarts if lost is not None else ()))
         return False
     policy = service.spec.task_template.restart_policy or TaskRestartPolicy()
     due = restart_time(last, policy)
@@ -170,7 +276,7 @@ def _tend(slot: int, tasks: list[Task], service: Service, now: int, result: Plan
         result.wake(due)
         return False
     recent = tuple(t for t in last.restarts if not policy.window or now - t <= policy.window)
-    result.actions.append(Create(slot, (*recent, now)))
+    result.actions.append(_create(slot, (*recent, now)))
     return False
 
 
@@ -187,9 +293,18 @@ def restart_time(last: Task, policy: TaskRestartPolicy) -> int | None:
 
 
 def _update(
-    service: Service, slots: Mapping[int, list[Task]], wanted: int, coming: int, now: int, result: Plan
+    service: Service,
+    slots: Mapping[Slot, list[Task]],
+    moved: Collection[str],
+    wanted: int,
+    coming: int,
+    now: int,
+    result: Plan,
 ) -> None:
-    """Replace outdated tasks, as many at a time as the service allows, and judge how it goes."""
+    """Replace outdated tasks, as many at a time as the service allows, and judge how it goes.
+
+    `moved` are tasks that end anyway, because their node gives them up.
+    """
     result.verdict, alarm = judge(service, slots, now, wanted=wanted)
     if alarm is not None:
         result.wake(alarm)
@@ -198,11 +313,13 @@ def _update(
     chosen, start_first, alarm = replaceable(service, slots, now, coming=coming)
     if alarm is not None:
         result.wake(alarm)
+    everywhere = service.spec.mode.is_global
     for task in chosen:
-        result.actions.append(Create(task.slot) if start_first else Stop(task.id))
+        if task.id not in moved:
+            result.actions.append(_create(slot_of(task, everywhere)) if start_first else Stop(task.id))
 
 
-def _forget_history(slots: Mapping[int, list[Task]], dropped: set[int], retention: int, result: Plan) -> None:
+def _forget_history(slots: Mapping[Slot, list[Task]], dropped: set[Slot], retention: int, result: Plan) -> None:
     """Of each slot the latest that ended are kept; of a slot that is gone, none."""
     for slot, tasks in slots.items():
         dead = [task for task in tasks if not task.alive]

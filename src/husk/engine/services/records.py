@@ -16,7 +16,10 @@ from husk.engine.services.cluster_store import ClusterStore
 from husk.engine.services.embedded import EmbeddedStore
 from husk.engine.services.model import ClusterObject, Service, Task
 from husk.engine.services.node import Node
+from husk.engine.services.room import Port
+from husk.engine.services.suitable import host_ports
 from husk.engine.services.swarm import KEY, Swarm, read_swarm
+from husk.engine.services.task_index import TaskIndex
 from husk.errors import HuskError, InvalidParameter, NotFound
 
 T = TypeVar("T")
@@ -44,6 +47,7 @@ class SwarmRecords:
         self.store = store
         self.services: dict[str, Service] = {}
         self.tasks: dict[str, Task] = {}
+        self.index = TaskIndex(self._ports_of)
         self.secrets: dict[str, ClusterObject] = {}
         self.configs: dict[str, ClusterObject] = {}
         self.swarms: dict[str, Swarm] = {}
@@ -69,6 +73,8 @@ class SwarmRecords:
             made._tables[kind].update(store.load(kind, read))
             unreadable += [(kind, key) for key in store.unreadable(kind)]
         made.unreadable = frozenset(unreadable)
+        for task in made.tasks.values():
+            made.index.note(task)
         return made
 
     @property
@@ -172,7 +178,7 @@ class SwarmRecords:
 
     def _take(self, kind: str, key: str, record: Record | None) -> bool:
         if record is None:
-            return self._tables[kind].pop(key, None) is not None
+            return self._remove(kind, key)
         known = self._tables[kind].get(key) if kind in READERS else None
         if kind not in READERS or (known is not None and known.version >= record.version):
             return False
@@ -195,14 +201,25 @@ class SwarmRecords:
                 setattr(known, name, getattr(record, name))
         elif known is None or known is record or known.version <= record.version:
             table[key] = record
+        if isinstance(kept := table[key], Task):
+            self.index.note(kept)
 
     def _drop(self, kind: str, key: str, revision: int) -> bool:
         """It was removed with this revision; one that was made after that stays."""
         known = self._tables[kind].get(key) if kind in READERS else None
         if known is None or known.version > revision:
             return False
-        del self._tables[kind][key]
-        return True
+        return self._remove(kind, key)
+
+    def _remove(self, kind: str, key: str) -> bool:
+        known = self._tables[kind].pop(key, None)
+        if isinstance(known, Task):
+            self.index.drop(known)
+        return known is not None
+
+    def _ports_of(self, service_id: str) -> tuple[Port, ...]:
+        service = self.services.get(service_id)
+        return host_ports(service) if service is not None else ()
 
 
 @contextlib.contextmanager

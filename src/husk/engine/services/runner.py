@@ -1,7 +1,7 @@
-"""Carries tasks through their lives: work that takes time, one piece per task at once, beside the reconciler's loop.
+"""Carries tasks through their lives: work that takes time, one piece per task at once, beside the agent's loop.
 
 Each piece can be cut off anywhere by a crash, and by a newer decision between its steps: the task's record and its
-container say how far it came, and `resume` goes on from there.
+container say how far it came, and the agent goes on from there.
 """
 
 import asyncio
@@ -13,13 +13,11 @@ from husk.engine.containers.service import Containers
 from husk.engine.images.service import Images
 from husk.engine.model.clock import now_ns, rfc3339
 from husk.engine.model.container import Container
+from husk.engine.services.assignments import Assignments
 from husk.engine.services.containers import container_config
-from husk.engine.services.credentials import PullCredentials
 from husk.engine.services.delivery import Deliveries
 from husk.engine.services.expand import words_of
 from husk.engine.services.model import Service, Task, TaskState, TaskStatus
-from husk.engine.services.placement import NodeFacts
-from husk.engine.services.records import SwarmRecords
 from husk.errors import HuskError, NotFound, NotModified
 from husk.tasks import Tasks
 
@@ -32,16 +30,15 @@ class Runner:
     def __init__(
         self,
         *,
-        store: SwarmRecords,
+        assignments: Assignments,
         containers: Containers,
         images: Images,
         deliveries: Deliveries,
-        credentials: PullCredentials,
-        wake: Callable[[], None],
+        wake: Callable[[Task], None],
     ) -> None:
-        self._store = store
+        """`wake` hears of a task that something has become of."""
+        self._assignments = assignments
         self._deliveries = deliveries
-        self._credentials = credentials
         self._containers = containers
         self._images = images
         self._wake = wake
@@ -49,15 +46,10 @@ class Runner:
         # What is done with containers: half a container is none that anybody could stop or remove.
         self._steps = Tasks()
         self._busy: dict[str, asyncio.Task[None]] = {}
-        self._launching: set[str] = set()
         self._ending: set[str] = set()
 
     def busy(self, task: Task) -> bool:
         return task.id in self._busy
-
-    def launching(self, task: Task) -> bool:
-        """Has it been given its place, whatever its record says yet?"""
-        return task.id in self._launching
 
     def ending(self, task: Task) -> bool:
         return task.id in self._ending
@@ -68,9 +60,8 @@ class Runner:
 
     # --- pieces of work
 
-    def launch(self, task: Task, service: Service, node: NodeFacts) -> None:
-        self._launching.add(task.id)
-        self._work(task, self._launch(task, service, node))
+    def launch(self, task: Task, service: Service) -> None:
+        self._work(task, self._launch(task, service))
 
     def start(self, task: Task) -> None:
         """Go on with a task whose container was made and not started."""
@@ -89,32 +80,32 @@ class Runner:
     def fail_unhealthy(self, task: Task) -> None:
         self._work(task, self._fail_unhealthy(task))
 
-    def refuse(self, task: Task, reason: str) -> None:
-        """There is no place for it now."""
-        self._work(task, self.move(task, "pending", "pending task scheduling", err=reason))
+    def hold(self, task: Task, reason: str) -> None:
+        """Something that it needs cannot be had now."""
+        self._work(task, self.move(task, task.status.state, task.status.message, err=reason))
 
     async def forget_all(self) -> None:
-        """Drop all tasks that belong to no service; returns when their containers are gone."""
-        for task in list(self._store.tasks.values()):
-            if task.service_id not in self._store.services:
-                self.forget(task)
-        while left := [self._busy[id] for id in self._store.tasks if id in self._busy]:
+        """Drop all tasks; returns when their containers are gone."""
+        for task in list(self._assignments.tasks()):
+            self.forget(task)
+        while left := [self._busy[task.id] for task in self._assignments.tasks() if task.id in self._busy]:
             await asyncio.wait(left)
 
     # --- how they go
 
-    async def _launch(self, task: Task, service: Service, node: NodeFacts) -> None:
+    async def _launch(self, task: Task, service: Service) -> None:
         try:
             if task.status.state != "preparing":
                 await self.move(task, "preparing", "preparing")
-            container_id = await self._make_container(task, service, node)
+            container_id = await self._make_container(task, service)
         except Exception as error:
             await self.move(task, "rejected", "preparing", err=_reason(error))
             return
         await self.move(task, "starting", "starting", container_id=container_id)
         await self._start(task, container_id)
 
-    async def _make_container(self, task: Task, service: Service, node: NodeFacts) -> str:
+    async def _make_container(self, task: Task, service: Service) -> str:
+        node = self._assignments.node
         name, config, host_config, endpoints = container_config(task, service, node)
         with contextlib.suppress(NotFound):
             # What a daemon that was cut off left of this task.
@@ -122,7 +113,8 @@ class Runner:
         try:
             self._images.find(config.image)
         except NotFound:
-            await self._images.pull(config.image, "", "", await self._credentials.of(service), lambda _: None)
+            credentials = await self._assignments.credentials(task)
+            await self._images.pull(config.image, "", "", credentials, lambda _: None)
         if files := await self._deliveries.deliver(task, words_of(task, service, node)):
             host_config.mounts = [*(host_config.mounts or []), *files]
         making = self._containers.create(name, config, host_config, endpoints, "")
@@ -148,7 +140,7 @@ class Runner:
         with contextlib.suppress(NotFound):
             await self._containers.remove(_container_of(task), True, True, False)
         await self._deliveries.release(task)
-        await self._store.delete(task)
+        await self._assignments.gone(task)
 
     async def _stop(self, task: Task) -> None:
         with contextlib.suppress(NotFound, NotModified):
@@ -179,9 +171,8 @@ class Runner:
         def done(ended: asyncio.Task[None]) -> None:
             if self._busy.get(task.id) is ended:
                 del self._busy[task.id]
-                self._launching.discard(task.id)
                 self._ending.discard(task.id)
-            self._wake()
+            self._wake(task)
 
         running.add_done_callback(done)
 
@@ -200,7 +191,7 @@ class Runner:
         """Write down where a task is."""
         now = now_ns()
         old = task.status
-        task.status = TaskStatus(
+        status = TaskStatus(
             timestamp=rfc3339(now),
             state=state,
             message=message,
@@ -211,15 +202,14 @@ class Runner:
             since_ns=now,
             started_ns=now if started else old.started_ns,
         )
-        await self._store.settle(task)
+        await self._assignments.report(task, status)
         if not task.alive:
             await self._deliveries.release(task)
-        # Room or a slot may be free now that others wait for.
-        self._wake()
+        self._wake(task)
 
 
 async def _patiently(work: Coroutine[object, object, None]) -> None:
-    """The reconciler tries again whatever failed, but not at once."""
+    """The agent tries again whatever failed, but not at once."""
     try:
         await work
     except HuskError as error:

@@ -15,6 +15,7 @@ from husk.engine.model.filters import Filters
 from husk.engine.model.names import random_name
 from husk.engine.model.network import Network
 from husk.engine.services import validate
+from husk.engine.services.agent import Agent
 from husk.engine.services.cluster import Cluster
 from husk.engine.services.credentials import PullCredentials
 from husk.engine.services.defaults import complete
@@ -55,6 +56,7 @@ class Services:
         store: SwarmRecords,
         cluster: Cluster,
         reconciler: Reconciler,
+        agent: Agent,
         runner: Runner,
         endpoints: Endpoints,
         networks: SwarmNetworks,
@@ -70,6 +72,7 @@ class Services:
         self._changing = asyncio.Lock()
         self._store = store
         self._reconciler = reconciler
+        self._agent = agent
         self._runner = runner
         self._endpoints = endpoints
         self.networks = networks
@@ -84,6 +87,7 @@ class Services:
         """The swarm or its node has changed."""
         await self.networks.make_ingress()
         self._reconciler.wake()
+        self._agent.wake_all()
 
     # --- services
 
@@ -113,7 +117,7 @@ class Services:
                 await self._credentials.keep(service, credentials)
                 await self._store.save(service)
         self._events.publish("service", "create", service.id, {"name": spec.name})
-        self._reconciler.wake()
+        self._reconciler.wake(service.id)
         return service
 
     async def update(
@@ -144,13 +148,13 @@ class Services:
                 with in_sequence():
                     await self._store.save(changed)
         self._events.publish("service", "update", service.id, {"name": spec.name})
-        self._reconciler.wake()
+        self._reconciler.wake(service.id)
 
     async def remove(self, reference: str) -> None:
         service = self.find(reference)
         await self._store.delete(service)
         self._events.publish("service", "remove", service.id, {"name": service.spec.name})
-        self._reconciler.wake()
+        self._reconciler.wake(service.id)
 
     async def leave(self, force: bool) -> None:
         """Give up the swarm: services, tasks and their containers go with it."""
@@ -172,6 +176,8 @@ class Services:
         """Drop what belongs to a swarm that is gone."""
         await self._store.delete(*self._store.services.values())
         await self._runner.forget_all()
+        # What no node had.
+        await self._store.delete(*self._store.tasks.values())
         await self.secrets.clear()
         await self.configs.clear()
         await self.cluster.forget()
@@ -214,7 +220,10 @@ class Services:
         return [t for t in self._store.tasks.values() if _task_matches(t, filters, wanted, nodes, versions)]
 
     def tasks_of(self, service: Service) -> list[Task]:
-        return [task for task in self._store.tasks.values() if task.service_id == service.id]
+        return self._store.index.of_service(service.id)
+
+    def alive_tasks(self) -> set[str]:
+        return {task.id for task in self._store.tasks.values() if task.alive}
 
     def places_of(self, task: Task) -> list[tuple[Network, str]]:
         """The networks of the swarm that a task is on, with its addresses there."""

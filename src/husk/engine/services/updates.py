@@ -5,7 +5,8 @@ counts as done when its new task has run for `delay`. New tasks that never run, 
 `max_failure_ratio`; beyond it the update pauses, goes on, or is rolled back, as `failure_action` says.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
 
 import msgspec
 
@@ -17,12 +18,20 @@ DEFAULT_UPDATE = UpdateConfig(parallelism=1)
 UPDATING = ("updating", "rollback_started")
 PAUSED = ("paused", "rollback_paused")
 
+# A number, or for a global service the id of a node.
+Slot = int | str
+K = TypeVar("K", bound=Slot)
+
 
 class Verdict(msgspec.Struct, frozen=True):
     """What the update has come to: completed, paused, or to be rolled back."""
 
     state: str
     message: str
+
+
+def in_order(slots: Iterable[K]) -> list[K]:
+    return sorted(slots, key=lambda slot: (0, slot) if isinstance(slot, str) else (slot, ""))
 
 
 def conclude(service: Service, verdict: Verdict, now: str) -> UpdateStatus:
@@ -52,7 +61,7 @@ def settings(service: Service) -> UpdateConfig:
 
 
 def judge(
-    service: Service, slots: Mapping[int, list[Task]], now: int, *, wanted: int = 0
+    service: Service, slots: Mapping[K, list[Task]], now: int, *, wanted: int = 0
 ) -> tuple[Verdict | None, int | None]:
     """(what the update has come to, when to look again); more slots may be `wanted` than have had tasks yet."""
     status = service.update_status
@@ -103,7 +112,7 @@ def _done_at(service: Service, tasks: list[Task], begun: int) -> int | None:
     )
 
 
-def _failures(service: Service, slots: Mapping[int, list[Task]], begun: int, monitor: int) -> list[Task]:
+def _failures(service: Service, slots: Mapping[K, list[Task]], begun: int, monitor: int) -> list[Task]:
     return [
         task
         for tasks in slots.values()
@@ -117,7 +126,7 @@ def _failures(service: Service, slots: Mapping[int, list[Task]], begun: int, mon
 
 
 def replaceable(
-    service: Service, slots: Mapping[int, list[Task]], now: int, *, coming: int = 0
+    service: Service, slots: Mapping[K, list[Task]], now: int, *, coming: int = 0
 ) -> tuple[list[Task], bool, int | None]:
     """(outdated tasks to replace now, whether the new one comes first, when to look again)
 
@@ -129,7 +138,7 @@ def replaceable(
     config = settings(service)
     begun = parse_rfc3339(status.started_at) if status is not None else 0
     outdated, busy, alarm = [], coming, None
-    for slot in sorted(slots):
+    for slot in in_order(slots):
         live = [task for task in slots[slot] if task.alive and task.wanted]
         current = [task for task in live if task.spec_version == service.spec_version]
         if live and not current:

@@ -11,6 +11,7 @@ from husk.engine.model.events import Event, Events
 from husk.engine.model.network import Network, NetworkRequest
 from husk.engine.networks.balancing import VirtualService
 from husk.engine.networks.service import Networks
+from husk.engine.services.agent import Agent
 from husk.engine.services.cluster import Cluster
 from husk.engine.services.credentials import PullCredentials
 from husk.engine.services.embedded import EmbeddedStore
@@ -139,6 +140,7 @@ class SwarmRoom:
             store=self.store,
             cluster=self.cluster,
             reconciler=cast(Reconciler, SimpleNamespace(wake=self._wake)),
+            agent=cast(Agent, SimpleNamespace(wake_all=lambda: None)),
             runner=cast(Runner, SimpleNamespace(forget_all=self._forget_all)),
             endpoints=self.endpoints,
             networks=self.swarm_networks,
@@ -176,7 +178,7 @@ class SwarmRoom:
     def _objects(self, kind: Any) -> Objects:
         return Objects(kind, store=self.store, cluster=self.cluster, sealer=self.sealer, events=self.events)
 
-    def _wake(self) -> None:
+    def _wake(self, *service_ids: str) -> None:
         self.woken += 1
 
     async def _forget_all(self) -> None:

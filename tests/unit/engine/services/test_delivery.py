@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from husk.engine.services.delivery import Deliveries
+from husk.engine.services.delivery import Deliveries, SealedValues
 from husk.engine.services.expand import words_of
 from husk.engine.services.model import (
     ClusterObject,
@@ -48,7 +48,7 @@ class FakeFiles:
 class Post:
     def __init__(self, room: SwarmRoom) -> None:
         self.room, self.files = room, FakeFiles()
-        self.deliveries = Deliveries(cast(TaskFiles, self.files), room.store, room.sealer)
+        self.deliveries = Deliveries(cast(TaskFiles, self.files), SealedValues(room.store, room.sealer))
 
     async def put(self, kind: str, name: str, value: bytes, templating: str = "") -> ClusterObject:
         objects = self.room.services.secrets if kind == "secret" else self.room.services.configs
@@ -139,5 +139,5 @@ async def test_a_start_drops_what_a_former_daemon_left(post: Post) -> None:
     post.files.stuck.add("stuck")
     service = await post.room.services.create(spec(), None)
     await post.room.store.save(task(service), task(service, slot=2, state="failed"))
-    await post.deliveries.sweep()
+    await post.deliveries.sweep(post.room.services.alive_tasks())
     assert post.files.tasks() == ["task-web-1", "stuck"]

@@ -24,10 +24,11 @@ from husk.engine.services.model import (
     UpdateConfig,
     UpdateStatus,
 )
+from husk.engine.services.placement import NodeFacts
 from husk.engine.services.planner import Create, Forget, Stop, plan
 from husk.engine.services.updates import conclude
 
-from .test_planner import START, make_service, make_task, with_policy
+from .test_planner import DRAINED, ONE, START, make_service, make_task, with_policy
 
 FAIL: list[TaskState] = ["failed", "complete"]
 
@@ -47,7 +48,7 @@ class World:
         self.fate: Callable[[Task], TaskState | None] = lambda task: None
 
     def act(self) -> bool:
-        decided = plan(self.service, self.tasks, self.now, drained=self.drained, retention=self.retention)
+        decided = plan(self.service, self.tasks, self.now, self.nodes(), retention=self.retention)
         for action in decided.actions:
             match action:
                 case Create(slot, restarts):
@@ -64,6 +65,9 @@ class World:
         if decided.verdict is not None:
             self.service.update_status = conclude(self.service, decided.verdict, rfc3339(self.now))
         return bool(decided.actions)
+
+    def nodes(self) -> dict[str, NodeFacts]:
+        return DRAINED if self.drained else ONE
 
     def find(self, task_id: str) -> Task:
         return next(task for task in self.tasks if task.id == task_id)

@@ -1,11 +1,13 @@
 """The planner alone: what it wants done for a service, in single pictures and in whole simulated lives."""
 
 import random
+from collections.abc import Iterable, Mapping
 
 import msgspec
 import pytest
 
 from husk.engine.model.clock import rfc3339
+from husk.engine.services import planner
 from husk.engine.services.model import (
     SECOND,
     Empty,
@@ -22,9 +24,23 @@ from husk.engine.services.model import (
     UpdateConfig,
     UpdateStatus,
 )
-from husk.engine.services.planner import WINDOW, Create, Forget, Stop, plan, planning
+from husk.engine.services.placement import NodeFacts
+from husk.engine.services.planner import WINDOW, Create, Forget, Plan, Stop, planning
 
 START = 1_700_000_000 * SECOND
+ONE = {"n": NodeFacts(id="n", hostname="alpha")}
+DRAINED = {"n": NodeFacts(id="n", hostname="alpha", availability="drain")}
+
+
+def plan(
+    service: Service,
+    tasks: Iterable[Task],
+    now: int,
+    nodes: Mapping[str, NodeFacts] = ONE,
+    retention: int = planner.RETENTION,
+) -> Plan:
+    """On one node, where nothing else is said."""
+    return planner.plan(service, tasks, now, nodes, retention=retention)
 
 
 def make_service(replicas: int = 3, **changes: object) -> Service:
@@ -114,18 +130,18 @@ def test_a_global_service_has_one_task_and_none_on_a_drained_node():
     service = make_service()
     service.spec.mode = Mode(global_=Empty())
     task = make_task(0)
-    assert plan(service, [], START).actions == [Create(0)]
+    assert plan(service, [], START).actions == [Create(0, (), "n")]
     assert plan(service, [task], START).actions == []
-    assert plan(service, [task], START, drained=True).actions == [Stop(task.id, True)]
+    assert plan(service, [task], START, DRAINED).actions == [Stop(task.id, True)]
 
 
 def test_a_drained_node_ends_its_tasks_and_new_ones_wait():
     task = make_task(1)
-    assert plan(make_service(1), [task], START, drained=True).actions == [Stop(task.id)]
+    assert plan(make_service(1), [task], START, DRAINED).actions == [Stop(task.id)]
     ended = make_task(1, "shutdown", desired_state="shutdown")
-    assert plan(make_service(1), [ended], START, drained=True).actions == [Create(1)]
+    assert plan(make_service(1), [ended], START, DRAINED).actions == [Create(1)]
     waiting = make_task(1, "pending")
-    assert plan(make_service(1), [ended, waiting], START, drained=True).actions == []
+    assert plan(make_service(1), [ended, waiting], START, DRAINED).actions == []
 
 
 def test_a_job_runs_its_completions_a_few_at_a_time_and_is_then_done():
@@ -165,7 +181,7 @@ def test_an_update_is_not_done_while_slots_never_had_a_task():
 
 def test_a_plan_for_many_tasks_is_made_in_pieces():
     tasks = [make_task(slot) for slot in range(1, 5001)]
-    assert sum(1 for _ in planning(make_service(5000), tasks, START)) >= 10
+    assert sum(1 for _ in planning(make_service(5000), tasks, START, ONE)) >= 10
 
 
 def test_history_is_kept_up_to_the_limit():

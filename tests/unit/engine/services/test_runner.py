@@ -46,12 +46,21 @@ class SlowContainers:
         raise NotFound("No such container")
 
 
+class FakeAssignments(AsyncMock):
+    """Nobody listens."""
+
+    node = NodeFacts(id="n1", hostname="alpha")
+
+    async def report(self, task: Task, status: TaskStatus) -> None:
+        task.status = status
+
+
 @pytest.mark.parametrize(("step", "done"), [("create", ["create", "stop"]), ("start", ["create", "start", "stop"])])
 async def test_a_container_is_made_and_started_to_the_end_before_it_is_stopped(step: str, done: list[str]) -> None:
     containers = SlowContainers(step)
     runner = Runner(
-        store=AsyncMock(), containers=cast(Containers, containers), images=Mock(), credentials=AsyncMock(),
-        deliveries=AsyncMock(deliver=AsyncMock(return_value=[])), wake=lambda: None,
+        assignments=FakeAssignments(), containers=cast(Containers, containers), images=Mock(),
+        deliveries=AsyncMock(deliver=AsyncMock(return_value=[])), wake=lambda task: None,
     )  # fmt: skip
     template = TaskSpec(container_spec=ContainerSpec(image="busybox"))
     spec = ServiceSpec(name="web", task_template=template)
@@ -60,7 +69,7 @@ async def test_a_container_is_made_and_started_to_the_end_before_it_is_stopped(s
         id="t1", version=1, created_at="", created_ns=0, updated_at="", service_id="s1", service_name="web", slot=1,
         node_id="n1", spec=template, spec_version=1, status=TaskStatus(timestamp="", state="pending"),
     )  # fmt: skip
-    runner.launch(task, service, NodeFacts(id="n1", hostname="alpha"))
+    runner.launch(task, service)
     await containers.reached.wait()
     runner.end(task)
     await asyncio.sleep(0)

@@ -1,0 +1,186 @@
+"""Runs the tasks that its node is told to run: looks at their containers, launches, ends, tells how it goes.
+
+The loop is woken by container events, by news of assignments and by its own clock; it looks at the tasks that it is
+woken for. Work that takes time (pulling an image, stopping a container) is the `runner`'s, beside the loop; when it
+ends it wakes the loop. All that the loop knows is in its assignments and in the containers' records, so that after a
+crash the next daemon simply goes on.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable
+
+from husk.engine.containers.service import Containers
+from husk.engine.model.clock import now_ns
+from husk.engine.model.container import TASK_LABEL, Container
+from husk.engine.model.events import Event, Events, matches
+from husk.engine.model.filters import Filters
+from husk.engine.services.assignments import Assignments
+from husk.engine.services.model import Task
+from husk.engine.services.runner import Runner, is_healthy, is_unhealthy
+from husk.errors import HuskError
+from husk.tasks import Tasks
+
+log = logging.getLogger(__name__)
+
+# When something keeps failing, or when an event was missed.
+RETRY_NS = 10**9
+# When somebody else has a port that a service publishes.
+PORT_RETRY_NS = 5 * 10**9
+# How many tasks are looked at in one go.
+PIECE = 500
+WATCHED = Filters({"type": ["container"], "event": ["die", "destroy", "start", "health_status"]})
+
+
+class Agent:
+    def __init__(
+        self,
+        *,
+        assignments: Assignments,
+        containers: Containers,
+        runner: Runner,
+        reachable: Callable[[], Awaitable[bool]],
+        events: Events,
+    ) -> None:
+        """`reachable` makes names, addresses and ports lead to the tasks that run now: whether all do."""
+        self._assignments = assignments
+        self._containers = containers
+        self._runner = runner
+        self._reachable = reachable
+        self._events = events
+        self._tasks = Tasks()
+        self._woken = asyncio.Event()
+        self._all = True
+        self._touched: set[str] = set()
+
+    def start(self) -> None:
+        self._events.observe(self._noticed)
+        self._tasks.spawn(self._run(), "services: run tasks")
+        self.wake_all()
+
+    async def close(self) -> None:
+        await self._tasks.cancel_all()
+
+    def wake(self, *task_ids: str) -> None:
+        """Look at these tasks, and at what leads to them; without any, only at that."""
+        self._touched.update(task_ids)
+        self._woken.set()
+
+    def wake_all(self) -> None:
+        self._all = True
+        self._woken.set()
+
+    def _noticed(self, event: Event) -> None:
+        if TASK_LABEL in event.attributes and matches(event, WATCHED):
+            self.wake(event.attributes[TASK_LABEL])
+
+    async def _run(self) -> None:
+        alarm: int | None = None
+        while True:
+            timeout = None if alarm is None else max(0.0, (alarm - now_ns()) / 1e9)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._woken.wait(), timeout)
+            self._woken.clear()
+            try:
+                alarm = await self._look()
+            except Exception:
+                # The loop is the promise: it must outlive a fault in one look.
+                log.exception("the tasks of this node could not be looked at; trying again")
+                self._all = True
+                alarm = now_ns() + RETRY_NS
+
+    async def _look(self) -> int | None:
+        """One look; when to look again without being woken."""
+        tasks = self._woken_for()
+        for number, task in enumerate(tasks):
+            if number % PIECE == PIECE - 1:
+                await asyncio.sleep(0)
+            await self._tend(task)
+        alarm = await self._lead_there()
+        for task in tasks:
+            # Only now: new connections lead to others already.
+            if self._runner.ending(task):
+                continue
+            if task.desired_state == "remove":
+                self._runner.forget(task)
+            elif task.alive and not task.wanted:
+                self._runner.end(task)
+        return alarm
+
+    def _woken_for(self) -> list[Task]:
+        everything, touched = self._all, self._touched
+        self._all, self._touched = False, set()
+        if everything:
+            return list(self._assignments.tasks())
+        return [task for task_id in touched if (task := self._assignments.task(task_id)) is not None]
+
+    async def _lead_there(self) -> int | None:
+        try:
+            return None if await self._reachable() else now_ns() + PORT_RETRY_NS
+        except (HuskError, OSError) as error:
+            log.warning("services are not reachable as they should be: %s", error)
+            return now_ns() + RETRY_NS
+
+    async def _tend(self, task: Task) -> None:
+        """Bring a task up to what its container is, and go on with what was cut off."""
+        if self._runner.busy(task):
+            return
+        state = task.status.state
+        if not task.alive:
+            if self._runs(task):
+                # Somebody has started the container of a task that is history.
+                self._runner.end(task)
+        elif state in ("starting", "running"):
+            await self._observe(task)
+        elif task.wanted:
+            self._launch(task)
+
+    def _launch(self, task: Task) -> None:
+        if (service := self._assignments.service(task)) is None:
+            return
+        if not (reason := self._assignments.obstacle(task)):
+            self._runner.launch(task, service)
+        elif task.status.err != reason:
+            self._runner.hold(task, reason)
+
+    def _runs(self, task: Task) -> bool:
+        try:
+            return bool(task.status.container_id) and self._containers.find(task.status.container_id).state.running
+        except HuskError:
+            return False
+
+    async def _observe(self, task: Task) -> None:
+        try:
+            container = self._containers.find(task.status.container_id)
+        except HuskError:
+            await self._lost_container(task)
+            return
+        state = container.state
+        if state.status in ("exited", "dead", "removing"):
+            await self._ended(task, container)
+        elif state.status == "created":
+            if task.wanted:
+                self._runner.start(task)
+        elif task.status.state == "starting" and is_healthy(container):
+            await self._runner.move(task, "running", "started", pid=state.pid, started=True)
+        elif task.wanted and is_unhealthy(container):
+            self._runner.fail_unhealthy(task)
+
+    async def _lost_container(self, task: Task) -> None:
+        if task.wanted:
+            reason = f"No such container: {task.status.container_id}"
+            await self._runner.move(task, "failed", "failed", err=reason)
+        else:
+            await self._runner.move(task, "shutdown", "shutdown")
+
+    async def _ended(self, task: Task, container: Container) -> None:
+        code = container.state.exit_code
+        if not task.wanted:
+            await self._runner.move(task, "shutdown", "shutdown", exit_code=code)
+        elif code == 0:
+            await self._runner.move(task, "complete", "finished", exit_code=0)
+        else:
+            reason = f"task: non-zero exit ({code})"
+            reason += f": {container.state.error}" if container.state.error else ""
+            await self._runner.move(task, "failed", "failed", err=reason, exit_code=code)
