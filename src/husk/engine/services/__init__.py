@@ -6,12 +6,11 @@ made by it and carries its id in a label.
 
     pending → assigned → preparing → starting → running → complete | failed | shutdown | rejected | orphaned
 
-Two halves share its record. The manager's, `reconciler`, decides: `planner` says which tasks there are to be, `scheduler`
-on which node (both pure), and `changes` writes that down; until a task is assigned it is the manager's alone. The
-node's half, `agent`, carries out what its node is assigned: it looks at containers, launches, ends, and reports states.
-Between them are `assignments`: on a manager the records themselves, for a worker what the `dispatcher` tells it. Each is
-woken by the other, by events and by its own clock, and forgets nothing that matters, so that a crash or a missed event
-heals by itself.
+Two halves share its record. The manager's, `reconciler`, decides: `planner` says which tasks there are to be,
+`scheduler` on which node (both pure), and `changes` writes that down; until a task is assigned it is the manager's
+alone. The node's half, `agent`, carries out what its node is assigned: it looks at containers, launches, ends, and
+reports states. Between them are `assignments`, on a manager the records themselves. Each half is woken by the other, by
+events and by its own clock, and forgets nothing that matters, so that a crash or a missed event heals by itself.
 
 Modules: `model` (the types), `cluster` (the swarm and its one node), `cluster_store` (what is asked of a store that
 hosts may share), `embedded` (that of one host), `records` (records of services and tasks in memory, and their way into

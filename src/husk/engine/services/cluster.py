@@ -148,11 +148,6 @@ class Cluster:
     def nodes(self) -> list[Node]:
         return list(self._store.nodes.values())
 
-    @property
-    def node_id(self) -> str:
-        """Which node this host is; empty where it is in no swarm."""
-        return self._swarm.node_id if self._swarm is not None else ""
-
     def node_facts(self) -> NodeFacts:
         return self.node.facts
 

@@ -17,7 +17,6 @@ from husk.storage.state.store import StateStore
 
 from .test_planner import make_service, make_task
 
-
 CREDENTIALS = Credentials("user", "word")
 
 

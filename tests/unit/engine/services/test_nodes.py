@@ -92,7 +92,10 @@ async def test_what_a_node_is_and_how_it_is_are_written_where_they_are_new(room:
     await room.nodes.mark("nobody", "down")
     assert room.nodes.find("w2").version == version
     await room.nodes.describe("w2", NodeDescription(hostname="delta"), "192.0.2.10")
-    assert room.nodes.find("delta").status == NodeStatus(state="down", addr="192.0.2.10", message="gone")
+    status = room.nodes.find("delta").status
+    assert status.since_ns and status == NodeStatus(
+        state="down", addr="192.0.2.10", message="gone", since_ns=status.since_ns
+    )
 
 
 async def test_there_are_none_without_a_swarm(tmp_path: Path, state: StateStore) -> None:

@@ -62,7 +62,7 @@ async def test_tasks_end_with_their_service(world: World) -> None:
 async def test_tasks_of_a_service_whose_record_cannot_be_read_stay(world: World) -> None:
     world.declare(1)
     await world.until(world.running, "it runs")
-    world.store.unreadable_services = frozenset(["web"])
+    world.store.unreadable = frozenset([("service", "web")])
     del world.store.services["web"]
     world.reachable.reset_mock()
     world.wake()
