@@ -9,21 +9,22 @@ made by it and carries its id in a label.
 Two halves share its record. The manager's, `reconciler`, decides: `planner` says which tasks there are to be,
 `scheduler` on which node (both pure), and `changes` writes that down; until a task is assigned it is the manager's
 alone. The node's half, `agent`, carries out what its node is assigned: it looks at containers, launches, ends, and
-reports states. Between them are `assignments`, on a manager the records themselves. Each half is woken by the other, by
-events and by its own clock, and forgets nothing that matters, so that a crash or a missed event heals by itself.
+reports states. Between them are `assignments`, on a manager the records themselves, for a worker what the `dispatcher`
+of a manager tells it. Each half is woken by the other, by events and by its own clock, and forgets nothing that
+matters, so that a crash or a missed event heals by itself.
 
 Modules: `model` (the types), `cluster` (the swarm and its one node), `cluster_store` (what is asked of a store that
 hosts may share), `embedded` (that of one host), `records` (records of services and tasks in memory, and their way into
-the store), `machine` (the host as a node), `wanted` (whether a start needs all this), `updates` (rolling
-update, pure part of the planner), `planner`, `placement` (nodes and constraints), `suitable` (filters), `room` (what
-tasks take of a node), `spread` (choice among nodes), `scheduler`, `task_index` (tasks by service and node), `changes`,
-`reconciler`, `assignments`, `agent`, `runner` (work on single tasks that takes time), `containers` (task → container
-configuration),
-`endpoints` (virtual addresses, names, published ports), `objects` (secrets and configs, sealed), `delivery` (those as
-files in tasks), `networks` (ingress, who needs which), `network_services` (what a network tells of services),
-`credentials` (for images), `followers` (who waits for new tasks), `expand` with `gotemplate` and `gofunctions`
-(templates), `ids`, `settings`, `privileges`, `validate`, `defaults`, `service` (what the edge calls), `parts`
-(how they are put together).
+the store), `machine` (the host as a node), `wanted` (whether a start needs all this), `updates` (rolling update, pure
+part of the planner), `planner`, `placement` (nodes and constraints), `suitable` (filters), `room` (what tasks take of a
+node), `spread` (choice among nodes), `scheduler`, `task_index` (tasks by service and node), `changes`, `reconciler`,
+`assignments`, `share` (what a node may know and say), `dispatcher`, `assignment_messages`, `remote_assignments` (a
+worker's end), `heartbeats`, `agent`, `runner` (work on single tasks that takes time), `containers` (task → container
+configuration), `endpoints` (virtual addresses, names, published ports), `objects` (secrets and configs, sealed),
+`delivery` (those as files in tasks), `networks` (ingress, who needs which), `network_services` (what a network tells of
+services), `credentials` (for images), `followers` (who waits for new tasks), `expand` with `gotemplate` and
+`gofunctions` (templates), `ids`, `settings`, `privileges`, `validate`, `defaults`, `service` (what the edge calls),
+`parts` (how they are put together).
 
 Who may touch what: this is the highest room. It makes and removes containers through `containers.service` as a client
 would, and nothing below knows that services exist.

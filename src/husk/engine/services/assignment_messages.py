@@ -1,0 +1,82 @@
+"""What a manager tells a node to run, and what the node says of it. Pure: messages in JSON.
+
+A node is told first of all its tasks (`Told.all` begins that, `Told.complete` ends it), then of each change. Values of
+secrets and configs come in messages of their own, for they may be large, and before the tasks that need them.
+"""
+
+from typing import TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from husk.engine.services.model import Service, Task, TaskStatus
+from husk.engine.services.placement import NodeFacts
+from husk.errors import InvalidParameter
+from husk.registry.auth import Credentials
+
+M = TypeVar("M", bound=Struct)
+
+
+class Given(Struct, kw_only=True, omit_defaults=True):
+    """A task, with what is needed of its service. Credentials only where an image may have to be pulled."""
+
+    task: Task
+    service: Service | None = None
+    credentials: Credentials | None = None
+    # Why its secrets and configs cannot be had now.
+    obstacle: str = ""
+
+
+class GivenValue(Struct, kw_only=True, omit_defaults=True):
+    """A secret or a config."""
+
+    kind: str
+    id: str
+    data: bytes
+    templated: bool = False
+
+
+class Told(Struct, kw_only=True, omit_defaults=True):
+    """`all`: nothing that was told before counts any more. `gone` are tasks, `dropped` values as (kind, id)."""
+
+    all: bool = False
+    complete: bool = False
+    node: NodeFacts | None = None
+    tasks: list[Given] = []
+    values: list[GivenValue] = []
+    gone: list[str] = []
+    dropped: list[tuple[str, str]] = []
+
+
+class Report(Struct, kw_only=True, omit_defaults=True):
+    """What has become of a task; without a status nothing is left of it on the node."""
+
+    task_id: str
+    status: TaskStatus | None = None
+
+
+class Reports(Struct, kw_only=True):
+    reports: list[Report]
+
+
+class Heard(Struct, kw_only=True, omit_defaults=True):
+    """The answer to reports: the tasks that the manager takes none of, for they are not the node's or have ended."""
+
+    refused: list[str] = []
+
+
+class Beat(Struct, kw_only=True, omit_defaults=True):
+    """A node lives; the answer says in which time to say so again."""
+
+    period_ns: int = 0
+
+
+def encoded(message: Struct) -> bytes:
+    return msgspec.json.encode(message)
+
+
+def decoded(body: bytes, kind: type[M]) -> M:
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise InvalidParameter(f"this is no message of a node: {error}") from None

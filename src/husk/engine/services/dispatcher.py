@@ -1,0 +1,197 @@
+"""The manager's end of a worker's assignments: tells each node its own tasks, and takes states of its own tasks only.
+
+Who calls is known by its certificate (`husk.cluster.port`); what it may know and say is the rule in `share`. Whatever
+the node says, nothing else of the swarm is told to it or changed by it.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TypeVar
+
+from husk.engine.model.clock import now_ns
+from husk.engine.services import share
+from husk.engine.services.assignment_messages import Given, GivenValue, Heard, Report, Told
+from husk.engine.services.assignments import LOCKED
+from husk.engine.services.credentials import PullCredentials
+from husk.engine.services.delivery import Values
+from husk.engine.services.model import Task, TaskStatus
+from husk.engine.services.placement import NodeFacts
+from husk.engine.services.records import SwarmRecords
+from husk.errors import Forbidden, HuskError
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+# Tasks in one message, which stays far below the port's largest.
+AT_ONCE = 50
+
+
+class Dispatcher:
+    def __init__(
+        self,
+        *,
+        store: SwarmRecords,
+        values: Values,
+        credentials: PullCredentials,
+        locked: Callable[[], bool],
+        changed: Callable[[Task], None],
+    ) -> None:
+        """`changed` hears of a task that has another state, or is gone."""
+        self._store = store
+        self._values = values
+        self._credentials = credentials
+        self._locked = locked
+        self._changed = changed
+        self._sessions: dict[str, set[_Session]] = {}
+        store.index.observe(self._noticed)
+
+    async def assignments(self, node_id: str) -> AsyncGenerator[Told]:
+        """What a node is to run: first all of it, then each change, until the caller closes this."""
+        with self._session(node_id) as session:
+            yield Told(all=True, node=self._facts(node_id))
+            async for told in self._told(session, [task.id for task in self._store.index.on_node(node_id)]):
+                yield told
+            yield Told(complete=True)
+            while True:
+                async for told in self._told(session, await session.news()):
+                    yield told
+
+    async def report(self, node_id: str, reports: Sequence[Report]) -> Heard:
+        """What has become of a node's tasks."""
+        refused = []
+        for report in reports:
+            try:
+                await self._take(node_id, report)
+            except Forbidden as error:
+                log.warning("node %s says of task %s what it may not: %s", node_id, report.task_id, error.message)
+                refused.append(report.task_id)
+        return Heard(refused=refused)
+
+    def wake(self, node_id: str = "") -> None:
+        """Values that could not be had may be there now: tell all tasks again."""
+        for sessions in [self._sessions.get(node_id, set())] if node_id else self._sessions.values():
+            for session in sessions:
+                session.told.clear()
+                session.touch(*(task.id for task in self._store.index.on_node(session.node_id)))
+
+    async def _take(self, node_id: str, report: Report) -> None:
+        task = self._store.tasks.get(report.task_id)
+        if report.status is None:
+            if task is not None:  # a report may come twice
+                await self._store.delete(share.check_gone(node_id, task))
+                self._changed(task)
+            return
+        status = share.checked(node_id, task, report.status, now_ns())
+        assert task is not None
+
+        def change(record: Task) -> None:
+            record.status = self._newer(node_id, record, status)
+
+        await self._store.amend(task, change)
+        self._changed(task)
+
+    def _newer(self, node_id: str, record: Task, status: TaskStatus) -> TaskStatus:
+        """Looked at once more, for another manager may have written it meanwhile."""
+        return share.checked(node_id, record, status, now_ns())
+
+    # --- sessions
+
+    @contextmanager
+    def _session(self, node_id: str) -> Iterator["_Session"]:
+        session = _Session(node_id)
+        self._sessions.setdefault(node_id, set()).add(session)
+        try:
+            yield session
+        finally:
+            self._sessions[node_id].discard(session)
+            if not self._sessions[node_id]:
+                del self._sessions[node_id]
+
+    def _noticed(self, task_id: str) -> None:
+        if not self._sessions:
+            return
+        task = self._store.tasks.get(task_id)
+        for node_id, sessions in self._sessions.items():
+            for session in sessions:
+                if task_id in session.told or (task is not None and task.node_id == node_id):
+                    session.touch(task_id)
+
+    async def _told(self, session: "_Session", task_ids: Sequence[str]) -> AsyncIterator[Told]:
+        """What is new of these tasks for a node."""
+        tasks = [task for id in task_ids if (task := self._store.tasks.get(id)) is not None]
+        mine = share.share_of(session.node_id, tasks, self._store.services)
+        fresh = [task for task in mine.tasks.values() if session.told.get(task.id) != _form(task)]
+        gone = [id for id in task_ids if id in session.told and id not in mine.tasks]
+        obstacles = {task.id: LOCKED for task in fresh if self._locked() and share.values_of(task)}
+        wanted = {value for task in fresh if task.id not in obstacles for value in share.values_of(task)}
+        for kind, id in sorted(wanted - session.values):
+            if (value := await self._value(kind, id)) is not None:
+                session.values.add((kind, id))
+                yield Told(values=[value])
+        for some in _pieces(fresh):
+            given = [await self._given(task, mine, obstacles.get(task.id, "")) for task in some]
+            for task in some:
+                session.told[task.id] = _form(task)
+            yield Told(tasks=given)
+        for id in gone:
+            del session.told[id]
+        dropped = sorted(session.values - self._still_needed(session)) if gone or fresh else []
+        session.values -= set(dropped)
+        if gone or dropped:
+            yield Told(gone=gone, dropped=dropped)
+
+    def _still_needed(self, session: "_Session") -> set[tuple[str, str]]:
+        return share.share_of(session.node_id, self._store.index.on_node(session.node_id), {}).values
+
+    async def _given(self, task: Task, mine: share.Share, obstacle: str) -> Given:
+        credentials = None
+        if share.is_to_run(task) and (service := self._store.services.get(task.service_id)) is not None:
+            credentials = await self._credentials.of(service)
+        return Given(task=task, service=mine.services.get(task.service_id), credentials=credentials, obstacle=obstacle)
+
+    async def _value(self, kind: str, id: str) -> GivenValue | None:
+        """None for one that is not there: the node's task will say so."""
+        try:
+            value = await asyncio.to_thread(self._values.value, kind, id)
+        except HuskError as error:
+            log.warning("%s %s cannot be given to a node: %s", kind, id, error.message)
+            return None
+        return GivenValue(kind=kind, id=id, data=value.data, templated=value.templated)
+
+    def _facts(self, node_id: str) -> NodeFacts | None:
+        node = self._store.nodes.get(node_id)
+        return node.facts if node is not None else None
+
+
+class _Session:
+    """One node that listens: the tasks that it was told of, each in the form it was told, and the values."""
+
+    def __init__(self, node_id: str) -> None:
+        self.node_id = node_id
+        self.told: dict[str, object] = {}
+        self.values: set[tuple[str, str]] = set()
+        self._touched: set[str] = set()
+        self._woken = asyncio.Event()
+
+    def touch(self, *task_ids: str) -> None:
+        self._touched.update(task_ids)
+        self._woken.set()
+
+    async def news(self) -> list[str]:
+        """The tasks that something may have become of."""
+        await self._woken.wait()
+        self._woken.clear()
+        touched, self._touched = self._touched, set()
+        return sorted(touched)
+
+
+def _form(task: Task) -> object:
+    """What managers decide of a task that a node has; the rest of it is what the node itself reported."""
+    return task.desired_state, task.status.state == "orphaned"
+
+
+def _pieces(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    for start in range(0, len(items), AT_ONCE):
+        yield items[start : start + AT_ONCE]

@@ -1,0 +1,70 @@
+"""Who of the nodes lives: a node says so every few seconds, and is down when it has missed three times. Pure.
+
+A manager knows what its own connections tell it (`Heartbeats`). What all managers know is in the store: a record
+`alive` for each node, under a lease of the manager that hears it, so that it goes when either does (`verdicts`).
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
+
+from husk.engine.services.model import SECOND
+from husk.engine.services.node import Node, NodeState
+
+PERIOD = 5 * SECOND
+MISSED = 3
+GRACE = PERIOD * MISSED
+FAILURE = "heartbeat failure"
+
+
+class Heartbeats:
+    """When this manager last heard of which node; times are those of a clock that only goes on."""
+
+    def __init__(self, period: int = PERIOD) -> None:
+        self.period = period
+        self._heard: dict[str, int] = {}
+
+    def beat(self, node_id: str, now: int) -> bool:
+        """A node lives. Whether that is news."""
+        fresh = node_id not in self._heard
+        self._heard[node_id] = now
+        return fresh
+
+    def silent(self, now: int) -> list[str]:
+        """Those that have missed too often; they are forgotten until they are heard again."""
+        found = [node_id for node_id, heard in self._heard.items() if now - heard >= self.period * MISSED]
+        for node_id in found:
+            del self._heard[node_id]
+        return found
+
+    def next_alarm(self) -> int | None:
+        """When the next one would have missed too often."""
+        heard = min(self._heard.values(), default=None)
+        return None if heard is None else heard + self.period * MISSED
+
+    def forget(self, node_id: str) -> None:
+        self._heard.pop(node_id, None)
+
+    @property
+    def known(self) -> Collection[str]:
+        return self._heard.keys()
+
+
+class Verdict(NamedTuple):
+    node_id: str
+    state: NodeState
+    message: str = ""
+
+
+def verdicts(nodes: Iterable[Node], alive: Mapping[str, int] | Collection[str], watched_for: int) -> list[Verdict]:
+    """The nodes whose records do not say how they are. `alive` are those that some manager hears.
+
+    `watched_for` says how long the leader has known who lives: nobody is down before it had time to say that it is not.
+    """
+    found = []
+    for node in nodes:
+        if node.id in alive:
+            if node.status.state != "ready":
+                found.append(Verdict(node.id, "ready"))
+        elif node.status.state in ("ready", "disconnected", "unknown") and watched_for >= GRACE:
+            found.append(Verdict(node.id, "down", FAILURE))
+    return found

@@ -1,0 +1,194 @@
+"""A worker's end of its assignments: what a manager tells it, kept in memory, and reports that wait until one hears.
+
+Nothing of it is on a disk, for values of secrets are among it. While no manager can be reached the tasks run on, ended
+ones are not replaced, and what becomes of them is reported afterwards. After a start of the daemon nothing is known
+until a manager has told all.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from contextlib import aclosing
+from typing import Protocol
+
+from husk.engine.services.assignment_messages import Given, GivenValue, Heard, Report, Told
+from husk.engine.services.delivery import Value
+from husk.engine.services.model import Service, Task, TaskStatus
+from husk.engine.services.placement import NodeFacts
+from husk.errors import HuskError, InvalidParameter, Unavailable
+from husk.registry.auth import Credentials
+from husk.tasks import Tasks
+
+log = logging.getLogger(__name__)
+
+# In seconds, between two tries to reach a manager: the first, the longest.
+FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0
+# Reports in one message.
+AT_ONCE = 100
+
+
+class Channel(Protocol):
+    """The way to a manager. Both raise HuskError where none can be reached, or it does not hear."""
+
+    def assignments(self) -> AsyncGenerator[Told]:
+        """What the node is told, for as long as that manager is there."""
+        ...
+
+    async def report(self, reports: Sequence[Report]) -> Heard: ...
+
+
+class RemoteAssignments:
+    """What the agent and the runner of a worker work with (`Assignments`, `Values`)."""
+
+    def __init__(self, channel: Channel, wake: Callable[..., None], told_all: Callable[[], None]) -> None:
+        """`wake` hears the ids of tasks that are new or changed, `told_all` that a manager has told everything."""
+        self._channel = channel
+        self._wake = wake
+        self._told_all = told_all
+        self._node: NodeFacts | None = None
+        self._given: dict[str, Given] = {}
+        self._values: dict[tuple[str, str], Value] = {}
+        # What is told anew, until it is complete.
+        self._coming: set[str] | None = None
+        self._unreported: dict[str, Report] = {}
+        self._to_report = asyncio.Event()
+        self._tasks = Tasks()
+
+    def start(self) -> None:
+        self._tasks.spawn(self._again_and_again(self._listen, "assignments"), "services: assignments")
+        self._tasks.spawn(self._again_and_again(self._tell, "reports"), "services: reports")
+
+    async def close(self) -> None:
+        await self._tasks.cancel_all()
+
+    # --- what the agent asks
+
+    @property
+    def node(self) -> NodeFacts:
+        if self._node is None:
+            raise Unavailable("no manager of the swarm has told this node yet what it is")
+        return self._node
+
+    def tasks(self) -> Iterable[Task]:
+        return [given.task for given in self._given.values()]
+
+    def task(self, task_id: str) -> Task | None:
+        given = self._given.get(task_id)
+        return given.task if given is not None else None
+
+    def service(self, task: Task) -> Service | None:
+        given = self._given.get(task.id)
+        return given.service if given is not None else None
+
+    def obstacle(self, task: Task) -> str:
+        given = self._given.get(task.id)
+        return given.obstacle if given is not None else ""
+
+    async def credentials(self, task: Task) -> Credentials | None:
+        given = self._given.get(task.id)
+        return given.credentials if given is not None else None
+
+    def value(self, kind: str, record_id: str) -> Value:
+        if (value := self._values.get((kind, record_id))) is None:
+            raise InvalidParameter(f"{kind} {record_id} not found")
+        return value
+
+    async def report(self, task: Task, status: TaskStatus) -> None:
+        task.status = status
+        self._say(Report(task_id=task.id, status=status))
+
+    async def gone(self, task: Task) -> None:
+        self._given.pop(task.id, None)
+        self._say(Report(task_id=task.id))
+
+    # --- what a manager says
+
+    def hear(self, told: Told) -> None:
+        """Take in what a manager tells."""
+        if told.all:
+            self._coming = set()
+        self._node = told.node or self._node
+        for value in told.values:
+            self._values[(value.kind, value.id)] = _value(value)
+        for given in told.tasks:
+            self._take(given)
+        for task_id in told.gone:
+            self._drop(task_id)
+        for kind, id in told.dropped:
+            self._values.pop((kind, id), None)
+        if told.complete and self._coming is not None:
+            for task_id in [id for id in self._given if id not in self._coming]:
+                self._drop(task_id)
+            self._coming = None
+            self._told_all()
+
+    def _take(self, given: Given) -> None:
+        task = given.task
+        if self._coming is not None:
+            self._coming.add(task.id)
+        waiting = self._unreported.get(task.id)
+        if waiting is not None and waiting.status is None:
+            return  # it is gone here, which the manager has not heard yet
+        if (known := self._given.get(task.id)) is not None:
+            # Whoever works for the task has it in hand; how far it came is known best here, until it is given up.
+            status = task.status if task.status.state == "orphaned" else known.task.status
+            for name in task.__struct_fields__:
+                setattr(known.task, name, getattr(task, name))
+            known.task.status = status
+            given.task = known.task
+        elif waiting is not None and waiting.status is not None:
+            task.status = waiting.status
+        self._given[task.id] = given
+        self._wake(task.id)
+
+    def _drop(self, task_id: str) -> None:
+        """The swarm knows nothing of a task any more: the agent is to remove what is left of it."""
+        if (given := self._given.get(task_id)) is not None:
+            given.task.desired_state = "remove"
+            self._wake(task_id)
+
+    async def _listen(self) -> None:
+        async with aclosing(self._channel.assignments()) as news:
+            async for told in news:
+                self.hear(told)
+
+    # --- what managers hear
+
+    def _say(self, report: Report) -> None:
+        self._unreported[report.task_id] = report
+        self._to_report.set()
+
+    async def _tell(self) -> None:
+        while True:
+            await self._to_report.wait()
+            self._to_report.clear()
+            while self._unreported:
+                some = list(self._unreported.values())[:AT_ONCE]
+                try:
+                    heard = await self._channel.report(some)
+                except BaseException:
+                    self._to_report.set()
+                    raise
+                for task_id in heard.refused:
+                    log.warning("no manager takes what this node reports of task %s", task_id)
+                for report in some:
+                    if self._unreported.get(report.task_id) is report:
+                        del self._unreported[report.task_id]
+
+    async def _again_and_again(self, work: Callable[[], Awaitable[None]], what: str) -> None:
+        """Until this node has nothing to do with the swarm any more."""
+        pause = FIRST_PAUSE
+        while True:
+            begun = asyncio.get_running_loop().time()
+            try:
+                await work()
+            except HuskError as error:
+                log.info("%s: no manager is heard: %s", what, error.message)
+            if asyncio.get_running_loop().time() - begun > LONGEST_PAUSE:
+                pause = FIRST_PAUSE
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+
+def _value(given: GivenValue) -> Value:
+    return Value(given.data, given.templated)

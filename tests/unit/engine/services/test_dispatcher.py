@@ -1,0 +1,202 @@
+"""A manager tells a node its own tasks with what they need, and takes states of its own tasks only."""
+
+import asyncio
+import base64
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from husk.engine.services.assignment_messages import Report, Told, encoded
+from husk.engine.services.credentials import PullCredentials
+from husk.engine.services.delivery import SealedValues
+from husk.engine.services.dispatcher import AT_ONCE, Dispatcher
+from husk.engine.services.model import (
+    ContainerSpec,
+    FileTarget,
+    ObjectSpec,
+    SecretReference,
+    Service,
+    Task,
+    TaskSpec,
+    TaskStatus,
+)
+from husk.registry.auth import Credentials
+
+from .swarm_room import SwarmRoom, spec
+from .test_planner import make_task
+
+
+class Listener:
+    """What one node has heard."""
+
+    def __init__(self) -> None:
+        self.told: list[Told] = []
+
+    async def until(self, condition: object) -> None:
+        async with asyncio.timeout(10):
+            while not condition():  # type: ignore[operator]
+                await asyncio.sleep(0)
+
+    @property
+    def complete(self) -> bool:
+        return any(told.complete for told in self.told)
+
+    @property
+    def tasks(self) -> set[str]:
+        return {given.task.id for told in self.told for given in told.tasks}
+
+    @property
+    def words(self) -> bytes:
+        """All of it, as it goes over the wire."""
+        return b"".join(encoded(told) for told in self.told)
+
+
+class Office:
+    def __init__(self, room: SwarmRoom) -> None:
+        self.room, self.store = room, room.store
+        self.heard: list[str] = []
+        self.locked = False
+        self.credentials = PullCredentials(room.sealer)
+        self.dispatcher = Dispatcher(
+            store=room.store,
+            values=SealedValues(room.store, room.sealer),
+            credentials=self.credentials,
+            locked=lambda: self.locked,
+            changed=lambda task: self.heard.append(task.id),
+        )
+
+    async def service(self, name: str, word: bytes) -> tuple[Service, TaskSpec]:
+        """A service with a secret and credentials, both of this word."""
+        data = base64.b64encode(word).decode()
+        secret = await self.room.services.secrets.create(ObjectSpec(name=name, data=data))
+        reference = SecretReference(secret_id=secret.id, secret_name=name, file=FileTarget(name=name))
+        template = TaskSpec(container_spec=ContainerSpec(image="busybox", secrets=[reference]))
+        credentials = Credentials("user", f"password-{word.decode()}")
+        return await self.room.services.create(spec(name, task_template=template), credentials), template
+
+    async def task(self, service: Service, template: TaskSpec, node_id: str, state: str = "assigned") -> Task:
+        task = make_task(1, state, node_id=node_id, spec=template, service_id=service.id, version=0)  # type: ignore[arg-type]
+        await self.store.save(task)
+        return task
+
+    @asynccontextmanager
+    async def listening(self, node_id: str) -> AsyncIterator[Listener]:
+        listener = Listener()
+
+        async def listen() -> None:
+            async with aclosing(self.dispatcher.assignments(node_id)) as news:
+                async for told in news:
+                    # As it is now: records change in place.
+                    listener.told.append(msgspec.json.decode(encoded(told), type=Told))
+
+        task = asyncio.get_running_loop().create_task(listen())
+        try:
+            yield listener
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
+
+
+@pytest.fixture
+def office(room: SwarmRoom) -> Office:
+    return Office(room)
+
+
+async def test_a_node_hears_of_its_own_tasks_with_their_secrets_and_credentials_and_of_nothing_else(
+    office: Office,
+) -> None:
+    mine, others = await office.service("mine", b"hunter2"), await office.service("others", b"tiger3")
+    task, foreign = await office.task(*mine, "a"), await office.task(*others, "b")
+    await office.task(*others, "a", "pending")
+    ended = await office.task(*others, "a", "failed")
+    async with office.listening("a") as node:
+        await node.until(lambda: node.complete)
+        assert node.told[0].all and node.tasks == {task.id, ended.id}
+        [value] = [value for told in node.told for value in told.values]
+        assert value.data == b"hunter2"
+        [given] = [given for told in node.told for given in told.tasks if given.task.id == task.id]
+        assert given.credentials == Credentials("user", "password-hunter2")
+        assert given.service is not None and given.service.spec.name == "mine"
+        later = await office.task(*others, "b")
+        await office.store.settle(foreign)
+        own = await office.task(*mine, "a")
+        await node.until(lambda: own.id in node.tasks)
+        assert not {foreign.id, later.id} & node.tasks
+        secrets = [base64.b64encode(b"tiger3"), b"tiger3", foreign.id.encode(), later.id.encode()]
+        assert not [word for word in secrets if word in node.words]
+
+
+async def test_a_value_goes_when_no_task_needs_it_any_more(office: Office) -> None:
+    task = await office.task(*await office.service("mine", b"hunter2"), "a", "running")
+    async with office.listening("a") as node:
+        await node.until(lambda: node.complete)
+        task.desired_state = "shutdown"
+        await office.store.settle(task)
+        await node.until(lambda: node.told[-1].dropped)
+        assert node.told[-2].tasks[0].task.desired_state == "shutdown" and node.told[-2].tasks[0].credentials is None
+        await office.store.delete(task)
+        await node.until(lambda: node.told[-1].gone == [task.id])
+
+
+async def test_what_a_node_reported_itself_is_not_told_back(office: Office) -> None:
+    task = await office.task(*await office.service("mine", b"hunter2"), "a")
+    async with office.listening("a") as node:
+        await node.until(lambda: node.complete)
+        number = len(node.told)
+        await office.dispatcher.report("a", [_report(task, "running")])
+        other = await office.task(*await office.service("more", b"x"), "a")
+        await node.until(lambda: other.id in node.tasks)
+        assert not [given for told in node.told[number:] for given in told.tasks if given.task.id == task.id]
+
+
+async def test_many_tasks_come_in_several_messages(office: Office) -> None:
+    service = await office.service("mine", b"hunter2")
+    tasks = [await office.task(*service, "a") for _ in range(AT_ONCE + 1)]
+    async with office.listening("a") as node:
+        await node.until(lambda: node.complete)
+        assert node.tasks == {task.id for task in tasks}
+        assert max(len(told.tasks) for told in node.told) == AT_ONCE
+        assert len([value for told in node.told for value in told.values]) == 1, "a value comes once"
+
+
+def _report(task: Task, state: str) -> Report:
+    return Report(task_id=task.id, status=TaskStatus(timestamp="", state=state))  # type: ignore[arg-type]
+
+
+async def test_states_are_taken_from_the_node_that_has_the_task(office: Office) -> None:
+    task = await office.task(*await office.service("mine", b"hunter2"), "a")
+    heard = await office.dispatcher.report("b", [_report(task, "running"), Report(task_id=task.id)])
+    assert heard.refused == [task.id, task.id] and task.status.state == "assigned" and not office.heard
+    assert (await office.dispatcher.report("a", [_report(task, "running")])).refused == []
+    assert office.store.tasks[task.id].status.state == "running" and office.heard == [task.id]
+    assert (await office.dispatcher.report("a", [_report(task, "preparing")])).refused == [task.id]
+    assert (await office.dispatcher.report("a", [Report(task_id=task.id)])).refused == [task.id], "it is to run"
+    task.desired_state = "remove"
+    for _ in range(2):
+        assert (await office.dispatcher.report("a", [Report(task_id=task.id)])).refused == []
+    assert task.id not in office.store.tasks
+
+
+async def test_while_the_swarm_is_locked_tasks_with_secrets_wait(office: Office) -> None:
+    office.locked = True
+    task = await office.task(*await office.service("mine", b"hunter2"), "a")
+    async with office.listening("a") as node:
+        await node.until(lambda: node.complete)
+        [given] = [given for told in node.told for given in told.tasks]
+        assert "the swarm is locked" in given.obstacle and b"aHVudGVyMg" not in node.words
+        office.locked = False
+        office.dispatcher.wake()
+        await node.until(lambda: any(told.values for told in node.told))
+        await node.until(lambda: node.told[-1].tasks)
+        assert (node.told[-1].tasks[0].task.id, node.told[-1].tasks[0].obstacle) == (task.id, "")
+
+
+async def test_a_secret_that_is_gone_keeps_no_other_from_being_told(office: Office, tmp_path: Path) -> None:
+    task = await office.task(*await office.service("mine", b"hunter2"), "a")
+    await office.store.delete(*office.store.secrets.values())
+    async with office.listening("a") as node:
+        await node.until(lambda: node.complete)
+        assert node.tasks == {task.id} and not [told for told in node.told if told.values]

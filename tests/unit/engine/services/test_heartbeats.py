@@ -1,0 +1,32 @@
+"""Three missed heartbeats and a node is down; nobody is down before it could say that it is not."""
+
+from husk.engine.services.heartbeats import GRACE, PERIOD, Heartbeats, verdicts
+from husk.engine.services.node import Node, NodeState, NodeStatus
+
+
+def node(id: str, state: NodeState) -> Node:
+    return Node(id=id, version=1, created_at="", updated_at="", status=NodeStatus(state=state))
+
+
+def test_a_node_is_silent_when_it_has_missed_three_times():
+    beats = Heartbeats()
+    assert beats.beat("a", 0) and not beats.beat("a", PERIOD) and beats.beat("b", 2 * PERIOD)
+    assert beats.next_alarm() == 4 * PERIOD
+    assert beats.silent(4 * PERIOD - 1) == []
+    assert beats.silent(4 * PERIOD) == ["a"] and set(beats.known) == {"b"}
+    assert beats.silent(4 * PERIOD) == [], "it is told once"
+    assert beats.beat("a", 9 * PERIOD), "and is news when it comes back"
+    beats.forget("b")
+    beats.forget("a")
+    assert beats.next_alarm() is None
+
+
+def test_records_say_how_nodes_are():
+    nodes = [node("a", "ready"), node("b", "ready"), node("c", "down"), node("d", "down"), node("e", "unknown")]
+    found = {verdict.node_id: verdict.state for verdict in verdicts(nodes, {"a", "c", "e"}, GRACE)}
+    assert found == {"b": "down", "c": "ready", "e": "ready"}
+
+
+def test_a_new_leader_waits_before_it_calls_anybody_lost():
+    assert verdicts([node("a", "ready"), node("b", "unknown")], {}, GRACE - 1) == []
+    assert [verdict.state for verdict in verdicts([node("a", "disconnected")], {}, GRACE)] == ["down"]
