@@ -1,0 +1,192 @@
+"""Which nodes live: each manager writes down whom it hears, and the leader marks the nodes by that.
+
+`Hearing` is every manager's: a record `alive` for itself and for each node whose heartbeats come to it, under its one
+lease. When a node is silent its record is removed, when the manager dies all of them go with its lease. `Marking` is
+the leader's: it watches these records and brings the nodes' own up to them.
+"""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+import msgspec
+
+from husk.cluster.records import Delete, News, Put
+from husk.engine.services.cluster_store import ClusterStore, Lease
+from husk.engine.services.heartbeats import GRACE, Heartbeats, verdicts
+from husk.engine.services.model import SECOND
+from husk.engine.services.node import Node, NodeState
+from husk.errors import HuskError
+from husk.tasks import Tasks
+
+log = logging.getLogger(__name__)
+
+ALIVE = "alive"
+# In seconds, when the store cannot be asked.
+PAUSE = 1.0
+
+
+class Hearing:
+    def __init__(self, store: ClusterStore, node_id: str, clock: Callable[[], int] = time.monotonic_ns) -> None:
+        """`node_id` is the manager's own."""
+        self._store = store
+        self._node_id = node_id
+        self._clock = clock
+        self._beats = Heartbeats()
+        self._lease: Lease | None = None
+        # Those that have a record under the lease.
+        self._written: set[str] = set()
+        self._tasks = Tasks()
+        self._changed = asyncio.Event()
+
+    def start(self) -> None:
+        self._tasks.spawn(self._run(), "swarm: who lives")
+
+    async def close(self) -> None:
+        """Its records go: whoever is still there says so to another manager."""
+        await self._tasks.cancel_all()
+        if self._lease is not None:
+            with contextlib.suppress(HuskError):
+                await self._lease.close()
+
+    def beat(self, node_id: str) -> int:
+        """A node lives; in which time it should say so again."""
+        if self._beats.beat(node_id, self._clock()):
+            self._changed.set()
+        return self._beats.period
+
+    def forget(self, node_id: str) -> None:
+        """A node has left."""
+        self._beats.forget(node_id)
+        self._changed.set()
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                await self._look()
+            except HuskError as error:
+                log.info("who lives cannot be written down: %s", error.message)
+                await asyncio.sleep(PAUSE)
+
+    async def _look(self) -> None:
+        self._changed.clear()
+        if self._lease is None or self._lease.lost:
+            self._written = set()
+            self._lease = await self._store.lease(GRACE // SECOND)
+        self._beats.silent(self._clock())
+        wanted = {self._node_id, *self._beats.known}
+        for node_id in wanted - self._written:
+            body = msgspec.json.encode({"manager": self._node_id})
+            await self._store.commit(Put(ALIVE, node_id, body, lease=self._lease.id))
+            self._written.add(node_id)
+        for node_id in self._written - wanted:
+            await self._remove(node_id)
+            self._written.discard(node_id)
+        await self._wait(self._lease)
+
+    async def _remove(self, node_id: str) -> None:
+        """Unless another manager hears it now."""
+        record = await self._store.get(ALIVE, node_id)
+        if record is not None and self._lease is not None and record.lease == self._lease.id:
+            with contextlib.suppress(HuskError):
+                await self._store.commit(Delete(ALIVE, node_id, record.version))
+
+    async def _wait(self, lease: Lease) -> None:
+        """Until there may be something to write."""
+        alarm = self._beats.next_alarm()
+        timeout = None if alarm is None else max(0.0, (alarm - self._clock()) / SECOND)
+        waiting = [
+            self._tasks.spawn(_until(self._changed), "news of nodes"),
+            self._tasks.spawn(lease.wait_lost(), "the lease of who lives"),
+        ]
+        try:
+            await asyncio.wait(waiting, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in waiting:
+                task.cancel()
+
+
+class Marker(Protocol):
+    """Whoever can write how a node is (`Nodes`)."""
+
+    async def mark(self, id: str, state: NodeState, message: str = "") -> None: ...
+
+
+class Marking:
+    def __init__(
+        self,
+        store: ClusterStore,
+        nodes: Callable[[], Iterable[Node]],
+        marker: Marker,
+        marked: Callable[[], None],
+        clock: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
+        """`marked` hears that a node is another one now."""
+        self._store = store
+        self._nodes = nodes
+        self._marker = marker
+        self._marked = marked
+        self._clock = clock
+        self._alive: set[str] = set()
+        self._since: int | None = None
+        self._changed = asyncio.Event()
+        self._tasks = Tasks()
+
+    def start(self) -> None:
+        self._tasks.spawn(self._watch(), "swarm: who lives, as all know")
+        self._tasks.spawn(self._run(), "swarm: mark nodes")
+
+    async def close(self) -> None:
+        await self._tasks.cancel_all()
+
+    def wake(self) -> None:
+        """There may be other nodes."""
+        self._changed.set()
+
+    async def _watch(self) -> None:
+        while True:
+            try:
+                async for news in self._store.watch(ALIVE):
+                    self._hear(news)
+            except HuskError as error:
+                # Nobody is lost because we cannot look.
+                self._since = None
+                log.info("who lives cannot be read: %s", error.message)
+            await asyncio.sleep(PAUSE)
+
+    def _hear(self, news: News) -> None:
+        if news.all:
+            self._alive = set()
+            self._since = self._clock() if self._since is None else self._since
+        self._alive |= {record.key for record in news.records}
+        self._alive -= {key for _, key in news.gone}
+        self._changed.set()
+
+    async def _run(self) -> None:
+        while True:
+            self._changed.clear()
+            watched_for = -1 if self._since is None else self._clock() - self._since
+            if watched_for >= 0:
+                try:
+                    await self._mark(watched_for)
+                except HuskError as error:
+                    log.info("nodes cannot be marked: %s", error.message)
+                    await asyncio.sleep(PAUSE)
+                    self._changed.set()
+            rest = (GRACE - watched_for) / SECOND if 0 <= watched_for < GRACE else None
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._changed.wait(), rest)
+
+    async def _mark(self, watched_for: int) -> None:
+        found = verdicts(list(self._nodes()), self._alive, watched_for)
+        for verdict in found:
+            await self._marker.mark(verdict.node_id, verdict.state, verdict.message)
+        if found:
+            self._marked()
+
+
+async def _until(event: asyncio.Event) -> None:
+    await event.wait()

@@ -1,0 +1,119 @@
+"""Who lives is in the store while somebody hears it, and nodes are marked by that."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from husk.cluster.records import Put
+from husk.engine.services.embedded import EmbeddedStore
+from husk.engine.services.heartbeats import GRACE, PERIOD
+from husk.engine.services.liveness import ALIVE, Hearing, Marking
+from husk.engine.services.node import Node, NodeState, NodeStatus
+from husk.storage.state.store import StateStore
+
+
+class Time:
+    """A clock that goes when it is told."""
+
+    def __init__(self) -> None:
+        self.now = 0
+
+    def __call__(self) -> int:
+        return self.now
+
+
+class Swarm:
+    def __init__(self, state: StateStore) -> None:
+        self.store, self.clock = EmbeddedStore(state), Time()
+        self.hearing = Hearing(self.store, "m", self.clock)
+        self.nodes: dict[str, Node] = {}
+        self.marked = 0
+        self.marking = Marking(self.store, self.nodes.values, self, self._noticed, self.clock)
+
+    def _noticed(self) -> None:
+        self.marked += 1
+
+    def add(self, id: str, state: NodeState) -> None:
+        self.nodes[id] = Node(id=id, version=1, created_at="", updated_at="", status=NodeStatus(state=state))
+
+    async def mark(self, id: str, state: NodeState, message: str = "") -> None:
+        self.nodes[id].status = NodeStatus(state=state, message=message)
+
+    async def alive(self) -> set[str]:
+        return {record.key for record in (await self.store.listing(ALIVE)).records}
+
+    async def until_alive(self, *ids: str) -> None:
+        async with asyncio.timeout(10):
+            while await self.alive() != set(ids):
+                await asyncio.sleep(0.001)
+
+    async def until_states(self, **states: str) -> None:
+        async with asyncio.timeout(10):
+            while {id: node.status.state for id, node in self.nodes.items()} != states:
+                await asyncio.sleep(0.001)
+
+
+@pytest.fixture
+async def swarm(state: StateStore) -> AsyncIterator[Swarm]:
+    made = Swarm(state)
+    yield made
+    await made.marking.close()
+    await made.hearing.close()
+    await made.store.close()
+
+
+async def test_a_manager_writes_down_itself_and_whom_it_hears(swarm: Swarm) -> None:
+    swarm.hearing.start()
+    await swarm.until_alive("m")
+    assert swarm.hearing.beat("w") == PERIOD
+    await swarm.until_alive("m", "w")
+    swarm.clock.now += GRACE
+    swarm.hearing.beat("x")
+    await swarm.until_alive("m", "x")
+    swarm.hearing.forget("x")
+    await swarm.until_alive("m")
+    await swarm.hearing.close()
+    assert await swarm.alive() == set(), "another manager hears those who are still there"
+
+
+async def test_who_is_heard_elsewhere_now_stays(swarm: Swarm) -> None:
+    swarm.hearing.start()
+    swarm.hearing.beat("w")
+    await swarm.until_alive("m", "w")
+    async with await swarm.store.lease(10) as lease:
+        await swarm.store.commit(Put(ALIVE, "w", b"{}", lease=lease.id))
+        swarm.hearing.forget("w")
+        swarm.hearing.beat("x")
+        await swarm.until_alive("m", "w", "x")
+
+
+async def test_a_manager_that_lost_its_lease_writes_all_anew(swarm: Swarm) -> None:
+    swarm.hearing.start()
+    swarm.hearing.beat("w")
+    await swarm.until_alive("m", "w")
+    lease = swarm.hearing._lease
+    assert lease is not None
+    await lease.close()
+    await swarm.until_alive("m", "w")
+    assert swarm.hearing._lease is not lease
+
+
+async def test_nodes_are_marked_by_who_lives(swarm: Swarm) -> None:
+    swarm.add("m", "ready")
+    swarm.add("w", "unknown")
+    swarm.add("gone", "ready")
+    swarm.hearing.start()
+    swarm.hearing.beat("w")
+    swarm.marking.start()
+    await swarm.until_states(m="ready", w="ready", gone="ready")
+    assert swarm.marked == 1
+    swarm.clock.now += GRACE
+    swarm.hearing.beat("w")
+    swarm.marking.wake()
+    await swarm.until_states(m="ready", w="ready", gone="down")
+    swarm.hearing.forget("w")
+    await swarm.until_states(m="ready", w="down", gone="down")
+    assert swarm.nodes["w"].status.message == "heartbeat failure"
+    swarm.hearing.beat("gone")
+    await swarm.until_states(m="ready", w="down", gone="ready")
