@@ -4,7 +4,8 @@
 
 Peers that are missing are fetched first and kept (`bench/fetch-peers`). While it runs, the last line tells which script
 is at work, how far it is, how long it has taken, and how long it took the last time. A script that fails is told at
-the end and stops none of the others. The directory gets bench.json, tables.md, bench.svg, and of each script its
+the end and stops none of the others; where it measures several engines, each of them is measured alone first, so that
+one that fails costs its own column. The directory gets bench.json, tables.md, bench.svg, and of each script its
 figures (NAME.json) and all it said (NAME.log).
 """
 
@@ -22,8 +23,9 @@ from pathlib import Path
 import msgspec
 
 from bench.chart import chart
-from bench.figures import Collection, Machine, Report
+from bench.figures import Collection, Machine, Report, joined
 from bench.peers import KEPT
+from bench.sheet import ENGINES
 from bench.tables import page
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -73,16 +75,21 @@ class Screen:
 class Run:
     """One script at work. `said` is the last that it told of its way."""
 
-    def __init__(self, name: str, output: Path, quick: bool) -> None:
-        self.figures = output / f"{name}.json"
+    def __init__(self, name: str, output: Path, quick: bool, engine: str = "") -> None:
+        """Of all its engines, or of one alone."""
+        file = f"{name}-{engine}" if engine else name
+        self.figures = output / f"{file}.json"
         self.figures.unlink(missing_ok=True)
-        self.log = output / f"{name}.log"
+        self.log = output / f"{file}.log"
         self.said = ""
+        # Those that it measures, once it has said so.
+        self.engines: list[str] = []
         self._last = ""
         self._begun = time.monotonic()
         arguments = ("--quick",) if quick else SCRIPTS[name]
+        alone = ("--engines", engine) if engine else ()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", f"bench.{name}", "--json", str(self.figures), *arguments],
+            [sys.executable, "-m", f"bench.{name}", "--json", str(self.figures), *arguments, *alone],
             cwd=ROOT,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -102,6 +109,8 @@ class Run:
                 self._last = line.strip() or self._last
                 if line.startswith("# "):
                     self.said = line[2:].strip()
+                    if self.said.startswith(ENGINES):
+                        self.engines = self.said.removeprefix(ENGINES).split(",")
 
     def alive(self) -> bool:
         """Whether it still works, after a moment of waiting; at its limit it is ended."""
@@ -161,19 +170,43 @@ def run_all(names: list[str], output: Path, quick: bool, collection: Collection)
     screen, usual = Screen(len(names)), usual_seconds(output, quick)
     for number, name in enumerate(names, 1):
         run = Run(name, output, quick)
-        try:
-            while run.alive():
-                screen.show(number, name, run.taken(), usual.get(name, 0), run.said)
-        except KeyboardInterrupt:
-            run.end()
-            raise
-        found = run.result()
+        found = watched(run, screen, number, name, usual.get(name, 0))
+        if isinstance(found, str) and len(run.engines) > 1:
+            screen.end(number, name, run.taken(), f"failed: {found}; each engine alone now")
+            found = one_by_one(name, output, quick, run.engines, screen, number) or found
         if isinstance(found, Report):
             collection.reports.append(found)
-            screen.end(number, name, run.taken(), "done")
+            screen.end(number, name, run.taken(), f"done without {', '.join(found.lost)}" if found.lost else "done")
         else:
             collection.failed[name] = found
             screen.end(number, name, run.taken(), f"failed: {found}")
+
+
+def one_by_one(name: str, output: Path, quick: bool, engines: list[str], screen: Screen, number: int) -> Report | None:
+    """What a script finds of each engine alone, with those that fail told; None if all do."""
+    reports, lost = [], {}
+    for engine in engines:
+        found = watched(Run(name, output, quick, engine), screen, number, f"{name}, {engine} alone", 0)
+        if isinstance(found, Report):
+            reports.append(found)
+        else:
+            lost[engine] = found
+    if not reports:
+        return None
+    whole = joined(reports)
+    whole.lost |= lost
+    return whole
+
+
+def watched(run: Run, screen: Screen, number: int, name: str, usual: float) -> Report | str:
+    """Show how far a script is, to its end."""
+    try:
+        while run.alive():
+            screen.show(number, name, run.taken(), usual, run.said)
+    except KeyboardInterrupt:
+        run.end()
+        raise
+    return run.result()
 
 
 def write(collection: Collection, output: Path) -> None:
@@ -189,6 +222,7 @@ def missing(collection: Collection) -> list[str]:
     for report in collection.reports:
         for engine in report.missing:
             lacking.setdefault(engine, []).append(report.script)
+        said += [f"{engine} failed in bench.{report.script}: {why}" for engine, why in report.lost.items()]
     return said + [f"{engine} is not on this machine: left out of {', '.join(of)}" for engine, of in lacking.items()]
 
 
@@ -221,7 +255,8 @@ def main() -> int:
     for line in missing(collection):
         print(line, file=sys.stderr)
     print(f"{_clock(time.monotonic() - begun)}; see {options.output}/tables.md, bench.svg and bench.json")
-    return 1 if collection.failed or len(collection.reports) < len(names) else 0
+    lost = any(report.lost for report in collection.reports)
+    return 1 if collection.failed or lost or len(collection.reports) < len(names) else 0
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@
      "missing": ["podman"], "load": [0.2, 1.1], "seconds": 31.0}
 
 `of` says of how much a figure is (50 containers, 200 MB); `load` is the machine's load average before and after;
-`missing` are engines that were wanted and are not on this machine.
+`missing` are engines that were wanted and are not on this machine, `lost` those that failed, with the reason.
 """
 
 import statistics
@@ -47,6 +47,7 @@ class Report(msgspec.Struct):
     load: list[float] = []
     seconds: float = 0.0
     quick: bool = False
+    lost: dict[str, str] = {}
 
     def add(
         self, engine: str, name: str, unit: str, taken: Sequence[float], *, of: str = "", better: Better = "lower"
@@ -60,6 +61,23 @@ class Report(msgspec.Struct):
         best = min(taken) if better == "lower" else max(taken)
         figure.values[engine] = Measured(statistics.median(taken), best, len(taken))
         self.engines.setdefault(engine, engine)
+
+
+def joined(reports: Sequence[Report]) -> Report:
+    """Reports of one script, each with other engines, as one."""
+    first = reports[0]
+    whole = msgspec.structs.replace(first, engines={}, figures=[], load=[*first.load[:1], *reports[-1].load[-1:]])
+    whole.seconds = sum(report.seconds for report in reports)
+    whole.lost = {engine: why for report in reports for engine, why in report.lost.items()}
+    figures: dict[tuple[str, str, str], Figure] = {}
+    for report in reports:
+        whole.engines |= report.engines
+        for figure in report.figures:
+            key = (figure.name, figure.unit, figure.of)
+            known = figures.setdefault(key, msgspec.structs.replace(figure, values={}))
+            known.values |= figure.values
+    whole.figures = list(figures.values())
+    return whole
 
 
 class Machine(msgspec.Struct):

@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from http.client import HTTPException
 from urllib.request import urlopen
 
 import msgspec
@@ -114,11 +115,14 @@ def main() -> None:
     sheet.say("husk's fixtures")
     with tempfile.TemporaryDirectory(prefix="hk-", dir="/tmp") as directory:
         found["husk"] = measure(husk_plugin(directory), options.rounds)
-    with sheet.running() as running:
-        for engine in running:
-            sheet.say(f"testcontainers on {engine.name}")
-            sheet.title(engine.name, f"testcontainers, {engine.title()}")
-            found[engine.name] = beside(engine, options.rounds)
+    for name in sheet.wanted:
+        sheet.say(f"testcontainers on {name}")
+        try:
+            with sheet.running(name) as [engine]:
+                sheet.title(name, f"testcontainers, {engine.title()}")
+                found[name] = beside(engine, options.rounds)
+        except (OSError, HTTPException, subprocess.SubprocessError, SystemExit) as error:
+            sheet.lose(name, str(error))
     for name, taken in found.items():
         sheet.add(name, "a fixture until it is ready", "ms", taken.ready)
         sheet.add(name, "a fixture with its removal", "ms", taken.whole)

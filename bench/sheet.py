@@ -27,6 +27,8 @@ from bench.engines import Engine, engines, installed
 from bench.figures import Better, Report
 from bench.tables import table
 
+# How the line begins that tells which engines are measured.
+ENGINES = "engines: "
 Value = TypeVar("Value", int, float, str)
 
 
@@ -70,6 +72,8 @@ class Sheet:
         self._report.missing = [name for name in asked if name not in there]
         if not there:
             raise SystemExit(f"none of {', '.join(asked)} is on this machine: see bench/fetch-peers")
+        # `bench.all` reads it: where the script fails, each of them is measured alone.
+        self.say(f"{ENGINES}{','.join(there)}")
         return there
 
     @contextlib.contextmanager
@@ -98,6 +102,11 @@ class Sheet:
         rounds = [taken] if isinstance(taken, int | float) else taken
         column = engine if isinstance(engine, str) else engine.name
         self._report.add(column, name, unit, rounds, of=of, better=better)
+
+    def lose(self, engine: str, why: str) -> None:
+        """An engine has failed, and the rest goes on without it."""
+        self._report.lost[engine] = why
+        self.say(f"{engine} failed: {why}")
 
     def say(self, text: str) -> None:
         """How far the script is."""

@@ -38,6 +38,8 @@ def page(collection: Collection) -> str:
         about = [f"`python -m bench.{report.script}`, {report.seconds:.0f} s, load average {load}."]
         if report.missing:
             about.append(f"Not on this machine: {', '.join(report.missing)}.")
+        if report.lost:
+            about.append(f"Failed, so that the others were measured one after the other: {', '.join(report.lost)}.")
         parts += [f"## {report.question}", " ".join(about), table(report)]
     if collection.failed:
         parts += ["## What failed", "\n".join(f"- `bench.{name}`: {why}" for name, why in collection.failed.items())]

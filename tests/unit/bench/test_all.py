@@ -17,8 +17,10 @@ class FakeRun:
 
     said = ""
 
-    def __init__(self, name: str, output: Path, quick: bool) -> None:
+    def __init__(self, name: str, output: Path, quick: bool, engine: str = "") -> None:
         self.name = name
+        self.engine = engine
+        self.engines = ["husk", "podman"] if name == "logs" and not engine else []
 
     def alive(self) -> bool:
         return False
@@ -40,6 +42,44 @@ def test_a_script_that_fails_stops_no_other_and_is_told(tmp_path, monkeypatch, c
         "podman is not on this machine: left out of exec, logs",
     ]
     assert "[2/3] api: failed: there is no h2load, 1:05" in capsys.readouterr().err
+
+
+class OneFails(FakeRun):
+    """Of a script of two engines, podman fails, and with it all of it."""
+
+    def result(self) -> Report | str:
+        if self.engine != "husk":
+            return "podman: no such thing"
+        found = Report(self.name, "How long?")
+        found.add("husk", "read", "s", [1.0])
+        return found
+
+
+def test_an_engine_that_fails_costs_its_own_column(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.setattr(bench_all, "Run", OneFails)
+    found = Collection(MACHINE)
+    bench_all.run_all(["logs", "exec"], tmp_path, True, found)
+    (report,) = found.reports
+    assert report.lost == {"podman": "podman: no such thing"} and list(report.engines) == ["husk"]
+    assert list(found.failed) == ["exec"]
+    assert "podman failed in bench.logs: podman: no such thing" in bench_all.missing(found)
+    said = capsys.readouterr().err
+    assert "each engine alone now" in said and "done without podman" in said
+
+
+def test_a_script_tells_its_engines_and_is_run_for_one(tmp_path, monkeypatch) -> None:
+    """A real process, which stands for a script."""
+    (tmp_path / "bench").mkdir()
+    (tmp_path / "bench/exec.py").write_text(
+        "import sys\nprint('# engines: husk,podman')\nprint(sys.argv)\nsys.exit('podman: broken')\n"
+    )
+    monkeypatch.setattr(bench_all, "ROOT", tmp_path)
+    run = bench_all.Run("exec", tmp_path, True, "husk")
+    while run.alive():
+        pass
+    assert run.engines == ["husk", "podman"]
+    assert run.result() == "podman: broken"
+    assert "'--quick', '--engines', 'husk']" in (tmp_path / "exec-husk.log").read_text()
 
 
 def test_what_was_found_is_written(tmp_path) -> None:

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from bench.figures import Figure, Measured, Report, shown, times_as_much
+from bench.figures import Figure, Measured, Report, joined, shown, times_as_much
 
 
 def test_rounds_become_a_median_and_the_best_of_them() -> None:
@@ -49,3 +49,18 @@ def test_nothing_is_not_compared_with() -> None:
 )
 def test_a_figure_has_the_digits_that_tell_something(value, text) -> None:
     assert shown(value, "s") == text
+
+
+def test_reports_of_one_script_are_joined() -> None:
+    one = Report("exec", "How long?", engines={"husk": "husk 1"}, load=[1.0, 2.0], seconds=3.0)
+    other = Report("exec", "How long?", engines={"podman": "podman 5"}, load=[3.0, 4.0], seconds=4.0)
+    one.add("husk", "exec", "ms", [1.0])
+    other.add("podman", "exec", "ms", [2.0])
+    other.add("podman", "memory", "MiB", [9.0])
+    whole = joined([one, other])
+    assert (whole.engines, whole.load, whole.seconds) == ({"husk": "husk 1", "podman": "podman 5"}, [1.0, 4.0], 7.0)
+    assert [(figure.name, sorted(figure.values)) for figure in whole.figures] == [
+        ("exec", ["husk", "podman"]),
+        ("memory", ["podman"]),
+    ]
+    assert list(one.figures[0].values) == ["husk"]
