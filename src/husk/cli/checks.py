@@ -1,6 +1,7 @@
 """Which of the things that containers need does this host have? Every check tries the real thing where that leaves no
 trace: it mounts an overlay and builds a bridge in a namespace of its own, instead of believing a list of modules."""
 
+import asyncio
 import os
 import platform
 import shutil
@@ -16,8 +17,10 @@ from husk.errors import HuskError
 from husk.kernel import cgroups, mount, namespaces, rtnetlink
 from husk.kernel.netlink import NetlinkSocket
 from husk.kernel.nftables import Nftables
-from husk.network import drop_policies
+from husk.network import drop_policies, legacy_rules
 from husk.network.drop_policies import DropPolicy
+from husk.network.firewall_owners import cure_of
+from husk.network.legacy_rules import LegacyRules
 from husk.storage.lost import DIRECTORY as LOST
 from husk.storage.lost import lost
 
@@ -66,7 +69,7 @@ def examine(data_root: Path) -> list[Finding]:
         _namespaces(Path("/proc/self/ns")),
         *_cgroups(),
         _network(),
-        *_firewalls(drop_policies.look((_BRIDGE,)), Path("/proc/net/ip_tables_names")),
+        *_firewalls(drop_policies.look((_BRIDGE,)), asyncio.run(legacy_rules.look((_BRIDGE,)))),
         _seccomp(Path("/proc/sys/kernel/seccomp/actions_avail")),
         *_programs(),
     ]
@@ -182,19 +185,25 @@ def _network() -> Finding:
     return Finding("network", "ok", "namespaces, bridge, veth and nftables work")
 
 
-def _firewalls(chains: Iterable[DropPolicy], legacy: Path) -> Iterator[Finding]:
+def _firewalls(chains: Iterable[DropPolicy], old: Iterable[LegacyRules]) -> Iterator[Finding]:
     """What drops the packets of containers, whatever our own rules say."""
-    cure = f"have it accept what goes over {_BRIDGE} and br-*: docs/howto/troubleshooting.md tells how"
     for chain in chains:
-        yield Finding("firewall", "poor", f"{chain.where} drops what containers send and get", cure)
-    try:
-        names = legacy.read_text().split()
-    except OSError:
-        return
-    if "filter" in names:
-        detail = "iptables-legacy has rules, which the daemon does not see"
-        look = f"look with iptables-legacy -S FORWARD whether they drop, and accept there what goes over {_BRIDGE}"
-        yield Finding("firewall", "poor", detail, look)
+        yield Finding("firewall", "poor", f"{chain.where} drops what containers send and get", _accepting(chain.owner))
+    for rules in old:
+        if rules.drop:
+            detail = f"chain FORWARD of {rules.program} drops what containers send and get"
+            yield Finding("firewall", "poor", detail, _accepting(rules.owner))
+        elif rules.drop is None:
+            detail = f"{rules.program} has rules, which the daemon does not see"
+            look = f"look with {rules.program} -S FORWARD whether they drop, and accept there what goes over {_BRIDGE}"
+            yield Finding("firewall", "poor", detail, look)
+
+
+def _accepting(owner: str) -> str:
+    """What has a firewall let the packets of containers pass."""
+    if command := cure_of(owner, _BRIDGE):
+        return f"run {command}, and the same for each br-* (docs/howto/troubleshooting.md)"
+    return f"have it accept what goes over {_BRIDGE} and br-*: docs/howto/troubleshooting.md tells how"
 
 
 def _build_network(_: int) -> None:

@@ -3,16 +3,17 @@
 In nftables a packet passes only if every table lets it pass: somebody's `drop` outvotes our `accept`. dockerd on the
 same host, for one, makes `drop` the policy of the chain FORWARD and then accepts what is its own; firewalld's chains
 end with a rule that rejects the rest. We do not write into the rules of others: we tell what is so. Rules of the old
-kind (`iptables-legacy`) are not seen from here.
+kind (`iptables-legacy`) are not seen from here: `legacy_rules` looks at them.
 """
 
 import logging
 from collections.abc import Collection
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from husk.errors import SystemFault
 from husk.kernel.nftables import Nftables
+from husk.network.firewall_owners import hint, owner_of
 from husk.patterns import pattern
 
 log = logging.getLogger(__name__)
@@ -34,6 +35,8 @@ class DropPolicy(Struct, frozen=True):
     family: str
     table: str
     chain: str
+    # Whose it is, if that can be seen: a key of `firewall_owners.CURES`.
+    owner: str = ""
 
     @property
     def where(self) -> str:
@@ -43,7 +46,7 @@ class DropPolicy(Struct, frozen=True):
     def warning(self) -> str:
         return (
             f"WARNING: {self.where} drops forwarded packets by default: containers reach other networks, and are "
-            "reached at published ports, only where its rules accept that (see docs/networks.md of Husk)"
+            f"reached at published ports, only where its rules accept that{hint(self.owner)}"
         )
 
 
@@ -82,7 +85,7 @@ def look(interfaces: Collection[str]) -> list[DropPolicy]:
         log.debug("the rules of others cannot be looked at: %s", error)
         return []
     return [
-        each
+        structs.replace(each, owner=owner_of(each.table, tables[each.family, each.table]))
         for each, drops in others.items()
         if (drops or refuses(each.chain, tables[each.family, each.table]))
         and not any(f'"{name}"' in tables[each.family, each.table] for name in interfaces)

@@ -72,6 +72,40 @@ def test_a_firewall_that_drops_is_told_and_can_be_told_about_us(outside: str) ->
         assert (warnings(), reached()) == ([], True)
 
 
+@pytest.mark.skipif(not shutil.which("iptables-legacy"), reason="there is no iptables-legacy")
+def test_rules_of_the_old_kind_are_told_and_can_be_told_about_us(outside: str) -> None:
+    def legacy(*arguments: str) -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run(["iptables-legacy", *arguments], capture_output=True)
+
+    if legacy("-S", "FORWARD").returncode != 0:
+        pytest.skip("this kernel has no iptables of the old kind")
+    with Daemon() as daemon:
+        bridge = daemon.config.bridge_name
+
+        def warnings() -> list[str]:
+            return [w for w in daemon.http("GET", "/info").json()["Warnings"] or [] if "iptables-legacy" in w]
+
+        def reached() -> bool:
+            command = ["run", "--rm", "busybox", "ping", "-c1", "-W1", outside]
+            return daemon.docker(*command, check=False).returncode == 0
+
+        assert warnings() == []
+        assert legacy("-P", "FORWARD", "DROP").returncode == 0
+        try:
+            assert not reached() and "chain FORWARD of iptables-legacy drops forwarded packets" in warnings()[0]
+            told = subprocess.run([PROGRAM, "doctor"], capture_output=True, text=True).stdout
+            assert "chain FORWARD of iptables-legacy drops what containers send and get" in told
+            assert "iptables-legacy -I FORWARD -i husk0 -j ACCEPT" in told
+            daemon.restart()
+            until(lambda: "chain FORWARD of iptables-legacy drops" in daemon.log(100), "the log to say it too")
+            for way in ("-i", "-o"):
+                legacy("-I", "FORWARD", way, bridge, "-j", "ACCEPT")
+            assert (warnings(), reached()) == ([], True)
+        finally:
+            legacy("-P", "FORWARD", "ACCEPT")
+            legacy("-F", "FORWARD")
+
+
 def test_a_firewall_whose_last_rule_rejects_is_told_too() -> None:
     """As firewalld's chains are: their policy is to accept."""
     rules = """
@@ -89,6 +123,7 @@ def test_a_firewall_whose_last_rule_rejects_is_told_too() -> None:
         assert "chain filter_FORWARD of the nftables table inet firewalld drops forwarded packets" in warning
         told = subprocess.run([PROGRAM, "doctor"], capture_output=True, text=True).stdout
         assert "warn  firewall    chain filter_FORWARD of the nftables table inet firewalld drops" in told
+        assert "Cure: run firewall-cmd --permanent --zone=trusted --add-interface=husk0" in told
         accept = f'insert rule inet firewalld filter_FORWARD iifname "{daemon.config.bridge_name}" accept'
         subprocess.run(["nft", accept], check=True)
         assert not [w for w in daemon.http("GET", "/info").json()["Warnings"] or [] if "nftables table" in w]

@@ -11,6 +11,7 @@ from husk.cli.checks import Fix
 from husk.errors import HuskError
 from husk.kernel import cgroups, mount, namespaces
 from husk.network.drop_policies import DropPolicy
+from husk.network.legacy_rules import LegacyRules
 from husk.storage.state.store import Change, StateStore
 
 
@@ -188,13 +189,15 @@ def test_the_network_is_tried_in_a_namespace_of_its_own(
     assert cure in finding.cure and len(removed) == (not error)
 
 
-def test_other_firewalls_are_told(tmp_path: Path) -> None:
-    tables = tmp_path / "ip_tables_names"
-    assert not list(checks._firewalls([], tables))
-    tables.write_text("nat\n")
-    assert not list(checks._firewalls([], tables))
-    tables.write_text("nat\nfilter\n")
-    chain, old = checks._firewalls([DropPolicy("ip", "filter", "FORWARD")], tables)
-    assert (chain.verdict, old.verdict) == ("poor", "poor")
-    assert "chain FORWARD of the nftables table ip filter drops" in chain.detail and "husk0" in chain.cure
-    assert "iptables-legacy -S FORWARD" in old.cure
+def test_other_firewalls_are_told() -> None:
+    assert not list(checks._firewalls([], [LegacyRules("iptables-legacy", False)]))
+    (chain,) = checks._firewalls([DropPolicy("ip", "filter", "FORWARD")], [])
+    assert chain.verdict == "poor" and "have it accept what goes over husk0" in chain.cure
+    assert "chain FORWARD of the nftables table ip filter drops" in chain.detail
+    (chain,) = checks._firewalls([DropPolicy("ip", "filter", "FORWARD", "ufw")], [])
+    assert chain.cure.startswith("run ufw route allow in on husk0 && ufw route allow out on husk0")
+    old, unseen = checks._firewalls(
+        [], [LegacyRules("iptables-legacy", True, "iptables-legacy"), LegacyRules("ip6tables-legacy", None)]
+    )
+    assert "iptables-legacy -I FORWARD -i husk0 -j ACCEPT" in old.cure
+    assert "ip6tables-legacy -S FORWARD" in unseen.cure

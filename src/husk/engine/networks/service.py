@@ -126,10 +126,11 @@ class Networks:
     async def warnings(self) -> list[str]:
         """What on this host keeps containers from their networks."""
         interfaces = [live.driver.interface for live in self._roster.by_name.values() if live.bridged]
-        from husk.network import drop_policies
+        from husk.network import drop_policies, legacy_rules
 
         found = await asyncio.to_thread(drop_policies.look, interfaces)
-        return [policy.warning for policy in found]
+        old = await legacy_rules.look(interfaces)
+        return [*(policy.warning for policy in found), *(rules.warning for rules in old if rules.drop)]
 
     # --- making and removing
 
