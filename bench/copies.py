@@ -82,7 +82,7 @@ def make_files(files: Path, megabytes: int, count: int) -> None:
 
 def main() -> None:
     sheet = Sheet("copies", __doc__, engines="husk,dockerd-new,podman")
-    sheet.option("rounds", 11, quick=2)
+    sheet.option("rounds", 11, quick=1)
     sheet.option("megabytes", 200, quick=20, about="of the large file")
     sheet.option("files", 2000, quick=500, about="of the tree")
     sheet.parser.add_argument("--only", choices=WHAT, action="append", help="what to copy; may be given more than once")
