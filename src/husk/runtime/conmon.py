@@ -47,7 +47,8 @@ _OUTPUT_CHUNK = 32 * 1024
 _SOCKET_PATH_MAX = 106
 _ACCEPT_SECONDS = 2.0
 # A monitor prints no text of its own, glib's pools are larger than all that it keeps (20 of its 330 KB), and it would
-# load tables of character sets (4 KB) only to find that its arguments are text already.
+# load tables of character sets (4 KB) only to find that its arguments are text already. Its buffers must not be mapped
+# apart (MALLOC_MMAP_THRESHOLD_): conmon 2.1 uses one that it has freed when a client that does not read leaves.
 _THRIFTY = {"LC_ALL": "C", "CHARSET": "UTF-8", "G_SLICE": "always-malloc"}
 
 

@@ -24,8 +24,9 @@ log = logging.getLogger(__name__)
 # How long the first one waits at most, however many come after it; how many wait at most.
 PATIENCE = 10.0
 MOST = 2000
-# How many are cleared in one visit to a thread.
-_BATCH = 32
+# How many are cleared in one visit to a thread, and how many visits there are at a time: they wait for the kernel.
+_BATCH = 8
+_VISITS = 4
 
 
 class Clearing:
@@ -60,8 +61,9 @@ class Clearing:
     async def finish(self) -> None:
         """Clear up after all of them now."""
         while self._waiting:
-            batch = list(islice(self._waiting.values(), _BATCH))
-            await threads.releases(self._clear_all, batch)
+            batch = list(islice(self._waiting.values(), _BATCH * _VISITS))
+            visits = [batch[number::_VISITS] for number in range(_VISITS)]
+            await asyncio.gather(*(threads.releases(self._clear_all, visit) for visit in visits))
             for record in batch:
                 self._waiting.pop(record.id, None)
 
