@@ -202,6 +202,15 @@ class BridgeDriver:
         if not _runs(self._reaping):
             self._reaping = self._tasks.spawn(self._reap(), "free addresses")
 
+    async def fit(self, mtu: int) -> None:
+        """From now on no endpoint sends larger packets, also those that are there already."""
+        from husk.network import overlay
+
+        self._state = self._state._replace(mtu=mtu)
+        if _runs(self._filling):
+            await asyncio.wait([self._filling])
+        await asyncio.to_thread(overlay.fit, list(self._allocator.leases.values()), mtu)
+
     def take_address(self, version: int) -> str:
         """An address that no container gets until it is given back; empty when the network has none of that kind."""
         return self._allocator.take_one(version)

@@ -130,13 +130,16 @@ class Overlay:
             self._peers = tuple(peers)
             return await asyncio.to_thread(tell, self._settings, self._peers)
 
-    async def correct(self) -> int:
+    async def correct(self) -> None:
         """Make it again as it was told, whatever has been done to it; before the first `tell` only the interface."""
         async with self._changing:
-            await asyncio.to_thread(prepare, self._settings)
-            if self._peers is None:
-                return 0
-            return await asyncio.to_thread(tell, self._settings, self._peers)
+            await asyncio.to_thread(self.mend)
+
+    def mend(self) -> None:
+        """The bridge was made anew: be its port again, and tell it what it knew. Blocks."""
+        prepare(self._settings)
+        if self._peers is not None:
+            tell(self._settings, self._peers)
 
     async def close(self, remove: bool) -> None:
         """`remove` says that the network ends here. Safe to call twice."""

@@ -11,6 +11,7 @@ from husk.engine.model.container import Container
 from husk.engine.model.network import Network
 from husk.engine.networks import default_bridge
 from husk.engine.networks.endpoints import lease
+from husk.engine.networks.overlays import interface_of
 from husk.network import host, sandbox
 from husk.network.settings import BridgeSettings, Opening
 
@@ -19,7 +20,7 @@ WARM_SANDBOXES = 4
 
 def sweep(
     base: BridgeSettings,
-    networks: Iterable[Network],
+    networks: Collection[Network],
     running: Iterable[Container],
     unreadable_containers: Collection[str],
     unreadable_networks: Collection[str],
@@ -29,7 +30,8 @@ def sweep(
     if not unreadable_containers:
         sandbox.sweep(base.netns_dir, [record.sandbox_path for record in running if record.sandbox_path])
     interfaces = {network.parent if network.on_parent else network.bridge_name for network in networks}
-    interfaces |= {f"br-{network_id[:12]}" for network_id in unreadable_networks}
+    interfaces |= {interface_of(network) for network in networks if network.driver == "overlay"}
+    interfaces |= {f"{kind}-{network_id[:12]}" for network_id in unreadable_networks for kind in ("br", "vx")}
     host.sweep(base.owner, interfaces)
 
 

@@ -22,6 +22,7 @@ from husk.engine.networks import default_bridge, restore
 from husk.engine.networks.balancing import Balancing
 from husk.engine.networks.connector import Connected, Connector
 from husk.engine.networks.live import LiveNetwork, Roster
+from husk.engine.networks.overlays import Overlays
 from husk.errors import Conflict, Forbidden, HuskError, NotFound
 from husk.network.bridge import BridgeDriver
 from husk.network.firewall import Firewall
@@ -67,6 +68,7 @@ class Networks:
             config.host_gateway_ips,
         )
         self.balancing = Balancing(self._roster, self._ports, config.nft_table + "-lb")
+        self.overlays = Overlays(self._roster, f"husk bridge of {config.nft_table}")
         self._changing = asyncio.Lock()
         self._guardian = Guardian((self._firewall, self.balancing.balancer))
         self._tasks = Tasks()
@@ -184,6 +186,7 @@ class Networks:
                 self._roster.by_name[network.name] = live
                 raise
             if live.bridged:
+                await self.overlays.remove(network)
                 await live.driver.close(remove=True)
         self._publish("destroy", network)
 
@@ -297,9 +300,9 @@ class Networks:
         await self._relay.close()
         lives = [live for live in self._roster.by_name.values() if live.bridged]
         # The default bridge stays while any container runs: its rules hold for all networks.
-        await asyncio.gather(
-            *(live.driver.close(remove=remove or not (live.members or live.record.builtin)) for live in lives)
-        )
+        leaving = [live for live in lives if remove or not (live.members or live.record.builtin)]
+        await asyncio.gather(*(self.overlays.remove(live.record) for live in leaving))
+        await asyncio.gather(*(live.driver.close(remove=live in leaving) for live in lives))
         if remove:
             await self.balancing.remove()
             await asyncio.to_thread(self._firewall.remove)
@@ -341,6 +344,7 @@ class Networks:
 
     def _mended(self) -> None:
         """A bridge is there again, without the addresses of services. Called in a thread."""
+        self.overlays.mend()
         self.balancing.balancer.apply()
 
     def _new_id(self) -> str:

@@ -33,10 +33,11 @@ def swept(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 def test_what_belongs_to_nobody_goes(tmp_path: Path, swept: dict[str, Any]) -> None:
     running = container(status="running")
     running.sandbox_path = "/netns/1"
-    networks = [network("home"), network("lan", driver="macvlan", parent="eth7")]
+    networks = [network("home"), network("lan", driver="macvlan", parent="eth7"), network("far", driver="overlay")]
     restore.sweep(settings(tmp_path), networks, [running, container()], frozenset(), frozenset({"f" * 64}))
     assert swept["sandboxes"] == ["/netns/1"]
-    assert swept["interfaces"] == {"br-homehomehome", "eth7", "br-ffffffffffff"}
+    far = {"br-farfarfarfar", "vx-farfarfarfar"}
+    assert swept["interfaces"] == {"br-homehomehome", "eth7", "br-ffffffffffff", "vx-ffffffffffff"} | far
 
 
 def test_no_sandbox_goes_while_a_container_cannot_be_read(tmp_path: Path, swept: dict[str, Any]) -> None:

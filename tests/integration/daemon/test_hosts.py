@@ -1,0 +1,55 @@
+"""Several hosts on one machine, each with a daemon of its own: what tests of swarms stand on."""
+
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from husk.kernel import namespaces
+from tests.support.hosts import Host, HostDaemon, Hosts
+from tests.support.lifecycle import inspect
+from tests.support.overlays import Connection, echo
+
+
+def sandbox(daemon: HostDaemon) -> Path:
+    """That of a container with a published port."""
+    daemon.docker("run", "-d", "--name", "same", "-p", "8080:80", "busybox", "sleep", "600")
+    return Path(inspect(daemon, "same")["NetworkSettings"]["SandboxKey"])
+
+
+def asks(client: Host, server: Host, seconds: float = 10) -> str:
+    """What the container behind the port says; "" if nothing comes."""
+    try:
+        with Connection(client.inside, server.address, 8080, seconds) as connection:
+            return connection.word
+    except OSError:
+        return ""
+
+
+def test_daemons_on_hosts_that_are_killed_and_cut_off() -> None:
+    with Hosts(2) as hosts, ExitStack() as stack:
+        first, second = hosts
+        daemons = [host.daemon() for host in hosts]
+        # The same name, the same port: they know nothing of each other.
+        for daemon in daemons:
+            stack.enter_context(echo(partial(namespaces.run_inside, sandbox(daemon)), 80, daemon.where.name))
+        assert (asks(second, first), asks(first, second)) == ("host1", "host2")
+        daemons[0].kill9()
+        assert asks(second, first) == "host1"
+        daemons[0].start()
+        hosts.cut(second, first)
+        assert not asks(second, first, 0.5)
+        hosts.mend()
+        assert asks(second, first) == "host1"
+        assert daemons[1].close() == []
+        assert second.left() == []
+        assert any(line.startswith("interface ") for line in first.left())
+
+
+def test_what_a_daemon_leaves_on_its_host_is_told() -> None:
+    hosts = Hosts(1)
+    with pytest.raises(AssertionError, match="host1: interface left0"), hosts:
+        hosts[0].daemon()
+        hosts[0].run("ip", "link", "add", "left0", "type", "bridge")
+    assert len(hosts) == 0
