@@ -115,6 +115,13 @@ class DashboardConfig(msgspec.Struct, frozen=True):
     read_only: bool = False
 
 
+class ClusterStoreConfig(msgspec.Struct, frozen=True):
+    """An etcd that exists, for the records of a swarm; CA, certificate and key by which both sides know each other."""
+
+    address: str
+    certificates: tuple[Path, Path, Path] | None = None
+
+
 class Config(msgspec.Struct, frozen=True):
     """Settings of one daemon, complete and validated."""
 
@@ -164,6 +171,7 @@ class Config(msgspec.Struct, frozen=True):
     metrics_containers: int = 1000
     # Husk's own: the file that changes are written to; None for none.
     audit_log: Path | None = None
+    cluster_store: ClusterStoreConfig | None = None
     # What was asked for and means something else here, or nothing: one line each for the log.
     remarks: tuple[str, ...] = ()
 

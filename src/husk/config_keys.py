@@ -87,6 +87,13 @@ _LISTENING = (
         Kind.NUMBER,
         "Husk's own: the most containers whose own metrics are told; 0 for none. [1000]",
     ),
+    _same("cluster-store", Kind.TEXT, "An etcd that keeps the records of the swarm: etcd://a,b,c. [Husk's own store]"),
+    Option(
+        "cluster-store-opt",
+        "cluster-store-opts",
+        Kind.MAP,
+        "Certificates for it: kv.cacertfile, kv.certfile and kv.keyfile, each =FILE.",
+    ),
     _same("audit-log", Kind.TEXT, "Husk's own: append a line of JSON to this file for each change. [none]"),
 )
 

@@ -187,6 +187,7 @@ def build(settings: Settings, names: Names | None = None) -> Config:
         metrics_addr=values.metrics_address(settings.metrics_addr) if settings.metrics_addr else "",
         metrics_containers=_limit("metrics-containers", settings.metrics_containers, standard.metrics_containers),
         audit_log=values.absolute("audit-log", settings.audit_log) if settings.audit_log else None,
+        cluster_store=values.cluster_store(settings.cluster_store or "", settings.cluster_store_opts or {}),
         remarks=remarks,
     )
 

@@ -4,11 +4,11 @@ what is wrong with it, and what is accepted, in words that stand alone: they app
 import ipaddress
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from husk.config import DEFAULT_HOST, AddressPool, Ulimit
+from husk.config import DEFAULT_HOST, AddressPool, ClusterStoreConfig, Ulimit
 from husk.errors import InvalidParameter
 from husk.network.ipam import parse_bip
 from husk.network.rules import validate_interface
@@ -262,3 +262,27 @@ def labels(texts: Iterable[str]) -> tuple[str, ...]:
         if values.setdefault(key, value) != value:
             raise InvalidParameter(f"conflict labels for {key}={value} and {key}={values[key]}")
     return tuple(f"{key}={value}" for key, value in values.items())
+
+
+_STORE_FILES = ("kv.cacertfile", "kv.certfile", "kv.keyfile")
+
+
+def cluster_store(address: str, options: Mapping[str, str]) -> ClusterStoreConfig | None:
+    """An etcd that exists, with certificates or without; None where nobody named one."""
+    if not address:
+        if options:
+            raise InvalidParameter("--cluster-store-opt means nothing without --cluster-store")
+        return None
+    from husk.cluster.etcd.address import read_address
+
+    read_address(address)
+    for name in options:
+        if name not in _STORE_FILES:
+            raise InvalidParameter(f"invalid cluster-store-opt {name!r}: use {', '.join(_STORE_FILES)}")
+    if not options:
+        return ClusterStoreConfig(address)
+    for name in _STORE_FILES:
+        if not options.get(name):
+            raise InvalidParameter(f"cluster-store-opt {name} is missing: a store with certificates needs all three")
+    ca, cert, key = (absolute(name, options[name]) for name in _STORE_FILES)
+    return ClusterStoreConfig(address, (ca, cert, key))

@@ -121,8 +121,26 @@ SHORT = {"b": "bridge", "D": "debug", "G": "group", "H": "host", "l": "log-level
 NOT_ALONE = {"tlscacert", "tlscert", "tlskey", "dashboard-names", "dashboard-read-only"}
 
 
-OUR_FLAGS = {"audit-log", "dashboard", "dashboard-name", "dashboard-read-only", "max-layer-size", "metrics-containers"}
-OUR_KEYS = {"audit-log", "dashboard", "dashboard-names", "dashboard-read-only", "max-layer-size", "metrics-containers"}
+OUR_FLAGS = {
+    "audit-log",
+    "cluster-store",
+    "cluster-store-opt",
+    "dashboard",
+    "dashboard-name",
+    "dashboard-read-only",
+    "max-layer-size",
+    "metrics-containers",
+}
+OUR_KEYS = {
+    "audit-log",
+    "cluster-store",
+    "cluster-store-opts",
+    "dashboard",
+    "dashboard-names",
+    "dashboard-read-only",
+    "max-layer-size",
+    "metrics-containers",
+}
 
 
 def test_flags_are_dockerds_and_some_of_ours() -> None:

@@ -133,3 +133,27 @@ def test_a_size_has_dockers_units(text: str | int, bytes: int):
 def test_a_size_that_is_none_is_refused(text: str | int):
     with pytest.raises(InvalidParameter, match="invalid max-layer-size"):
         values.size("max-layer-size", text)
+
+
+def test_a_cluster_store_has_an_address_and_all_certificates_or_none() -> None:
+    files = {"kv.cacertfile": "/ca", "kv.certfile": "/cert", "kv.keyfile": "/key"}
+    assert values.cluster_store("", {}) is None
+    plain = values.cluster_store("etcd://10.0.0.1,10.0.0.2:99", {})
+    assert plain is not None and plain.certificates is None
+    sealed = values.cluster_store("etcd://10.0.0.1", files)
+    assert sealed is not None and sealed.certificates == (Path("/ca"), Path("/cert"), Path("/key"))
+
+
+@pytest.mark.parametrize(
+    ("address", "options", "told"),
+    [
+        ("consul://10.0.0.1", {}, "etcd://HOST"),
+        ("etcd://", {}, "etcd://HOST"),
+        ("", {"kv.keyfile": "/key"}, "without --cluster-store"),
+        ("etcd://a", {"kv.path": "x"}, "kv.cacertfile, kv.certfile, kv.keyfile"),
+        ("etcd://a", {"kv.keyfile": "/key"}, "kv.cacertfile is missing"),
+    ],
+)
+def test_a_cluster_store_that_cannot_be_used_says_why(address: str, options: dict[str, str], told: str) -> None:
+    with pytest.raises(InvalidParameter, match=told):
+        values.cluster_store(address, options)

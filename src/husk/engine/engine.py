@@ -154,10 +154,12 @@ class Engine(LateParts):
 
     @property
     def swarm_state(self) -> str:
-        """`inactive`, `locked` or `active/manager`, as a ping tells it."""
+        """`inactive`, `pending`, `locked` or `active/manager`, as a ping tells it."""
         if self._services is None:
             return "inactive"
         cluster = self._services.cluster
+        if cluster.pending:
+            return "pending"
         return "locked" if cluster.locked else "active/manager" if cluster.active else "inactive"
 
     def reload(self, config: Config) -> None:
@@ -311,7 +313,7 @@ async def _open(config: Config, stack: AsyncExitStack, open_files: int, meanwhil
     def build_services() -> "Services":
         from husk.engine.services.parts import build_services
 
-        return build_services(stack, config, state, machine, containers, images, networks, events)[0]
+        return build_services(stack, config, state, machine, containers, images, networks, events)
 
     builder = late_builder(
         stack,

@@ -39,7 +39,7 @@ class House:
         self.happened: list[Event] = []
         self.built = 0
         self.runtimes = FakeRuntimes()
-        self.cluster = SimpleNamespace(active=False, locked=False)
+        self.cluster = SimpleNamespace(active=False, locked=False, pending=False)
         self.downloads, self.uploads = Limiter(1), Limiter(1)
         events = Events()
         events.observe(self.happened.append)
@@ -86,6 +86,8 @@ def test_services_are_built_with_the_first_question_and_a_ping_is_none(house: Ho
     assert house.engine.swarm_state == "active/manager"
     house.cluster.locked = True
     assert house.engine.swarm_state == "locked"
+    house.cluster.pending = True
+    assert house.engine.swarm_state == "pending"
 
 
 async def test_a_reload_reaches_everybody_and_is_told(house: House) -> None:

@@ -6,7 +6,7 @@ import socket
 from husk.api.call import Call
 from husk.api.http.response import Answer
 from husk.api.router import change, read
-from husk.api.types.services import InitRequest, UnlockKey
+from husk.api.types.services import InitRequest, JoinRequest, UnlockKey
 from husk.api.views import services as views
 from husk.engine.model.filters import Filters
 from husk.engine.services.nodes import NODE_FILTERS
@@ -17,6 +17,7 @@ from husk.gojson import Reader
 DEFAULT_SUBNET_SIZE, NARROWEST_SUBNET = 24, 29
 
 _init = Reader(InitRequest)
+_join = Reader(JoinRequest)
 _spec = Reader(SwarmSpec)
 _node_spec = Reader(NodeSpec)
 _unlock = Reader(UnlockKey)
@@ -50,10 +51,19 @@ async def init(call: Call) -> Answer:
 
 
 async def join(call: Call) -> Answer:
-    call.engine.services.cluster.check_alone()
+    services = call.engine.services
+    services.cluster.check_alone()
+    if call.engine.config.cluster_store is not None:
+        # Who has the store is a manager in all but name.
+        request = await call.body(_join)
+        await services.cluster.enlist(
+            request.join_token, advertise=_advertised(request.advertise_addr), availability=request.availability
+        )
+        await services.started()
+        return call.empty(200)
     raise NotImplementedYet(
-        "joining a swarm of several hosts needs a cluster store, which Husk does not have yet: this engine can only be "
-        "a swarm of its own (docker swarm init)"
+        "joining a swarm of several hosts needs a cluster store: start the daemon with --cluster-store "
+        "etcd://…, the same for all hosts. Without it this engine can only be a swarm of its own (docker swarm init)"
     )
 
 

@@ -229,5 +229,14 @@ class InitRequest(Struct, kw_only=True, rename="pascal"):
     auto_lock_managers: bool = False
 
 
+class JoinRequest(Struct, kw_only=True, rename="pascal"):
+    listen_addr: str = ""
+    advertise_addr: str = ""
+    data_path_addr: str = ""
+    remote_addrs: list[str] = []
+    join_token: str = ""
+    availability: str = ""
+
+
 class UnlockKey(Struct, kw_only=True, rename="pascal"):
     unlock_key: str = ""

@@ -166,17 +166,25 @@ def info_for(version: Version, info: SystemInfo) -> SystemInfo:
 
 
 def _swarm_info(cluster: Cluster | None) -> SwarmInfo:
+    if cluster is not None and cluster.pending:
+        return SwarmInfo(
+            node_id=cluster.node_id,
+            node_addr=cluster.advertise_address,
+            local_node_state="pending",
+            error=cluster.away,
+        )
     if cluster is None or not cluster.active:
         return SwarmInfo()
     if cluster.locked:
         return SwarmInfo(node_addr=cluster.advertise_address, local_node_state="locked", error=LOCKED)
-    document: dict[str, object] = msgspec.to_builtins(swarm_document(cluster.swarm))
+    document: dict[str, object] = msgspec.to_builtins(swarm_document(cluster.record))
     managers = [(node.id, node.manager) for node in cluster.nodes if node.manager is not None]
     return SwarmInfo(
         node_id=cluster.node_id,
         node_addr=cluster.advertise_address,
         local_node_state="active",
-        control_available=True,
+        control_available=not cluster.away,
+        error=cluster.away,
         remote_managers=[{"NodeID": id, "Addr": manager.addr} for id, manager in managers],
         nodes=len(cluster.nodes),
         managers=len(managers),

@@ -71,16 +71,17 @@ class Changes:
 
     async def write(self, current: Callable[[], bool] = lambda: True) -> None:
         """New tasks are for a service as it is `current` only."""
+        checks = self._store.leadership.checks
         try:
             for some in _pieces([task for task, _ in self._changed.values() if task.id not in self._gone]):
-                await self._store.settle(*some)
+                await self._store.settle(*some, checks=checks)
                 for task in some:
                     del self._changed[task.id]
             for some in _pieces(list(self._gone.values())):
-                await self._store.delete(*some)
+                await self._store.delete(*some, checks=checks)
             for some in _pieces(self.created):
                 if current():
-                    await self._store.save(*some)
+                    await self._store.save(*some, checks=checks)
         except HuskError:
             for task, before in self._changed.values():
                 _restore(task, before)
@@ -147,6 +148,9 @@ def _with_driver(template: TaskSpec, driver: DriverSpec | None) -> TaskSpec:
 
 
 def _restore(task: Task, before: Task) -> None:
+    if task.version > before.version:
+        # Somebody else has written it, and it is what that one made of it.
+        return
     task.node_id, task.desired_state, task.status = before.node_id, before.desired_state, before.status
 
 

@@ -6,7 +6,6 @@ a secret or a config.
 """
 
 import asyncio
-import base64
 import secrets
 
 import msgspec
@@ -22,8 +21,8 @@ from husk.engine.services.placement import NodeFacts
 from husk.engine.services.records import OUT_OF_SEQUENCE, SwarmRecords, in_sequence
 from husk.engine.services.settings import CAConfig, NodeSpec, SwarmSpec
 from husk.engine.services.swarm import KEY, Membership, Swarm, former_node
+from husk.engine.services.unlock_keys import new_key, read_key, write_key
 from husk.errors import Conflict, HuskError, InvalidParameter, Unauthorized, Unavailable
-from husk.storage.secrets.locks import UNLOCK_KEY_BYTES
 from husk.storage.secrets.sealing import Sealer
 from husk.storage.state.store import Change, StateStore
 
@@ -36,10 +35,14 @@ NOT_A_MANAGER = (
 )
 UNREADABLE = "The record of this node's swarm cannot be read: see husk doctor --check-store."
 ALREADY_ONE = 'This node is already part of a swarm. Use "docker swarm leave" to leave this swarm and join another one.'
+NO_SWARM = 'The cluster store holds no swarm yet. Use "docker swarm init" to make one in it.'
+HAS_ONE = (
+    'The cluster store holds a swarm already. Use "docker swarm join" with that swarm\'s token for managers to become '
+    "one of them, or start the daemon with another --cluster-store."
+)
 LOCKED = (
     'Swarm is encrypted and needs to be unlocked before it can be used. Please use "docker swarm unlock" to unlock it.'
 )
-KEY_PREFIX = "SWMKEY-1-"
 
 
 class Cluster:
@@ -60,13 +63,23 @@ class Cluster:
         self._engine_labels = engine_labels
         self._machine = machine
         self._membership = state.records(MEMBERSHIP, Membership).get(_SELF)
-        if not self.unreadable:
-            sealer.settle(store.swarm is not None and store.swarm.autolock)
+        if not store.shared and not self.unreadable:
+            self._settle_keys()
+
+    def _settle_keys(self) -> None:
+        swarm = self._store.swarm
+        self._sealer.settle(swarm is not None and swarm.autolock)
 
     async def open(self) -> None:
         """Bring old records into their present form, and tell the swarm what this host is now."""
-        if self._store.swarm is not None and KEY not in self._store.swarms and not self.unreadable:
+        if self._store.shared:
+            await asyncio.to_thread(self._settle_keys)
+        elif self._store.swarm is not None and KEY not in self._store.swarms:
             await self._bring_up(self._store.swarm)
+        elif self._store.swarm is not None and self._membership is None and len(self._store.nodes) == 1:
+            # Its record was damaged, and put aside by the doctor.
+            only = self.nodes[0]
+            await self._join(Membership(node_id=only.id, advertise_address=only.status.addr))
         if self.active and (own := self._store.nodes.get(self.node_id)) is not None:
             described = describe(self._machine, self._engine_labels)
             if own.description != described:
@@ -100,7 +113,22 @@ class Cluster:
 
     @property
     def active(self) -> bool:
-        return self._store.swarm is not None
+        return self._store.swarm is not None and self._membership is not None
+
+    @property
+    def pending(self) -> bool:
+        """It is in a swarm whose records are not known yet: their store has not answered since the start."""
+        return self._store.shared and self._membership is not None and not self.active and bool(self._store.away())
+
+    @property
+    def away(self) -> str:
+        """Why the swarm's records cannot be asked for or changed now; empty while they can."""
+        return self._store.away()
+
+    @property
+    def others(self) -> bool:
+        """Has the swarm other nodes?"""
+        return any(node.id != self.node_id for node in self.nodes)
 
     @property
     def locked(self) -> bool:
@@ -109,13 +137,16 @@ class Cluster:
     @property
     def record(self) -> Swarm:
         """For the engine itself, locked or not."""
-        if (swarm := self._store.swarm) is None:
-            raise Unavailable(UNREADABLE if self.unreadable else NOT_A_MANAGER)
+        if (swarm := self._store.swarm) is None or not self.active:
+            reason = UNREADABLE if self.unreadable else self._store.away() if self.pending else NOT_A_MANAGER
+            raise Unavailable(reason)
         return swarm
 
     @property
     def swarm(self) -> Swarm:
         """For clients."""
+        if self.active and (reason := self._store.away()):
+            raise Unavailable(reason)
         if self.locked:
             raise Unavailable(LOCKED)
         return self.record
@@ -185,7 +216,43 @@ class Cluster:
             subnet_size=subnet_size or 24,
             data_path_port=settings.data_path_port(data_path_port),
         )
-        node = Node(
+        node = self._own_node(advertise, availability)
+        async with self._changing:
+            self.check_alone()
+            if self._store.swarm is not None:
+                raise Unavailable(HAS_ONE)
+            await self._join(Membership(node_id=node.id, advertise_address=advertise))
+            try:
+                await self._save_locked(swarm, node, was=False)
+            except HuskError:
+                await self._part()
+                raise
+        return node.id
+
+    async def enlist(self, token: str, *, advertise: str, availability: str) -> str:
+        """Become a manager of the swarm that is in the store, which this daemon was told of; the node's id."""
+        settings.check_availability(availability)
+        async with self._changing:
+            self.check_alone()
+            if (swarm := self._store.swarm) is None:
+                raise Unavailable(NO_SWARM)
+            if not secrets.compare_digest(token.encode(), swarm.manager_token.encode()):
+                raise InvalidParameter(
+                    "rpc error: code = InvalidArgument desc = A valid join token is necessary to join"
+                )
+            node = self._own_node(advertise, availability)
+            await self._join(Membership(node_id=node.id, advertise_address=advertise))
+            try:
+                with in_sequence():
+                    await self._store.save(node)
+            except HuskError:
+                await self._part()
+                raise
+        return node.id
+
+    def _own_node(self, advertise: str, availability: str) -> Node:
+        now = rfc3339(now_ns())
+        return Node(
             id=new_id(),
             version=NEW,
             created_at=now,
@@ -195,15 +262,6 @@ class Cluster:
             status=NodeStatus(state="ready", addr=advertise),
             manager=manager_at(advertise),
         )
-        async with self._changing:
-            self.check_alone()
-            await self._join(Membership(node_id=node.id, advertise_address=advertise))
-            try:
-                await self._save_locked(swarm, node, was=False)
-            except HuskError:
-                await self._part()
-                raise
-        return node.id
 
     async def update(
         self, spec: SwarmSpec, version: int, *, worker_token: bool, manager_token: bool, unlock_key: bool
@@ -226,6 +284,8 @@ class Cluster:
             raise Unavailable(ALREADY_ONE)
         if self.unreadable:
             raise Unavailable(UNREADABLE)
+        if reason := self._store.away():
+            raise Unavailable(reason)
 
     async def unlock_key(self) -> str:
         """What opens the swarm after a start of the daemon; empty where nothing is needed."""
@@ -251,11 +311,15 @@ class Cluster:
                 "You are attempting to leave the swarm on a node that is participating as a manager. Removing the last "
                 "manager erases all current state of the swarm. Use `--force` to ignore this message."
             )
-        await self._store.delete(swarm, *self._store.nodes.values())
+        if self.others:
+            await self._store.delete(self.node)
+        else:
+            await self._store.delete(swarm, *self._store.nodes.values())
 
     async def forget(self) -> None:
-        """Nothing is left of the swarm: neither what its keys open, nor a place in it."""
-        await self._store.delete(*self._store.nodes.values())
+        """Nothing is left of the swarm here: neither what its keys open, nor a place in it."""
+        if not self._store.shared:
+            await self._store.delete(*self._store.nodes.values())
         await asyncio.to_thread(self._sealer.forget)
         await self._part()
 
@@ -271,10 +335,10 @@ class Cluster:
     async def _save_locked(self, swarm: Swarm, *others: Node, was: bool, rotate: bool = False) -> None:
         """Save a record that may lock or unlock the swarm: the record decides, so each file is there before it."""
         if swarm.autolock and not was:
-            await asyncio.to_thread(self._sealer.lock, _new_key())
+            await asyncio.to_thread(self._sealer.lock, new_key())
         elif swarm.autolock and rotate:
             old = await asyncio.to_thread(self._sealer.unlock_key)
-            await asyncio.to_thread(self._sealer.lock, _new_key(), besides=old)
+            await asyncio.to_thread(self._sealer.lock, new_key(), besides=old)
         elif was and not swarm.autolock:
             await asyncio.to_thread(self._sealer.keep_open)
         with in_sequence():
@@ -283,25 +347,6 @@ class Cluster:
             await asyncio.to_thread(self._sealer.keep_locked)
         elif was:
             await asyncio.to_thread(self._sealer.drop_lock)
-
-
-def write_key(key: bytes) -> str:
-    return KEY_PREFIX + base64.b64encode(key).decode().rstrip("=")
-
-
-def read_key(text: str) -> bytes:
-    """Docker's form of an unlock key: SWMKEY-1-<base64>."""
-    encoded = text.strip().removeprefix(KEY_PREFIX)
-    try:
-        if not text.strip().startswith(KEY_PREFIX) or not encoded:
-            raise ValueError
-        return base64.b64decode(encoded + "=" * (-len(encoded) % 4), validate=True)
-    except ValueError:
-        raise InvalidParameter("invalid key string") from None
-
-
-def _new_key() -> bytes:
-    return secrets.token_bytes(UNLOCK_KEY_BYTES)
 
 
 def _token() -> str:

@@ -34,7 +34,8 @@ class Nodes:
     @property
     def leader(self) -> str:
         """The id of the node whose reconciler plans; empty while there is none."""
-        return self._cluster.node_id
+        leadership = self._store.leadership
+        return leadership.leader or (self._cluster.node_id if leadership.leading else "")
 
     def find(self, reference: str) -> Node:
         """By `self`, id, name, or unique leading part of an id."""

@@ -3,7 +3,9 @@
 Where nothing is left of a swarm (`wanted`), they are built when somebody first asks for them.
 """
 
+from collections.abc import Callable
 from contextlib import AsyncExitStack
+from typing import NamedTuple
 
 from husk.config import Config
 from husk.engine.containers.service import Containers
@@ -25,6 +27,7 @@ from husk.engine.services.reconciler import Reconciler
 from husk.engine.services.records import SwarmRecords
 from husk.engine.services.runner import Runner
 from husk.engine.services.service import Services
+from husk.engine.services.shared import Shared
 from husk.engine.services.wanted import KEY, TASK_FILES
 from husk.storage.secrets.sealing import Sealer
 from husk.storage.secrets.task_files import TaskFiles
@@ -42,10 +45,19 @@ async def open_services(
     events: Events,
 ) -> Services:
     """Go on keeping what was declared, from where the last daemon was."""
-    services, deliveries = build_services(stack, config, state, machine, containers, images, networks, events)
-    await deliveries.sweep(services.alive_tasks())
-    await services.open()
-    return services
+    parts = _build(stack, config, state, machine, containers, images, networks, events)
+
+    async def begin() -> None:
+        await parts.deliveries.sweep(parts.services.alive_tasks())
+        parts.start()
+        await parts.services.open()
+
+    if parts.shared is None:
+        await begin()
+    else:
+        # Nothing is done for tasks before their records are known.
+        await parts.shared.open(begin)
+    return parts.services
 
 
 def build_services(
@@ -57,9 +69,41 @@ def build_services(
     images: Images,
     networks: Networks,
     events: Events,
-) -> tuple[Services, Deliveries]:
-    """Blocks for as long as it takes to read all records. Its loops go with the first turn of the event loop."""
-    store = SwarmRecords.load(EmbeddedStore(state))
+) -> Services:
+    """Where nothing is left of a swarm. Blocks for as long as it takes to read all records."""
+    parts = _build(stack, config, state, machine, containers, images, networks, events)
+    parts.start()
+    return parts.services
+
+
+class _Parts(NamedTuple):
+    """`start` lets their loops go, with the next turn of the event loop."""
+
+    services: Services
+    deliveries: Deliveries
+    shared: Shared | None
+    start: Callable[[], None]
+
+
+def _build(
+    stack: AsyncExitStack,
+    config: Config,
+    state: StateStore,
+    machine: Machine,
+    containers: Containers,
+    images: Images,
+    networks: Networks,
+    events: Events,
+) -> _Parts:
+    shared = None
+    if config.cluster_store is None:
+        store = SwarmRecords.load(EmbeddedStore(state))
+    else:
+        from husk.engine.services.open_store import open_store
+
+        store = SwarmRecords(open_store(config.cluster_store))
+        shared = Shared(store, store.store, lambda: reconciler.wake())
+        stack.push_async_callback(shared.close)
     labels = dict(label.partition("=")[::2] for label in config.labels)
     sealer = Sealer(config.data_root / KEY)
     cluster = Cluster(state, store, sealer, labels, machine)
@@ -103,7 +147,11 @@ def build_services(
         credentials=credentials,
         containers=containers,
         events=events,
+        shared=shared,
     )
-    reconciler.start()
-    agent.start()
-    return services, deliveries
+
+    def start() -> None:
+        reconciler.start()
+        agent.start()
+
+    return _Parts(services, deliveries, shared, start)

@@ -10,6 +10,8 @@ import contextlib
 import logging
 from collections.abc import Callable, Generator, Mapping
 
+import msgspec
+
 from husk.cluster.records import Stale
 from husk.engine.model.clock import now_ns, rfc3339
 from husk.engine.model.events import Events
@@ -98,6 +100,11 @@ class Reconciler:
 
     async def _look(self) -> int | None:
         """One look; when to look again without being woken."""
+        if not self._store.leadership.leading:
+            # Somebody else does, or nobody can: what was to be looked at is, when that is our turn.
+            self._all = True
+            self._looked()
+            return None
         nodes = self._nodes() if self._cluster.active else {}
         for service_id in self._woken_for():
             self._alarms.pop(service_id, None)
@@ -172,12 +179,12 @@ class Reconciler:
 
     async def _conclude(self, service: Service, verdict: Verdict) -> None:
         before = service.update_status.state if service.update_status else ""
-        service.update_status = conclude(service, verdict, rfc3339(now_ns()))
-        await self._store.save(service)
+        concluded = msgspec.structs.replace(service, update_status=conclude(service, verdict, rfc3339(now_ns())))
+        await self._store.save(concluded, checks=self._store.leadership.checks)
         attributes = {
             "name": service.spec.name,
             "updatestate.old": before,
-            "updatestate.new": service.update_status.state,
+            "updatestate.new": concluded.update_status.state if concluded.update_status else "",
         }
         self._events.publish("service", "update", service.id, attributes)
 

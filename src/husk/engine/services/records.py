@@ -4,16 +4,18 @@ Where several hosts share the store, `feed` brings what others write; everything
 matter which comes first: the answer to a write of ours, or the news of it.
 """
 
+import asyncio
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Self, TypeVar, cast
 
 import msgspec
 
-from husk.cluster.records import Check, Delete, News, Put, Record, Stale, Step
+from husk.cluster.records import NEW, Check, Delete, News, Put, Record, Stale, Step
 from husk.engine.model.clock import now_ns, rfc3339
 from husk.engine.services.cluster_store import ClusterStore
 from husk.engine.services.embedded import EmbeddedStore
+from husk.engine.services.leading import Alone, Leadership
 from husk.engine.services.model import ClusterObject, Service, Task
 from husk.engine.services.node import Node
 from husk.engine.services.room import Port
@@ -61,6 +63,14 @@ class SwarmRecords:
             "node": self.nodes,
         }
         self._tables = cast(dict[str, dict[str, SwarmRecord]], tables)
+        # Have other hosts this store, too? Why it cannot be asked now, and whether this host plans.
+        self.shared = False
+        self.away: Callable[[], str] = lambda: ""
+        self.leadership: Leadership = Alone()
+        self._open = asyncio.Event()
+        self._open.set()
+        self._writing = 0
+        self._written = asyncio.Event()
         # (kind, key) of records that cannot be read. Tasks of such a service stay as they are.
         self.unreadable: frozenset[tuple[str, str]] = frozenset()
 
@@ -122,6 +132,7 @@ class SwarmRecords:
 
     async def delete(self, *records: SwarmRecord, checks: tuple[Check, ...] = ()) -> None:
         if records:
+            await self._turn()
             steps = [Delete(_kind(record), _key(record)) for record in records]
 
             def applied(revision: int) -> None:
@@ -129,9 +140,11 @@ class SwarmRecords:
                     self._drop(_kind(record), _key(record), revision)
 
             lazy = _only_tasks(records)
-            await self.store.commit(*steps, *checks, applied=applied, happened=True, lazy=lazy)
+            with self._in_writing():
+                await self.store.commit(*steps, *checks, applied=applied, happened=True, lazy=lazy)
 
     async def _write(self, records: tuple[SwarmRecord, ...], checks: tuple[Step, ...], *, happened: bool) -> None:
+        await self._turn()
         stamp = rfc3339(now_ns())
         before = [record.version for record in records]
         fresh = [record for record in records if _key(record) not in self._tables[_kind(record)]]
@@ -149,7 +162,8 @@ class SwarmRecords:
 
         try:
             lazy = _only_tasks(records)
-            await self.store.commit(*steps, *checks, applied=applied, happened=happened, lazy=lazy)
+            with self._in_writing():
+                await self.store.commit(*steps, *checks, applied=applied, happened=happened, lazy=lazy)
         except HuskError:
             for record, version in zip(records, before, strict=True):
                 # Unless somebody has written it once more meanwhile.
@@ -158,6 +172,42 @@ class SwarmRecords:
                 for record in fresh:
                     self._drop(_kind(record), _key(record), taken)
             raise
+
+    # --- another store
+
+    @contextlib.asynccontextmanager
+    async def still(self) -> AsyncIterator[None]:
+        """Nothing is written meanwhile: whoever wants to waits."""
+        self._open.clear()
+        try:
+            while self._writing:
+                self._written.clear()
+                await self._written.wait()
+            yield
+        finally:
+            self._open.set()
+
+    def switch(self, store: ClusterStore, there: News) -> None:
+        """From now on the records are in another store, which holds `there`: the same with versions of its own."""
+        self.store = store
+        for table in self._tables.values():
+            for record in table.values():
+                record.version = NEW
+        self.take_in(there)
+
+    async def _turn(self) -> None:
+        """Costs no turn of the loop where nobody moves the records: two who write one then never cross."""
+        if not self._open.is_set():
+            await self._open.wait()
+
+    @contextlib.contextmanager
+    def _in_writing(self) -> Iterator[None]:
+        self._writing += 1
+        try:
+            yield
+        finally:
+            self._writing -= 1
+            self._written.set()
 
     # --- what others write
 

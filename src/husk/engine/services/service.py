@@ -39,6 +39,7 @@ from husk.engine.services.reconciler import Reconciler
 from husk.engine.services.records import OUT_OF_SEQUENCE, SwarmRecords, in_sequence, resolve
 from husk.engine.services.runner import Runner
 from husk.engine.services.settings import NodeSpec
+from husk.engine.services.shared import Shared
 from husk.errors import Conflict, HuskError, InvalidParameter, NotFound
 from husk.registry.auth import Credentials
 
@@ -66,8 +67,10 @@ class Services:
         credentials: PullCredentials,
         containers: Containers,
         events: Events,
+        shared: Shared | None = None,
     ) -> None:
         self.cluster = cluster
+        self._shared = shared
         self._credentials = credentials
         self._changing = asyncio.Lock()
         self._store = store
@@ -85,6 +88,8 @@ class Services:
 
     async def started(self) -> None:
         """The swarm or its node has changed."""
+        if self._shared is not None and self.cluster.active:
+            self._shared.take_part(self.cluster.node_id)
         await self.networks.make_ingress()
         self._reconciler.wake()
         self._agent.wake_all()
@@ -160,6 +165,8 @@ class Services:
         """Give up the swarm: services, tasks and their containers go with it."""
         async with self._changing:
             await self.cluster.leave(force)
+            if self._shared is not None:
+                await self._shared.part()
             await self.clear()
 
     async def open(self) -> None:
@@ -169,17 +176,24 @@ class Services:
         await self.cluster.open()
         if self.cluster.active:
             await self.started()
+        elif self._store.shared and not self.cluster.node_id:
+            # A swarm of others.
+            return
         elif self._store.services or self._store.tasks or self.cluster.node_id or self.networks.any():
             await self.clear()
 
     async def clear(self) -> None:
         """Drop what belongs to a swarm that is gone."""
-        await self._store.delete(*self._store.services.values())
-        await self._runner.forget_all()
-        # What no node had.
-        await self._store.delete(*self._store.tasks.values())
-        await self.secrets.clear()
-        await self.configs.clear()
+        if self.cluster.others:
+            # Theirs stay; the leader finds other nodes for what ran here.
+            await self._runner.forget_all()
+        else:
+            await self._store.delete(*self._store.services.values())
+            await self._runner.forget_all()
+            # What no node had.
+            await self._store.delete(*self._store.tasks.values())
+            await self.secrets.clear()
+            await self.configs.clear()
         await self.cluster.forget()
         await self._endpoints.settle()
         await self.networks.leave()

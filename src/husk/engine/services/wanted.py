@@ -17,6 +17,8 @@ TASK_FILES = "secrets"
 
 
 async def wanted(config: Config, state: StateStore, networks: Networks) -> bool:
-    if state.has(*KINDS) or any(network.scope == "swarm" for network in networks.listing()):
+    if config.cluster_store is not None or state.has(*KINDS):
+        return True
+    if any(network.scope == "swarm" for network in networks.listing()):
         return True
     return await asyncio.to_thread(any_left, config.data_root / KEY, config.exec_root / TASK_FILES)

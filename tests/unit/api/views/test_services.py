@@ -54,7 +54,7 @@ def test_the_status_counts_what_runs_of_what_is_wanted(mode: Mode, desired: int)
     record = service(mode, job_iteration=4)
     tasks = [
         task(record, slot=1),
-        task(record, slot=2, state="preparing"),
+        task(record, slot=2, state="preparing", node_id="other"),
         task(record, slot=3, desired_state="shutdown"),
         task(record, slot=4, state="complete", desired_state="complete", job_iteration=4),
         task(record, slot=5, state="complete", desired_state="complete", job_iteration=3),

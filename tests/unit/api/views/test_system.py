@@ -27,12 +27,13 @@ SWARM = Swarm(
 )  # fmt: skip
 
 
-def cluster(*, locked: bool = False) -> Any:
+def cluster(*, locked: bool = False, away: str = "") -> Any:
     own = Node(id="n", version=1, created_at="", updated_at="", manager=manager_at("2001:db8::1"))
     worker = Node(id="w", version=1, created_at="", updated_at="")
     return SimpleNamespace(
-        active=True, locked=locked, swarm=SWARM, node_id="n", advertise_address="2001:db8::1", nodes=[own, worker]
-    )
+        active=not away, locked=locked, pending=bool(away), away=away, record=SWARM, node_id="n",
+        advertise_address="2001:db8::1", nodes=[own, worker],
+    )  # fmt: skip
 
 
 def info(config: Config | None = None, containers: list[Container] | None = None, **more: Any) -> SystemInfo:
@@ -107,6 +108,8 @@ def test_a_swarm_is_shown_without_the_way_into_it() -> None:
     assert shown.swarm.remote_managers == [{"NodeID": "n", "Addr": "[2001:db8::1]:2377"}]
     assert b"worker-token" not in msgspec.json.encode(shown) and b"manager-token" not in msgspec.json.encode(shown)
     locked = info(cluster=cluster(locked=True)).swarm
+    waiting = info(cluster=cluster(away="nobody answers")).swarm
+    assert (waiting.local_node_state, waiting.error, waiting.node_id) == ("pending", "nobody answers", "n")
     assert locked.local_node_state == "locked" and "unlock" in locked.error and locked.node_id == ""
 
 

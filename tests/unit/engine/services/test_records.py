@@ -6,12 +6,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from husk.cluster.records import Stale
+from husk.cluster.records import Check, News, Record, Stale
+from husk.engine.services.cluster_store import ClusterStore
 from husk.engine.services.embedded import EmbeddedStore
-from husk.engine.services.model import ClusterObject, Service, ServiceSpec
-from husk.engine.services.records import SwarmRecords, resolve
+from husk.engine.services.model import ClusterObject, Service, ServiceSpec, Task
+from husk.engine.services.records import SwarmRecords, in_sequence, resolve
 from husk.errors import DiskFault, InvalidParameter, NotFound
 from husk.storage.state.store import StateStore
+from tests.unit.engine.services.swarm_room import task
 
 
 @pytest.fixture
@@ -102,3 +104,72 @@ def test_lookups():
     for nothing in ("", "x"):
         with pytest.raises(NotFound, match="not found"):
             resolve(records, names, nothing, "thing")
+
+
+async def other_of(records: SwarmRecords) -> SwarmRecords:
+    """The same records in the memory of another manager, which hears of nothing until it is told."""
+    made = SwarmRecords(records.store)
+    made.take_in(await news(records.store))
+    return made
+
+
+async def news(store: ClusterStore) -> News:
+    async for told in store.watch():
+        return told
+    raise AssertionError
+
+
+async def test_a_change_is_made_on_what_others_have_written_meanwhile(records: SwarmRecords):
+    web = service("a")
+    await records.save(web, task(web))
+    other = await other_of(records)
+    one, two = records.tasks["task-name-a-1"], other.tasks["task-name-a-1"]
+
+    def stop(record: Task) -> None:
+        record.desired_state = "shutdown"
+
+    def fail(record: Task) -> None:
+        record.status = msgspec.structs.replace(record.status, err="broken")
+
+    assert await records.amend(one, stop) and await other.amend(two, fail)
+    assert other.tasks[two.id] is two, "whoever works for a task has it in hand"
+    assert (two.desired_state, two.status.err, one.status.err) == ("shutdown", "broken", "")
+    records.take_in(await news(records.store))
+    assert records.tasks[one.id] is one and one.status.err == "broken"
+    await records.delete(one)
+    assert not await other.amend(two, fail) and other.tasks == {}
+
+
+async def test_a_change_that_may_not_be_made_is_not_tried_again(records: SwarmRecords):
+    await records.save(service("a"))
+    with pytest.raises(Stale, match="leader"):
+        await records.amend(records.services["a"], lambda record: None, checks=(Check("leader", "planner", 99),))
+
+
+async def test_news_bring_memory_up_and_older_ones_do_not_take_it_back(records: SwarmRecords):
+    await records.save(service("a"), service("b"))
+    old = await news(records.store)
+    other = await other_of(records)
+    await records.save(records.services["a"])
+    await records.delete(records.services["b"])
+    await records.save(secret("k"))
+    assert other.take_in(await news(records.store))
+    assert set(other.services) == {"a"} and set(other.secrets) == {"k"}
+    version = other.services["a"].version
+    assert not other.take_in(News(old.revision, False, old.records[:1], (("service", "a"),)))
+    assert other.services["a"].version == version
+    assert not other.take_in(News(old.revision, False, (Record("leader", "planner", b"{}", 1),), (("alive", "x"),)))
+
+
+async def test_a_record_of_another_release_is_put_aside_until_it_can_be_read(records: SwarmRecords):
+    odd = Record("service", "odd", b'{"id": 7}', 50)
+    assert records.take_in(News(50, False, (odd,)))
+    assert records.unreadable_services == {"odd"} and records.services == {}
+    whole = msgspec.json.encode(service("odd"))
+    records.take_in(News(51, False, (odd._replace(body=whole, version=51),)))
+    assert records.unreadable_services == frozenset() and set(records.services) == {"odd"}
+
+
+def test_a_stale_change_of_a_client_is_refused_as_docker_does_it():
+    with pytest.raises(InvalidParameter, match="update out of sequence"), in_sequence():
+        raise Stale([("service", "a")])

@@ -1,0 +1,19 @@
+"""The cluster store that exists already, as the daemon was told of it. Nothing of it is loaded where there is none."""
+
+from husk.cluster.etcd.address import Certificates
+from husk.cluster.etcd.store import EtcdStore
+from husk.config import ClusterStoreConfig
+from husk.engine.services.cluster_store import ClusterStore
+from husk.errors import InvalidParameter
+
+
+def open_store(config: ClusterStoreConfig) -> ClusterStore:
+    """Nobody is asked yet. InvalidParameter for certificates that cannot be used. Blocks."""
+    certificates = Certificates(*config.certificates) if config.certificates is not None else None
+    try:
+        return EtcdStore.open(config.address, certificates)
+    except InvalidParameter as error:
+        raise InvalidParameter(
+            f"--cluster-store {config.address}: {error.message}. Check kv.cacertfile, kv.certfile and kv.keyfile of "
+            "--cluster-store-opt"
+        ) from None

@@ -1,0 +1,100 @@
+"""A store that several managers share: what they write is brought into memory, and one of them is elected to plan.
+
+    shared = Shared(records, store, woken)
+    await shared.open(known)     # returns early where the store does not answer: it is tried for ever
+    …
+    shared.take_part(node_id)    # as a manager
+    await shared.close()
+
+While the store cannot be asked, `away` says why. Memory stays as it was then, so that tasks go on running.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from husk.engine.services.cluster_store import ClusterStore
+from husk.engine.services.leading import Election, Outside
+from husk.engine.services.records import SwarmRecords
+from husk.errors import HuskError
+from husk.tasks import Tasks
+
+log = logging.getLogger(__name__)
+
+# How long a start waits for the store, in seconds; then it goes on without. How soon a broken watch is begun again.
+PATIENCE, PAUSE = 3.0, 1.0
+
+
+class Shared:
+    def __init__(self, records: SwarmRecords, store: ClusterStore, woken: Callable[[], None]) -> None:
+        """`woken`: something is new in memory, or somebody else plans."""
+        records.shared, records.leadership = True, Outside()
+        records.away = lambda: self.away
+        self._records = records
+        self._store = store
+        self._woken = woken
+        self._tasks = Tasks()
+        self._known = asyncio.Event()
+        self._election: Election | None = None
+        self._trouble = "the cluster store has not answered yet"
+
+    @property
+    def away(self) -> str:
+        """Why the store cannot be asked; empty while it can."""
+        if self._election is not None and self._election.trouble:
+            return self._election.trouble
+        return "" if self._known.is_set() else self._trouble
+
+    async def open(self, known: Callable[[], Awaitable[None]]) -> None:
+        """Begin to follow the store; `known` is called once, when all there is is in memory."""
+        self._tasks.spawn(self._follow(), "swarm: news of the store")
+        opening = self._tasks.spawn(self._open(known), "swarm: open")
+        await asyncio.wait([opening], timeout=PATIENCE)
+        if self.away:
+            log.error("the swarm cannot be used until its store answers: %s", self.away)
+
+    async def _open(self, known: Callable[[], Awaitable[None]]) -> None:
+        while not self._known.is_set():
+            try:
+                await self._store.get("swarm", "default")
+            except HuskError as error:
+                self._trouble = error.message
+                await asyncio.sleep(PAUSE)
+                continue
+            await self._known.wait()
+        await known()
+
+    def take_part(self, node_id: str) -> None:
+        """Be one of the managers that may plan; nothing is done where it is one."""
+        if self._election is not None:
+            return
+        self._election = Election(self._store, node_id, self._woken)
+        self._records.leadership = self._election
+        self._election.start()
+
+    async def part(self) -> None:
+        """Plan no longer."""
+        if self._election is not None:
+            await self._election.close()
+            self._election = None
+            self._records.leadership = Outside()
+
+    async def close(self) -> None:
+        await self.part()
+        await self._tasks.cancel_all()
+        await self._store.close()
+
+    async def _follow(self) -> None:
+        while True:
+            try:
+                async for news in self._store.watch():
+                    changed = self._records.take_in(news)
+                    if self._election is not None:
+                        self._election.notice(news)
+                    self._known.set()
+                    if changed:
+                        self._woken()
+            except HuskError as error:
+                self._trouble = error.message
+                log.warning("news of the cluster store broke off: %s", error.message)
+            await asyncio.sleep(PAUSE)

@@ -1,0 +1,113 @@
+"""Daemons that share an etcd which exists: the same services, one that plans, and what they do while it is away."""
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import ExitStack
+from functools import partial
+from typing import Any
+
+import pytest
+
+from tests.support.daemon import Daemon
+from tests.support.etcd import Etcd
+from tests.support.waiting import until
+
+STOPPED = ("--detach", "--replicas", "0", "busybox", "true")
+
+
+@pytest.fixture(scope="module")
+def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Etcd]:
+    with Etcd(tmp_path_factory.mktemp("etcd"), tls=True) as etcd:
+        yield etcd
+
+
+@pytest.fixture(scope="module")
+def daemons(etcd: Etcd) -> Iterator[list[Daemon]]:
+    pair = etcd.client_certificate("manager")
+    files = {"cacertfile": pair.ca, "certfile": pair.cert, "keyfile": pair.key}
+    options = [word for name, path in files.items() for word in ("--cluster-store-opt", f"kv.{name}={path}")]
+    with ExitStack() as stack:
+        yield [stack.enter_context(Daemon("--cluster-store", etcd.address, *options)) for _ in range(2)]
+
+
+def services(daemon: Daemon) -> list[str]:
+    return sorted(daemon.docker("service", "ls", "--format", "{{.Name}}").stdout.split())
+
+
+def _has(daemon: Daemon, *names: str) -> bool:
+    return services(daemon) == list(names)
+
+
+def leaders(daemon: Daemon) -> list[str]:
+    nodes: list[dict[str, Any]] = json.loads(daemon.http("GET", "/nodes").body)
+    return [node["ID"] for node in nodes if node["ManagerStatus"].get("Leader")]
+
+
+def own(daemon: Daemon) -> str:
+    return str(json.loads(daemon.http("GET", "/info").body)["Swarm"]["NodeID"])
+
+
+def test_two_daemons_of_one_etcd(etcd: Etcd, daemons: list[Daemon]) -> None:
+    one, two = daemons
+    one.docker("swarm", "init", "--advertise-addr", "192.0.2.1")
+    refused = two.docker("swarm", "init", check=False)
+    assert refused.returncode != 0 and "holds a swarm already" in refused.stderr
+    wrong = two.http("POST", "/swarm/join", {"JoinToken": "SWMTKN-1-x-y", "RemoteAddrs": ["192.0.2.1"]})
+    assert wrong.status == 400
+    token = one.docker("swarm", "join-token", "-q", "manager").stdout.strip()
+    two.docker("swarm", "join", "--advertise-addr", "192.0.2.2", "--token", token, "192.0.2.1:2377")
+
+    one.docker("service", "create", "--name", "first", *STOPPED)
+    two.docker("service", "create", "--name", "second", *STOPPED)
+    for daemon in daemons:
+        until(partial(_has, daemon, "first", "second"), "services of both")
+        assert len(json.loads(daemon.http("GET", "/nodes").body)) == 2
+    seen = json.loads(two.http("GET", "/services/first").body)
+    one.docker("service", "update", "--detach", "--label-add", "a=b", "first")
+    stale = two.http("POST", f"/services/first/update?version={seen['Version']['Index']}", seen["Spec"])
+    assert stale.status == 400 and b"update out of sequence" in stale.body
+    until(lambda: json.loads(two.http("GET", "/services/first").body)["Spec"]["Labels"], "the change of the other")
+
+    # The one that plans is stopped: the other takes over, and the first finds that out when it goes on.
+    until(lambda: leaders(two) == [own(one)], "one that plans, known to the other")
+    os.kill(one.pid, signal.SIGSTOP)
+    try:
+        until(lambda: leaders(two) == [own(two)], "another one that plans", 10.0)
+    finally:
+        os.kill(one.pid, signal.SIGCONT)
+    until(lambda: one.http("GET", "/nodes").status == 200 and leaders(one) == [own(two)], "that the first knows it")
+    two.docker("service", "rm", "second")
+    until(lambda: services(one) == ["first"], "the removal by the other")
+
+    # The store is away: plain containers know nothing of it, the swarm says what is wrong, also after a start.
+    for member in etcd.members:
+        member.kill()
+    until(lambda: one.http("GET", "/services").status == 503, "that the swarm cannot be used")
+    one.restart()
+    away = one.http("GET", "/services")
+    assert away.status == 503 and b"cluster store" in away.body
+    state = json.loads(one.http("GET", "/info").body)["Swarm"]
+    assert state["LocalNodeState"] == "pending" and state["Error"]
+    assert one.http("GET", "/containers/json").status == 200
+    etcd.restart(*etcd.members)
+    until(lambda: one.http("GET", "/services").status == 200 and services(one) == ["first"], "the swarm again")
+
+    two.docker("swarm", "leave", "--force")
+    until(lambda: len(json.loads(one.http("GET", "/nodes").body)) == 1, "that the other has left")
+    assert services(one) == ["first"] and two.http("GET", "/services").status == 503
+    one.docker("swarm", "leave", "--force")
+    two.docker("swarm", "init", "--advertise-addr", "192.0.2.2")
+    assert services(two) == []
+    two.docker("swarm", "leave", "--force")
+
+
+def test_certificates_that_cannot_be_used_say_so_at_the_start(etcd: Etcd) -> None:
+    options = [f"kv.{name}=/nonexistent" for name in ("cacertfile", "certfile", "keyfile")]
+    daemon = Daemon("--cluster-store", etcd.address, *(word for o in options for word in ("--cluster-store-opt", o)))
+    try:
+        with pytest.raises(Exception, match=r"kv\.cacertfile"):
+            daemon.start()
+    finally:
+        daemon.close()

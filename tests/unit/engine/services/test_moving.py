@@ -1,0 +1,142 @@
+"""The move into a shared store: all or nothing, wherever a crash comes."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from husk.cluster.records import Put
+from husk.engine.services.embedded import EmbeddedStore
+from husk.engine.services.model import ClusterObject, Service, ServiceSpec
+from husk.engine.services.moving import copy, drop, everything
+from husk.engine.services.records import SwarmRecords
+from husk.engine.services.settings import SwarmSpec
+from husk.engine.services.swarm import Swarm
+from husk.errors import Conflict, SystemFault
+from husk.storage.state.store import Change, StateStore
+from tests.unit.engine.services.swarm_room import task
+
+
+def swarm(id: str = "s") -> Swarm:
+    return Swarm(id=id, version=0, created_at="", updated_at="", spec=SwarmSpec(), worker_token="w", manager_token="m")
+
+
+def service(id: str) -> Service:
+    return Service(id=id, version=0, created_at="", updated_at="", spec=ServiceSpec(name=id))
+
+
+def config(id: str, size: int) -> ClusterObject:
+    return ClusterObject(
+        id=id, kind="config", version=0, created_at="", updated_at="", name=id, labels={}, sealed=b"x" * size
+    )
+
+
+class Fragile(EmbeddedStore):
+    """Ends with the transaction of a number, before it or after it was done."""
+
+    def __init__(self, state: StateStore) -> None:
+        super().__init__(state)
+        self.left = -1
+        self.after = False
+        self.count = 0
+        self.largest = 0
+
+    async def commit(self, *steps: Any, **options: Any) -> int:
+        self.count += 1
+        self.largest = max(self.largest, len(steps))
+        self.left -= 1
+        if self.left == 0 and not self.after:
+            raise SystemFault("died")
+        revision = await super().commit(*steps, **options)
+        if self.left == 0:
+            raise SystemFault("died")
+        return revision
+
+
+@pytest.fixture
+async def target(tmp_path: Path) -> AsyncIterator[Fragile]:
+    state = StateStore.open(tmp_path / "target.db")
+    yield Fragile(state)
+    state.close()
+
+
+@pytest.fixture
+async def records(state: StateStore) -> SwarmRecords:
+    made = SwarmRecords.load(EmbeddedStore(state))
+    web = service("web")
+    await made.save(swarm(), web, config("large", 600_000), config("larger", 600_000))
+    await made.save(*(task(web, slot=slot) for slot in range(250)))
+    return made
+
+
+async def contents(store: EmbeddedStore) -> dict[tuple[str, str], dict[str, Any]]:
+    return {r.name: msgspec.json.decode(r.body) | {"version": 0} for r in (await everything(store)).records}
+
+
+async def test_everything_comes_over_in_transactions_that_etcd_takes(records: SwarmRecords, target: Fragile) -> None:
+    assert await copy(records.store, target) == 254
+    assert await contents(target) == await contents(records.store)  # type: ignore[arg-type]
+    assert target.largest <= 128 and target.count == 7
+    await drop(records.store)
+    await drop(records.store)
+    assert (await everything(records.store)).records == ()
+
+
+@pytest.mark.parametrize("after", [False, True])
+async def test_a_crash_at_any_step_starts_over(records: SwarmRecords, target: Fragile, after: bool) -> None:
+    wanted = await contents(records.store)  # type: ignore[arg-type]
+    target.after = after
+    step = 1
+    while True:
+        target.left = step
+        try:
+            await copy(records.store, target)
+        except SystemFault:
+            step += 1
+            target.left = -1
+            whole = await target.get("swarm", "default") is not None
+            assert whole == (await contents(target) == wanted), "the swarm's record is there when all others are"
+            if step % 2:
+                # Another time the crash meets what the last one left.
+                await copy(records.store, target)
+                await drop(target)
+            continue
+        break
+    assert step > 7 and await contents(target) == wanted
+
+
+async def test_a_store_with_another_swarm_is_left_alone(records: SwarmRecords, target: Fragile) -> None:
+    await SwarmRecords(target).save(swarm("other"), service("theirs"))
+    with pytest.raises(Conflict, match="another swarm"):
+        await copy(records.store, target)
+    assert len((await everything(target)).records) == 2
+
+
+async def test_what_cannot_be_read_stays_where_it_is(records: SwarmRecords, state: StateStore, target: Fragile) -> None:
+    await state.commit(Change("service", "odd", b'{"id":7}'))
+    await copy(records.store, target)
+    assert await target.get("service", "odd") is None and "odd" in state.load("service")
+
+
+async def test_writers_wait_for_the_move_and_go_on_in_the_new_store(records: SwarmRecords, target: Fragile) -> None:
+    await target.commit(Put("other", "x", b"{}"))
+    old, web = records.store, records.services["web"]
+    some = next(iter(records.tasks.values()))
+
+    def change(record: Any) -> None:
+        record.desired_state = "shutdown"
+
+    async with records.still():
+        waiting = asyncio.gather(records.amend(some, change), records.save(service("new")))
+        await asyncio.sleep(0)
+        await copy(old, target)
+        assert len(await contents(target)) == 254
+        records.switch(target, await everything(target))
+    await waiting
+    assert records.tasks[some.id] is some and some.desired_state == "shutdown"
+    assert await old.get("service", "new") is None and await target.get("service", "new") is not None
+    await records.save(records.services["web"])
+    assert records.services["web"].spec == web.spec

@@ -1,0 +1,92 @@
+"""A store that several managers share: what one writes, the others have in memory."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from husk.cluster.records import StoreUnavailable
+from husk.engine.services import shared as module
+from husk.engine.services.embedded import EmbeddedStore
+from husk.engine.services.model import Service, ServiceSpec
+from husk.engine.services.records import SwarmRecords
+from husk.engine.services.shared import Shared
+from husk.storage.state.store import StateStore
+from tests.support.waiting import until_async
+
+
+def service(id: str) -> Service:
+    return Service(id=id, version=0, created_at="", updated_at="", spec=ServiceSpec(name=f"name-{id}"))
+
+
+class Manager:
+    def __init__(self, store: EmbeddedStore) -> None:
+        self.woken = 0
+        self.opened = 0
+        self.records = SwarmRecords(store)
+        self.shared = Shared(self.records, store, self._wake)
+
+    def _wake(self) -> None:
+        self.woken += 1
+
+    async def open(self) -> None:
+        await self.shared.open(self._known)
+
+    async def _known(self) -> None:
+        self.opened += 1
+
+
+@pytest.fixture
+async def store(state: StateStore, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[EmbeddedStore]:
+    monkeypatch.setattr(module, "PAUSE", 0.01)
+    monkeypatch.setattr(module, "PATIENCE", 0.2)
+    yield EmbeddedStore(state)
+
+
+async def test_what_one_writes_the_other_has(store: EmbeddedStore) -> None:
+    one, two = Manager(store), Manager(store)
+    await one.open()
+    await one.records.save(service("a"))
+    await two.open()
+    assert two.opened == 1 and set(two.records.services) == {"a"} and two.shared.away == ""
+    await one.records.save(service("b"))
+    await until_async(lambda: set(two.records.services) == {"a", "b"}, "news")
+    assert two.woken
+    await two.records.delete(two.records.services["a"])
+    await until_async(lambda: set(one.records.services) == {"b"}, "news")
+    await one.shared.close()
+    await two.shared.close()
+
+
+async def test_one_of_them_plans_and_the_next_when_it_leaves(store: EmbeddedStore) -> None:
+    one, two = Manager(store), Manager(store)
+    for number, manager in enumerate((one, two)):
+        await manager.open()
+        assert not manager.records.leadership.leading
+        manager.shared.take_part(f"n{number}")
+        manager.shared.take_part(f"n{number}")
+        await until_async(lambda: one.records.leadership.leading, "a leader")
+    await until_async(lambda: two.records.leadership.leader == "n0", "that the other knows")
+    await one.shared.part()
+    await until_async(lambda: two.records.leadership.leading, "another leader")
+    assert not one.records.leadership.leading
+    await one.shared.close()
+    await two.shared.close()
+
+
+async def test_a_store_that_does_not_answer_keeps_nobody_from_starting(
+    store: EmbeddedStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manager = Manager(store)
+
+    async def away(*_: object) -> object:
+        raise StoreUnavailable("nobody is there")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "get", away)
+        patch.setattr(store, "_everything", away)
+        await manager.open()
+        await until_async(lambda: manager.records.away() == "nobody is there", "the reason")
+        assert not manager.opened
+    await until_async(lambda: manager.opened, "that it is opened")
+    assert manager.records.away() == ""
+    await manager.shared.close()
