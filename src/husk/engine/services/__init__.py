@@ -18,13 +18,13 @@ hosts may share), `embedded` (that of one host), `records` (records of services 
 the store), `machine` (the host as a node), `wanted` (whether a start needs all this), `updates` (rolling update, pure
 part of the planner), `planner`, `placement` (nodes and constraints), `suitable` (filters), `room` (what tasks take of a
 node), `spread` (choice among nodes), `scheduler`, `task_index` (tasks by service and node), `changes`, `reconciler`,
-`assignments`, `share` (what a node may know and say), `dispatcher`, `assignment_messages`, `remote_assignments` (a
-worker's end), `heartbeats` and `liveness` (which nodes live), `agent`, `runner` (work on single tasks that takes time),
-`containers` (task → container configuration), `endpoints` (virtual addresses, names, published ports), `objects`
-(secrets and configs, sealed), `delivery` (those as files in tasks), `networks` (ingress, who needs which),
-`network_services` (what a network tells of services), `credentials` (for images), `followers` (who waits for new
-tasks), `expand` with `gotemplate` and `gofunctions` (templates), `ids`, `settings`, `privileges`, `validate`,
-`defaults`, `service` (what the edge calls), `parts` (how they are put together).
+`assignments`, `share` (what a node may know and say), `dispatcher` with `dispatcher_desk` (its calls),
+`assignment_messages`, `remote_assignments` (a worker's end), `heartbeats` and `liveness` (which nodes live), `agent`,
+`runner` (work on single tasks that takes time), `containers` (task → container configuration), `endpoints` (virtual
+addresses, names, published ports), `objects` (secrets and configs, sealed), `delivery` (those as files in tasks),
+`networks` (ingress, who needs which), `network_services` (what a network tells of services), `credentials` (for
+images), `followers` (who waits for new tasks), `expand` with `gotemplate` and `gofunctions` (templates), `ids`,
+`settings`, `privileges`, `validate`, `defaults`, `service` (what the edge calls), `parts` (how they are put together).
 
 Who may touch what: this is the highest room. It makes and removes containers through `containers.service` as a client
 would, and nothing below knows that services exist.

@@ -12,7 +12,8 @@ from collections.abc import Callable, Coroutine
 from husk.engine.containers.service import Containers
 from husk.engine.images.service import Images
 from husk.engine.model.clock import now_ns, rfc3339
-from husk.engine.model.container import Container
+from husk.engine.model.container import TASK_LABEL, Container
+from husk.engine.model.filters import Filters
 from husk.engine.services.assignments import Assignments
 from husk.engine.services.containers import container_config
 from husk.engine.services.delivery import Deliveries
@@ -91,7 +92,18 @@ class Runner:
         while left := [self._busy[task.id] for task in self._assignments.tasks() if task.id in self._busy]:
             await asyncio.wait(left)
 
+    def remove_strangers(self) -> None:
+        """Remove the containers of tasks that this node is not given any more; only when it was told of all it has."""
+        known = {task.id for task in self._assignments.tasks()}
+        for container in self._containers.listing(True, 0, Filters({"label": [TASK_LABEL]})):
+            if container.config.labels.get(TASK_LABEL) not in known:
+                self._tasks.spawn(self._remove(container.id), f"a stranger's container {container.id[:12]}")
+
     # --- how they go
+
+    async def _remove(self, container_id: str) -> None:
+        with contextlib.suppress(NotFound):
+            await self._containers.remove(container_id, True, True, False)
 
     async def _launch(self, task: Task, service: Service) -> None:
         try:

@@ -70,6 +70,9 @@ class FakeContainers:
                 return record
         raise NotFound(f"No such container: {reference}")
 
+    def listing(self, *_: object) -> list[Container]:
+        return [record for record in self.records.values() if TASK_LABEL in record.config.labels]
+
     def end(self, reference: str, code: int) -> None:
         state = self.find(reference).state
         if state.running:

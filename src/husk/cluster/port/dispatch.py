@@ -1,0 +1,106 @@
+"""Calls of nodes about their tasks: what they are to run, what became of it, that they live.
+
+    DispatchHandlers(desk).register(port)        # on each manager
+    calls = DispatchCalls(managers)              # on a worker
+
+What is said is the engine's business: here it is bytes. Which node calls is what its certificate says. Any manager
+serves any node.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, suppress
+from typing import Annotated, Protocol
+
+from husk.cluster.port.faults import from_wire
+from husk.cluster.port.managers import CALL, Managers
+from husk.cluster.port.peers import Peer
+from husk.cluster.port.server import ClusterPort
+from husk.rpc.grpc.status import GrpcError
+from husk.rpc.grpc.stream import ServerStream
+from husk.rpc.protobuf import Message
+from husk.tasks import Tasks
+
+ASSIGNMENTS = "/husk.cluster.v1.Dispatcher/Assignments"
+REPORT = "/husk.cluster.v1.Dispatcher/Report"
+HEARTBEAT = "/husk.cluster.v1.Dispatcher/Heartbeat"
+
+
+class Body(Message):
+    content: Annotated[bytes, 1] = b""
+
+
+class Desk(Protocol):
+    """Whom the nodes talk to."""
+
+    def assignments(self, node: str) -> AsyncGenerator[bytes]:
+        """What a node is told, until it goes."""
+        ...
+
+    async def report(self, node: str, body: bytes) -> bytes: ...
+
+    async def heartbeat(self, node: str) -> bytes: ...
+
+
+class DispatchHandlers:
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._tasks = Tasks()
+
+    def register(self, port: ClusterPort) -> None:
+        port.register(ASSIGNMENTS, self._assignments, access="node")
+        port.register_unary(REPORT, Body, self._report, access="node")
+        port.register_unary(HEARTBEAT, Body, self._heartbeat, access="node")
+
+    async def _assignments(self, peer: Peer, stream: ServerStream) -> None:
+        telling = self._tasks.spawn(self._tell(peer.node, stream), "assignments of a node", awaited=True)
+        leaving = self._tasks.spawn(_left(stream), "a node that listens", awaited=True)
+        try:
+            await asyncio.wait([telling, leaving], return_when=asyncio.FIRST_COMPLETED)
+            if telling.done():
+                telling.result()
+        finally:
+            telling.cancel()
+            leaving.cancel()
+            await asyncio.wait([telling, leaving])
+
+    async def _tell(self, node: str, stream: ServerStream) -> None:
+        async with aclosing(self._desk.assignments(node)) as news:
+            async for told in news:
+                await stream.send(told)
+
+    async def _report(self, peer: Peer, body: Body) -> Body:
+        return Body(content=await self._desk.report(peer.node, body.content))
+
+    async def _heartbeat(self, peer: Peer, body: Body) -> Body:
+        return Body(content=await self._desk.heartbeat(peer.node))
+
+
+async def _left(stream: ServerStream) -> None:
+    """Until a node says no more: it has nothing to say here."""
+    with suppress(GrpcError):
+        while await stream.recv() is not None:
+            pass
+
+
+class DispatchCalls:
+    """The same calls, by a node, to whichever manager answers."""
+
+    def __init__(self, managers: Managers) -> None:
+        self._managers = managers
+
+    async def assignments(self) -> AsyncGenerator[bytes]:
+        stream = await self._managers.stream(ASSIGNMENTS)
+        try:
+            while (message := await stream.recv()) is not None:
+                yield message
+        except GrpcError as error:
+            raise from_wire(error) from None
+        finally:
+            stream.cancel()
+
+    async def report(self, body: bytes) -> bytes:
+        return (await self._managers.unary(REPORT, Body(content=body), Body)).content
+
+    async def heartbeat(self, timeout: float = CALL) -> bytes:
+        return (await self._managers.unary(HEARTBEAT, Body(), Body, timeout=timeout)).content

@@ -1,0 +1,87 @@
+"""Calls about tasks over a real port: who calls is who its certificate says, and a node that goes is noticed."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+
+import pytest
+
+from husk.cluster.port.dispatch import DispatchCalls, DispatchHandlers
+from husk.cluster.port.managers import Managers
+from husk.errors import Forbidden
+from tests.support.cluster_port import PortedSwarm
+
+
+class FakeDesk:
+    def __init__(self) -> None:
+        self.listening: list[str] = []
+
+    async def assignments(self, node: str) -> AsyncGenerator[bytes]:
+        self.listening.append(node)
+        try:
+            yield b"first for " + node.encode()
+            yield b"x" * 3_000_000
+            await asyncio.Event().wait()
+        finally:
+            self.listening.remove(node)
+
+    async def report(self, node: str, body: bytes) -> bytes:
+        if body == b"wrong":
+            raise Forbidden("this node has no such task")
+        return node.encode() + b" says " + body
+
+    async def heartbeat(self, node: str) -> bytes:
+        return b"alive: " + node.encode()
+
+
+class Ported:
+    def __init__(self, swarm: PortedSwarm, desk: FakeDesk) -> None:
+        self.swarm, self.desk = swarm, desk
+
+    def calls(self, node: str) -> tuple[Managers, DispatchCalls]:
+        self.swarm.roles.setdefault(node, "worker")
+        managers = Managers([self.swarm.endpoint], self.swarm.identity(node, "worker"))
+        return managers, DispatchCalls(managers)
+
+
+@pytest.fixture
+async def ported() -> AsyncIterator[Ported]:
+    swarm, desk = PortedSwarm(), FakeDesk()
+    async with swarm.opened() as port:
+        DispatchHandlers(desk).register(port)
+        yield Ported(swarm, desk)
+
+
+async def test_a_node_is_who_its_certificate_says(ported: Ported) -> None:
+    managers, calls = ported.calls("w")
+    assert await calls.report(b"hello") == b"w says hello"
+    assert await calls.heartbeat() == b"alive: w"
+    with pytest.raises(Forbidden, match="no such task"):
+        await calls.report(b"wrong")
+    await managers.close()
+
+
+async def test_a_node_that_goes_is_noticed(ported: Ported) -> None:
+    managers, calls = ported.calls("w")
+    news = calls.assignments()
+    assert await anext(news) == b"first for w" and len(await anext(news)) == 3_000_000
+    assert ported.desk.listening == ["w"]
+    await news.aclose()
+    async with asyncio.timeout(10):
+        while ported.desk.listening:
+            await asyncio.sleep(0)
+    again = calls.assignments()
+    assert await anext(again) == b"first for w"
+    await managers.close()
+    async with asyncio.timeout(10):
+        while ported.desk.listening:
+            await asyncio.sleep(0)
+    await again.aclose()
+
+
+async def test_who_does_not_belong_to_the_swarm_hears_nothing(ported: Ported) -> None:
+    managers, calls = ported.calls("w")
+    del ported.swarm.roles["w"]
+    for call in (calls.report(b"x"), calls.heartbeat(), anext(calls.assignments())):
+        with pytest.raises(Forbidden):
+            await call
+    await managers.close()
