@@ -3,6 +3,7 @@
 import secrets
 
 from husk.api.buildkit.messages import control
+from husk.engine.builder.attest.definition import redacted
 from husk.engine.builder.classic import ClassicRequest
 
 FRONTEND = "dockerfile.v0"
@@ -11,13 +12,14 @@ _REF_BYTES = 13
 
 
 def record_of(request: ClassicRequest, remote: str = "") -> control.SolveRequest:
-    """In BuildKit's words, with a name of its own. `remote` is where the context comes from, if not from the client."""
+    """In BuildKit's words, with a name of its own. `remote` is where the context comes from, if not from the client: a
+    password in it is not kept."""
     options = request.options
     attributes = {
         "filename": request.dockerfile,
         "target": options.target,
         "platform": str(options.platform),
-        "context": remote,
+        "context": redacted(remote),
         **{f"build-arg:{name}": value for name, value in options.build_args.items()},
     }
     names = ",".join(name.familiar for name in request.names)

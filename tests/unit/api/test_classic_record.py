@@ -30,3 +30,8 @@ def test_every_build_has_a_name_of_its_own_and_nothing_empty() -> None:
     one, other = record_of(request()), record_of(request())
     assert one.ref != other.ref and len(one.ref) == 25
     assert "target" not in one.frontend_attrs and "context" not in one.frontend_attrs
+
+
+def test_a_password_in_an_address_is_not_kept() -> None:
+    told = record_of(request(), "https://me:hunter2@example.org/repo.git").frontend_attrs["context"]
+    assert "hunter2" not in told and "example.org/repo.git" in told
