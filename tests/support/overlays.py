@@ -48,15 +48,16 @@ class Endpoint(NamedTuple):
         return Path(self.lease.sandbox_path)
 
     @property
-    def peer(self) -> Peer:
-        return Peer(self.lease.ip_address, self.lease.mac_address, self.host.address)
+    def peers(self) -> list[Peer]:
+        found = filter(None, (self.lease.ip_address, self.lease.ip6_address))
+        return [Peer(address, self.lease.mac_address, self.host.address) for address in found]
 
     def inside(self, work: Callable[[], T]) -> T:
         return namespaces.run_inside(self.sandbox, work)
 
 
 class OverlayNetwork:
-    """One network on all hosts that it has endpoints on. The last address but one of host N on it is N's own."""
+    """One network on all hosts that it has endpoints on. The hosts' own addresses are its last."""
 
     def __init__(
         self,
@@ -68,10 +69,12 @@ class OverlayNetwork:
         encrypted: bool = False,
         internal: bool = False,
         underlay6: bool = False,
+        subnet6: str = "",
     ) -> None:
         self._directory = directory
         self.vni, self.port, self.encrypted, self.underlay6 = vni, port, encrypted, underlay6
         self.internal = internal
+        self.subnet6 = ip_network(subnet6) if subnet6 else None
         self.subnet = ip_network(subnet)
         self.endpoints: list[Endpoint] = []
         self.hosts: dict[str, Host] = {}
@@ -89,7 +92,11 @@ class OverlayNetwork:
 
     def own(self, host: Host) -> str:
         """The host's own address on the network."""
-        return str(self.subnet.broadcast_address - int(host.name.removeprefix("host")))
+        return str(self.subnet.broadcast_address - _number(host))
+
+    def own6(self, host: Host) -> str:
+        """As `own`; empty without IPv6."""
+        return str(self.subnet6.network_address + 0xFFFF - _number(host)) if self.subnet6 else ""
 
     def mtu(self, host: Host) -> int:
         underlay = host.inside(lambda: underlay_mtu(self.underlay(host)))
@@ -105,6 +112,7 @@ class OverlayNetwork:
             self.underlay(host),
             self.own(host),
             self.mtu(host),
+            self.own6(host),
         )
 
     def bridge_settings(self, host: Host) -> BridgeSettings:
@@ -118,8 +126,9 @@ class OverlayNetwork:
             warm=0,
             announcements=0,
             internal=self.internal,
-            own=(self.own(host),),
-            reserved=(self.own(host),),
+            own=tuple(filter(None, (self.own(host), self.own6(host)))),
+            reserved=tuple(filter(None, (self.own(host), self.own6(host)))),
+            bip6=f"{self.subnet6.network_address + 1}/{self.subnet6.prefixlen}" if self.subnet6 else "",
         )
 
     # --- what a daemon does
@@ -163,12 +172,12 @@ class OverlayNetwork:
 
     def peers(self) -> list[Peer]:
         """All endpoints, and the hosts themselves."""
-        found = [endpoint.peer for endpoint in self.endpoints]
+        found = [peer for endpoint in self.endpoints for peer in endpoint.peers]
         if self.underlay6:
             at = {host.address: host.address6 for host in self.hosts.values()}
             found = [Peer(peer.address, peer.mac, at[peer.host]) for peer in found]
         for host in self.hosts.values():
-            found += as_peers([self.own(host)], self.own(host), self.underlay(host))
+            found += as_peers([self.own(host), self.own6(host)], self.own(host), self.underlay(host))
         return found
 
     def tell(self) -> list[int]:
@@ -201,6 +210,10 @@ class OverlayNetwork:
         driver = await BridgeDriver.open(self.bridge_settings(host), str(self.subnet), leases, firewall)
         await asyncio.to_thread(firewall.apply)
         return driver
+
+
+def _number(host: Host) -> int:
+    return int(host.name.removeprefix("host"))
 
 
 def _firewall(host: Host) -> Firewall:

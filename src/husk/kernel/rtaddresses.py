@@ -49,6 +49,7 @@ _RTN_UNICAST = 1
 
 _NDA_DST = 1
 _NDA_LLADDR = 2
+_NDA_IFINDEX = 8
 _NDA_PROTOCOL = 12
 _NUD_NOARP = 0x40
 _NUD_PERMANENT = 0x80
@@ -189,8 +190,10 @@ def delete_neighbour(index: int, address: AnyAddress) -> Message:
     return Message(_DELNEIGH, 0, payload, f"delete neighbour {address}")
 
 
-def list_neighbours(version: int = 4) -> Message:
-    return Message(_GETNEIGH, 0, _NDMSG.pack(_family(version), 0, 0, 0, 0), "list neighbours")
+def list_neighbours(version: int = 4, index: int = 0) -> Message:
+    """All of them, or those on one interface."""
+    payload = _NDMSG.pack(_family(version), 0, 0, 0, 0) + (number(_NDA_IFINDEX, index) if index else b"")
+    return Message(_GETNEIGH, 0, payload, "list neighbours")
 
 
 def parse_neighbour(payload: bytes) -> Neighbour:

@@ -206,16 +206,17 @@ def tell(settings: OverlaySettings, members: Iterable[Peer]) -> int:
 
 def look(netlink: NetlinkSocket, bridge: int, vxlan: int) -> Tables:
     """What the kernel was told of peers. Blocks."""
-    listed = [rtvxlan.parse_forwarding(one, vxlan) for one in netlink.dump(rtvxlan.list_forwarding(vxlan))]
-    found = [one for one in listed if one is not None]
+    forwarded = [rtvxlan.parse_forwarding(one, vxlan) for one in netlink.dump(rtvxlan.list_forwarding(vxlan))]
+    found = [one for one in forwarded if one is not None]
     neighbours: dict[IPv4Address | IPv6Address, str] = {}
     for version in (4, 6):
         try:
-            entries = [rtaddresses.parse_neighbour(one) for one in netlink.dump(rtaddresses.list_neighbours(version))]
+            listed = netlink.dump(rtaddresses.list_neighbours(version, bridge))
         except OSError:
             if version == 4:
                 raise
             continue  # a kernel without IPv6
+        entries = map(rtaddresses.parse_neighbour, listed)
         told = [entry for entry in entries if entry.told == rtaddresses.TOLD_OF_PEER]
         neighbours |= {entry.address: entry.mac for entry in told if entry.index == bridge and entry.permanent}
     return Tables(

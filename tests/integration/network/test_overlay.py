@@ -66,6 +66,37 @@ def test_hosts_whose_own_network_is_ipv6(tmp_path: Path, hosts: Hosts) -> None:
     assert net.mtu(hosts[0]) == 1500 - 70
 
 
+def test_ipv6_on_the_network(tmp_path: Path, hosts: Hosts) -> None:
+    net = OverlayNetwork(tmp_path, 4098, subnet6="fd00:9::/64")
+    here, there = net.endpoint(hosts[0], "10.0.9.5"), net.endpoint(hosts[1], "10.0.9.6")
+    net.tell()
+    with hosts.listening() as heard:
+        assert pings(here.sandbox, there.lease.ip6_address)
+        assert pings(here.sandbox, net.own6(hosts[1]))
+    inside = carried(heard)
+    assert inside
+    # No question for a neighbour (135) has left the host, of IPv6 as little as of IPv4.
+    assert not [frame for frame in inside if frame[12:14] == b"\x86\xdd" and frame[20] == 58 and frame[54] == 135]
+    assert net.tell() == [0, 0]
+
+
+def test_containers_leave_the_network_on_their_own_host(pair: tuple[Endpoint, Endpoint], hosts: Hosts) -> None:
+    """They have the same gateway on each host, and are seen outside with the address of theirs."""
+    outside = hosts[2]
+    with echo(outside.inside, 7000):
+        for endpoint in pair:
+            with Connection(endpoint.inside, outside.address, 7000) as connection:
+                assert connection.seen_at == endpoint.host.address
+
+
+def test_an_internal_network_leads_to_its_own_alone(tmp_path: Path, hosts: Hosts) -> None:
+    net = OverlayNetwork(tmp_path, 4098, internal=True)
+    here, there = net.endpoint(hosts[0], "10.0.9.5"), net.endpoint(hosts[1], "10.0.9.6")
+    net.tell()
+    assert pings(here.sandbox, there.address)
+    assert not pings(here.sandbox, hosts[2].address, 1)
+
+
 def test_nothing_is_sent_to_those_whom_nobody_told_of(hosts: Hosts, net: OverlayNetwork) -> None:
     here, there = net.endpoint(hosts[0], "10.0.9.5"), net.endpoint(hosts[1], "10.0.9.6")
     with hosts.listening() as heard:

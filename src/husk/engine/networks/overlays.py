@@ -53,13 +53,14 @@ class Overlays:
         self._roster = roster
         self._owner = owner
         self._open: dict[str, Overlay] = {}
+        self._told: dict[str, Way] = {}
         self._changing = asyncio.Lock()
         # The ports that policies of encryption are about; None while an earlier daemon's are not known.
         self._guarded: set[int] | None = None
 
     async def apply(self, underlay: Underlay, ways: Mapping[str, Way]) -> None:
         """Make exactly these networks, by id, reach other hosts; those that are not here are left out."""
-        from husk.network.overlay import Overlay
+        from husk.network.overlay import Overlay, underlay_mtu
 
         async with self._changing:
             lives = {live.record.id: live for live in self._roster.by_name.values() if live.record.driver == "overlay"}
@@ -67,13 +68,19 @@ class Overlays:
             needed = any(encrypted(lives[id].record) for id in wanted)
             await self._guard(underlay, needed)
             for id in [id for id in self._open if id not in wanted]:
+                self._told.pop(id, None)
                 await self._open.pop(id).close(remove=True)
+            most = await asyncio.to_thread(underlay_mtu, underlay.local.address) if wanted else 0
             for id, way in wanted.items():
-                settings = await asyncio.to_thread(self._settings, lives[id], underlay, way)
+                settings = self._settings(lives[id], underlay, way, most)
                 if id not in self._open or self._open[id].settings != settings:
                     await lives[id].driver.fit(settings.mtu)
                     self._open[id] = await Overlay.open(settings)
-                await self._open[id].tell(way.peers)
+                    self._told.pop(id, None)
+                # To look at what the kernel has takes longer the more of it there is.
+                if self._told.get(id) != way:
+                    await self._open[id].tell(way.peers)
+                    self._told[id] = way
             await self._unguard(underlay, needed)
 
     async def _guard(self, underlay: Underlay, needed: bool) -> None:
@@ -94,15 +101,14 @@ class Overlays:
             await asyncio.to_thread(encryption.remove, old)
         self._guarded = {port} if needed else set()
 
-    def _settings(self, live: LiveNetwork, underlay: Underlay, way: Way) -> "OverlaySettings":
-        """Blocks."""
+    def _settings(self, live: LiveNetwork, underlay: Underlay, way: Way, underlay_mtu: int) -> "OverlaySettings":
         from ipaddress import ip_address
 
         from husk.network import encryption, overlay
 
         network, local = live.record, underlay.local.address
         secret = encrypted(network)
-        most = overlay.largest_mtu(overlay.underlay_mtu(local), ip_address(local).version, secret)
+        most = overlay.largest_mtu(underlay_mtu, ip_address(local).version, secret)
         return overlay.OverlaySettings(
             bridge=live.driver.interface,
             interface=interface_of(network),
@@ -128,4 +134,5 @@ class Overlays:
 
         async with self._changing:
             self._open.pop(network.id, None)
+            self._told.pop(network.id, None)
             await asyncio.to_thread(host.remove, interface_of(network), self._owner)
