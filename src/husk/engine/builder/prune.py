@@ -96,7 +96,12 @@ class CachePruner:
     async def collect(self, rules: Iterable[CacheRule]) -> Pruned:
         """Apply the daemon's rules, one after the other."""
         result = Pruned()
+        size = sum(self._cache.size(kept) for kept in self._cache)
+        size += sum(item.size for item in await self._mounts.items())
         for rule in rules:
+            # Mostly there is little, and it is not looked through: this follows every build.
+            if rule.keep and size - result.freed <= rule.keep:
+                continue
             pruned = await self._prune(_by_rule(rule), rule.keep)
             result.items += pruned.items
             result.freed += pruned.freed

@@ -131,3 +131,13 @@ async def test_rules_are_applied_one_after_the_other(pruner):
 async def test_the_rules_of_a_daemon_keep_what_is_young_and_little(pruner):
     assert ids(await pruner.collect(prune.default_rules(1 << 30))) == []
     assert ids(await pruner.collect(prune.default_rules(100))) == ["m", "c", "b"]
+
+
+async def test_what_is_less_than_all_rules_keep_is_not_looked_through(cache, mounts):
+    def asked():
+        raise AssertionError("the records are looked through")
+
+    pruner = CachePruner(cache, mounts, asked)
+    assert ids(await pruner.collect([CacheRule(keep=1111), CacheRule(keep=2000, all=True)])) == []
+    with pytest.raises(AssertionError):
+        await pruner.collect([CacheRule(keep=1110)])
