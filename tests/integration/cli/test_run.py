@@ -110,3 +110,18 @@ def test_detached_and_in_json(daemon: Daemon) -> None:
         {"Name": "web", "Error": None},
         {"Name": "nope", "Error": "No such container: nope"},
     ]
+
+
+def test_who_leaves_an_exec_ends_the_client_alone(daemon: Daemon) -> None:
+    husk(daemon, "run", "-d", "--name", "box", "busybox", "sleep", "1000")
+    script = "echo ready; while :; do sleep 0.1; done"
+    for number in (signal.SIGINT, signal.SIGTERM):
+        arguments = command("exec", "box", "sh", "-c", script)
+        with subprocess.Popen(
+            arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(daemon), process_group=0
+        ) as client:
+            assert client.stdout is not None and client.stderr is not None
+            assert client.stdout.readline() == b"ready\n"
+            client.send_signal(number)
+            assert (client.wait(), client.stderr.read()) == (0, b"")
+    assert husk(daemon, "top", "box").stdout.count(script) == 2

@@ -51,7 +51,7 @@ async def _exec(
     **options: Any,
 ) -> int:
     from husk.cli.containers.keys import DEFAULT, sequence
-    from husk.cli.containers.terminal import Talk, check_terminal, passed_on
+    from husk.cli.containers.terminal import Talk, check_terminal, passed_on, unless_left
 
     check_terminal(stdin and not detach, tty)
     keys = sequence(detach_keys or DEFAULT)
@@ -62,14 +62,19 @@ async def _exec(
         if as_json:
             line({"Id": process.id})
         return 0
-    lines = Lines()
-    async with await process.open() as console:
-        talk = Talk(console, stdin=stdin, tty=tty, keys=keys, take=lines.add if as_json else passed_on)
-        await talk.resize()
-        if await talk.hold():
-            return 0
-    code = int((await process.inspect())["ExitCode"] or 0)
-    if as_json:
-        lines.end()
-        line({"Id": process.id, "ExitCode": code})
-    return code
+
+    async def attached() -> int:
+        lines = Lines()
+        async with await process.open() as console:
+            talk = Talk(console, stdin=stdin, tty=tty, keys=keys, take=lines.add if as_json else passed_on)
+            await talk.resize()
+            if await talk.hold():
+                return 0
+        code = int((await process.inspect())["ExitCode"] or 0)
+        if as_json:
+            lines.end()
+            line({"Id": process.id, "ExitCode": code})
+        return code
+
+    # As with docker's client, who leaves ends the client alone, and that is no failure.
+    return await unless_left(attached()) or 0

@@ -8,6 +8,8 @@ from typing import Any
 from husk.client.spec import Mount, size
 from husk.errors import InvalidParameter
 
+# A specification that is no longer than this has no parts; a source, a target and options.
+_SHORTEST, _MOST_PARTS = 2, 3
 _KINDS = ("bind", "volume", "tmpfs", "image", "npipe", "cluster")
 
 
@@ -16,14 +18,26 @@ def binds(given: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
     named: list[str] = []
     nameless: dict[str, Any] = {}
     for text in given:
+        _check(text)
         source, colon, rest = text.partition(":")
-        if not colon:
+        if not colon or len(text) <= _SHORTEST:
             nameless[text] = {}
-        elif not source or not rest:
-            raise InvalidParameter(f"invalid volume specification: {text!r}: expected SOURCE:TARGET[:OPTIONS]")
         else:
             named.append(f"{_absolute(source)}:{rest}")
     return named, nameless
+
+
+def _check(text: str) -> None:
+    """As docker's client does, from left to right and in its words; what is too short for it to take apart it takes
+    for a place."""
+    if not text:
+        raise InvalidParameter("invalid empty volume spec")
+    parts = text.split(":") if len(text) > _SHORTEST else [text]
+    for number, part in enumerate(parts, 1):
+        if not part:
+            raise InvalidParameter(f"invalid spec: {text}: empty section between colons")
+        if number == _MOST_PARTS < len(parts):
+            raise InvalidParameter(f"invalid spec: {text}: too many colons")
 
 
 def _absolute(source: str) -> str:

@@ -6,9 +6,9 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager, nullcontext, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from husk.cli.containers.keys import Watch
 from husk.cli.kit.writing import complain, write
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 _PIECE = 1 << 15
 _FORWARDED = ("HUP", "INT", "QUIT", "USR1", "USR2", "ALRM", "TERM", "CONT", "TSTP")
 _IMPATIENT = 3
+_LEAVING = (signal.SIGINT, signal.SIGTERM)
+T = TypeVar("T")
 Taker = Callable[[str, bytes], None]
 
 
@@ -129,6 +131,29 @@ def forwarded(send: Callable[[str], Awaitable[None]]) -> Iterator[None]:
         yield
     finally:
         for number in numbers.values():
+            loop.remove_signal_handler(number)
+
+
+async def unless_left(work: Coroutine[Any, Any, T]) -> T | None:
+    """What the work gives; None when the user leaves it, by ctrl-C or SIGTERM."""
+    loop = asyncio.get_running_loop()
+    task = Tasks().spawn(work, "talk", awaited=True)
+    left = asyncio.Event()
+
+    def leave() -> None:
+        left.set()
+        task.cancel()
+
+    for number in _LEAVING:
+        loop.add_signal_handler(number, leave)
+    try:
+        return await task
+    except asyncio.CancelledError:
+        if not left.is_set():
+            raise
+        return None
+    finally:
+        for number in _LEAVING:
             loop.remove_signal_handler(number)
 
 

@@ -11,9 +11,28 @@ def test_volumes():
     named, nameless = binds(["/a:/b:ro", "cache:/c", "./here:/d", "/just"])
     assert named == ["/a:/b:ro", "cache:/c", f"{os.getcwd()}/here:/d"]
     assert nameless == {"/just": {}}
-    for wrong in (":/b", "/a:"):
-        with pytest.raises(InvalidParameter, match="invalid volume"):
-            binds([wrong])
+
+
+def test_what_is_too_short_to_be_taken_apart_is_a_place_as_for_dockers_client():
+    assert binds([":", "::", "/a"]) == ([], {":": {}, "::": {}, "/a": {}})
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ("", "invalid empty volume spec"),
+        (":/b", "invalid spec: :/b: empty section between colons"),
+        ("/a:", "invalid spec: /a:: empty section between colons"),
+        ("/a::ro", "invalid spec: /a::ro: empty section between colons"),
+        ("/a:/b:", "invalid spec: /a:/b:: empty section between colons"),
+        ("/a:/b:ro:z", "invalid spec: /a:/b:ro:z: too many colons"),
+        ("/a:/b:ro:", "invalid spec: /a:/b:ro:: too many colons"),
+    ],
+)
+def test_volumes_that_are_none_are_refused_in_dockers_words(wrong, words):
+    with pytest.raises(InvalidParameter) as refused:
+        binds([wrong])
+    assert refused.value.message == words
 
 
 def test_memory():

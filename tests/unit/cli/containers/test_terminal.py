@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from husk.cli.containers.terminal import Talk, check_terminal, forwarded, raw_terminal, window
+from husk.cli.containers.terminal import Talk, check_terminal, forwarded, raw_terminal, unless_left, window
 
 
 class Console:
@@ -72,6 +72,27 @@ async def test_signals_are_forwarded(capfd):
     with forwarded(got.put):
         os.kill(os.getpid(), signal.SIGHUP)
         assert await got.get() == "HUP"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_who_leaves_ends_his_own_side(number):
+    async def endless():
+        os.kill(os.getpid(), number)
+        await asyncio.Event().wait()
+
+    async def short():
+        return 3
+
+    assert await unless_left(endless()) is None
+    assert await unless_left(short()) == 3
+
+
+async def test_work_that_is_cancelled_by_others_is_not_left():
+    async def cut_off():
+        raise asyncio.CancelledError
+
+    with pytest.raises(asyncio.CancelledError):
+        await unless_left(cut_off())
 
 
 def test_a_raw_terminal_is_as_before_afterwards():
