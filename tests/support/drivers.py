@@ -169,6 +169,12 @@ class FakeAssembly:
     def discard(self, container_id: str) -> None:
         self._held.discard(f"directory {container_id}")
 
+    def discard_little(self, container_id: str) -> bool:
+        if self.root(container_id).unchanged():
+            self.discard(container_id)
+            return True
+        return False
+
 
 class FakeMonitor:
     """The monitors of containers; `fails` is what the next start says instead of making a process."""
@@ -193,7 +199,7 @@ class FakeMonitor:
         self._held.add(f"cgroup {bundle.container_id}")
         return Created(self._processes.begin().pid, self._processes.begin().pid)
 
-    async def attach(self, bundle: Bundle) -> Console:
+    async def attach(self, bundle: Bundle, *, accepts: bool = True) -> Console:
         raise SystemFault("nobody talks to this container")
 
     def exit_status(self, bundle: Bundle) -> int | None:

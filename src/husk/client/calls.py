@@ -62,6 +62,7 @@ class Calls:
         self.dial = dial
         self._idle: list[tuple[Connection, float]] = []
         self._version = ""
+        self._server = ""
         self._closed = False
 
     @cached_property
@@ -78,6 +79,11 @@ class Calls:
             return
         async with self.answer("GET", "/_ping") as response:
             await response.read()
+
+    async def asks_husk(self) -> bool:
+        """Is the engine one of ours, which tells some things that dockerd does not?"""
+        await self._negotiated()
+        return self._server.startswith("Husk/")
 
     async def get(self, path: str, query: Query = _NOTHING, headers: Mapping[str, str] | None = None) -> Any:
         return await self._document("GET", path, query, b"", headers or {})
@@ -220,6 +226,7 @@ class Calls:
             finally:
                 self._keep(connection, response)
             offered = response.headers.get("api-version", "")
+            self._server = response.headers.get("server", "")
             self._version = ".".join(map(str, min(_version(offered), NEWEST)))
         return self._version
 

@@ -5,7 +5,6 @@ What its calls give and take is loaded with the first call that needs it: a list
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from husk.client.image import Image
 from husk.client.names import split_tag
 from husk.client.thing import Thing
-from husk.errors import CommandFailed, NotModified
+from husk.errors import NotModified
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -103,7 +102,9 @@ class Container(Thing):
 
     async def wait(self, condition: str = "not-running") -> int:
         """Its exit code, as soon as it is `not-running`, at its `next-exit`, or when it is `removed`."""
-        return _exit_code(await self._calls.post(f"{self._path}/wait", None, {"condition": condition}))
+        from husk.client.ending import read
+
+        return read(await self._calls.post(f"{self._path}/wait", None, {"condition": condition})).code
 
     @asynccontextmanager
     async def waiting(self, condition: str = "not-running") -> AsyncIterator[Callable[[], Awaitable[int]]]:
@@ -113,13 +114,14 @@ class Container(Thing):
             await box.start()
             print(await ended())
         """
-        query = {"condition": condition}
-        async with self._calls.answer("POST", f"{self._path}/wait", query) as response:
+        from husk.client.ending import ending
 
-            async def ended() -> int:
-                return _exit_code(json.loads(await response.read()))
+        async with ending(self._calls, self._path, condition) as ended:
 
-            yield ended
+            async def code() -> int:
+                return (await ended()).code
+
+            yield code
 
     async def remove(self, *, force: bool = False, volumes: bool = False, link: bool = False) -> None:
         """`force` ends it first; `volumes` takes those along that have no name."""
@@ -339,9 +341,3 @@ class Container(Thing):
     @property
     def _path(self) -> str:
         return f"/containers/{self.id}"
-
-
-def _exit_code(answer: Mapping[str, Any]) -> int:
-    if error := (answer.get("Error") or {}).get("Message"):
-        raise CommandFailed(error, answer["StatusCode"])
-    return int(answer["StatusCode"])

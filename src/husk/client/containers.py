@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from husk.errors import Conflict, NotFound
 if TYPE_CHECKING:
     from husk.client.calls import Calls
     from husk.client.console import Console
+    from husk.client.ending import Ending
     from husk.client.execs import Result
     from husk.client.images import Images
     from husk.client.spec import Command, ContainerSpec
@@ -98,14 +99,20 @@ class Containers:
         """
         import asyncio
 
+        from husk.client.ending import ending
         from husk.client.execs import Result
 
         wanted = _spec(image, command, spec, stdin=input is not None)
-        if not wanted.log_driver:
-            wanted = _spec(wanted, None, {"log_driver": "none"})
+        # Where all there is to know is told with the end, it goes by itself: less to ask, and less to write down.
+        goes = wanted.auto_remove or (not wanted.restart and await self._calls.asks_husk())
+        wanted = _spec(wanted, None, {"log_driver": wanted.log_driver or "none", "auto_remove": goes})
         container = await self.create(wanted, pull=pull)
+        gone = False
         try:
-            async with container.attach(stdin=input is not None) as console:
+            async with (
+                container.attach(stdin=input is not None) as console,
+                ending(self._calls, f"/containers/{container.id}") if goes else _asked_later(container) as ended,
+            ):
                 await container.start()
                 kept = _Kept(max_output)
                 timed_out = killed = False
@@ -113,23 +120,25 @@ class Containers:
                     async with asyncio.timeout(timeout):
                         killed = not await _converse(console, input, kept, kill_at_max_output)
                         if not killed:
-                            code = await container.wait()
+                            end = await ended()
                 except TimeoutError:
                     timed_out = killed = True
                 if killed:
-                    with suppress(Conflict):  # it has ended meanwhile
+                    with suppress(Conflict, NotFound):  # it has ended meanwhile, or is gone
                         await container.kill()
-                    code = await container.wait()
+                    end = await ended()
+            gone = goes
             return Result(
-                exit_code=code,
+                exit_code=end.code,
                 stdout=kept.whole("stdout"),
                 stderr=kept.whole("stderr"),
                 timed_out=timed_out,
-                oom_killed=code != 0 and await self._ran_out_of_memory(container),
+                oom_killed=end.oom_killed,
                 truncated=kept.truncated,
             )
         finally:
-            await self._calls.tasks.to_its_end(self._gone(container), f"remove {container.short_id}")
+            if not gone:
+                await self._calls.tasks.to_its_end(self._gone(container), f"remove {container.short_id}")
 
     async def _create(self, wanted: ContainerSpec, body: dict[str, Any]) -> Container:
         query = {"name": wanted.name or None, "platform": wanted.platform or None}
@@ -141,10 +150,6 @@ class Containers:
             self._calls,
             {"Id": made["Id"], "Name": wanted.name, "State": "created", "Warnings": made.get("Warnings"), **tty},
         )
-
-    async def _ran_out_of_memory(self, container: Container) -> bool:
-        await container.reload()
-        return bool(container.attrs["State"]["OOMKilled"])
 
     async def _gone(self, container: Container) -> None:
         try:
@@ -178,6 +183,20 @@ class _Kept:
 
     def whole(self, stream: str) -> bytes:
         return b"".join(self._pieces[stream])
+
+
+@asynccontextmanager
+async def _asked_later(container: Container) -> AsyncIterator[Callable[[], Awaitable[Ending]]]:
+    """The end of one that stays: it may start again before it has ended for good."""
+    from husk.client.ending import Ending
+
+    async def ended() -> Ending:
+        code = await container.wait()
+        if code:
+            await container.reload()
+        return Ending(code, bool(code and container.attrs["State"]["OOMKilled"]))
+
+    yield ended
 
 
 async def _converse(console: Console, given: bytes | None, kept: _Kept, leave_when_full: bool) -> bool:

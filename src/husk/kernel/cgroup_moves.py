@@ -38,6 +38,10 @@ class Moves:
             return
         self._moving = asyncio.get_running_loop().run_in_executor(None, self._move, self._procs)
 
+    def moved(self) -> None:
+        """Somebody else has moved a process just now: the next move is quick anyway."""
+        self._last = time.monotonic()
+
     def _move(self, procs: Path) -> None:
         try:
             # Somebody may have moved the daemon elsewhere; it is not for us to undo that.
@@ -46,7 +50,7 @@ class Moves:
         except OSError as error:
             log.debug("cannot prepare the kernel for moves between cgroups: %s", error)
             self._procs = None
-        self._last = time.monotonic()
+        self.moved()
 
 
 def _own_path() -> str:

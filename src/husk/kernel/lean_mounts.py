@@ -15,6 +15,7 @@ import contextlib
 import ctypes
 import logging
 import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple, TypeVar
@@ -47,6 +48,43 @@ class Bring(NamedTuple):
     target: str
 
 
+class Copies:
+    """Copies of parts of the host that are nowhere mounted yet. One thread makes them, another uses them, and whoever
+    closes this has nothing left, also if they are made only after that."""
+
+    def __init__(self, brought: Sequence[Bring]) -> None:
+        self.brought = brought
+        self._lock = threading.Lock()
+        self._trees: list[int] = []
+        self._failure: OSError | None = None
+        self._closed = False
+        self.made = False
+
+    def make(self) -> None:
+        """Blocks. What is wrong is told to who uses them."""
+        try:
+            trees = _copies([bring.source for bring in self.brought])
+        except OSError as error:
+            self._failure, trees = error, []
+        with self._lock:
+            self.made = True
+            if not self._closed:
+                self._trees, trees = trees, []
+        _close(trees)
+
+    def trees(self) -> list[int]:
+        """A descriptor of each, in order."""
+        if self._failure is not None:
+            raise self._failure
+        return self._trees
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            trees, self._trees = self._trees, []
+        _close(trees)
+
+
 class LeanMounts:
     """The namespace, and the one thread that lives in it. It is made when it is first needed."""
 
@@ -56,16 +94,14 @@ class LeanMounts:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="lean-mounts")
         self._entered = False
 
-    async def call(self, work: Callable[[], T], brought: Sequence[Bring]) -> T:
+    async def call(self, work: Callable[[], T], copies: Copies) -> T:
         """What `work` gives, called where these parts of the host are too. OSError when the kernel lets none of this
-        happen."""
-        trees = await asyncio.to_thread(_copies, [bring.source for bring in brought])
-        targets = [bring.target for bring in brought]
-        try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, self._call, work, targets, trees)
-        finally:
-            for tree in trees:
-                os.close(tree)
+        happen. The caller closes the copies."""
+        if not copies.made:
+            await asyncio.to_thread(copies.make)
+        targets = [bring.target for bring in copies.brought]
+        trees = copies.trees()
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._call, work, targets, trees)
 
     def forget(self, brought: Sequence[Bring]) -> None:
         """Unmount here what a `call` has brought: soon, and before any later call."""
@@ -121,10 +157,14 @@ def _copies(sources: Sequence[str]) -> list[int]:
             flags = _OPEN_TREE_CLONE | _AT_RECURSIVE | os.O_CLOEXEC
             copies.append(_checked(_libc.syscall(_OPEN_TREE, _AT_FDCWD, os.fsencode(path), flags), path))
     except OSError:
-        for copy in copies:
-            os.close(copy)
+        _close(copies)
         raise
     return copies
+
+
+def _close(descriptors: Sequence[int]) -> None:
+    for descriptor in descriptors:
+        os.close(descriptor)
 
 
 def _attach(tree: int, target: str) -> None:

@@ -16,20 +16,24 @@ class Mounted(msgspec.Struct, frozen=True):
     options: frozenset[str]
 
 
-def mounted(pid: int | str = "self") -> list[Mounted]:
-    with open(f"/proc/{pid}/mountinfo", "rb") as table:
-        return parse(table.read())
+def mounted(pid: int | str = "self", below: str = "") -> list[Mounted]:
+    """All, or those at and below a place."""
+    with open(f"/proc/{pid}/mountinfo", "rb", buffering=0) as table:
+        return parse(table.readall(), below)
 
 
-def parse(table: bytes) -> list[Mounted]:
+def parse(table: bytes, below: str = "") -> list[Mounted]:
     found = []
+    sought, inside = f" {below}", f"{below}/"
     # Decoded as a whole, and at line feeds alone: a host may have thousands of lines, and each start looks at some.
     for line in os.fsdecode(table).split("\n"):
-        if not line:
+        if not line or sought not in line:
             continue
         fields = line.split(" ")
         kind = fields[fields.index("-", 6) + 1]
         point, root = (unescape(os.fsencode(each)) if "\\" in each else each for each in (fields[4], fields[3]))
+        if below and point != below and not point.startswith(inside):
+            continue
         found.append(Mounted(point, kind, fields[2], root, frozenset(fields[5].split(","))))
     return found
 

@@ -33,6 +33,7 @@ from husk.errors import SystemFault
 from husk.kernel import process
 from husk.kernel.cgroup_moves import Moves as Moves
 from husk.kernel.lean_mounts import Bring as Bring
+from husk.kernel.lean_mounts import Copies as Copies
 from husk.kernel.lean_mounts import LeanMounts as LeanMounts
 from husk.runtime import oci
 from husk.tasks import Tasks
@@ -46,6 +47,8 @@ _OUTPUT_CHUNK = 32 * 1024
 # sun_path holds 107 characters and a zero; conmon takes one less.
 _SOCKET_PATH_MAX = 106
 _ACCEPT_SECONDS = 2.0
+# What conmon makes in the directory of a bundle.
+_OF_A_RUN = ("exit", "oom", "attach", "ctl", "winsz", "pid")
 # A monitor prints no text of its own, glib's pools are larger than all that it keeps (20 of its 330 KB), and it would
 # load tables of character sets (4 KB) only to find that its arguments are text already. Its buffers must not be mapped
 # apart (MALLOC_MMAP_THRESHOLD_): conmon 2.1 uses one that it has freed when a client that does not read leaves.
@@ -65,8 +68,14 @@ class Bundle(msgspec.Struct, frozen=True):
     """The first word of the command, for error messages."""
 
     def write_config(self, spec: dict[str, object]) -> None:
-        """Write `config.json`, what the runtime reads."""
-        (self.directory / "config.json").write_bytes(msgspec.json.encode(spec))
+        """Write `config.json`, what the runtime reads; nothing is left of a former run. Blocks."""
+        try:
+            os.makedirs(self.directory, 0o700)
+        except FileExistsError:
+            for name in _OF_A_RUN:
+                (self.directory / name).unlink(missing_ok=True)
+        with open(f"{self.directory}/config.json", "wb", buffering=0) as file:
+            file.write(msgspec.json.encode(spec))
 
     @property
     def closes_stdin(self) -> bool:
@@ -84,10 +93,9 @@ class Created(msgspec.Struct, frozen=True):
 class Apart(msgspec.Struct, frozen=True):
     """How a container is made apart from all that is mounted on the host."""
 
-    mounts: Sequence[str]
-    """The mount points of the daemon's that it is made of."""
-    binds: Sequence[Bring] = ()
-    """What of the host its bundle names by places of its own."""
+    copies: Copies
+    """What it needs of the host: the mount points of the daemon's that it is made of, and what its bundle names by
+    places of its own. Whoever made this closes it."""
     otherwise: Callable[[], None] | None = None
     """Lets the bundle name what is on the host instead, where it cannot be made so. Blocks."""
 
@@ -118,13 +126,12 @@ class Monitor:
         timeout: float = 120.0,
         apart: Apart | None = None,
     ) -> Created:
-        """Create the container of the bundle; it waits for `runtime.start`. The caller watches the monitor with
-        `process.wait_exit`, which also reaps it. When this fails nothing runs, but the runtime may know the id.
+        """Create the container of a bundle that is newly written; it waits for `runtime.start`. The caller watches the
+        monitor with `process.wait_exit`, which also reaps it. When this fails nothing runs, but the runtime may know
+        the id.
 
         `apart` tells what it needs of the host's mounts, if that is known: then it is made apart from all others.
         """
-        for name in ("exit", "oom", "attach", "ctl", "winsz", "pid"):
-            (bundle.directory / name).unlink(missing_ok=True)
         reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         os.set_blocking(writer, True)
         complaints = os.memfd_create("conmon", os.MFD_CLOEXEC)
@@ -168,6 +175,7 @@ class Monitor:
                 text = report.message if report else content(complaints)
                 raise SystemFault(oci.fault(runtime.name, "create", text, bundle.command))
             child.close()
+            self._moves.moved()
             return Created(report.data, child.pid)
         finally:
             os.close(reader)
@@ -182,18 +190,17 @@ class Monitor:
         """What was brought to where it was started; nothing when it was not, and must be started as usual."""
         if self._lean is None:
             return ()
-        brought = [*(Bring(point, point) for point in apart.mounts), *apart.binds]
         try:
-            await self._tasks.to_its_end(self._lean.call(start, brought), "start a monitor")
+            await self._tasks.to_its_end(self._lean.call(start, apart.copies), "start a monitor")
         except OSError as error:
-            if isinstance(error, FileNotFoundError) or apart.binds:
+            if isinstance(error, FileNotFoundError) or apart.otherwise is not None:
                 # A link of the administrator's leads elsewhere, or what is to be bound is not to be had like this.
                 log.debug("this container is started among all mounts of the host: %s", error)
             else:
                 log.warning("runtimes are started among all mounts of the host, which is slow beside many: %s", error)
                 self._lean = None
             return ()
-        return brought
+        return apart.copies.brought
 
     def _argv(self, bundle: Bundle, runtime: oci.OCIRuntime) -> list[str]:
         directory = str(bundle.directory)
@@ -290,6 +297,11 @@ class Console:
         self._closes_stdin = closes_stdin
         self._reset = False
         self._closed = False
+
+    async def accepted(self) -> None:
+        """Wait until what is written is seen, for who has attached without that."""
+        if not self._closed:
+            await _accepted(self._connection)
 
     async def read(self) -> tuple[int, bytes] | None:
         """The next piece of output with its stream (1 stdout, 2 stderr); None when the monitor has ended."""

@@ -10,6 +10,7 @@ Sources: the kernel's tables of x86 (32 and 64 bit) and asm-generic, and the man
 with the tables of the machine's kernel headers, so that no call is forgotten.
 """
 
+import functools
 from collections.abc import Collection
 
 Json = dict[str, object]
@@ -158,8 +159,12 @@ def profile(capabilities: Collection[str], architecture: str) -> Json | None:
     `architecture` is that of the host, as uname or as Go calls it.
     """
     machine = machine_of(architecture)
-    if machine not in ARCHITECTURES:
-        return None
+    return dict(_profile(frozenset(capabilities), machine)) if machine in ARCHITECTURES else None
+
+
+@functools.lru_cache(32)
+def _profile(capabilities: frozenset[str], machine: str) -> Json:
+    """Every start asks for it, and most ask for the same: nobody changes it."""
     names = set(ALLOWED)
     for capability in capabilities:
         names |= BY_CAPABILITY.get(capability, frozenset())

@@ -79,7 +79,7 @@ async def watched() -> AsyncIterator[Watched]:
             yield Watched(place, engine)
 
 
-async def in_a_box(box: Container, watched: Watched) -> list[bytes]:
+def in_a_box(box: Container, watched: Watched) -> list[bytes]:
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
@@ -119,8 +119,9 @@ async def test_processes_in_a_container(watched: Watched):
 
         async def check(when: str) -> None:
             await watched.check(when)
-            assert await in_a_box(box, watched) == [b"sleep\x00100\x00"], when
+            assert in_a_box(box, watched) == [b"sleep\x00100\x00"], when
 
+        await until_async(lambda: in_a_box(box, watched) == [b"sleep\x00100\x00"], "its process is the program")
         await cut_everywhere(lambda: box.exec(["sh", "-c", "echo hi; exec sleep 0.05"])._result(), check, 5)
         await cut_everywhere(lambda: box.put("/in/data", b"x" * 300_000), watched.check)
         await cut_everywhere(lambda: box.get("/bin/busybox"), watched.check)

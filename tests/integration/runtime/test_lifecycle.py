@@ -1,6 +1,7 @@
 """A container from create to delete, with each runtime."""
 
 import asyncio
+import json
 import os
 import signal
 from pathlib import Path
@@ -114,6 +115,7 @@ async def test_the_same_bundle_can_run_again(workshop: Workshop) -> None:
     await box.start()
     assert await box.ended() == 4
     await box.runtime.delete(box.bundle.container_id)
+    box.bundle.write_config(json.loads((box.bundle.directory / "config.json").read_bytes()))
     again = await workshop.create(box.bundle)
     assert again.monitor.exit_status(again.bundle) is None
     await again.start()

@@ -4,7 +4,7 @@ import pytest
 
 from husk.api.framing import frame
 from husk.api.http.hijack import hijack
-from husk.api.http.response import Response, Unanswered
+from husk.api.http.response import Response, Unanswered, fields
 from husk.client.spec import ContainerSpec
 from husk.errors import Conflict, NotFound
 from tests.support.fake_engine import JSON, failed
@@ -51,6 +51,25 @@ async def test_running_one_to_its_end(client, engine):
     created = engine.last("POST", "/containers/create").document
     assert (created["Cmd"], created["OpenStdin"]) == (["echo", "hi"], True)
     assert created["HostConfig"] == {"NetworkMode": "none", "LogConfig": {"Type": "none", "Config": {}}}
+    assert removed(engine) == ["/containers/c1"]
+
+
+async def test_with_husk_it_goes_by_itself_and_its_end_tells_all(client, engine):
+    engine.answers("GET", "/_ping", Response(200, b"OK", fields({"Api-Version": "1.51", "Server": "Husk/1 (linux)"})))
+    engine.answers("POST", "/containers/c1/wait", {"StatusCode": 137, "OOMKilled": True})
+    result = await client.run("busybox", "echo hi")
+    assert (result.exit_code, result.oom_killed) == (137, True)
+    assert engine.last("POST", "/containers/create").document["HostConfig"]["AutoRemove"] is True
+    assert engine.last("POST", "/containers/c1/wait").query == {"condition": "removed"}
+    paths = [asked.path for asked in engine.asked]
+    assert paths.index("/containers/c1/wait") < paths.index("/containers/c1/start")
+    assert (removed(engine), "/containers/c1/json" in paths) == ([], False)
+
+
+async def test_one_that_starts_again_does_not_go_by_itself(client, engine):
+    engine.answers("GET", "/_ping", Response(200, b"OK", fields({"Api-Version": "1.51", "Server": "Husk/1 (linux)"})))
+    await client.run("busybox", restart="on-failure:1")
+    assert "AutoRemove" not in engine.last("POST", "/containers/create").document["HostConfig"]
     assert removed(engine) == ["/containers/c1"]
 
 

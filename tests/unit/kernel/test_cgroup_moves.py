@@ -54,6 +54,15 @@ async def test_moves_follow_each_other_only_after_a_while(host: Host) -> None:
     assert procs.read_text() == "0"
 
 
+async def test_a_move_of_somebody_else_serves_too(host: Host) -> None:
+    procs = host("0::/", "")
+    moves = Moves()
+    moves.moved()
+    moves._last += 60  # a test takes its time
+    await expect(moves)
+    assert procs.read_text() != "0"
+
+
 async def test_a_daemon_that_was_moved_elsewhere_stays_there(host: Host) -> None:
     procs = host("0::/here", "here")
     moves = Moves()

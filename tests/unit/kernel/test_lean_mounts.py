@@ -1,6 +1,12 @@
 """Which of the host's mounts a runtime is not to see when it makes a container."""
 
-from husk.kernel.lean_mounts import superfluous
+import os
+from pathlib import Path
+
+import pytest
+
+from husk.kernel import lean_mounts
+from husk.kernel.lean_mounts import Bring, Copies, superfluous
 
 TABLE = b"""\
 22 1 254:0 / / rw - ext4 /dev/vda rw
@@ -33,3 +39,44 @@ def test_what_containers_have_mounted_and_disks_of_others_go_the_deepest_first()
 def test_the_way_to_what_is_needed_stays() -> None:
     assert "/var" not in list(superfluous(TABLE, ["/var/lib/husk"]))
     assert "/mnt/usb stick" not in list(superfluous(TABLE, ["/mnt/usb stick/husk"]))
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[int]:
+    """Descriptors in place of copies of mounts, which take a capability to make."""
+    made: list[int] = []
+
+    def copies(sources: list[str]) -> list[int]:
+        found = [os.open(source, os.O_RDONLY) for source in sources]
+        made.extend(found)
+        return found
+
+    monkeypatch.setattr(lean_mounts, "_copies", copies)
+    return made
+
+
+def is_open(descriptor: int) -> bool:
+    return os.path.exists(f"/proc/self/fd/{descriptor}")
+
+
+def test_copies_are_there_until_they_are_closed(opened: list[int], tmp_path: Path) -> None:
+    copies = Copies([Bring(str(tmp_path), "/a")])
+    copies.make()
+    assert copies.made and copies.trees() == opened and is_open(opened[0])
+    copies.close()
+    copies.close()
+    assert not is_open(opened[0])
+
+
+def test_copies_that_are_made_when_nobody_wants_them_any_more_are_let_go(opened: list[int], tmp_path: Path) -> None:
+    copies = Copies([Bring(str(tmp_path), "/a")])
+    copies.close()
+    copies.make()
+    assert copies.trees() == [] and not is_open(opened[0])
+
+
+def test_who_uses_copies_hears_that_they_cannot_be_made(opened: list[int], tmp_path: Path) -> None:
+    copies = Copies([Bring(str(tmp_path / "nowhere"), "/a")])
+    copies.make()
+    with pytest.raises(FileNotFoundError):
+        copies.trees()

@@ -14,5 +14,10 @@ def test_a_line_is_read() -> None:
     assert other == Mounted("/proc/with space", "ext4", "254:0", "/a dir", frozenset({"ro", "relatime"}))
 
 
+def test_what_is_somewhere_else_is_left_out() -> None:
+    lines = b"51 22 0:3 / /processes rw - tmpfs tmpfs rw\n52 22 0:4 / /srv rw - tmpfs /proc rw\n"
+    assert parse(TABLE + lines, "/proc") == parse(TABLE)
+
+
 def test_this_process_has_a_proc() -> None:
     assert any(entry.point == "/proc" and entry.kind == "proc" for entry in mounted())

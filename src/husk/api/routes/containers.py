@@ -159,7 +159,11 @@ async def wait(call: Call) -> Answer:
 
 
 def _wait_response(exit: Exit) -> WaitResponse:
-    return WaitResponse(status_code=exit.code, error=WaitError(message=exit.error) if exit.error else UNSET)
+    return WaitResponse(
+        status_code=exit.code,
+        error=WaitError(message=exit.error) if exit.error else UNSET,
+        oom_killed=True if exit.oom_killed else UNSET,
+    )
 
 
 ROUTES = (

@@ -29,6 +29,8 @@ class WaitError(Struct, kw_only=True, rename="pascal"):
 class WaitResponse(Struct, kw_only=True, rename="pascal"):
     status_code: int
     error: WaitError | UnsetType = UNSET
+    # Ours: what it is when nobody can look at it any more. Left out where it is false, as dockerd always does.
+    oom_killed: bool | UnsetType = field(default=UNSET, name="OOMKilled")
 
 
 class Port(Struct, kw_only=True, rename="pascal"):

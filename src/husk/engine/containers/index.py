@@ -30,6 +30,7 @@ class Exit(msgspec.Struct, frozen=True):
 
     code: int
     error: str = ""
+    oom_killed: bool = False
 
 
 class Instance:
@@ -41,6 +42,7 @@ class Instance:
         self.switchboard = Switchboard(tasks)
         self.process: Process | None = None
         self.holds = True  # anything on the host, as far as we know: what a former daemon left has to be looked for
+        self.discarded = False  # has it nothing on the disk any more, though it has a record?
         self.restart_delay = 0.0
         self.root_users = 0  # copies under way, which need the root mounted though nothing runs
         self.pending_restart: asyncio.Task[None] | None = None

@@ -202,25 +202,30 @@ class Lifecycle:
             health=record.state.health,
         )
         record.paused_for_commit = False
+        goes = record.host_config.auto_remove and not instance.keepers
         if again := self._starts_again(record, code):
             after.status = "restarting"
             record.restart_count += 1
-        await self._index.settle(instance, after)
+        if not goes:  # else its record is about to go: a daemon that comes before that finds the process ended
+            await self._index.settle(instance, after)
         if after.oom_killed and not told_of_oom:
             self._publish(record, "oom")
         duration = max(0, finished - started) // 10**9
-        await self._releaser.release(instance)
+        # With a log there may be somebody who reads it to its end: that stays until everybody has heard of the end.
+        unread = record.host_config.log_config.type == "none"
+        await self._releaser.release(instance, for_good=goes and unread)
         if again and record.has_been_manually_stopped:  # meanwhile
             again, after.status = False, "exited"
             await self._index.settle(instance, after)
         record.state = after
         self._publish(record, "die", exitCode=str(code), execDuration=str(duration))
-        instance.announce_exit(Exit(code, error))
+        exit = Exit(code, error, after.oom_killed)
+        instance.announce_exit(exit)
         if again:
             instance.restart_delay = restart_policy.next_delay(instance.restart_delay, duration)
             self.schedule_restart(instance, instance.restart_delay)
-        elif record.host_config.auto_remove and not instance.keepers:
-            await self._remover.remove_locked(instance, volumes=True)
+        elif goes:
+            await self._remover.remove_locked(instance, volumes=True, exit=exit)
 
     def _starts_again(self, record: Container, code: int) -> bool:
         """Does its policy start it again after an end with this code?"""

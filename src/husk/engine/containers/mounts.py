@@ -29,6 +29,9 @@ from husk.tasks import Tasks
 if TYPE_CHECKING:
     from husk.engine.volumes.spec import VolumeSpec
 
+# Directories of images, of those that were asked about last.
+_REMEMBERED = 100
+
 
 class Stager:
     """Has in place what a container's mounts are made of: volumes, parts of volumes, images."""
@@ -123,6 +126,7 @@ class MountTaker:
         self._volumes = volumes
         self._images = images
         self._tasks = Tasks()
+        self._directories: dict[tuple[tuple[str, ...], str], None] = {}
 
     async def take(
         self, container_id: str, config: ContainerConfig, host_config: HostConfig, taking: Taking
@@ -213,10 +217,21 @@ class MountTaker:
         cancelled: a thread that mounts cannot be stopped, and what it mounts must be unmounted after it."""
         await self._tasks.to_its_end(self._prepare(record, taking), f"fill the volumes of {record.id[:12]}")
 
+    async def _has_directory(self, lower: tuple[str, ...], path: str) -> bool:
+        """Layers do not change, and many containers are made of the same."""
+        if (lower, path) in self._directories:
+            return True
+        found = await asyncio.to_thread(has_directory, lower, path)
+        if found:
+            while len(self._directories) >= _REMEMBERED:
+                del self._directories[next(iter(self._directories))]
+            self._directories[lower, path] = None
+        return found
+
     async def _prepare(self, record: Container, taking: Taking) -> None:
         path = record.config.working_dir
         lower = self._roots.lower(record)
-        needs_directory = bool(path) and not await asyncio.to_thread(has_directory, lower, path)
+        needs_directory = bool(path) and not await self._has_directory(tuple(lower), path)
         points = [
             point for point in record.mounts if point.copies and await self._volumes.may_fill(taking.taken[point.name])
         ]

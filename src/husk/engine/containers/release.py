@@ -31,6 +31,8 @@ class _Done(NamedTuple):
     """The bundle is still there, because it takes the runtime to end this."""
     uncleared: bool = False
     """The bundle and the control group are still there, for later."""
+    discarded: bool = False
+    """Nothing of it is on the disk any more."""
 
 
 class Releaser:
@@ -56,8 +58,9 @@ class Releaser:
             if not self._going and self._clearing is not None:
                 self._clearing.begin()
 
-    async def release(self, instance: Instance) -> None:
-        """Safe to call twice, and on a container that never ran."""
+    async def release(self, instance: Instance, *, for_good: bool = False) -> None:
+        """Safe to call twice, and on a container that never ran. One that goes `for_good` now may lose what it has on
+        the disk in the same visit, which `discarded` then tells; the caller removes the record."""
         if not instance.holds and not instance.root_users:
             return
         record = instance.record
@@ -65,8 +68,9 @@ class Releaser:
         # A copy that is under way still needs its file systems, and unmounts them at its own end.
         unmount = not instance.root_users or record.state.status == "removing"
         late = instance.going and self._can_wait(record)
-        steps, needs_runtime, instance.uncleared = await threads.releases(self._let_go, record, unmount, late)
-        if needs_runtime:
+        done = await threads.releases(self._let_go, record, unmount, late, for_good)
+        steps, instance.uncleared, instance.discarded = done.steps, done.uncleared, done.discarded
+        if done.needs_runtime:
             steps.append(await _quietly(self._with_the_runtime(record, unmount)))
         if unmount:
             steps.append(await _quietly(self._stager.unmount(record)))
@@ -111,9 +115,9 @@ class Releaser:
         room = self._clearing is None or not self._clearing.full
         return self._going >= CROWD and room and not config.pid_mode and not config.cgroup_parent
 
-    def _let_go(self, record: Container, unmount: bool, late: bool) -> _Done:
+    def _let_go(self, record: Container, unmount: bool, late: bool, for_good: bool) -> _Done:
         """All that needs nobody's help, in one go: a thread for each step would take longer than the step. `late`
-        leaves what `clear` does for later."""
+        leaves what `clear` does for later, `for_good` takes what it has on the disk too, where that is little."""
         assembly = self._assembly
         bundle = assembly.has_bundle(record.id)
         steps, ended = [], False
@@ -131,7 +135,9 @@ class Releaser:
             steps.append(_tried(lambda: assembly.release_shm(record.id)))
         if ended and not late:
             assembly.discard_bundle(record.id)
-        return _Done(steps, needs_runtime=bundle and not ended, uncleared=ended and late)
+        whole = ended and not late and unmount and all(steps)
+        discarded = for_good and whole and assembly.discard_little(record.id)
+        return _Done(steps, bundle and not ended, ended and late, discarded)
 
     def _clear(self, record: Container) -> None:
         self._clear_cgroup(record)

@@ -78,28 +78,30 @@ class Remover:
             if self._index.present(instance) and not instance.record.state.running:
                 await self.remove_locked(instance, volumes or instance.record.host_config.auto_remove)
 
-    async def remove_locked(self, instance: Instance, volumes: bool) -> None:
-        """With its lock held, and no process. What is left of a removal that was cut off is swept at the next start."""
-        with self._watch.action("delete", container=instance.id):
-            await self._delete(instance, volumes)
+    async def remove_locked(self, instance: Instance, volumes: bool, exit: Exit | None = None) -> None:
+        """With its lock held, and no process. What is left of a removal that was cut off is swept at the next start.
 
-    async def _delete(self, instance: Instance, volumes: bool) -> None:
+        `exit` is what those are told who wait for it, where that is more than its exit code."""
+        with self._watch.action("delete", container=instance.id):
+            await self._delete(instance, volumes, exit or Exit(instance.record.state.exit_code))
+
+    async def _delete(self, instance: Instance, volumes: bool, exit: Exit) -> None:
         record = instance.record
-        code = record.state.exit_code
         record.state.status = "removing"
         await self._releaser.release(instance)
         async with self._volumes.going_with(record, volumes) as changes:
             await self._index.delete(instance, *changes)
         self._releaser.clear_later(instance)
         try:
-            await threads.removals(self._assembly.discard, record.id)
+            if not instance.discarded:
+                await threads.removals(self._assembly.discard, record.id)
             await self._release_layers(record.used_layers)
         except (HuskError, OSError) as error:
             # It has no record any more; the next start sweeps what is left of it.
             log.warning("container %s is removed, and not all that it used: %s", record.id[:12], error)
         self._publish(record, "destroy")
         instance.switchboard.finish()
-        instance.announce_removal(Exit(code))
+        instance.announce_removal(exit)
 
 
 class Pruned(Struct, frozen=True):

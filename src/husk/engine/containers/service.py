@@ -224,7 +224,7 @@ class Containers:
             return instance.removal()
         future = instance.next_exit()
         if condition != "next-exit" and not state.running:
-            future.set_result(Exit(state.exit_code, state.error))
+            future.set_result(Exit(state.exit_code, state.error, state.oom_killed))
         return future
 
     # --- talking

@@ -24,7 +24,7 @@ from husk.engine.networks.connector import Connected
 from husk.errors import Conflict, InvalidParameter, NotFound
 from husk.runtime.assembly import cgroup, sources
 from husk.runtime.assembly.paths import ContainerPaths
-from husk.runtime.conmon import Apart, Bring
+from husk.runtime.conmon import Apart, Bring, Copies
 from husk.runtime.devices import block_device_numbers, from_host, host_devices
 from husk.runtime.precompiled import CompiledFilters
 from husk.runtime.spec import Device, DeviceRule, oci_spec, resolve_user
@@ -69,19 +69,27 @@ class Starter:
         await self._stager.mount(record)
         needs = self._needs(record) if runtime.known_files else None
         binds = needs.binds if needs is not None else {}
-        otherwise = await asyncio.to_thread(self._prepare, record, network, annotations, binds)
+        copies = needs.copies() if needs is not None else None
         bundle = bundle_of(record, self._assembly.paths)
-        apart = Apart(needs.mounts, tuple(binds.values()), otherwise) if needs is not None else None
-        created = await self._monitor.create(bundle, runtime, apart=apart)
+        try:
+            otherwise = await asyncio.to_thread(self._prepare, record, network, annotations, binds, copies)
+            apart = Apart(copies, otherwise) if copies is not None else None
+            created = await self._monitor.create(bundle, runtime, apart=apart)
+        finally:
+            if copies is not None:
+                copies.close()
         record.state.pid = created.pid
         record.monitor_pid = created.monitor_pid
         record.monitor_started = self._processes.start_time(created.monitor_pid) or 0
         instance.process = self._processes.open(created.pid)
         config = record.host_config
         own = ([], []) if config.privileged else (config.masked_paths or [], config.readonly_paths or [])
+        console = await self._monitor.attach(bundle, accepts=False) if instance.switchboard else None
+        if console is not None:
+            instance.switchboard.connect(console)
         await asyncio.to_thread(self._assembly.secure_procfs, created.pid, *own)
-        if instance.switchboard:
-            instance.switchboard.connect(await self._monitor.attach(bundle))
+        if console is not None:
+            await console.accepted()  # it had the time meanwhile
         await runtime.start(record.id)
 
     def _needs(self, record: Container) -> "Needs | None":
@@ -112,9 +120,14 @@ class Starter:
         return Needs(list(dict.fromkeys(own)), binds)
 
     def _prepare(
-        self, record: Container, network: Connected, annotations: dict[str, str], binds: dict[str, Bring]
+        self,
+        record: Container,
+        network: Connected,
+        annotations: dict[str, str],
+        binds: dict[str, Bring],
+        copies: Copies | None,
     ) -> Callable[[], None] | None:
-        """Mount the root, write hosts, hostname and resolv.conf, write the bundle. All of it blocks.
+        """Mount the root, write hosts, hostname and resolv.conf, write the bundle, make the copies. All of it blocks.
 
         `binds` are sources that are to be brought to places of the bundle; what is returned then writes a bundle that
         names them where the host has them.
@@ -157,9 +170,12 @@ class Starter:
         )
         bundle = bundle_of(record, assembly.paths)
         assembly.write_bundle(bundle, oci_spec(spec, host.cgroup_v2))
+        if binds:
+            assembly.make_places(binds.values())
+        if copies is not None:
+            copies.make()
         if not binds:
             return None
-        assembly.make_places(binds.values())
 
         def otherwise() -> None:
             spec, _ = plan(record, paths, user, host, replace(extras, places={}))
@@ -173,6 +189,9 @@ class Needs(Struct, frozen=True):
 
     mounts: list[str]
     binds: dict[str, Bring]
+
+    def copies(self) -> Copies:
+        return Copies([*(Bring(point, point) for point in self.mounts), *self.binds.values()])
 
 
 def wanted_devices(host_config: HostConfig) -> tuple[tuple[Device, ...], tuple[DeviceRule, ...]]:

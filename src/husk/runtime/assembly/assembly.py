@@ -62,7 +62,6 @@ class Assembly:
 
     def write_bundle(self, bundle: Bundle, config: dict[str, object]) -> None:
         """Write what the runtime reads; the log exists from now on."""
-        bundle.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         bundle.write_config(config)
         if bundle.log_path is not None:
             bundle.log_path.touch(mode=0o640)
@@ -96,6 +95,16 @@ class Assembly:
         cgroup.clear(path, named=named)
 
     # --- what is left
+
+    def discard_little(self, container_id: str) -> bool:
+        """The same for one that has written nothing into its root, so that it takes no time. Is it such a one?"""
+        try:
+            if not self.root(container_id).unchanged():
+                return False
+        except OSError:
+            return False
+        self.discard(container_id)
+        return True
 
     def discard(self, container_id: str) -> None:
         """Delete all that a container without a record has written."""

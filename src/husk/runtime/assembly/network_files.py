@@ -13,16 +13,24 @@ _FLAGS = os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def replace(path: Path, text: str) -> None:
-    """Put a new file in the place of an old one."""
-    fresh = path.with_name(f".{path.name}.new")
-    fresh.unlink(missing_ok=True)
-    fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FLAGS, 0o644)
+    """Put a new file in the place of an old one, if there is one."""
+    data = text.encode(errors="surrogateescape")
     try:
-        _write(fd, text.encode(errors="surrogateescape"))
+        _make(path, data)
+    except FileExistsError:
+        fresh = path.with_name(f".{path.name}.new")
+        fresh.unlink(missing_ok=True)
+        _make(fresh, data)
+        os.rename(fresh, path)
+
+
+def _make(path: Path, data: bytes) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FLAGS, 0o644)
+    try:
+        _write(fd, data)
         os.fchmod(fd, 0o644)
     finally:
         os.close(fd)
-    os.rename(fresh, path)
 
 
 def overwrite(path: Path, text: str) -> bool:

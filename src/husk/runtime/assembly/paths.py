@@ -41,6 +41,7 @@ class Paths:
         self._cgroup_parent = config.cgroup_parent
         # Every step of a container asks, and paths take longer to put together than to use.
         self.of = functools.lru_cache(_REMEMBERED)(self._of)
+        self.bundle = functools.lru_cache(_REMEMBERED)(self._bundle)
 
     def _of(self, container_id: str) -> ContainerPaths:
         directory = self.directory(container_id)
@@ -73,7 +74,7 @@ class Paths:
     def log(self, container_id: str) -> Path:
         return self.data / container_id / "container.log"
 
-    def bundle(self, container_id: str) -> Path:
+    def _bundle(self, container_id: str) -> Path:
         return self.run / container_id
 
     def exec_bundle(self, exec_id: str) -> Path:

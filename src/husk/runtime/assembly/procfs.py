@@ -30,7 +30,7 @@ def check_name(kind: str, destination: str) -> None:
 
 def secure(pid: int, masked: Collection[str], readonly: Collection[str]) -> None:
     """Before a container runs: refuse what is mounted on its /proc, and make safe what the runtime put there."""
-    table = mounted(pid)
+    table = mounted(pid, PROC)
     check_mounts(table, masked, readonly, mounted)
     if points := unsafe(table, readonly):
         mount.remount_in(pid, points, mount.MS_RDONLY | mount.MS_NOSUID | mount.MS_NODEV | mount.MS_NOEXEC)

@@ -58,10 +58,13 @@ class ContainerRoot:
 
     def create(self) -> None:
         """Make the directories; safe to repeat."""
-        self.directory.mkdir(parents=True, exist_ok=True, mode=0o710)
-        for directory in (self.upper, self.work, self.merged, self._empty):
-            directory.mkdir(exist_ok=True)
-            directory.chmod(0o755)
+        try:
+            os.makedirs(self.directory, 0o710)
+        except FileExistsError:
+            if os.path.isdir(self.merged):
+                return  # it is the last one
+        for directory in (self.upper, self.work, self.merged):
+            _make(directory)
 
     def mount(self, lower: Sequence[str], *, volatile: bool = False) -> None:
         """Mount over `lower` (topmost first, as `LayerStore.lower` gives it); nothing happens when it is mounted.
@@ -76,7 +79,10 @@ class ContainerRoot:
             status = os.stat(lower[0])
             os.chown(self.upper, status.st_uid, status.st_gid)
             os.chmod(self.upper, stat.S_IMODE(status.st_mode))
-        mount_overlay(lower or [str(self._empty)], str(self.upper), str(self.work), str(self.merged), volatile=volatile)
+        if not lower:
+            _make(self._empty)
+            lower = [str(self._empty)]
+        mount_overlay(lower, str(self.upper), str(self.work), str(self.merged), volatile=volatile)
 
     @property
     def mounted(self) -> bool:
@@ -124,6 +130,12 @@ class ContainerRoot:
             return OpenDirectory(rooted.open_in_root(self.merged, path, os.O_RDONLY | os.O_DIRECTORY))
         except FileNotFoundError:
             return None
+
+
+def _make(directory: Path) -> None:
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(directory)
+    os.chmod(directory, 0o755)
 
 
 class OpenDirectory:

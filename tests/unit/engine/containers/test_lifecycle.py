@@ -5,7 +5,8 @@ import asyncio
 import pytest
 
 from husk.engine.containers.config import restart_policy
-from husk.engine.model.container_config import ContainerConfig, HealthConfig, HostConfig, RestartPolicy
+from husk.engine.containers.index import Exit
+from husk.engine.model.container_config import ContainerConfig, HealthConfig, HostConfig, LogConfig, RestartPolicy
 from husk.errors import Conflict, InvalidParameter, NotModified, SystemFault
 from tests.support.room import Room
 from tests.support.waiting import until_async
@@ -151,3 +152,13 @@ async def test_a_container_that_has_gone_is_not_started(room: Room) -> None:
     await room.index.delete(instance)
     with pytest.raises(Conflict, match="marked for removal"):
         await room.lifecycle.start(instance)
+
+
+async def test_who_waits_for_one_that_goes_by_itself_hears_why_it_ended(room: Room) -> None:
+    host_config = HostConfig(auto_remove=True, log_config=LogConfig(type="none"))
+    instance = await room.started(container(host_config=host_config))
+    removal = instance.removal()
+    room.host.assembly.out_of_memory.add(room.host.assembly.paths.cgroup(instance.id, ""))
+    room.host.end(instance, 137)
+    assert await removal == Exit(137, oom_killed=True)
+    assert room.stored(instance) is None

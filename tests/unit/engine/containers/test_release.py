@@ -130,3 +130,19 @@ async def test_nothing_is_left_for_later_else(host: Host, others: int, going: bo
     with crowd(host, others):
         await host.releaser.release(host.instance)
         assert not host.bundle and not host.instance.uncleared
+
+
+async def test_one_that_goes_for_good_may_lose_what_it_has_on_the_disk_at_once(host: Host) -> None:
+    host.assembly.discard_little.return_value = True
+    await host.releaser.release(host.instance)
+    assert not host.instance.discarded
+    host.bundle = host.instance.holds = True
+    await host.releaser.release(host.instance, for_good=True)
+    assert host.instance.discarded
+
+
+async def test_nothing_is_discarded_while_something_of_it_is_held(host: Host) -> None:
+    host.assembly.root.return_value.unmount.side_effect = SystemFault("it is busy")
+    await host.releaser.release(host.instance, for_good=True)
+    assert not host.instance.discarded and host.instance.holds
+    host.assembly.discard_little.assert_not_called()

@@ -140,8 +140,9 @@ async def test_what_is_bound_is_brought_to_where_the_container_is_made(room: Roo
     instance = await room.started(record)
     apart = room.host.monitor.apart[instance.id]
     place = f"{room.host.paths.bundle(instance.id)}/bound-0"
-    assert apart is not None and list(apart.binds) == [Bring("/etc", place)]
-    assert {volume, str(room.host.paths.staging(instance.id) / "2")} <= set(apart.mounts)
+    assert apart is not None and Bring("/etc", place) in apart.copies.brought
+    own = (volume, str(room.host.paths.staging(instance.id) / "2"))
+    assert {Bring(path, path) for path in own} <= set(apart.copies.brought)
     assert (source_of(room, instance, "/data"), source_of(room, instance, "/v")) == (place, volume)
     assert apart.otherwise is not None
     apart.otherwise()

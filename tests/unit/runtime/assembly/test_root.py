@@ -32,7 +32,7 @@ def mounted(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[str]]:
 def test_its_directories_are_made_as_often_as_asked(root: ContainerRoot) -> None:
     (root.upper / "file").write_text("stays")
     root.create()
-    assert sorted(os.listdir(root.directory)) == ["diff", "empty", "rootfs", "work"]
+    assert sorted(os.listdir(root.directory)) == ["diff", "rootfs", "work"]
     assert not root.unchanged() and root.usage() == len("stays") and not root.mounted
     assert not ContainerRoot(root.directory / "nowhere").mounted
 
@@ -55,7 +55,7 @@ def test_the_first_mount_gives_it_the_look_of_the_image(
 
 def test_an_image_without_layers_is_an_empty_directory(root: ContainerRoot, mounted: list[Sequence[str]]) -> None:
     root.mount([])
-    assert mounted == [[str(root.directory / "empty")]]
+    assert mounted == [[str(root.directory / "empty")]] and os.listdir(root.directory / "empty") == []
     root.remove()
     assert not root.directory.exists() and mounted == []
     root.remove()

@@ -35,8 +35,8 @@ def check(host: HostConfig) -> None:
         raise InvalidParameter("SHM size can not be less than 0")
     if not -1000 <= host.oom_score_adj <= 1000:
         raise InvalidParameter(f"Invalid value {host.oom_score_adj}, range for oom score adj is [-1000, 1000]")
-    _check_cpuset("cpuset cpus", host.cpuset_cpus, online("/sys/devices/system/cpu/online"), "CPUs")
-    _check_cpuset("cpuset mems", host.cpuset_mems, online("/sys/devices/system/node/online"), "memory nodes")
+    _check_cpuset("cpuset cpus", host.cpuset_cpus, "/sys/devices/system/cpu/online", "CPUs")
+    _check_cpuset("cpuset mems", host.cpuset_mems, "/sys/devices/system/node/online", "memory nodes")
     _check_ulimits(host)
     _check_devices(host)
     for options in (host.tmpfs or {}).values():
@@ -136,11 +136,13 @@ def _check_tmpfs(options: str) -> None:
             raise InvalidParameter(f'invalid tmpfs option ["{name}"' + (f' "{value}"]' if found else "]"))
 
 
-def _check_cpuset(what: str, text: str, available: str, kind: str) -> None:
+def _check_cpuset(what: str, text: str, there: str, kind: str) -> None:
+    """`there` is the file that tells which there are; nobody reads it for a container that asks for none."""
     if not text:
         return
     if _CPUSET.fullmatch(text) is None or not all(_expand(part) for part in text.split(",")):
         raise InvalidParameter(f"Invalid value {text} for {what}: invalid format: {text}")
+    available = online(there)
     if not _expand(text) <= _expand(available):
         raise InvalidParameter(f"Requested {kind} are not available - requested {text}, available: {available}")
 

@@ -1,0 +1,47 @@
+"""The end of a container: the engine waits for it from the moment it is asked, and then tells how it was."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, NamedTuple
+
+from husk.client.calls import Calls
+from husk.client.http import Response
+from husk.errors import CommandFailed
+
+
+class Ending(NamedTuple):
+    """`oom_killed` is told by Husk only."""
+
+    code: int
+    oom_killed: bool
+
+
+@asynccontextmanager
+async def ending(calls: Calls, path: str, condition: str = "removed") -> AsyncIterator[Callable[[], Awaitable[Ending]]]:
+    """Inside the block the engine waits already; the call gives the end that `condition` asks for.
+
+    Who is cancelled in the call may call again.
+    """
+    async with calls.answer("POST", f"{path}/wait", {"condition": condition}) as response:
+        waiting = calls.tasks.spawn(_ended(response), "wait for an end", awaited=True)
+        try:
+            yield lambda: asyncio.shield(waiting)
+        finally:
+            waiting.cancel()
+            await asyncio.wait([waiting])
+            if not waiting.cancelled():
+                waiting.exception()  # who has not asked need not hear of it
+
+
+def read(answer: Mapping[str, Any]) -> Ending:
+    """What an answer to `wait` means; CommandFailed where it could not be waited for."""
+    code = int(answer["StatusCode"])
+    if error := (answer.get("Error") or {}).get("Message"):
+        raise CommandFailed(error, code)
+    return Ending(code, bool(answer.get("OOMKilled")))
+
+
+async def _ended(response: Response) -> Ending:
+    return read(json.loads(await response.read()))

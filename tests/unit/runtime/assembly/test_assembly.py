@@ -1,0 +1,33 @@
+"""What of a container is deleted in no time, and what is left to those who take theirs."""
+
+from pathlib import Path
+
+import pytest
+
+from husk.config import Config
+from husk.runtime.assembly.assembly import Assembly
+from husk.runtime.assembly.paths import Paths
+
+
+@pytest.fixture
+def assembly(tmp_path: Path) -> Assembly:
+    assembly = Assembly(Paths(Config(data_root=tmp_path / "data", exec_root=tmp_path / "run")))
+    assembly.root("c1").create()
+    (assembly.paths.directory("c1") / "hosts").write_text("127.0.0.1 localhost\n")
+    return assembly
+
+
+def test_one_that_has_written_nothing_is_gone_at_once(assembly: Assembly) -> None:
+    assert assembly.discard_little("c1")
+    assert not assembly.paths.directory("c1").exists()
+
+
+def test_one_that_has_written_something_is_left(assembly: Assembly) -> None:
+    (assembly.root("c1").upper / "file").touch()
+    assert not assembly.discard_little("c1")
+    assert (assembly.paths.directory("c1") / "hosts").exists()
+
+
+def test_one_that_is_not_there_is_left_to_who_tells_what_is_wrong(assembly: Assembly) -> None:
+    assert not assembly.discard_little("c2")
+    assembly.discard("c2")
