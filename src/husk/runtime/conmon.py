@@ -51,7 +51,7 @@ _ACCEPT_SECONDS = 2.0
 _OF_A_RUN = ("exit", "oom", "attach", "ctl", "winsz", "pid")
 # A monitor prints no text of its own, glib's pools are larger than all that it keeps (20 of its 330 KB), and it would
 # load tables of character sets (4 KB) only to find that its arguments are text already. Its buffers must not be mapped
-# apart (MALLOC_MMAP_THRESHOLD_): conmon 2.1 uses one that it has freed when a client that does not read leaves.
+# apart (MALLOC_MMAP_THRESHOLD_): conmon 2.1 lost output then, after a client that did not read had left.
 _THRIFTY = {"LC_ALL": "C", "CHARSET": "UTF-8", "G_SLICE": "always-malloc"}
 
 
