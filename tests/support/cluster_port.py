@@ -6,11 +6,12 @@ import secrets
 import time
 from collections.abc import AsyncIterator
 
+from husk.cluster.door import listen
 from husk.cluster.endpoints import Endpoint
 from husk.cluster.port.certificates import CertificateHandlers, Tokens, Wanted
 from husk.cluster.port.messages import CertificateReply, JoinRequest
 from husk.cluster.port.peers import Peer
-from husk.cluster.port.server import ClusterPort, listen
+from husk.cluster.port.server import ClusterPort
 from husk.cluster.trust import authority
 from husk.cluster.trust.authority import Root, Signer
 from husk.cluster.trust.holders import Holder, Role

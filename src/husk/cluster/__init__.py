@@ -4,8 +4,9 @@
 - `etcd` a store of such records that all managers of a swarm share
 - `trust` who belongs to a swarm: its CA, join tokens, the certificates of nodes
 - `port` the cluster port, on which nodes talk to managers
-- `wire`, `endpoints` connections between hosts
+- `wire`, `endpoints`, `door` connections between hosts
 
 What the engine asks of a store is `engine.services.cluster_store.ClusterStore`; its other implementation, for one host,
-is `engine.services.embedded`. Nothing of this package but `records` is loaded where there is one host.
+is `engine.services.embedded`. Where there is one host, only what costs next to nothing of this package is loaded:
+`records`, `endpoints`, `door`, and of `trust` what reads no certificate.
 """

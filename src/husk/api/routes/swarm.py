@@ -9,9 +9,12 @@ from husk.api.router import change, read
 from husk.api.types.services import InitRequest, JoinRequest, UnlockKey
 from husk.api.views import services as views
 from husk.engine.model.filters import Filters
+from husk.engine.services import joining
+from husk.engine.services.joining import Wish, listen_endpoint
+from husk.engine.services.node import MANAGER_PORT
 from husk.engine.services.nodes import NODE_FILTERS
 from husk.engine.services.settings import NodeSpec, SwarmSpec
-from husk.errors import InvalidParameter, NotImplementedYet
+from husk.errors import InvalidParameter
 from husk.gojson import Reader
 
 DEFAULT_SUBNET_SIZE, NARROWEST_SUBNET = 24, 29
@@ -33,38 +36,50 @@ async def init(call: Call) -> Answer:
         _check_pool(pool, request.subnet_size or DEFAULT_SUBNET_SIZE)
     if request.auto_lock_managers:
         request.spec.encryption_config.auto_lock_managers = True
-    address = _advertised(request.advertise_addr)
-    cluster = call.engine.services.cluster
+    address, port = _advertised(request.advertise_addr)
+    listen = listen_endpoint(request.listen_addr) if request.listen_addr else None
+    services = call.engine.services
+    cluster = services.cluster
     if request.force_new_cluster and cluster.active:
         # A swarm of this one node is what it is already.
         return call.json(cluster.node_id)
+    cluster.check_alone()
+    if listen is not None:
+        await services.gateway.probe(listen)
     node_id = await cluster.init(
         request.spec,
         advertise=address,
+        advertise_port=port or (listen.port if listen else MANAGER_PORT),
+        listen=str(listen or ""),
         availability=request.availability,
         pools=request.default_addr_pool,
         subnet_size=request.subnet_size,
         data_path_port=request.data_path_port,
     )
-    await call.engine.services.started()
+    await services.started()
     return call.json(node_id)
 
 
 async def join(call: Call) -> Answer:
     services = call.engine.services
     services.cluster.check_alone()
+    request = await call.body(_join)
     if call.engine.config.cluster_store is not None:
         # Who has the store is a manager in all but name.
-        request = await call.body(_join)
-        await services.cluster.enlist(
-            request.join_token, advertise=_advertised(request.advertise_addr), availability=request.availability
-        )
+        advertised, _ = _advertised(request.advertise_addr)
+        await services.cluster.enlist(request.join_token, advertise=advertised, availability=request.availability)
         await services.started()
         return call.empty(200)
-    raise NotImplementedYet(
-        "joining a swarm of several hosts needs a cluster store: start the daemon with --cluster-store "
-        "etcd://…, the same for all hosts. Without it this engine can only be a swarm of its own (docker swarm init)"
+    wish = Wish(
+        remotes=request.remote_addrs,
+        token=request.join_token,
+        listen=request.listen_addr,
+        advertise=request.advertise_addr,
+        data_path=request.data_path_addr,
+        availability=request.availability,
     )
+    await joining.join(wish, services.cluster.hostname)
+    return call.empty(200)
 
 
 async def leave(call: Call) -> Answer:
@@ -73,13 +88,15 @@ async def leave(call: Call) -> Answer:
 
 
 async def update(call: Call) -> Answer:
-    await call.engine.services.cluster.update(
+    services = call.engine.services
+    await services.cluster.update(
         await call.body(_spec),
         call.object_version(),
         worker_token=call.flag("rotateWorkerToken"),
         manager_token=call.flag("rotateManagerToken"),
         unlock_key=call.flag("rotateManagerUnlockKey"),
     )
+    services.gateway.open()
     return call.empty(200)
 
 
@@ -97,12 +114,14 @@ async def unlock(call: Call) -> Answer:
 async def nodes(call: Call) -> Answer:
     nodes = call.engine.services.nodes
     found = nodes.listing(Filters.parse(call.text("filters"), NODE_FILTERS))
-    return call.json([views.node_document(node, nodes.leader) for node in found])
+    trust = call.engine.services.cluster.swarm.trust
+    return call.json([views.node_document(node, nodes.leader, trust) for node in found])
 
 
 async def node(call: Call) -> Answer:
     nodes = call.engine.services.nodes
-    return call.json(views.node_document(nodes.find(call.argument), nodes.leader))
+    found = nodes.find(call.argument)
+    return call.json(views.node_document(found, nodes.leader, call.engine.services.cluster.swarm.trust))
 
 
 async def update_node(call: Call) -> Answer:
@@ -127,20 +146,23 @@ def _check_pool(text: str, size: int) -> None:
         )
 
 
-def _advertised(text: str) -> str:
-    """The address that the node tells others: the client's, or the one this host is reached by."""
-    address = text.rpartition(":")[0] if text.count(":") == 1 else text.strip("[]")
+def _advertised(text: str) -> tuple[str, int]:
+    """What the node tells others: the client's address, or the one this host is reached by; and the port, if named."""
+    host, bracket, rest = text.rpartition("]")
+    port = rest.removeprefix(":") if bracket else text.partition(":")[2] if text.count(":") == 1 else ""
+    address = host.removeprefix("[") if bracket else text.partition(":")[0] if text.count(":") == 1 else text
+    number = int(port) if port.isascii() and port.isdigit() and int(port) < 1 << 16 else 0
     if address:
         try:
-            return str(ipaddress.ip_address(address))
+            return str(ipaddress.ip_address(address)), number
         except ValueError:
-            return address
+            return address, number
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(("192.0.2.1", 9))  # no packet is sent: this asks the routing table
-            return str(probe.getsockname()[0])
+            return str(probe.getsockname()[0]), number
         except OSError:
-            return "127.0.0.1"
+            return "127.0.0.1", number
 
 
 ROUTES = (

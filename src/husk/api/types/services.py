@@ -160,6 +160,14 @@ class NodeResources(Struct, kw_only=True, rename="pascal"):
     memory_bytes: int
 
 
+class TlsInfo(Struct, kw_only=True, rename="pascal", omit_defaults=True):
+    """The root that is believed, and the one that signs; bytes are in base64."""
+
+    trust_root: str = ""
+    cert_issuer_subject: bytes = b""
+    cert_issuer_public_key: bytes = b""
+
+
 class NodeEngine(Struct, kw_only=True, rename="pascal", omit_defaults=True):
     engine_version: str
     labels: dict[str, str] = {}
@@ -171,7 +179,7 @@ class NodeDescription(Struct, kw_only=True, rename="pascal"):
     platform: NodePlatform
     resources: NodeResources
     engine: NodeEngine
-    tls_info: dict[str, str] = field(default_factory=dict, name="TLSInfo")
+    tls_info: TlsInfo = field(default_factory=lambda: TlsInfo(), name="TLSInfo")
 
 
 class NodeStatus(Struct, kw_only=True, rename="pascal"):
@@ -208,7 +216,7 @@ class SwarmDocument(Struct, kw_only=True, rename="pascal"):
     created_at: str
     updated_at: str
     spec: SwarmSpec
-    tls_info: dict[str, str] = field(default_factory=dict, name="TLSInfo")
+    tls_info: TlsInfo = field(default_factory=lambda: TlsInfo(), name="TLSInfo")
     root_rotation_in_progress: bool = False
     default_addr_pool: list[str]
     subnet_size: int

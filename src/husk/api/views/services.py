@@ -30,12 +30,13 @@ from husk.api.types.services import (
     StatusDocument,
     SwarmDocument,
     TaskDocument,
+    TlsInfo,
 )
 from husk.engine.model.network import Network
 from husk.engine.services.defaults import with_defaults
 from husk.engine.services.model import ClusterObject, DriverSpec, Empty, Service, ServiceSpec, Task
 from husk.engine.services.node import Node
-from husk.engine.services.swarm import Swarm
+from husk.engine.services.swarm import Swarm, Trust
 
 
 def service_document(service: Service, tasks: list[Task] | None = None, *, defaults: bool = False) -> ServiceDocument:
@@ -140,8 +141,8 @@ def _attachment(network: Network, address: str) -> NetworkAttachmentDocument:
     )
 
 
-def node_document(node: Node, leader: str) -> NodeDocument:
-    """`leader` is the id of the node that leads."""
+def node_document(node: Node, leader: str, trust: Trust | None = None) -> NodeDocument:
+    """`leader` is the id of the node that leads, `trust` the swarm's."""
     told = node.description
     return NodeDocument(
         id=node.id,
@@ -158,6 +159,7 @@ def node_document(node: Node, leader: str) -> NodeDocument:
                 labels=told.engine_labels,
                 plugins=[{"Type": type, "Name": name} for type, name in told.plugins],
             ),
+            tls_info=_tls_info(trust, node.issuer),
         ),
         status=NodeStatus(state=node.status.state, addr=node.status.addr, message=node.status.message or UNSET),
         manager_status=UNSET
@@ -170,6 +172,17 @@ def node_document(node: Node, leader: str) -> NodeDocument:
     )
 
 
+def _tls_info(trust: Trust | None, issuer: bytes) -> TlsInfo:
+    """`issuer` names the root that signed, or signs."""
+    roots = [root for root in (trust.root, trust.next) if root is not None] if trust is not None else []
+    signed = next((root for root in roots if root.key_id == issuer), None)
+    if trust is None or signed is None:
+        return TlsInfo()
+    return TlsInfo(
+        trust_root=trust.root.certificate, cert_issuer_subject=signed.subject, cert_issuer_public_key=signed.public_key
+    )
+
+
 def swarm_document(swarm: Swarm) -> SwarmDocument:
     return SwarmDocument(
         id=swarm.id,
@@ -177,6 +190,8 @@ def swarm_document(swarm: Swarm) -> SwarmDocument:
         created_at=swarm.created_at,
         updated_at=swarm.updated_at,
         spec=swarm.spec,
+        tls_info=_tls_info(swarm.trust, swarm.trust.signing.key_id if swarm.trust else b""),
+        root_rotation_in_progress=swarm.trust is not None and swarm.trust.next is not None,
         default_addr_pool=swarm.default_address_pool,
         subnet_size=swarm.subnet_size,
         data_path_port=swarm.data_path_port,

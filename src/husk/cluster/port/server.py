@@ -222,9 +222,3 @@ class ClusterPort:
                 self._complained.clear()
             self._complained[about] = now
             log.warning(message, *words)
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """OSError where another program has the port, or this host not the address."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    return socket.create_server((host, port), family=family, backlog=128, dualstack_ipv6=host == "::")

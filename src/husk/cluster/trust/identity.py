@@ -104,13 +104,6 @@ class IdentityFiles:
             self._write(name, content)
         self._directory.joinpath(NEXT_KEY).unlink()
 
-    def forget(self) -> None:
-        """Safe to call twice."""
-        for name in (*_FILES, *(name + ".new" for name in _FILES)):
-            self._directory.joinpath(name).unlink(missing_ok=True)
-        with contextlib.suppress(FileNotFoundError):
-            self._directory.rmdir()
-
     def _write(self, name: str, content: bytes) -> None:
         """In one step, and on the disk when this returns."""
         path, fresh = self._directory / name, self._directory / (name + ".new")
@@ -120,6 +113,14 @@ class IdentityFiles:
             os.fsync(descriptor)
         fresh.rename(path)
         sync_directory(self._directory)
+
+
+def forget(directory: Path) -> None:
+    """Nothing is left of a node's identity. Safe to call twice; blocks."""
+    for name in (*_FILES, *(name + ".new" for name in _FILES)):
+        directory.joinpath(name).unlink(missing_ok=True)
+    with contextlib.suppress(FileNotFoundError):
+        directory.rmdir()
 
 
 @contextlib.contextmanager

@@ -7,19 +7,21 @@ a secret or a config.
 
 import asyncio
 import secrets
+import time
 
 import msgspec
 
 from husk.cluster.records import NEW, Delete
+from husk.cluster.trust.tokens import new_token
 from husk.config import AddressPool
 from husk.engine.model.clock import now_ns, rfc3339
-from husk.engine.services import settings
+from husk.engine.services import roots, settings
 from husk.engine.services.ids import new_id
 from husk.engine.services.machine import Machine
-from husk.engine.services.node import Node, NodeStatus, describe, manager_at
+from husk.engine.services.node import MANAGER_PORT, Node, NodeStatus, describe, manager_at
 from husk.engine.services.placement import NodeFacts
 from husk.engine.services.records import OUT_OF_SEQUENCE, SwarmRecords, in_sequence
-from husk.engine.services.settings import CAConfig, NodeSpec, SwarmSpec
+from husk.engine.services.settings import NodeSpec, SwarmSpec
 from husk.engine.services.swarm import KEY, Membership, Swarm, former_node
 from husk.engine.services.unlock_keys import new_key, read_key, write_key
 from husk.errors import Conflict, HuskError, InvalidParameter, Unauthorized, Unavailable
@@ -62,6 +64,8 @@ class Cluster:
         self._changing = asyncio.Lock()
         self._engine_labels = engine_labels
         self._machine = machine
+        # Why nobody can reach our cluster port.
+        self.port_trouble = ""
         self._membership = state.records(MEMBERSHIP, Membership).get(_SELF)
         if not store.shared and not self.unreadable:
             self._settle_keys()
@@ -88,6 +92,20 @@ class Cluster:
                     node.description = described
 
                 await self._store.amend(own, change)
+        await self._trust()
+
+    async def _trust(self) -> None:
+        """Up to release 0.1 a swarm had no CA, and tokens that nobody asked for."""
+        swarm = self._store.swarm
+        if swarm is None or swarm.trust is not None or self.locked or self.unreadable:
+            return
+        trust = await asyncio.to_thread(roots.first, settings.CAConfig(), self._sealer, time.time())
+
+        def change(swarm: Swarm) -> None:
+            swarm.trust = trust
+            roots.with_tokens(swarm)
+
+        await self._store.amend(swarm, change)
 
     async def _bring_up(self, swarm: Swarm) -> None:
         """Up to release 0.1 the record of the swarm, under its id, held the node too."""
@@ -152,6 +170,10 @@ class Cluster:
         return self.record
 
     @property
+    def hostname(self) -> str:
+        return self._machine.hostname
+
+    @property
     def pools(self) -> tuple[AddressPool, ...]:
         """Where the subnets of the swarm's networks come from."""
         record = self.record
@@ -166,6 +188,11 @@ class Cluster:
     def advertise_address(self) -> str:
         """By which other nodes reach this one."""
         return self._membership.advertise_address if self._membership is not None else ""
+
+    @property
+    def listen_address(self) -> str:
+        """Of the cluster port; empty for the usual one."""
+        return self._membership.listen_address if self._membership is not None else ""
 
     @property
     def node(self) -> Node:
@@ -195,6 +222,8 @@ class Cluster:
         spec: SwarmSpec,
         *,
         advertise: str,
+        advertise_port: int = MANAGER_PORT,
+        listen: str = "",
         availability: str,
         pools: list[str],
         subnet_size: int,
@@ -202,7 +231,7 @@ class Cluster:
     ) -> str:
         """Make this engine a swarm of one; the node's id."""
         settings.check_availability(availability)
-        settings.check(spec, CAConfig())
+        settings.check(spec)
         now = rfc3339(now_ns())
         swarm = Swarm(
             id=new_id(),
@@ -210,22 +239,26 @@ class Cluster:
             created_at=now,
             updated_at=now,
             spec=settings.initial(spec),
-            worker_token=_token(),
-            manager_token=_token(),
+            worker_token="",
+            manager_token="",
             default_address_pool=pools or ["10.0.0.0/8"],
             subnet_size=subnet_size or 24,
             data_path_port=settings.data_path_port(data_path_port),
         )
-        node = self._own_node(advertise, availability)
+        node = self._own_node(advertise, availability, advertise_port)
         async with self._changing:
             self.check_alone()
             if self._store.swarm is not None:
                 raise Unavailable(HAS_ONE)
-            await self._join(Membership(node_id=node.id, advertise_address=advertise))
+            await self._join(Membership(node_id=node.id, advertise_address=advertise, listen_address=listen))
             try:
+                swarm.trust = await asyncio.to_thread(roots.first, spec.ca_config, self._sealer, time.time())
+                roots.with_tokens(swarm)
+                node.issuer = swarm.trust.signing.key_id
                 await self._save_locked(swarm, node, was=False)
             except HuskError:
                 await self._part()
+                await asyncio.to_thread(self._sealer.forget)
                 raise
         return node.id
 
@@ -250,7 +283,7 @@ class Cluster:
                 raise
         return node.id
 
-    def _own_node(self, advertise: str, availability: str) -> Node:
+    def _own_node(self, advertise: str, availability: str, port: int = MANAGER_PORT) -> Node:
         now = rfc3339(now_ns())
         return Node(
             id=new_id(),
@@ -260,7 +293,7 @@ class Cluster:
             spec=NodeSpec(availability=availability or "active"),
             description=describe(self._machine, self._engine_labels),
             status=NodeStatus(state="ready", addr=advertise),
-            manager=manager_at(advertise),
+            manager=manager_at(advertise, port),
         )
 
     async def update(
@@ -270,12 +303,13 @@ class Cluster:
             swarm = self.swarm
             if version != swarm.version:
                 raise InvalidParameter(OUT_OF_SEQUENCE)
-            settings.check(spec, swarm.spec.ca_config)
-            changed = msgspec.structs.replace(swarm, spec=settings.changed(spec))
+            settings.check(spec)
+            trust = await asyncio.to_thread(roots.replaced, swarm, spec.ca_config, self._sealer, time.time())
+            changed = msgspec.structs.replace(swarm, spec=settings.changed(spec), trust=trust)
             if worker_token:
-                changed.worker_token = _token()
+                changed.worker_token = new_token(trust.root.certificate.encode())
             if manager_token:
-                changed.manager_token = _token()
+                changed.manager_token = new_token(trust.root.certificate.encode())
             await self._save_locked(changed, was=swarm.autolock, rotate=unlock_key)
 
     def check_alone(self) -> None:
@@ -299,6 +333,7 @@ class Cluster:
                 raise Conflict("swarm is not locked")
             if not await asyncio.to_thread(self._sealer.unlock, read_key(key)):
                 raise Unauthorized("swarm could not be unlocked: invalid key provided")
+        await self._trust()
 
     async def leave(self, force: bool) -> None:
         swarm = self.record
@@ -347,7 +382,3 @@ class Cluster:
             await asyncio.to_thread(self._sealer.keep_locked)
         elif was:
             await asyncio.to_thread(self._sealer.drop_lock)
-
-
-def _token() -> str:
-    return f"SWMTKN-1-{secrets.token_hex(25)}-{secrets.token_hex(12)}"

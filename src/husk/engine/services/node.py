@@ -59,6 +59,8 @@ class Node(Struct, kw_only=True):
     description: NodeDescription = field(default_factory=NodeDescription)
     status: NodeStatus = field(default_factory=NodeStatus)
     manager: ManagerStatus | None = None
+    # `SwarmRoot.key_id` of the root that signed the node's certificate.
+    issuer: bytes = b""
 
     @property
     def is_manager(self) -> bool:
@@ -101,6 +103,6 @@ def describe(machine: Machine, engine_labels: dict[str, str]) -> NodeDescription
     )
 
 
-def manager_at(address: str) -> ManagerStatus:
+def manager_at(address: str, port: int = MANAGER_PORT) -> ManagerStatus:
     told = f"[{address}]" if ":" in address else address
-    return ManagerStatus(addr=f"{told}:{MANAGER_PORT}")
+    return ManagerStatus(addr=f"{told}:{port}")

@@ -5,7 +5,7 @@ Where nothing is left of a swarm (`wanted`), they are built when somebody first 
 
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from husk.config import Config
 from husk.engine.containers.service import Containers
@@ -14,11 +14,13 @@ from husk.engine.model.events import Events
 from husk.engine.networks.service import Networks
 from husk.engine.services.agent import Agent
 from husk.engine.services.assignments import LocalAssignments
+from husk.engine.services.certificates import Certificates
 from husk.engine.services.cluster import Cluster
 from husk.engine.services.credentials import PullCredentials
 from husk.engine.services.delivery import Deliveries, SealedValues
 from husk.engine.services.embedded import EmbeddedStore
 from husk.engine.services.endpoints import Endpoints
+from husk.engine.services.gateway import Gateway
 from husk.engine.services.machine import Machine
 from husk.engine.services.networks import SwarmNetworks
 from husk.engine.services.nodes import Nodes
@@ -28,10 +30,13 @@ from husk.engine.services.records import SwarmRecords
 from husk.engine.services.runner import Runner
 from husk.engine.services.service import Services
 from husk.engine.services.shared import Shared
-from husk.engine.services.wanted import KEY, TASK_FILES
+from husk.engine.services.wanted import KEY, NODE, TASK_FILES
 from husk.storage.secrets.sealing import Sealer
 from husk.storage.secrets.task_files import TaskFiles
 from husk.storage.state.store import StateStore
+
+if TYPE_CHECKING:
+    from husk.engine.services.office import SwarmOffice
 
 
 async def open_services(
@@ -104,6 +109,12 @@ def _build(
         store = SwarmRecords(open_store(config.cluster_store))
         shared = Shared(store, store.store, lambda: reconciler.wake())
         stack.push_async_callback(shared.close)
+
+    def office() -> "SwarmOffice":
+        from husk.engine.services.office import SwarmOffice
+
+        return SwarmOffice(store, cluster, certificates)
+
     labels = dict(label.partition("=")[::2] for label in config.labels)
     sealer = Sealer(config.data_root / KEY)
     cluster = Cluster(state, store, sealer, labels, machine)
@@ -129,6 +140,9 @@ def _build(
         events=events,
         looked=agent.wake,
     )
+    certificates = Certificates(store, cluster, sealer, config.data_root / NODE)
+    gateway = Gateway(cluster, certificates, office)
+    stack.push_async_callback(gateway.close)
     stack.push_async_callback(runner.close)
     stack.push_async_callback(agent.close)
     stack.push_async_callback(reconciler.close)
@@ -142,6 +156,8 @@ def _build(
         endpoints=endpoints,
         networks=swarm_networks,
         nodes=Nodes(store, cluster),
+        certificates=certificates,
+        gateway=gateway,
         secrets=Objects("secret", store=store, cluster=cluster, sealer=sealer, events=events),
         configs=Objects("config", store=store, cluster=cluster, sealer=sealer, events=events),
         credentials=credentials,

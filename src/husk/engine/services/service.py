@@ -16,11 +16,13 @@ from husk.engine.model.names import random_name
 from husk.engine.model.network import Network
 from husk.engine.services import validate
 from husk.engine.services.agent import Agent
+from husk.engine.services.certificates import Certificates
 from husk.engine.services.cluster import Cluster
 from husk.engine.services.credentials import PullCredentials
 from husk.engine.services.defaults import complete
 from husk.engine.services.endpoints import Endpoints
 from husk.engine.services.followers import Followers
+from husk.engine.services.gateway import Gateway
 from husk.engine.services.ids import new_id
 from husk.engine.services.model import (
     Mode,
@@ -62,6 +64,8 @@ class Services:
         endpoints: Endpoints,
         networks: SwarmNetworks,
         nodes: Nodes,
+        certificates: Certificates,
+        gateway: Gateway,
         secrets: Objects,
         configs: Objects,
         credentials: PullCredentials,
@@ -80,6 +84,8 @@ class Services:
         self._endpoints = endpoints
         self.networks = networks
         self.nodes = nodes
+        self.certificates = certificates
+        self.gateway = gateway
         self.secrets = secrets
         self.configs = configs
         self._containers = containers
@@ -90,6 +96,7 @@ class Services:
         """The swarm or its node has changed."""
         if self._shared is not None and self.cluster.active:
             self._shared.take_part(self.cluster.node_id)
+        self.gateway.open()
         await self.networks.make_ingress()
         self._reconciler.wake()
         self._agent.wake_all()
@@ -184,6 +191,7 @@ class Services:
 
     async def clear(self) -> None:
         """Drop what belongs to a swarm that is gone."""
+        await self.gateway.close()
         if self.cluster.others:
             # Theirs stay; the leader finds other nodes for what ran here.
             await self._runner.forget_all()
@@ -194,6 +202,7 @@ class Services:
             await self._store.delete(*self._store.tasks.values())
             await self.secrets.clear()
             await self.configs.clear()
+        await self.certificates.forget()
         await self.cluster.forget()
         await self._endpoints.settle()
         await self.networks.leave()
@@ -210,6 +219,7 @@ class Services:
 
     async def remove_node(self, reference: str, force: bool) -> None:
         node = await self.nodes.remove(reference, force)
+        self.gateway.dropped(node.id)
         self._events.publish("node", "remove", node.id, {"name": node.description.hostname})
         self._reconciler.wake()
 

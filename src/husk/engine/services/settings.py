@@ -95,7 +95,7 @@ def initial(spec: SwarmSpec) -> SwarmSpec:
         orchestration=Orchestration(task_history_retention_limit=spec.history),
         raft=_filled(spec.raft, _INITIAL_RAFT),
         dispatcher=_filled(spec.dispatcher, _INITIAL_DISPATCHER),
-        ca_config=_filled(spec.ca_config, _INITIAL_CA),
+        ca_config=_without_key(_filled(spec.ca_config, _INITIAL_CA)),
     )
 
 
@@ -103,8 +103,16 @@ def changed(spec: SwarmSpec) -> SwarmSpec:
     """What a swarm is set to by an update: the client's words alone, as dockerd has it."""
     limit = spec.orchestration.task_history_retention_limit or 0
     return msgspec.structs.replace(
-        spec, name="default", orchestration=Orchestration(task_history_retention_limit=limit)
+        spec,
+        name="default",
+        orchestration=Orchestration(task_history_retention_limit=limit),
+        ca_config=_without_key(spec.ca_config),
     )
+
+
+def _without_key(config: CAConfig) -> CAConfig:
+    """What a client brings to sign with is not shown again, nor is it to be sent again with the next update."""
+    return msgspec.structs.replace(config, signing_ca_cert="", signing_ca_key="")
 
 
 def _filled(given: Settings, usual: Settings) -> Settings:
@@ -112,7 +120,7 @@ def _filled(given: Settings, usual: Settings) -> Settings:
     return type(given)(**{name: getattr(given, name) or getattr(usual, name) for name in names})
 
 
-def check(spec: SwarmSpec, before: CAConfig) -> None:
+def check(spec: SwarmSpec) -> None:
     if spec.name not in ("", "default"):
         raise InvalidParameter('swarm spec must be named "default"')
     if spec.dispatcher.heartbeat_period < 0:
@@ -123,9 +131,15 @@ def check(spec: SwarmSpec, before: CAConfig) -> None:
     for external in authority.external_cas:
         if external.protocol.lower() != "cfssl":
             raise InvalidParameter(f'invalid protocol: "{external.protocol}"')
-    if authority.signing_ca_cert or authority.signing_ca_key or authority.force_rotate != before.force_rotate:
-        # An external authority would sign for nodes that join, and none does; a new root would have to be shown.
-        raise NotImplementedYet("certificates of a swarm are not implemented by Husk yet: one host needs none")
+    if authority.external_cas:
+        raise NotImplementedYet("external CAs of a swarm are not implemented by Husk yet: it signs by itself")
+    if authority.signing_ca_key and not authority.signing_ca_cert:
+        raise InvalidParameter(_PREFIX + "if a signing CA key is provided, the signing CA cert must also be provided")
+    if authority.signing_ca_cert and not authority.signing_ca_key:
+        raise InvalidParameter(
+            _PREFIX + "there must be at least one valid, reachable external CA corresponding to the desired CA "
+            "certificate"
+        )
 
 
 def check_availability(text: str) -> None:

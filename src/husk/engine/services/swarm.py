@@ -10,6 +10,34 @@ KEY = "default"
 """There is one swarm in a store, so its record has one key: of two who make a swarm there, one comes too late."""
 
 
+class SwarmRoot(Struct, kw_only=True):
+    """A root of the swarm's CA: its certificate in PEM, its key, sealed, and what clients are shown of it, in DER."""
+
+    certificate: str
+    key: bytes
+    subject: bytes
+    public_key: bytes
+    # By which certificates name the root that signed them.
+    key_id: bytes
+
+
+class Trust(Struct, kw_only=True):
+    """Whom the nodes of the swarm believe: `root`; while it is replaced, `next` signs and `bridge` answers for it."""
+
+    root: SwarmRoot
+    next: SwarmRoot | None = None
+    bridge: str = ""
+
+    @property
+    def signing(self) -> SwarmRoot:
+        return self.next or self.root
+
+    @property
+    def roots(self) -> str:
+        """What a node is to believe now."""
+        return self.root.certificate + (self.next.certificate if self.next else "")
+
+
 class Swarm(Struct, kw_only=True):
     id: str
     version: int
@@ -23,6 +51,8 @@ class Swarm(Struct, kw_only=True):
     data_path_port: int = DATA_PATH_PORT
     # An ingress network that somebody removes is not made again.
     ingress_made: bool = False
+    # Swarms of the first releases get one at the next start.
+    trust: Trust | None = None
 
     @property
     def autolock(self) -> bool:
@@ -35,6 +65,8 @@ class Membership(Struct, kw_only=True):
 
     node_id: str
     advertise_address: str = ""
+    # HOST:PORT of the cluster port.
+    listen_address: str = ""
 
 
 class _FormerNode(Struct, kw_only=True):

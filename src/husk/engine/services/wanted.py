@@ -13,6 +13,7 @@ from husk.storage.state.store import StateStore
 KINDS = ("swarm", "membership", "node", "service", "task", "secret", "config")
 # In the data root, and in the exec root.
 KEY = "swarm.key"
+NODE = "swarm.node"
 TASK_FILES = "secrets"
 
 

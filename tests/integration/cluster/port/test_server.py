@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
+from husk.cluster.door import listen
 from husk.cluster.port import crowding, server
 from husk.cluster.port.managers import Managers
 from husk.cluster.port.messages import RENEW, ROOT, CertificateReply, RootReply, RootRequest
@@ -103,7 +104,7 @@ async def test_a_certificate_that_ends_while_its_node_is_connected(swarm: Ported
     now = time.time()
     port = ClusterPort(swarm, clock=lambda: now)
     port.register_unary("/test/Nodes", RootRequest, whoami, access="node")
-    listener = server.listen("127.0.0.1", 0)
+    listener = listen("127.0.0.1", 0)
     swarm.endpoint = swarm.endpoint._replace(port=listener.getsockname()[1])
     swarm.roles["w"] = "worker"
     port.open(listener, swarm.identity("first", "manager"))
@@ -212,4 +213,4 @@ async def test_one_message_is_one(swarm: PortedSwarm) -> None:
 
 async def test_a_port_that_is_taken(swarm: PortedSwarm) -> None:
     with pytest.raises(OSError, match="in use"):
-        server.listen(*swarm.endpoint)
+        listen(*swarm.endpoint)

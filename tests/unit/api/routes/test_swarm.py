@@ -1,5 +1,6 @@
 """The swarm and its node over HTTP: what makes one, what is refused, and what a locked one tells."""
 
+import base64
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,8 @@ from typing import Any
 import pytest
 from aiohttp import ClientSession
 
+from husk.cluster.trust.tokens import new_token, read_token
+from tests.support.free_ports import free_port
 from tests.unit.api.fake_engine import FakeEngine
 from tests.unit.api.swarm import locked, swarm_behind
 from tests.unit.engine.services.swarm_room import SwarmRoom
@@ -68,10 +71,49 @@ async def test_a_host_is_asked_for_its_own_address(client: ClientSession, room: 
     assert room.cluster.advertise_address
 
 
-async def test_another_host_cannot_be_joined(client: ClientSession, room: SwarmRoom) -> None:
-    assert (await client.post("/swarm/join", json={})).status == 501
+async def test_joining_is_checked_before_anybody_is_asked(client: ClientSession, room: SwarmRoom) -> None:
+    answer = await client.post("/swarm/join", json={})
+    assert (answer.status, (await answer.json())["message"]) == (400, 'invalid ListenAddr "": invalid empty address')
+    away = {"ListenAddr": "0.0.0.0:2377", "RemoteAddrs": [f"127.0.0.1:{free_port()}"], "JoinToken": "x"}
+    answer = await client.post("/swarm/join", json=away)
+    assert (answer.status, (await answer.json())["message"]) == (400, "invalid join token")
+    answer = await client.post("/swarm/join", json=away | {"JoinToken": new_token(b"root")})
+    assert answer.status == 503 and "connection refused" in (await answer.json())["message"]
     await init(client)
     assert (await client.post("/swarm/join", json={})).status == 503
+
+
+async def test_where_the_cluster_port_is(client: ClientSession, room: SwarmRoom) -> None:
+    assert (await client.post("/swarm/init", json={"ListenAddr": "eth0:x"})).status == 400
+    assert not room.cluster.active
+    await init(client, ListenAddr="127.0.0.1:3000", AdvertiseAddr="192.0.2.7")
+    assert room.gateway.told == ["probe 127.0.0.1:3000", "open"]
+    assert room.cluster.listen_address == "127.0.0.1:3000"
+    listed = (await (await client.get("/nodes")).json())[0]
+    assert listed["ManagerStatus"]["Addr"] == "192.0.2.7:3000"
+
+
+async def test_whom_nodes_believe_is_shown(client: ClientSession, room: SwarmRoom) -> None:
+    await init(client)
+    shown = await (await client.get("/swarm")).json()
+    trust = room.cluster.swarm.trust
+    assert trust is not None and not shown["RootRotationInProgress"]
+    assert shown["TLSInfo"] == {
+        "TrustRoot": trust.root.certificate,
+        "CertIssuerSubject": base64.b64encode(trust.root.subject).decode(),
+        "CertIssuerPublicKey": base64.b64encode(trust.root.public_key).decode(),
+    }
+    listed = (await (await client.get("/nodes")).json())[0]
+    assert listed["Description"]["TLSInfo"] == shown["TLSInfo"]
+    assert read_token(shown["JoinTokens"]["Worker"]).fits(trust.root.certificate.encode())
+    path = f"/swarm/update?version={shown['Version']['Index']}"
+    assert (await client.post(path, json=shown["Spec"] | {"CAConfig": {"ForceRotate": 1}})).status == 200
+    during = await (await client.get("/swarm")).json()
+    assert during["RootRotationInProgress"] and during["TLSInfo"]["TrustRoot"] == shown["TLSInfo"]["TrustRoot"]
+    assert during["TLSInfo"]["CertIssuerPublicKey"] != shown["TLSInfo"]["CertIssuerPublicKey"]
+    assert during["JoinTokens"] == shown["JoinTokens"]
+    listed = (await (await client.get("/nodes")).json())[0]
+    assert listed["Description"]["TLSInfo"] == shown["TLSInfo"], "the node has its old certificate still"
 
 
 async def test_tokens_change_where_the_client_asks_for_it(client: ClientSession, room: SwarmRoom) -> None:

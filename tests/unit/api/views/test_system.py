@@ -32,7 +32,7 @@ def cluster(*, locked: bool = False, away: str = "") -> Any:
     worker = Node(id="w", version=1, created_at="", updated_at="")
     return SimpleNamespace(
         active=not away, locked=locked, pending=bool(away), away=away, record=SWARM, node_id="n",
-        advertise_address="2001:db8::1", nodes=[own, worker],
+        advertise_address="2001:db8::1", nodes=[own, worker], port_trouble="taken",
     )  # fmt: skip
 
 
@@ -104,7 +104,7 @@ def test_a_swarm_is_shown_without_the_way_into_it() -> None:
     assert info().swarm.local_node_state == "inactive"
     shown = info(cluster=cluster())
     assert (shown.swarm.local_node_state, shown.swarm.node_id) == ("active", "n")
-    assert (shown.swarm.nodes, shown.swarm.managers) == (2, 1)
+    assert (shown.swarm.nodes, shown.swarm.managers, shown.swarm.error) == (2, 1, "taken")
     assert shown.swarm.remote_managers == [{"NodeID": "n", "Addr": "[2001:db8::1]:2377"}]
     assert b"worker-token" not in msgspec.json.encode(shown) and b"manager-token" not in msgspec.json.encode(shown)
     locked = info(cluster=cluster(locked=True)).swarm

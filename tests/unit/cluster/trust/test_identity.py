@@ -10,7 +10,7 @@ import pytest
 from husk.cluster.trust import authority
 from husk.cluster.trust.authority import Root, Signer
 from husk.cluster.trust.holders import MANAGER_NAME, Holder, Role, holder_of
-from husk.cluster.trust.identity import KEY, NEXT_KEY, Identity, IdentityFiles, joining_context
+from husk.cluster.trust.identity import KEY, NEXT_KEY, Identity, IdentityFiles, forget, joining_context
 
 SEAL = bytes.swapcase
 
@@ -39,8 +39,8 @@ def test_it_is_kept_and_its_key_is_sealed(tmp_path: Path, root: Root) -> None:
     key = tmp_path / "own" / KEY
     assert stat.S_IMODE(key.stat().st_mode) == 0o600 and b"PRIVATE KEY" not in key.read_bytes()
     assert sorted(path.name for path in (tmp_path / "own").iterdir()) == ["node.crt", "node.key", "roots.crt"]
-    kept.forget()
-    kept.forget()
+    forget(tmp_path / "own")
+    forget(tmp_path / "own")
     assert kept.load() is None and not (tmp_path / "own").exists()
 
 

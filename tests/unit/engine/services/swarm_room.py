@@ -12,10 +12,12 @@ from husk.engine.model.network import Network, NetworkRequest
 from husk.engine.networks.balancing import VirtualService
 from husk.engine.networks.service import Networks
 from husk.engine.services.agent import Agent
+from husk.engine.services.certificates import Certificates
 from husk.engine.services.cluster import Cluster
 from husk.engine.services.credentials import PullCredentials
 from husk.engine.services.embedded import EmbeddedStore
 from husk.engine.services.endpoints import Endpoints
+from husk.engine.services.gateway import Gateway
 from husk.engine.services.machine import Machine
 from husk.engine.services.model import (
     ContainerSpec,
@@ -120,6 +122,25 @@ class FakeContainers:
         return f"log of {self.find(reference).name}"
 
 
+class FakeGateway:
+    """Listens nowhere."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    async def probe(self, endpoint: object) -> None:
+        self.told.append(f"probe {endpoint}")
+
+    def open(self) -> None:
+        self.told.append("open")
+
+    def dropped(self, node: str) -> None:
+        self.told.append(f"dropped {node}")
+
+    async def close(self) -> None:
+        self.told.append("close")
+
+
 class SwarmRoom:
     def __init__(self, directory: Path, state: StateStore, hostname: str = "alpha") -> None:
         self.state = state
@@ -136,6 +157,8 @@ class SwarmRoom:
         self.endpoints = Endpoints(store=self.store, networks=networks, find_container=self.containers.find)
         self.swarm_networks = SwarmNetworks(store=self.store, cluster=self.cluster, networks=networks)
         self.nodes = Nodes(self.store, self.cluster)
+        self.certificates = Certificates(self.store, self.cluster, self.sealer, directory / "swarm.node")
+        self.gateway = FakeGateway()
         self.services = Services(
             store=self.store,
             cluster=self.cluster,
@@ -145,6 +168,8 @@ class SwarmRoom:
             endpoints=self.endpoints,
             networks=self.swarm_networks,
             nodes=self.nodes,
+            certificates=self.certificates,
+            gateway=cast(Gateway, self.gateway),
             secrets=self._objects("secret"),
             configs=self._objects("config"),
             credentials=PullCredentials(self.sealer),

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from husk.cluster.trust.tokens import read_token
 from husk.engine.services.cluster import KIND, MEMBERSHIP
 from husk.engine.services.settings import SwarmSpec
 from husk.errors import DiskFault, Unavailable
@@ -45,7 +46,9 @@ async def test_the_record_of_an_earlier_release_becomes_a_swarm_and_a_node(
         await again.services.open()
         spec = again.cluster.swarm.spec
         assert (spec.history, spec.raft.snapshot_interval, spec.ca_config.external_cas) == (3, 7, [])
-        assert (again.cluster.swarm.id, again.cluster.swarm.worker_token) == ("s", "w")
+        assert again.cluster.swarm.id == "s" and (trust := again.cluster.swarm.trust) is not None
+        assert read_token(again.cluster.swarm.worker_token).fits(trust.root.certificate.encode())
+        assert room.cluster.swarm.worker_token == again.cluster.swarm.worker_token
         assert again.cluster.swarm.data_path_port == 4789
         node = again.nodes.find("self")
         assert (node.id, node.created_at, node.spec.labels) == ("n", "then", {"disk": "ssd"})

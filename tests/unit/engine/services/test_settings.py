@@ -35,20 +35,22 @@ def test_an_update_says_everything() -> None:
         ({"Dispatcher": {"HeartbeatPeriod": -1}}, "negative duration"),
         ({"CAConfig": {"NodeCertExpiry": 10**9}}, "1h0m0s"),
         ({"CAConfig": {"ExternalCAs": [{"Protocol": ""}]}}, 'invalid protocol: ""'),
-        ({"CAConfig": {"SigningCACert": "x"}}, "not implemented"),
-        ({"CAConfig": {"ForceRotate": 1}}, "not implemented"),
+        ({"CAConfig": {"ExternalCAs": [{"Protocol": "CFSSL", "URL": "x"}]}}, "not implemented"),
+        ({"CAConfig": {"SigningCACert": "x"}}, "at least one valid, reachable external CA"),
+        ({"CAConfig": {"SigningCAKey": "x"}}, "the signing CA cert must also be provided"),
     ],
 )
 def test_what_cannot_be_is_refused(values: dict[str, object], said: str) -> None:
     with pytest.raises(HuskError) as refused:
-        check(spec(**values), CAConfig())
+        check(spec(**values))
     assert said in refused.value.message
 
 
-def test_a_rotation_that_was_asked_for_before_is_none_now() -> None:
-    check(
-        spec(CAConfig={"ForceRotate": 1, "ExternalCAs": [{"Protocol": "CFSSL", "URL": "x"}]}), CAConfig(force_rotate=1)
-    )
+def test_what_signs_is_not_shown_again() -> None:
+    asked = spec(CAConfig={"ForceRotate": 1, "SigningCACert": "x", "SigningCAKey": "y"})
+    check(asked)
+    assert changed(asked).ca_config == CAConfig(force_rotate=1)
+    assert initial(asked).ca_config == CAConfig(force_rotate=1, node_cert_expiry=90 * 24 * 3600 * 10**9)
 
 
 @pytest.mark.parametrize(("wanted", "port"), [(0, 4789), (1024, 1024), (49151, 49151)])

@@ -1,0 +1,51 @@
+"""A socket that listens, and what is behind it is loaded when somebody knocks.
+
+The manager of a swarm of one host listens for nodes that may never come: TLS, gRPC and certificates cost megabytes.
+"""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Awaitable, Callable
+
+from husk.tasks import Tasks
+
+# Serves a socket that listens, from the first connection on.
+Opening = Callable[[socket.socket], Awaitable[None]]
+
+
+class Door:
+    def __init__(self, host: str, port: int, opening: Opening) -> None:
+        """OSError where another program has the port, or this host not the address."""
+        self._opening = opening
+        self._tasks = Tasks()
+        self._listener = listen(host, port)
+        self.address = self._listener.getsockname()
+        asyncio.get_running_loop().add_reader(self._listener.fileno(), self._knocked)
+        self._waiting = True
+
+    def _knocked(self) -> None:
+        self._forget()
+        self._tasks.spawn(self._open(), "the cluster port opens")
+
+    async def _open(self) -> None:
+        await self._opening(self._listener)
+
+    def _forget(self) -> None:
+        if self._waiting:
+            self._waiting = False
+            asyncio.get_running_loop().remove_reader(self._listener.fileno())
+
+    async def close(self) -> None:
+        """Safe to call twice."""
+        with contextlib.suppress(ValueError):
+            self._forget()
+        await self._tasks.cancel_all()
+        self._listener.close()
+
+
+def listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    made = socket.create_server((host, port), family=family, backlog=128, dualstack_ipv6=host == "::")
+    made.setblocking(False)
+    return made

@@ -1,0 +1,183 @@
+"""The certificates of the swarm's nodes: our own, and those that the CA signs for others.
+
+Our own lies below the data root, sealed as secrets are: that of a locked swarm is locked too. A manager that has none,
+or one that will not do any more, makes another, for it has the CA. The record of a node says which root has signed for
+it; when all have certificates of a new root, the old one goes.
+"""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from husk.cluster.trust import renewal
+from husk.cluster.trust.holders import Holder, Role
+from husk.engine.services import roots
+from husk.engine.services.cluster import Cluster
+from husk.engine.services.model import SECOND
+from husk.engine.services.node import Node
+from husk.engine.services.records import SwarmRecords
+from husk.engine.services.settings import SHORTEST_EXPIRY
+from husk.engine.services.swarm import Swarm, SwarmRoot
+from husk.errors import SystemFault
+from husk.storage.secrets.sealing import Sealer
+
+if TYPE_CHECKING:
+    from husk.cluster.trust.identity import Identity, IdentityFiles
+
+log = logging.getLogger(__name__)
+
+_CONTEXT = "the key of the node's certificate"
+_USUAL_EXPIRY = 90 * 24 * 3600 * SECOND
+
+
+class Certificates:
+    def __init__(
+        self,
+        store: SwarmRecords,
+        cluster: Cluster,
+        sealer: Sealer,
+        directory: Path,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._store = store
+        self._cluster = cluster
+        self._sealer = sealer
+        self._directory = directory
+        self._clock = clock
+        self._changing = asyncio.Lock()
+        self._changed = asyncio.Event()
+
+    # --- our own
+
+    async def identity(self) -> "Identity":
+        """Who this node is: as it is on the disk, or anew where that will not do."""
+        async with self._changing:
+            kept = await asyncio.to_thread(self._load)
+            if kept is not None and await asyncio.to_thread(self._wait, kept, 1.0) > 0:
+                return kept
+            return await self._renew()
+
+    async def renew(self) -> "Identity":
+        async with self._changing:
+            return await self._renew()
+
+    async def wait(self, identity: "Identity") -> float:
+        """Seconds until it is to be renewed."""
+        return await asyncio.to_thread(self._wait, identity, None)
+
+    async def forget(self) -> None:
+        """The node is in no swarm."""
+        from husk.cluster.trust.identity import forget
+
+        await asyncio.to_thread(forget, self._directory)
+
+    async def _renew(self) -> "Identity":
+        swarm, node = self._cluster.record, self._cluster.node
+        made = await asyncio.to_thread(self._make, swarm, node.id)
+        await self._note(node.id, swarm)
+        log.info("this node has a new certificate")
+        return made
+
+    def _make(self, swarm: Swarm, node: str) -> "Identity":
+        from husk.cluster.trust import authority
+        from husk.cluster.trust.identity import Identity
+
+        assert swarm.trust is not None
+        key, request = authority.new_request()
+        made = Identity(swarm.trust.roots.encode(), self._sign(swarm, Holder(node, "manager", swarm.id), request), key)
+        self._files().save(made)
+        return made
+
+    def _load(self) -> "Identity | None":
+        """None for one that does not fit the swarm as it is."""
+        from husk.cluster.trust import authority
+
+        swarm = self._cluster.record
+        try:
+            kept = self._files().load()
+        except SystemFault:  # sealed with a key that is gone
+            return None
+        if kept is None or swarm.trust is None or kept.roots != swarm.trust.roots.encode():
+            return None
+        holder = Holder(self._cluster.node_id, "manager", swarm.id)
+        signed = authority.signed_by(kept.certificate, [swarm.trust.signing.certificate.encode()])
+        return kept if signed and authority.look(kept.certificate).holder == holder else None
+
+    def _wait(self, identity: "Identity", chance: float | None) -> float:
+        from husk.cluster.trust import authority
+
+        said = authority.look(identity.certificate)
+        return renewal.wait(said.begins, said.ends, self._clock(), chance)
+
+    def _files(self) -> "IdentityFiles":
+        from husk.cluster.trust import authority
+        from husk.cluster.trust.identity import IdentityFiles
+
+        return IdentityFiles(
+            self._directory,
+            lambda key: self._sealer.seal(key, _CONTEXT),
+            lambda sealed: self._sealer.unseal(sealed, _CONTEXT),
+            authority.fits,
+        )
+
+    # --- of all nodes
+
+    async def issue(self, node: str, role: Role, request: bytes) -> bytes:
+        """A certificate for a key of a node. It must be in the records before, or come into them now: see `note`."""
+        swarm = self._cluster.swarm
+        return await asyncio.to_thread(self._sign, swarm, Holder(node, role, swarm.id), request)
+
+    def _sign(self, swarm: Swarm, holder: Holder, request: bytes) -> bytes:
+        from husk.cluster.trust import authority
+
+        expiry = max(swarm.spec.ca_config.node_cert_expiry or _USUAL_EXPIRY, SHORTEST_EXPIRY) / SECOND
+        return authority.issue(request, holder, roots.signer(swarm, self._sealer), expiry, self._clock())
+
+    async def note(self, node: str) -> None:
+        """The root that signs now has signed for a node."""
+        await self._note(node, self._cluster.record)
+        await self.settle()
+
+    async def _note(self, node: str, swarm: Swarm) -> None:
+        assert swarm.trust is not None
+        issuer = swarm.trust.signing.key_id
+
+        def change(record: Node) -> None:
+            record.issuer = issuer
+
+        if (record := self._store.nodes.get(node)) is not None and record.issuer != issuer:
+            await self._store.amend(record, change)
+
+    async def settle(self) -> bool:
+        """Go on with the replacement of a root as far as it goes: our own certificate first. Whether that is new."""
+        async with self._changing:
+            swarm = self._store.swarm
+            if swarm is None or swarm.trust is None or self._cluster.locked or self._cluster.unreadable:
+                return False
+            renewed = False
+            if self._cluster.node.issuer != swarm.trust.signing.key_id:
+                await self._renew()
+                renewed = True
+            coming = swarm.trust.next
+            if coming is not None and self._have(coming):
+                await self._store.amend(swarm, roots.finish)
+                log.info("the root of the swarm's CA has been replaced")
+                await self._renew()  # for what is to be believed from now on
+                renewed = True
+            self._changed.set()
+            self._changed = asyncio.Event()
+            return renewed
+
+    def _have(self, root: SwarmRoot) -> bool:
+        """Has it signed for all nodes that have certificates?"""
+        return all(node.issuer in (b"", root.key_id) for node in self._store.nodes.values())
+
+    async def changed(self, within: float) -> None:
+        """Until something may be wanted of nodes, or the time is over."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(within):
+                await self._changed.wait()

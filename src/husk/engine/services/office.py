@@ -1,0 +1,109 @@
+"""The swarm as its cluster port sees it: who belongs to it, who may join it, who gets which certificate."""
+
+from collections.abc import Callable
+from typing import cast
+
+from husk.cluster.port.certificates import Tokens, Wanted
+from husk.cluster.port.messages import CertificateReply, JoinRequest
+from husk.cluster.port.peers import Peer
+from husk.cluster.records import NEW
+from husk.cluster.trust.holders import Role
+from husk.engine.model.clock import now_ns, rfc3339
+from husk.engine.services import settings
+from husk.engine.services.certificates import Certificates
+from husk.engine.services.cluster import Cluster
+from husk.engine.services.ids import new_id
+from husk.engine.services.node import Node, NodeDescription, NodeStatus, manager_at
+from husk.engine.services.records import SwarmRecords
+from husk.engine.services.settings import NodeSpec
+from husk.engine.services.swarm import Trust
+from husk.errors import NotImplementedYet
+
+# Between two looks at what nodes should have, when nothing happens here: another manager may have changed it.
+_LOOK = 5.0
+NO_WORK = (
+    "the manager lets nobody join yet, for Husk cannot give work to several hosts by itself: joining a swarm of several "
+    "hosts needs a cluster store: start the daemon with --cluster-store etcd://…, the same for all hosts."
+)
+
+
+class SwarmOffice:
+    """What `husk.cluster.port` asks of an engine: `Members` and `Office`."""
+
+    def __init__(
+        self,
+        store: SwarmRecords,
+        cluster: Cluster,
+        certificates: Certificates,
+        *,
+        has_work: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._store = store
+        self._cluster = cluster
+        self._certificates = certificates
+        # Can nodes that join be given work?
+        self._has_work = has_work
+
+    @property
+    def swarm(self) -> str:
+        return self._cluster.record.id
+
+    def role(self, node: str) -> Role | None:
+        found = self._store.nodes.get(node)
+        return None if found is None else cast("Role", found.spec.role)
+
+    def root(self) -> bytes:
+        return self._roots().root.certificate.encode()
+
+    def tokens(self) -> Tokens:
+        swarm = self._cluster.swarm
+        return Tokens(swarm.worker_token, swarm.manager_token)
+
+    async def admit(self, role: Role, request: JoinRequest, address: str) -> CertificateReply:
+        settings.check_availability(request.availability)
+        if not self._has_work():
+            raise NotImplementedYet(NO_WORK)
+        now = rfc3339(now_ns())
+        told = request.address or address
+        node = Node(
+            id=new_id(),
+            version=NEW,
+            created_at=now,
+            updated_at=now,
+            spec=NodeSpec(role=role, availability=request.availability or "active"),
+            description=NodeDescription(hostname=request.hostname),
+            status=NodeStatus(state="unknown", addr=told),
+            manager=manager_at(told) if role == "manager" else None,
+            issuer=self._roots().signing.key_id,
+        )
+        certificate = await self._certificates.issue(node.id, role, request.request)
+        await self._store.save(node)
+        return self._reply(certificate)
+
+    async def renew(self, node: str, request: bytes) -> CertificateReply:
+        record = self._store.nodes[node]
+        certificate = await self._certificates.issue(node, cast("Role", record.spec.role), request)
+        await self._certificates.note(node)
+        return self._reply(certificate)
+
+    def wanted(self, peer: Peer) -> Wanted:
+        trust, node = self._roots(), self._store.nodes.get(peer.node)
+        renew = node is not None and (
+            node.issuer != trust.signing.key_id or (peer.holder is not None and node.spec.role != peer.holder.role)
+        )
+        return Wanted(trust.roots.encode(), renew, self._managers())
+
+    async def changed(self) -> None:
+        await self._certificates.changed(_LOOK)
+
+    def _roots(self) -> Trust:
+        trust = self._cluster.swarm.trust
+        assert trust is not None
+        return trust
+
+    def _reply(self, certificate: bytes) -> CertificateReply:
+        roots = self._roots().roots.encode()
+        return CertificateReply(certificate=certificate, roots=roots, managers=list(self._managers()))
+
+    def _managers(self) -> tuple[str, ...]:
+        return tuple(node.manager.addr for node in self._store.nodes.values() if node.manager is not None)

@@ -1,0 +1,95 @@
+"""The roots of the swarm's CA in its record: made, replaced, used. Keys are sealed before they reach a record.
+
+The functions block for some milliseconds: call them from a thread. What they need is loaded with the first call.
+"""
+
+from typing import TYPE_CHECKING
+
+from husk.cluster.trust.tokens import new_token
+from husk.engine.services.settings import CAConfig
+from husk.engine.services.swarm import Swarm, SwarmRoot, Trust
+from husk.errors import InvalidParameter
+from husk.storage.secrets.sealing import Sealer
+
+if TYPE_CHECKING:
+    from husk.cluster.trust.authority import Root, Signer
+
+_CONTEXT = "the key of the swarm's CA"
+_PREFIX = "rpc error: code = InvalidArgument desc = "
+
+
+def first(config: CAConfig, sealer: Sealer, now: float) -> Trust:
+    """Of a new swarm: the root that a client brings, or one of our own."""
+    return Trust(root=_kept(_wanted(config, now), sealer))
+
+
+def with_tokens(swarm: Swarm) -> None:
+    """New join tokens for the root that it has."""
+    root = _trust(swarm).root.certificate.encode()
+    swarm.worker_token, swarm.manager_token = new_token(root), new_token(root)
+
+
+def replaced(swarm: Swarm, config: CAConfig, sealer: Sealer, now: float) -> Trust:
+    """Begin to replace the root where the settings ask for it: by one that they bring, or by a new one.
+
+    Who asks for the root that there is ends a replacement that is under way; another one begins from that root too.
+    """
+    from husk.cluster.trust import authority
+
+    trust = _trust(swarm)
+    if not config.signing_ca_cert and config.force_rotate == swarm.spec.ca_config.force_rotate:
+        return trust
+    wanted = _wanted(config, now)
+    if wanted.certificate.decode() == trust.root.certificate:
+        return Trust(root=trust.root)
+    bridge = authority.bridge(wanted, _opened(trust.root, sealer))
+    return Trust(root=trust.root, next=_kept(wanted, sealer), bridge=bridge.decode())
+
+
+def finish(swarm: Swarm) -> None:
+    """All nodes have certificates of the next root: it is the root, and tokens name it."""
+    if (trust := _trust(swarm)).next is not None:
+        swarm.trust = Trust(root=trust.next)
+        with_tokens(swarm)
+
+
+def signer(swarm: Swarm, sealer: Sealer) -> "Signer":
+    from husk.cluster.trust.authority import Signer
+
+    trust = _trust(swarm)
+    return Signer(_opened(trust.signing, sealer), (trust.bridge.encode(),) if trust.bridge else ())
+
+
+def _wanted(config: CAConfig, now: float) -> "Root":
+    from husk.cluster.trust import authority
+
+    if not config.signing_ca_cert:
+        return authority.new_root(now)
+    try:
+        return authority.read_root(config.signing_ca_cert.encode(), config.signing_ca_key.encode(), now)
+    except InvalidParameter as error:
+        raise InvalidParameter(_PREFIX + error.message) from None
+
+
+def _kept(root: "Root", sealer: Sealer) -> SwarmRoot:
+    from husk.cluster.trust import authority
+
+    seen = authority.face(root.certificate)
+    return SwarmRoot(
+        certificate=root.certificate.decode(),
+        key=sealer.seal(root.key, _CONTEXT),
+        subject=seen.subject,
+        public_key=seen.public_key,
+        key_id=seen.key_id,
+    )
+
+
+def _opened(root: SwarmRoot, sealer: Sealer) -> "Root":
+    from husk.cluster.trust.authority import Root
+
+    return Root(root.certificate.encode(), sealer.unseal(root.key, _CONTEXT))
+
+
+def _trust(swarm: Swarm) -> Trust:
+    assert swarm.trust is not None
+    return swarm.trust

@@ -1,0 +1,110 @@
+import time
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from husk.cluster.records import NEW
+from husk.cluster.trust import authority
+from husk.cluster.trust.holders import Holder
+from husk.engine.services.certificates import Certificates
+from husk.engine.services.node import Node
+from husk.engine.services.settings import CAConfig, NodeSpec
+from husk.engine.services.swarm import Trust
+from husk.errors import Unavailable
+from husk.storage.state.store import StateStore
+from tests.unit.api.swarm import locked
+from tests.unit.engine.services.swarm_room import SwarmRoom
+
+
+@pytest.fixture
+async def room(tmp_path: Path, state: StateStore) -> SwarmRoom:
+    made = SwarmRoom(tmp_path, state)
+    await made.init()
+    return made
+
+
+def trust_of(room: SwarmRoom) -> Trust:
+    trust = room.cluster.swarm.trust
+    assert trust is not None
+    return trust
+
+
+async def rotate(room: SwarmRoom, number: int = 1) -> None:
+    swarm = room.cluster.swarm
+    spec = msgspec.structs.replace(swarm.spec, ca_config=CAConfig(force_rotate=number))
+    await room.cluster.update(spec, swarm.version, worker_token=False, manager_token=False, unlock_key=False)
+
+
+async def worker(room: SwarmRoom) -> Node:
+    made = Node(id="w", version=NEW, created_at="", updated_at="", spec=NodeSpec(role="worker"))
+    made.issuer = trust_of(room).signing.key_id
+    await room.nodes.add(made)
+    return made
+
+
+async def test_a_manager_makes_its_own_and_keeps_it(room: SwarmRoom, tmp_path: Path, state: StateStore) -> None:
+    made = await room.certificates.identity()
+    assert authority.look(made.certificate).holder == Holder(room.cluster.node_id, "manager", room.cluster.swarm.id)
+    assert made.roots.decode() == trust_of(room).root.certificate
+    assert await room.certificates.identity() == made
+    assert await SwarmRoom(tmp_path, state).certificates.identity() == made
+    assert 0.5 <= await room.certificates.wait(made) / (90 * 86400) <= 0.8
+    await room.certificates.forget()
+    assert not (tmp_path / "swarm.node").exists()
+
+
+async def test_one_that_will_not_do_is_made_again(room: SwarmRoom, tmp_path: Path) -> None:
+    made = await room.certificates.identity()
+    late = Certificates(
+        room.store, room.cluster, room.sealer, tmp_path / "swarm.node", lambda: time.time() + 80 * 86400
+    )
+    renewed = await late.identity()
+    assert renewed != made and renewed.roots == made.roots
+    (tmp_path / "swarm.node" / "node.key").write_bytes(b"x" * 64)
+    again = await room.certificates.identity()
+    assert again not in (made, renewed) and again.roots == made.roots
+
+
+async def test_expiry_is_the_swarms(room: SwarmRoom) -> None:
+    room.cluster.swarm.spec.ca_config.node_cert_expiry = 7200 * 10**9
+    _, request = authority.new_request()
+    said = authority.look(await room.certificates.issue("w", "worker", request))
+    assert said.holder == Holder("w", "worker", room.cluster.swarm.id) and abs(said.ends - time.time() - 7200) < 60
+
+
+async def test_alone_a_new_root_is_there_at_once(room: SwarmRoom) -> None:
+    before = await room.certificates.identity()
+    assert not await room.certificates.settle(), "nothing is to be done"
+    await rotate(room)
+    old = trust_of(room)
+    assert old.next is not None
+    assert await room.certificates.settle()
+    assert trust_of(room) == Trust(root=old.next)
+    after = await room.certificates.identity()
+    assert after.roots.decode() == old.next.certificate and after != before
+    assert authority.signed_by(after.certificate, [after.roots])
+    assert room.cluster.node.issuer == old.next.key_id
+
+
+async def test_a_new_root_waits_for_all_nodes(room: SwarmRoom) -> None:
+    other = await worker(room)
+    await rotate(room)
+    await room.certificates.settle()
+    trust = trust_of(room)
+    assert trust.next is not None, "the worker has an old one"
+    assert (await room.certificates.identity()).roots.decode() == trust.roots, "both are believed meanwhile"
+    await room.certificates.note(other.id)
+    assert trust_of(room).next is None and trust_of(room).root == trust.next
+    await room.certificates.changed(0.01)
+
+
+async def test_a_locked_swarm_shows_nobody_its_key(room: SwarmRoom, tmp_path: Path, state: StateStore) -> None:
+    from tests.unit.api.fake_engine import FakeEngine
+
+    await room.certificates.identity()
+    again = await locked(room, FakeEngine(), tmp_path)
+    assert not await again.certificates.settle()
+    with pytest.raises(Unavailable):
+        await again.certificates.identity()
+    assert b"PRIVATE KEY" not in (tmp_path / "swarm.node" / "node.key").read_bytes()

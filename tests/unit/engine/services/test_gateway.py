@@ -1,0 +1,144 @@
+"""The cluster port of a real swarm, on the loopback."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from husk.cluster.door import listen
+from husk.cluster.endpoints import Endpoint
+from husk.cluster.port.join import join
+from husk.cluster.port.managers import Managers
+from husk.cluster.port.messages import FOLLOW, FollowReply, FollowRequest, JoinRequest
+from husk.cluster.trust import authority
+from husk.engine.services import gateway
+from husk.engine.services.gateway import Gateway
+from husk.engine.services.office import SwarmOffice
+from husk.engine.services.settings import SwarmSpec
+from husk.errors import Forbidden, HuskError, NotImplementedYet, SystemFault
+from husk.storage.state.store import StateStore
+from tests.support.free_ports import free_port
+from tests.support.waiting import until_async
+from tests.unit.engine.services.swarm_room import SwarmRoom
+from tests.unit.engine.services.test_certificates import rotate, trust_of
+
+
+class PortedRoom(SwarmRoom):
+    """One whose cluster port is open."""
+
+    def __init__(self, directory: Path, state: StateStore) -> None:
+        super().__init__(directory, state)
+        self.work = True
+        self.endpoint = Endpoint("127.0.0.1", free_port())
+        self.port = Gateway(self.cluster, self.certificates, self._office)
+
+    def _office(self) -> SwarmOffice:
+        return SwarmOffice(self.store, self.cluster, self.certificates, has_work=lambda: self.work)
+
+    async def init(self) -> None:
+        await self.cluster.init(
+            SwarmSpec(),
+            advertise="127.0.0.1",
+            advertise_port=self.endpoint.port,
+            listen=str(self.endpoint),
+            availability="",
+            pools=[],
+            subnet_size=0,
+            data_path_port=0,
+        )
+        self.port.open()
+
+    def asking(self) -> JoinRequest:
+        return JoinRequest(token=self.cluster.swarm.worker_token, hostname="beta")
+
+
+@pytest.fixture
+async def room(tmp_path: Path, state: StateStore) -> AsyncIterator[PortedRoom]:
+    made = PortedRoom(tmp_path, state)
+    await made.init()
+    yield made
+    await made.port.close()
+    await made.port.close()
+
+
+async def test_a_node_joins_lives_and_is_removed(room: PortedRoom) -> None:
+    assert room.port._port is None, "nothing is loaded before somebody knocks"
+    joined = await join([room.endpoint], room.asking())
+    assert joined.holder.role == "worker" and joined.managers == (room.endpoint,)
+    assert list(room.store.nodes) == [room.cluster.node_id, joined.holder.node]
+    managers = Managers(joined.managers, joined.identity)
+    ask = FollowRequest()
+    assert not (await managers.unary(FOLLOW, ask, FollowReply)).renew
+    await rotate(room)
+    room.port.open()
+    told = await managers.unary(FOLLOW, ask, FollowReply)
+    await until_async(lambda: room.cluster.node.issuer == trust_of(room).signing.key_id, "the manager has a new one")
+    told = await managers.unary(FOLLOW, ask, FollowReply)
+    assert told.renew and told.roots.count(b"BEGIN") == 2 and trust_of(room).next is not None
+    await room.nodes.remove(joined.holder.node, force=True)
+    room.port.dropped(joined.holder.node)
+    with pytest.raises(HuskError):
+        while True:
+            await managers.unary(FOLLOW, ask, FollowReply)
+    with pytest.raises(Forbidden, match="does not belong"):
+        await managers.unary(FOLLOW, ask, FollowReply)
+    await until_async(lambda: trust_of(room).next is None, "nobody is waited for any more")
+    await until_async(lambda: room.port._tasks.count == 1, "all but renewal is done")
+    await managers.close()
+    again = await join([room.endpoint], room.asking())
+    assert again.identity.roots.decode() == trust_of(room).root.certificate
+
+
+async def test_nobody_is_let_in_whom_nothing_can_be_given(room: PortedRoom) -> None:
+    room.work = False
+    with pytest.raises(NotImplementedYet, match="lets nobody join yet"):
+        await join([room.endpoint], room.asking())
+    assert len(room.store.nodes) == 1
+
+
+async def test_a_port_that_is_taken_and_becomes_free(
+    tmp_path: Path, state: StateStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gateway, "_AGAIN", 0.05)
+    room = PortedRoom(tmp_path, state)
+    taken = listen(*room.endpoint)
+    with pytest.raises(
+        SystemFault, match=r"failed to listen on remote API address: listen tcp .* address already in use"
+    ):
+        await room.port.probe(room.endpoint)
+    await room.init()
+    assert "address already in use" in room.cluster.port_trouble
+    taken.close()
+    await until_async(lambda: not room.cluster.port_trouble, "it is open")
+    assert (await join([room.endpoint], room.asking())).holder.role == "worker"
+    await room.port.close()
+    await room.port.probe(room.endpoint)
+
+
+async def test_the_usual_port_may_be_another_daemons(tmp_path: Path, state: StateStore) -> None:
+    room = PortedRoom(tmp_path, state)
+    await room.port.probe(gateway.USUAL)
+    assert room.port.endpoint == gateway.USUAL
+    room.port.open()
+    assert room.port._door is None, "there is no swarm"
+
+
+async def test_a_certificate_is_renewed_while_the_port_is_in_use(
+    room: PortedRoom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = (await room.certificates.identity()).certificate
+    waits = iter([0.0])
+
+    async def wait(identity: object) -> float:
+        return next(waits, 3600.0)
+
+    monkeypatch.setattr(room.certificates, "wait", wait)
+    await join([room.endpoint], room.asking())
+    changed = False
+    for _ in range(200):
+        changed = (await room.certificates.identity()).certificate != before
+        if changed:
+            break
+        await asyncio.sleep(0.01)
+    assert changed and authority.signed_by(before, [trust_of(room).root.certificate.encode()])

@@ -1,0 +1,43 @@
+import pytest
+
+from husk.cluster.endpoints import Endpoint
+from husk.engine.services.joining import Wish, check, join, listen_endpoint
+from husk.errors import InvalidParameter, Unavailable
+from tests.support.free_ports import free_port
+
+GOOD = Wish(["192.0.2.1"], "SWMTKN-1-" + "0" * 50 + "-" + "0" * 25, "0.0.0.0:2377")
+
+
+def test_addresses_have_the_usual_port() -> None:
+    plan = check(GOOD._replace(remotes=["192.0.2.1", "tcp://[2001:db8::1]:5", "manager:6"], availability="Drain"))
+    assert plan.remotes == (Endpoint("192.0.2.1", 2377), Endpoint("2001:db8::1", 5), Endpoint("manager", 6))
+    assert plan.listen == Endpoint("0.0.0.0", 2377)
+
+
+@pytest.mark.parametrize(
+    ("wish", "said"),
+    [
+        (GOOD._replace(listen=""), 'invalid ListenAddr "": invalid empty address'),
+        (GOOD._replace(remotes=[]), "at least 1 RemoteAddr is required to join"),
+        (GOOD._replace(remotes=[""]), 'invalid remoteAddr "": invalid empty address'),
+        (GOOD._replace(remotes=["a:b"]), 'invalid remoteAddr "a:b": '),
+        (GOOD._replace(availability="foo"), 'invalid Availability: "foo"'),
+        (GOOD._replace(listen="garbage:::"), "listen address must be an IP address or network interface"),
+        (GOOD._replace(listen="eth0"), "listen address must be an IP address or network interface"),
+        (GOOD._replace(token=""), "A valid join token is necessary to join this cluster"),
+    ],
+)
+def test_what_cannot_be(wish: Wish, said: str) -> None:
+    with pytest.raises(InvalidParameter) as refused:
+        check(wish)
+    assert said in refused.value.message
+
+
+def test_where_the_port_is() -> None:
+    assert listen_endpoint("[::]:5") == Endpoint("::", 5)
+    assert listen_endpoint("127.0.0.1") == Endpoint("127.0.0.1", 2377)
+
+
+async def test_a_manager_that_is_not_there() -> None:
+    with pytest.raises(Unavailable, match="connection refused"):
+        await join(GOOD._replace(remotes=[f"127.0.0.1:{free_port()}"]), "beta")
