@@ -51,6 +51,9 @@ def test_the_ca_is_shown_and_replaced(manager: tuple[Daemon, str], tmp_path: Pat
     until(lambda: issuer_fits(root_of(address), said, tmp_path), "the port shows a certificate of the new root")
     daemon.restart()
     assert daemon.docker("swarm", "ca").stdout.strip() == said.strip()
+    assert daemon.process is not None
+    maps = Path(f"/proc/{daemon.process.pid}/maps")
+    assert "cryptography" not in maps.read_text(), "nothing is loaded before somebody knocks"
     until(lambda: issuer_fits(root_of(address), said, tmp_path), "so does that of the next daemon")
     key = daemon.config.data_root / "swarm.node" / "node.key"
     assert key.stat().st_mode & 0o777 == 0o600 and b"PRIVATE" not in key.read_bytes()

@@ -22,8 +22,8 @@ from husk.errors import NotImplementedYet
 # Between two looks at what nodes should have, when nothing happens here: another manager may have changed it.
 _LOOK = 5.0
 NO_WORK = (
-    "the manager lets nobody join yet, for Husk cannot give work to several hosts by itself: joining a swarm of several "
-    "hosts needs a cluster store: start the daemon with --cluster-store etcd://…, the same for all hosts."
+    "the manager lets nobody join yet, for Husk cannot give work to several hosts by itself: joining a swarm of "
+    "several hosts needs a cluster store: start the daemon with --cluster-store etcd://…, the same for all hosts."
 )
 
 
