@@ -28,6 +28,9 @@ def top(place: Place, /, container: str | None, ps_options: tuple[str, ...], as_
     """
     if container is not None:
         name = container
+        # What follows the container is for ps, which knows no such word.
+        as_json = as_json or "--json" in ps_options
+        ps_options = tuple(option for option in ps_options if option != "--json")
         ask_plainly(place, lambda engine: _processes(engine, name, ps_options, as_json))
     elif at_terminal() and not as_json:
         from husk.cli.containers.screen import watch

@@ -11,7 +11,9 @@ def test_processes_of_one(engine, typed):
         "7                   sleep 9",
     ]
     assert engine.last("GET", f"/containers/{ID}/top").query == {"ps_args": "-o pid"}
-    assert json.loads(typed("top", "--json", "web").out)["Titles"] == ["PID", "CMD"]
+    for words in (("--json", "web", "-x"), ("web", "-x", "--json")):
+        assert json.loads(typed("top", *words).out)["Titles"] == ["PID", "CMD"]
+        assert engine.last("GET", f"/containers/{ID}/top").query == {"ps_args": "-x"}
 
 
 def test_all_in_a_pipe(engine, typed):
