@@ -61,6 +61,11 @@ class Issued(NamedTuple):
     issuer_subject: bytes
     issuer_key_id: bytes
 
+    @property
+    def made(self) -> float:
+        """When the certificate was signed: it is good from before that on."""
+        return self.begins + BACKDATED.total_seconds()
+
 
 def new_root(now: float) -> Root:
     key = ec.generate_private_key(ec.SECP256R1())

@@ -111,7 +111,7 @@ class Certificates:
         from husk.cluster.trust import authority
 
         said = authority.look(identity.certificate)
-        return renewal.wait(said.begins, said.ends, self._clock(), chance)
+        return renewal.wait(said.made, said.ends, self._clock(), chance)
 
     def _files(self) -> "IdentityFiles":
         from husk.cluster.trust import authority

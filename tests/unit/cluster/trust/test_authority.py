@@ -53,7 +53,7 @@ def test_a_nodes_certificate(tmp_path: Path, root: Root, request_: tuple[bytes, 
     chain = authority.issue(request, HOLDER, Signer(root), HOUR, NOW)
     said = authority.look(chain)
     assert said.holder == HOLDER
-    assert (said.begins, said.ends) == (NOW - 3600, NOW + HOUR)
+    assert (said.begins, said.made, said.ends) == (NOW - 3600, NOW, NOW + HOUR)
     seen = authority.face(root.certificate)
     assert (said.issuer_subject, said.issuer_key_id) == (seen.subject, seen.key_id)
     assert authority.signed_by(chain, [root.certificate]) and authority.fits(chain, key)

@@ -1,0 +1,86 @@
+"""How does a node keep its certificate? It asks its managers all the time what it should have, and renews in good time.
+
+    keeper = Keeper(managers, files.save, identity)
+    await keeper.run()      # until cancelled
+
+A new root, another role and the end of a certificate's life all come to the same: a new key, and a certificate for it.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+
+from husk.cluster.endpoints import read_endpoint
+from husk.cluster.port.managers import Managers
+from husk.cluster.port.messages import FOLLOW, RENEW, CertificateReply, FollowReply, FollowRequest, RenewRequest
+from husk.cluster.trust import authority, renewal
+from husk.cluster.trust.identity import Identity
+from husk.cluster.trust.tokens import root_digest
+from husk.errors import HuskError, SystemFault
+
+log = logging.getLogger(__name__)
+
+_PORT = 2377
+# Between two questions that were answered at once, in seconds.
+_PAUSE = 1.0
+
+
+class Keeper:
+    def __init__(
+        self,
+        managers: Managers,
+        save: Callable[[Identity], None],
+        identity: Identity,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """`save` puts an identity on the disk; it is called in a thread."""
+        self._managers = managers
+        self._save = save
+        self._clock = clock
+        self.identity = identity
+        self._due = self._next_due()
+
+    async def run(self) -> None:
+        failures = 0
+        while True:
+            try:
+                await self.look()
+                failures = 0
+                await asyncio.sleep(_PAUSE)
+            except HuskError as error:
+                failures += 1
+                left = authority.look(self.identity.certificate).ends - self._clock()
+                if failures == 1 or left <= 0:
+                    log.warning("this node's certificate cannot be kept now: %s", error.message)
+                await asyncio.sleep(renewal.wait_again(failures, left))
+
+    async def look(self) -> None:
+        """Ask once, and do what is to be done."""
+        known = FollowRequest(roots=root_digest(self.identity.roots))
+        told = await self._managers.unary(FOLLOW, known, FollowReply)
+        self._managers.know([read_endpoint(text, _PORT) for text in told.managers])
+        if told.renew or self._clock() >= self._due:
+            await self._renew()
+        elif told.roots != self.identity.roots:
+            await self._use(self.identity._replace(roots=told.roots))
+
+    async def _renew(self) -> None:
+        key, request = await asyncio.to_thread(authority.new_request)
+        reply = await self._managers.unary(RENEW, RenewRequest(request=request), CertificateReply)
+        if not await asyncio.to_thread(authority.fits, reply.certificate, key):
+            raise SystemFault("the manager gave us a certificate that is not ours")
+        await self._use(Identity(reply.roots, reply.certificate, key))
+        self._due = self._next_due()
+        log.info("this node has a new certificate")
+
+    async def _use(self, identity: Identity) -> None:
+        """From the disk on: a node that dies in between has one that fits."""
+        await asyncio.to_thread(self._save, identity)
+        self.identity = identity
+        await self._managers.use(identity)
+
+    def _next_due(self) -> float:
+        said = authority.look(self.identity.certificate)
+        now = self._clock()
+        return now + renewal.wait(said.made, said.ends, now)

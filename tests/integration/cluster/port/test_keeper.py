@@ -1,0 +1,85 @@
+"""A node that keeps its certificate."""
+
+import asyncio
+import time
+
+import pytest
+
+from husk.cluster.port import certificates, keeper
+from husk.cluster.port.keeper import Keeper
+from husk.cluster.port.managers import Managers
+from husk.cluster.port.server import ClusterPort
+from husk.cluster.trust import authority, renewal
+from husk.cluster.trust.identity import Identity
+from husk.tasks import Tasks
+from tests.support.cluster_port import PortedSwarm
+from tests.support.waiting import until_async
+
+
+class Node:
+    def __init__(self, swarm: PortedSwarm) -> None:
+        swarm.roles["w"] = "worker"
+        self.saved: list[Identity] = []
+        self.late = 0.0
+        first = swarm.identity("w", "worker")
+        self.managers = Managers([swarm.endpoint], first)
+        self.keeper = Keeper(self.managers, self.saved.append, first, lambda: time.time() + self.late)
+
+
+@pytest.fixture(autouse=True)
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(certificates, "PATIENCE", 0.05)
+    monkeypatch.setattr(keeper, "_PAUSE", 0.01)
+    monkeypatch.setattr(renewal, "AGAIN_SOONEST", 0.05)
+    monkeypatch.setattr(renewal, "AGAIN_LATEST", 0.05)
+
+
+async def test_one_that_is_good_is_kept(swarm: PortedSwarm, port: ClusterPort) -> None:
+    node = Node(swarm)
+    await node.keeper.look()
+    assert not node.saved
+    await node.managers.close()
+
+
+async def test_one_that_ends_is_renewed_before(swarm: PortedSwarm, port: ClusterPort) -> None:
+    node = Node(swarm)
+    before = node.keeper.identity
+    node.late = 3000
+    await node.keeper.look()
+    assert node.saved == [node.keeper.identity] and node.keeper.identity != before
+    assert node.keeper.identity.key != before.key and node.keeper.identity.roots == before.roots
+    node.late = 0
+    await node.keeper.look()
+    assert len(node.saved) == 1
+    await node.managers.close()
+
+
+async def test_another_role_and_another_root(swarm: PortedSwarm, port: ClusterPort) -> None:
+    node = Node(swarm)
+    swarm.roles["w"] = "manager"
+    await node.keeper.look()
+    holder = authority.look(node.keeper.identity.certificate).holder
+    assert holder is not None and holder.role == "manager"
+    swarm.next = authority.new_root(time.time())
+    await node.keeper.look()
+    assert node.keeper.identity.roots == swarm.roots and len(node.saved) == 2
+    assert authority.signed_by(node.keeper.identity.certificate, [swarm.now.certificate]), "nobody asked for another"
+    await node.managers.close()
+
+
+async def test_managers_that_are_away_are_waited_for(
+    swarm: PortedSwarm, port: ClusterPort, caplog: pytest.LogCaptureFixture
+) -> None:
+    node = Node(swarm)
+    await port.close()
+    tasks = Tasks()
+    tasks.spawn(node.keeper.run(), "keeper")
+    await until_async(lambda: "cannot be kept now" in caplog.text, "it says so")
+    again = PortedSwarm(swarm.now)
+    again.swarm, again.roles = swarm.swarm, {"first": "manager", "w": "manager"}
+    async with again.opened():
+        node.managers.know([again.endpoint])
+        await until_async(lambda: node.saved, "it has another one")
+        await asyncio.sleep(0)
+    await tasks.cancel_all()
+    await node.managers.close()
