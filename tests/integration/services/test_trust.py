@@ -118,6 +118,10 @@ def test_a_locked_swarm_opens_its_port_when_it_is_unlocked(manager: tuple[Daemon
         root_of(address)
     daemon.docker("swarm", "unlock", input=key)
     assert root_of(address)
+    daemon.docker("swarm", "leave", "--force")
+    assert not list(daemon.config.data_root.glob("swarm.*")), "neither key nor certificate is left"
+    with pytest.raises(ConnectionRefusedError):
+        root_of(address)
 
 
 def test_a_port_that_another_program_has(manager: tuple[Daemon, str], daemon: Daemon) -> None:
