@@ -8,12 +8,13 @@ a secret or a config.
 import asyncio
 import secrets
 import time
+from pathlib import Path
 
 import msgspec
 
 from husk.cluster.records import NEW, Delete
 from husk.cluster.trust.tokens import new_token
-from husk.config import AddressPool
+from husk.config import AddressPool, ClusterStoreConfig
 from husk.engine.model.clock import now_ns, rfc3339
 from husk.engine.services import roots, settings
 from husk.engine.services.ids import new_id
@@ -45,6 +46,15 @@ HAS_ONE = (
 LOCKED = (
     'Swarm is encrypted and needs to be unlocked before it can be used. Please use "docker swarm unlock" to unlock it.'
 )
+
+
+def store_of(state: StateStore) -> ClusterStoreConfig | None:
+    """Where the records of this host's swarm were moved; None where they are in SQLite, or there is no swarm."""
+    membership = state.records(MEMBERSHIP, Membership).get(_SELF)
+    if membership is None or not membership.store:
+        return None
+    ca, cert, key = (Path(name) for name in membership.store_files or ("", "", ""))
+    return ClusterStoreConfig(membership.store, (ca, cert, key) if membership.store_files else None)
 
 
 class Cluster:
@@ -131,6 +141,8 @@ class Cluster:
 
     @property
     def active(self) -> bool:
+        if self._store.shared and self.node_id not in self._store.nodes:
+            return False
         return self._store.swarm is not None and self._membership is not None
 
     @property
@@ -357,6 +369,12 @@ class Cluster:
             await self._store.delete(*self._store.nodes.values())
         await asyncio.to_thread(self._sealer.forget)
         await self._part()
+
+    async def note_store(self, where: ClusterStoreConfig) -> None:
+        """From now on, and for the next daemon, the swarm's records are there."""
+        assert self._membership is not None, "only a swarm has records to be moved"
+        files = [str(path) for path in where.certificates or ()]
+        await self._join(msgspec.structs.replace(self._membership, store=where.address, store_files=files))
 
     async def _part(self) -> None:
         await self._state.commit(Change(MEMBERSHIP, _SELF, None))

@@ -1,21 +1,21 @@
 """The move of a swarm's records from this host's SQLite file into a store that several hosts share.
 
-    async with records.still():                       # writes wait; tasks run on
-        await copy(embedded, etcd)                    # all records, that of the swarm last
-        …                                             # write down where the records are now
-        records.switch(etcd, await everything(etcd))
-
-The record of the swarm is the mark: where it is, the copy is whole; where it is not, whatever is there was left by a
-crash and is removed first. So a crash at any point starts over, or finds that nothing is left to do.
+SQLite is the store until it says itself that another one is (`Cluster.note_store`), which is written when the copy is
+whole. So a crash before that starts over, whatever is in the other store by then, and one after it has the other store.
+Tasks run on meanwhile; whoever wants to write a record waits.
 """
 
-from collections.abc import Iterable, Iterator
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
 from husk.cluster.records import NEW, Delete, News, Put, Record, version_in
+from husk.config import ClusterStoreConfig
+from husk.engine.services.cluster import Cluster
 from husk.engine.services.cluster_store import ClusterStore
-from husk.engine.services.records import READERS
+from husk.engine.services.records import READERS, SwarmRecords
+from husk.engine.services.shared import Shared
 from husk.engine.services.swarm import KEY, read_swarm
 from husk.errors import Conflict, HuskError
 
@@ -24,22 +24,42 @@ SWARM = "swarm"
 MOST_STEPS, MOST_BYTES = 100, 512 * 1024
 
 
+async def move(records: SwarmRecords, cluster: Cluster, where: ClusterStoreConfig, woken: Callable[[], None]) -> Shared:
+    """Bring a swarm into another store while it runs, and follow that from now on. Raises where it stays as it was."""
+    from husk.engine.services.open_store import open_store
+
+    source, target = records.store, await asyncio.to_thread(open_store, where)
+    try:
+        async with records.still():
+            await copy(source, target)
+            there = await everything(target)
+            await cluster.note_store(where)
+            records.switch(target, there)
+            shared = Shared(records, target, woken)
+    except BaseException:
+        await target.close()
+        raise
+    await drop(source)
+    await shared.open(_nothing)
+    shared.take_part(cluster.node_id)
+    return shared
+
+
+async def _nothing() -> None:
+    """All is known already."""
+
+
 async def copy(source: ClusterStore, target: ClusterStore) -> int:
     """Bring all records of the swarm over; how many there are. Conflict where another swarm is there."""
     (swarm,) = (await source.listing(SWARM)).records
     there = await target.get(SWARM, KEY)
-    if there is not None:
-        if read_swarm(there.body).id != read_swarm(swarm.body).id:
-            raise Conflict("the cluster store holds the records of another swarm: use one that is empty")
-        return sum([len((await target.listing(kind)).records) for kind in READERS])
-    kinds = [kind for kind in READERS if kind != SWARM]
-    for kind in kinds:
-        left = (await target.listing(kind)).records
-        for some in _batches(left):
-            await target.commit(*(Delete(record.kind, record.key) for record in some))
+    if there is not None and read_swarm(there.body).id != read_swarm(swarm.body).id:
+        raise Conflict("the cluster store holds the records of another swarm: use one that is empty")
+    # What a crash left of a former copy may be older than ours.
+    await drop(target)
     count = 1
-    for kind in kinds:
-        found = (await source.listing(kind)).records
+    for kind in READERS:
+        found = (await source.listing(kind)).records if kind != SWARM else ()
         for some in _batches(record for record in found if _readable(record)):
             await target.commit(*(Put(record.kind, record.key, record.body, NEW) for record in some))
             count += len(some)
@@ -47,11 +67,11 @@ async def copy(source: ClusterStore, target: ClusterStore) -> int:
     return count
 
 
-async def drop(source: ClusterStore) -> None:
-    """Remove the copies that stayed behind; safe to call twice."""
-    for kind in READERS:
-        for some in _batches((await source.listing(kind)).records):
-            await source.commit(*(Delete(record.kind, record.key) for record in some), happened=True)
+async def drop(store: ClusterStore) -> None:
+    """Remove the records of the swarm from a store; safe to call twice."""
+    for kind in sorted(READERS, key=lambda kind: kind != SWARM):
+        for some in _batches(record for record in (await store.listing(kind)).records if _readable(record)):
+            await store.commit(*(Delete(record.kind, record.key) for record in some), happened=True)
 
 
 async def everything(store: ClusterStore) -> News:

@@ -15,13 +15,14 @@ from husk.engine.networks.service import Networks
 from husk.engine.services.agent import Agent
 from husk.engine.services.assignments import LocalAssignments
 from husk.engine.services.certificates import Certificates
-from husk.engine.services.cluster import Cluster
+from husk.engine.services.cluster import Cluster, store_of
 from husk.engine.services.credentials import PullCredentials
 from husk.engine.services.delivery import Deliveries, SealedValues
 from husk.engine.services.embedded import EmbeddedStore
 from husk.engine.services.endpoints import Endpoints
 from husk.engine.services.gateway import Gateway
 from husk.engine.services.machine import Machine
+from husk.engine.services.moving import drop
 from husk.engine.services.networks import SwarmNetworks
 from husk.engine.services.nodes import Nodes
 from husk.engine.services.objects import Objects
@@ -31,6 +32,7 @@ from husk.engine.services.runner import Runner
 from husk.engine.services.service import Services
 from husk.engine.services.shared import Shared
 from husk.engine.services.wanted import KEY, NODE, TASK_FILES
+from husk.errors import Conflict
 from husk.storage.secrets.sealing import Sealer
 from husk.storage.secrets.task_files import TaskFiles
 from husk.storage.state.store import StateStore
@@ -53,6 +55,9 @@ async def open_services(
     parts = _build(stack, config, state, machine, containers, images, networks, events)
 
     async def begin() -> None:
+        if store_of(state) is not None:
+            # A daemon that died while it moved the records left its own.
+            await drop(EmbeddedStore(state))
         await parts.deliveries.sweep(parts.services.alive_tasks())
         parts.start()
         await parts.services.open()
@@ -101,14 +106,20 @@ def _build(
     events: Events,
 ) -> _Parts:
     shared = None
-    if config.cluster_store is None:
+    moved_to = store_of(state)
+    where = moved_to or config.cluster_store
+    if where is None:
         store = SwarmRecords.load(EmbeddedStore(state))
     else:
         from husk.engine.services.open_store import open_store
 
-        store = SwarmRecords(open_store(config.cluster_store))
+        if moved_to is None and state.has("swarm"):
+            raise Conflict(
+                "This host is a swarm of its own, whose records are in its data root: start the daemon without "
+                "--cluster-store, leave that swarm (docker swarm leave --force), and start it with that again"
+            )
+        store = SwarmRecords(open_store(where))
         shared = Shared(store, store.store, lambda: reconciler.wake())
-        stack.push_async_callback(shared.close)
 
     def office() -> "SwarmOffice":
         from husk.engine.services.office import SwarmOffice
@@ -140,6 +151,8 @@ def _build(
         events=events,
         looked=agent.wake,
     )
+    # Last: until then states of tasks are written.
+    stack.push_async_callback(lambda: services.close())
     certificates = Certificates(store, cluster, sealer, config.data_root / NODE)
     gateway = Gateway(cluster, certificates, office)
     stack.push_async_callback(gateway.close)

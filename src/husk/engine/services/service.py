@@ -6,6 +6,7 @@ from typing import TypeVar, get_args
 
 import msgspec
 
+from husk.config import ClusterStoreConfig
 from husk.engine.containers.service import Containers
 from husk.engine.logs.read import Form
 from husk.engine.logs.records import LogQuery
@@ -175,6 +176,19 @@ class Services:
             if self._shared is not None:
                 await self._shared.part()
             await self.clear()
+
+    async def move_to(self, where: ClusterStoreConfig) -> None:
+        """Bring the swarm's records into a store that others can share; nothing is done where they are in one."""
+        from husk.engine.services.moving import move
+
+        async with self._changing:
+            self._require_swarm()
+            if self._shared is None:
+                self._shared = await move(self._store, self.cluster, where, self._reconciler.wake)
+
+    async def close(self) -> None:
+        if self._shared is not None:
+            await self._shared.close()
 
     async def open(self) -> None:
         """Go on from where the last daemon was, be it in the middle of leaving."""

@@ -67,6 +67,9 @@ class Membership(Struct, kw_only=True):
     advertise_address: str = ""
     # HOST:PORT of the cluster port.
     listen_address: str = ""
+    # Where the swarm's records are, and the files of CA, certificate and key for it; empty for SQLite.
+    store: str = ""
+    store_files: list[str] = []
 
 
 class _FormerNode(Struct, kw_only=True):

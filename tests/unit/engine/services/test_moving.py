@@ -1,6 +1,7 @@
 """The move into a shared store: all or nothing, wherever a crash comes."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -9,15 +10,19 @@ import msgspec
 import pytest
 
 from husk.cluster.records import Put
+from husk.config import ClusterStoreConfig
+from husk.engine.services import open_store
+from husk.engine.services.cluster import store_of
 from husk.engine.services.embedded import EmbeddedStore
 from husk.engine.services.model import ClusterObject, Service, ServiceSpec
 from husk.engine.services.moving import copy, drop, everything
 from husk.engine.services.records import SwarmRecords
 from husk.engine.services.settings import SwarmSpec
 from husk.engine.services.swarm import Swarm
-from husk.errors import Conflict, SystemFault
+from husk.errors import Conflict, DiskFault, SystemFault
 from husk.storage.state.store import Change, StateStore
-from tests.unit.engine.services.swarm_room import task
+from tests.support.waiting import until_async
+from tests.unit.engine.services.swarm_room import SwarmRoom, task
 
 
 def swarm(id: str = "s") -> Swarm:
@@ -80,32 +85,74 @@ async def test_everything_comes_over_in_transactions_that_etcd_takes(records: Sw
     assert await copy(records.store, target) == 254
     assert await contents(target) == await contents(records.store)  # type: ignore[arg-type]
     assert target.largest <= 128 and target.count == 7
+    await copy(records.store, target)
+    assert await contents(target) == await contents(records.store)  # type: ignore[arg-type]
     await drop(records.store)
     await drop(records.store)
     assert (await everything(records.store)).records == ()
 
 
 @pytest.mark.parametrize("after", [False, True])
-async def test_a_crash_at_any_step_starts_over(records: SwarmRecords, target: Fragile, after: bool) -> None:
-    wanted = await contents(records.store)  # type: ignore[arg-type]
+async def test_a_crash_at_any_step_of_the_copy_starts_over(records: SwarmRecords, target: Fragile, after: bool) -> None:
     target.after = after
-    step = 1
+    step = 0
     while True:
+        step += 1
         target.left = step
-        try:
+        # It is the newest that comes over, not what a former try had.
+        await records.save(service(f"s{step}"))
+        with contextlib.suppress(SystemFault):
             await copy(records.store, target)
-        except SystemFault:
-            step += 1
-            target.left = -1
-            whole = await target.get("swarm", "default") is not None
-            assert whole == (await contents(target) == wanted), "the swarm's record is there when all others are"
-            if step % 2:
-                # Another time the crash meets what the last one left.
-                await copy(records.store, target)
-                await drop(target)
-            continue
-        break
-    assert step > 7 and await contents(target) == wanted
+            break
+    assert step > 7 and await contents(target) == await contents(records.store)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("after", [False, True])
+async def test_a_move_that_dies_has_the_one_store_or_the_other(
+    tmp_path: Path, state: StateStore, target: Fragile, monkeypatch: pytest.MonkeyPatch, after: bool
+) -> None:
+    where = ClusterStoreConfig("etcd://192.0.2.1", (Path("/ca"), Path("/cert"), Path("/key")))
+    monkeypatch.setattr(open_store, "open_store", lambda config: target)
+    target.after = after
+    room = SwarmRoom(tmp_path, state)
+    await room.init()
+    await room.store.save(service("web"))
+    step = 0
+    while store_of(state) is None:
+        step += 1
+        target.left = step
+        again = SwarmRoom(tmp_path, state)
+        assert again.cluster.active and set(again.store.services) == {"web"}, "SQLite is the store until it is not"
+        with contextlib.suppress(SystemFault):
+            await again.services.move_to(where)
+    assert step > 3 and store_of(state) == where
+    assert again.store.shared and set(again.store.services) == {"web"} and again.cluster.node.id == room.cluster.node_id
+    assert not state.load("service") and not state.load("swarm")
+    await until_async(lambda: again.store.leadership.leading, "that it plans")
+    await again.store.save(service("new"), checks=again.store.leadership.checks)
+    assert await target.get("service", "new") is not None
+    await again.services.move_to(where)
+    await again.services.close()
+
+
+async def test_what_cannot_be_written_down_is_not_moved(
+    tmp_path: Path, state: StateStore, target: Fragile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(open_store, "open_store", lambda config: target)
+    room = SwarmRoom(tmp_path, state)
+    await room.init()
+
+    async def full(*_: object, **__: object) -> None:
+        raise DiskFault("no space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(state, "commit", full)
+        patch.setattr(target, "commit", super(Fragile, target).commit)
+        with pytest.raises(DiskFault):
+            await room.services.move_to(ClusterStoreConfig("etcd://192.0.2.1"))
+    assert store_of(state) is None and not room.store.shared and room.store.leadership.leading
+    await room.store.save(service("web"))
+    assert "web" in state.load("service")
 
 
 async def test_a_store_with_another_swarm_is_left_alone(records: SwarmRecords, target: Fragile) -> None:

@@ -1,0 +1,52 @@
+"""Which store the parts of services are built on."""
+
+from contextlib import AsyncExitStack
+from pathlib import Path
+from unittest.mock import Mock
+
+import pytest
+
+from husk.config import ClusterStoreConfig, Config
+from husk.engine.services import open_store
+from husk.engine.services.machine import Machine
+from husk.engine.services.parts import open_services
+from husk.errors import Conflict
+from husk.storage.state.store import Change, StateStore
+
+
+class Asked(Exception):
+    """With the store that was to be opened."""
+
+
+async def build(tmp_path: Path, state: StateStore, told: ClusterStoreConfig | None) -> None:
+    config = Config(data_root=tmp_path, exec_root=tmp_path, cluster_store=told)
+    async with AsyncExitStack() as stack:
+        await open_services(stack, config, state, Machine(), Mock(), Mock(), Mock(), Mock())
+
+
+@pytest.fixture(autouse=True)
+def opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    def asked(config: ClusterStoreConfig) -> None:
+        raise Asked(config.address)
+
+    monkeypatch.setattr(open_store, "open_store", asked)
+
+
+async def test_the_store_that_the_daemon_is_told_of(tmp_path: Path, state: StateStore) -> None:
+    with pytest.raises(Asked, match="etcd://told"):
+        await build(tmp_path, state, ClusterStoreConfig("etcd://told"))
+
+
+async def test_the_store_that_records_were_moved_to_counts_more(tmp_path: Path, state: StateStore) -> None:
+    await state.commit(Change("membership", "self", b'{"node_id":"n","store":"etcd://moved"}'))
+    await state.commit(Change("swarm", "default", b"{}"))
+    for told in (None, ClusterStoreConfig("etcd://told")):
+        with pytest.raises(Asked, match="etcd://moved"):
+            await build(tmp_path, state, told)
+
+
+async def test_a_swarm_of_its_own_is_not_left_for_another_store(tmp_path: Path, state: StateStore) -> None:
+    await state.commit(Change("swarm", "default", b"{}"))
+    with pytest.raises(Conflict, match="docker swarm leave"):
+        await build(tmp_path, state, ClusterStoreConfig("etcd://told"))
+    assert "default" in state.load("swarm")
