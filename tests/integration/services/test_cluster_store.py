@@ -14,6 +14,7 @@ from tests.support.daemon import Daemon
 from tests.support.etcd import Etcd
 from tests.support.waiting import until
 
+TEMPLATE = {"ContainerSpec": {"Image": "busybox"}, "Placement": {"Constraints": ["node.id==nobody"]}}
 STOPPED = ("--detach", "--replicas", "0", "busybox", "true")
 
 
@@ -64,6 +65,9 @@ def test_two_daemons_of_one_etcd(etcd: Etcd, daemons: list[Daemon]) -> None:
     for daemon in daemons:
         until(partial(_has, daemon, "first", "second"), "services of both")
         assert len(json.loads(daemon.http("GET", "/nodes").body)) == 2
+    taken = [daemon.http("POST", "/services/create", {"Name": "same", "TaskTemplate": TEMPLATE}) for daemon in daemons]
+    assert sorted(answer.status for answer in taken) == [201, 409]
+    one.docker("service", "rm", "same")
     seen = json.loads(two.http("GET", "/services/first").body)
     one.docker("service", "update", "--detach", "--label-add", "a=b", "first")
     stale = two.http("POST", f"/services/first/update?version={seen['Version']['Index']}", seen["Spec"])

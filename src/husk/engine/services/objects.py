@@ -64,11 +64,16 @@ class Objects:
             sealed=b"",
             templating=spec.templating,
         )
-        async with self._changing:
+
+        async def attempt() -> None:
             if spec.name in self._names():
                 raise Conflict(f"rpc error: code = AlreadyExists desc = {self.kind} {spec.name} already exists")
-            record.sealed = await asyncio.to_thread(self._sealer.seal, value, record.context)
-            await self._store.save(record)
+            await self._store.save(record, alone=self.kind)
+
+        async with self._changing:
+            if spec.name not in self._names():
+                record.sealed = await asyncio.to_thread(self._sealer.seal, value, record.context)
+            await self._store.retried(attempt)
         self._events.publish(self.kind, "create", record.id, {"name": record.name})
         return record
 

@@ -6,7 +6,7 @@ matter which comes first: the answer to a write of ours, or the news of it.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Self, TypeVar, cast
 
 import msgspec
@@ -30,6 +30,9 @@ R = TypeVar("R", Service, Task, ClusterObject, Swarm, Node)
 OUT_OF_SEQUENCE = "rpc error: code = Unknown desc = update out of sequence"
 # How often a change is tried on what others have written meanwhile.
 ATTEMPTS = 10
+# The kind of records that are written with whatever must differ from others of its kind. How long to wait for news.
+GUARD = "guard"
+HEARING = 5.0
 
 _object = msgspec.json.Decoder(ClusterObject).decode
 READERS: dict[str, Callable[[bytes], SwarmRecord]] = {
@@ -67,6 +70,9 @@ class SwarmRecords:
         self.shared = False
         self.away: Callable[[], str] = lambda: ""
         self.leadership: Leadership = Alone()
+        # The versions of the records that guard what must differ from others, as far as memory has come.
+        self._guards: dict[str, int] = {}
+        self._heard = asyncio.Event()
         self._open = asyncio.Event()
         self._open.set()
         self._writing = 0
@@ -97,12 +103,32 @@ class SwarmRecords:
 
     # --- write
 
-    async def save(self, *records: SwarmRecord, checks: tuple[Step, ...] = ()) -> None:
+    async def save(self, *records: SwarmRecord, checks: tuple[Step, ...] = (), alone: str = "") -> None:
         """Write records with a new version; in memory they count when the store has taken them.
 
-        What is new and cannot be written is not there. `checks` must fit too.
+        What is new and cannot be written is not there. `checks` must fit too. `alone` is for what must differ from all
+        others of a kind, in its name or ports: Stale if another host saved one of which nothing was heard yet.
         """
-        await self._write(records, checks, happened=False)
+        guard = (Put(GUARD, alone, b"{}", self._guards.get(alone, NEW)),) if alone and self.shared else ()
+        await self._write(records, (*checks, *guard), happened=False)
+        if guard:
+            self._guards[alone] = max(self._guards.get(alone, NEW), *(record.version for record in records))
+
+    async def retried(self, attempt: Callable[[], Awaitable[T]]) -> T:
+        """Do what saves something `alone`, and once more when what others have saved meanwhile is known."""
+        for _ in range(ATTEMPTS):
+            seen = dict(self._guards)
+            try:
+                return await attempt()
+            except Stale as stale:
+                if all(kind != GUARD for kind, _ in stale.names):
+                    raise
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(HEARING):
+                    while self._guards == seen:
+                        self._heard.clear()
+                        await self._heard.wait()
+        raise InvalidParameter(OUT_OF_SEQUENCE)
 
     async def settle(self, *records: SwarmRecord, checks: tuple[Step, ...] = ()) -> None:
         """The same for what has happened already, which a full disk cannot refuse."""
@@ -220,10 +246,14 @@ class SwarmRecords:
                 for key in [key for key in table if (kind, key) not in told]:
                     changed |= self._drop(kind, key, news.revision)
             self.unreadable = frozenset()
+            self._guards = {}
         for record in news.records:
+            if record.kind == GUARD:
+                self._guards[record.key] = max(record.version, self._guards.get(record.key, NEW))
             changed |= self._take(record.kind, record.key, record)
         for kind, key in news.gone:
             changed |= self._drop(kind, key, news.revision)
+        self._heard.set()
         return changed
 
     def _take(self, kind: str, key: str, record: Record | None) -> bool:

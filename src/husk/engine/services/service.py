@@ -114,23 +114,27 @@ class Services:
 
     async def create(self, spec: ServiceSpec, credentials: Credentials | None) -> Service:
         async with self._changing:
-            self._require_swarm()
-            spec.name = spec.name or random_name(self._names())
-            self._check(spec)
-            if spec.name in self._names():
-                raise Conflict(
-                    "rpc error: code = AlreadyExists desc = name conflicts with an existing object: "
-                    f"service {spec.name} already exists"
-                )
-            complete(spec)
-            now = rfc3339(now_ns())
-            service = Service(id=new_id(), version=0, created_at=now, updated_at=now, spec=spec, job_started_at=now)
-            service.ports = self._ports(service, spec)
-            async with self._endpoints.assigned(service):
-                await self._credentials.keep(service, credentials)
-                await self._store.save(service)
+            service = await self._store.retried(lambda: self._create(spec, credentials))
         self._events.publish("service", "create", service.id, {"name": spec.name})
         self._reconciler.wake(service.id)
+        return service
+
+    async def _create(self, spec: ServiceSpec, credentials: Credentials | None) -> Service:
+        self._require_swarm()
+        spec.name = spec.name or random_name(self._names())
+        self._check(spec)
+        if spec.name in self._names():
+            raise Conflict(
+                "rpc error: code = AlreadyExists desc = name conflicts with an existing object: "
+                f"service {spec.name} already exists"
+            )
+        complete(spec)
+        now = rfc3339(now_ns())
+        service = Service(id=new_id(), version=0, created_at=now, updated_at=now, spec=spec, job_started_at=now)
+        service.ports = self._ports(service, spec)
+        async with self._endpoints.assigned(service):
+            await self._credentials.keep(service, credentials)
+            await self._store.save(service, alone="service")
         return service
 
     async def update(
@@ -158,8 +162,9 @@ class Services:
                 if self._store.services.get(service.id) is not service or service.version != version:
                     # The reconciler has come to a conclusion, or the service is gone.
                     raise InvalidParameter(OUT_OF_SEQUENCE)
+                alone = "service" if changed.ports != service.ports else ""
                 with in_sequence():
-                    await self._store.save(changed)
+                    await self._store.save(changed, alone=alone)
         self._events.publish("service", "update", service.id, {"name": spec.name})
         self._reconciler.wake(service.id)
 

@@ -13,6 +13,7 @@ from husk.engine.services.model import ClusterObject, Service, ServiceSpec, Task
 from husk.engine.services.records import SwarmRecords, in_sequence, resolve
 from husk.errors import DiskFault, InvalidParameter, NotFound
 from husk.storage.state.store import StateStore
+from tests.support.waiting import until_async
 from tests.unit.engine.services.swarm_room import task
 
 
@@ -173,3 +174,38 @@ async def test_a_record_of_another_release_is_put_aside_until_it_can_be_read(rec
 def test_a_stale_change_of_a_client_is_refused_as_docker_does_it():
     with pytest.raises(InvalidParameter, match="update out of sequence"), in_sequence():
         raise Stale([("service", "a")])
+
+
+async def test_what_must_differ_from_all_others_is_saved_on_what_is_known_of_them(records: SwarmRecords):
+    await records.save(service("a"))
+    records.shared = True
+    other = await other_of(records)
+    other.shared = True
+    await records.save(service("b"), alone="service")
+    await records.save(service("c"), alone="service")
+    with pytest.raises(Stale, match="guard service"):
+        await other.save(service("d"), alone="service")
+    tries = []
+
+    async def attempt() -> None:
+        tries.append(set(other.services))
+        await other.save(service("e"), alone="service")
+
+    trying = asyncio.gather(other.retried(attempt))
+    await until_async(lambda: tries, "the first try")
+    other.take_in(await news(records.store))
+    await trying
+    assert tries == [{"a"}, {"a", "b", "c"}] and "e" in other.services
+    with pytest.raises(Stale, match="guard"):
+        await records.save(service("f"), alone="service")
+    await records.save(service("g"), alone="other")
+
+
+async def test_what_is_stale_for_another_reason_is_not_tried_again(records: SwarmRecords):
+    records.shared = True
+
+    async def attempt() -> None:
+        await records.save(service("a"), checks=(Check("leader", "planner", 99),), alone="service")
+
+    with pytest.raises(Stale, match="leader"):
+        await records.retried(attempt)
