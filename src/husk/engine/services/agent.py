@@ -16,7 +16,7 @@ from husk.engine.model.clock import now_ns
 from husk.engine.model.container import TASK_LABEL, Container
 from husk.engine.model.events import Event, Events, matches
 from husk.engine.model.filters import Filters
-from husk.engine.services.assignments import Assignments
+from husk.engine.services.assignments import Assignments, is_assigned
 from husk.engine.services.model import Task
 from husk.engine.services.runner import Runner, is_healthy, is_unhealthy
 from husk.errors import HuskError
@@ -70,6 +70,14 @@ class Agent:
     def wake_all(self) -> None:
         self._all = True
         self._woken.set()
+
+    def noticed(self, task: Task | None) -> None:
+        """The record of a task of any node has changed, or is gone: what leads to it may have to be another."""
+        if task is None or (is_assigned(task) and self._assignments.task(task.id) is None):
+            self.wake()
+        elif is_assigned(task) and not (task.wanted and self._runner.busy(task)):
+            # Whoever works for it wakes us at the end, unless it is to end now.
+            self.wake(task.id)
 
     def _noticed(self, event: Event) -> None:
         if TASK_LABEL in event.attributes and matches(event, WATCHED):

@@ -45,12 +45,16 @@ class Hearing:
     def start(self) -> None:
         self._tasks.spawn(self._run(), "swarm: who lives")
 
-    async def close(self) -> None:
-        """Its records go: whoever is still there says so to another manager."""
+    async def close(self, *, for_good: bool = False) -> None:
+        """Hear no more. The records stay for as long as the lease does, so that a daemon which starts again at once was
+        never away; `for_good` they go now."""
         await self._tasks.cancel_all()
-        if self._lease is not None:
-            with contextlib.suppress(HuskError):
-                await self._lease.close()
+        if self._lease is not None and not self._lease.lost:
+            if for_good:
+                with contextlib.suppress(HuskError):
+                    await self._lease.close()
+            else:
+                self._lease.abandon()
 
     def beat(self, node_id: str) -> int:
         """A node lives; in which time it should say so again."""
@@ -121,10 +125,12 @@ class Marking:
         store: ClusterStore,
         nodes: Callable[[], Iterable[Node]],
         marker: Marker,
+        leading: Callable[[], bool],
         marked: Callable[[], None],
         clock: Callable[[], int] = time.monotonic_ns,
     ) -> None:
-        """`marked` hears that a node is another one now."""
+        """Only who is `leading` marks. `marked` hears that a node is another one now."""
+        self._leading = leading
         self._store = store
         self._nodes = nodes
         self._marker = marker
@@ -181,11 +187,37 @@ class Marking:
                 await asyncio.wait_for(self._changed.wait(), rest)
 
     async def _mark(self, watched_for: int) -> None:
-        found = verdicts(list(self._nodes()), self._alive, watched_for)
+        found = verdicts(list(self._nodes()), self._alive, watched_for) if self._leading() else []
         for verdict in found:
             await self._marker.mark(verdict.node_id, verdict.state, verdict.message)
         if found:
             self._marked()
+
+
+class Liveness:
+    """Both, for a manager that shares its store with others."""
+
+    def __init__(self, store: ClusterStore, marking: Marking) -> None:
+        self._store = store
+        self._marking = marking
+        self._hearing: Hearing | None = None
+
+    def start(self, node_id: str) -> None:
+        """Nothing is done where it is started."""
+        if self._hearing is None:
+            self._hearing = Hearing(self._store, node_id)
+            self._hearing.start()
+            self._marking.start()
+
+    def wake(self) -> None:
+        """There may be other nodes, or another leader."""
+        self._marking.wake()
+
+    async def close(self, *, for_good: bool = False) -> None:
+        if self._hearing is not None:
+            hearing, self._hearing = self._hearing, None
+            await self._marking.close()
+            await hearing.close(for_good=for_good)
 
 
 async def _until(event: asyncio.Event) -> None:

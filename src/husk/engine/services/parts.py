@@ -119,7 +119,7 @@ def _build(
                 "--cluster-store, leave that swarm (docker swarm leave --force), and start it with that again"
             )
         store = SwarmRecords(open_store(where))
-        shared = Shared(store, store.store, lambda: reconciler.wake())
+        shared = Shared(store, store.store, lambda *service_ids: reconciler.wake(*service_ids))
 
     def office() -> "SwarmOffice":
         from husk.engine.services.office import SwarmOffice
@@ -143,7 +143,7 @@ def _build(
     agent = Agent(
         assignments=assignments, containers=containers, runner=runner, reachable=endpoints.settle, events=events
     )
-    store.index.observe(agent.wake)
+    store.index.observe(lambda task_id: agent.noticed(store.tasks.get(task_id)))
     reconciler = Reconciler(
         store=store,
         cluster=cluster,

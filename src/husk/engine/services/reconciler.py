@@ -32,6 +32,8 @@ log = logging.getLogger(__name__)
 ROUNDS = 20
 # When something keeps failing.
 RETRY_NS = 10**9
+# What a task goes through on its node before it runs means nothing to a plan.
+ON_THEIR_WAY = ("accepted", "preparing", "ready", "starting")
 
 
 class Reconciler:
@@ -44,8 +46,8 @@ class Reconciler:
         events: Events,
         looked: Callable[[], None],
     ) -> None:
-        """`nodes` are those of the swarm now. `looked` is called after each look: services may be reached in other ways
-        then."""
+        """`nodes` are those of the swarm now. `looked` is called after a look at services that have changed: it may be
+        that they are reached in other ways then."""
         self._store = store
         self._cluster = cluster
         self._nodes = nodes
@@ -54,6 +56,7 @@ class Reconciler:
         self._tasks = Tasks()
         self._woken = asyncio.Event()
         self._all = True
+        self._declared = True
         self._touched: set[str] = set()
         # Services that have tasks without a node, and when to look at which service again.
         self._waiting: set[str] = set()
@@ -70,14 +73,21 @@ class Reconciler:
         """Look at these services; without any at all of them, for the swarm or its nodes have changed."""
         self._all |= not service_ids
         self._touched.update(service_ids)
+        # Others may have made room.
+        self._touched |= self._waiting
+        self._declared = True
         self._woken.set()
 
     def noticed(self, task: Task) -> None:
         """A task has another state, or is gone."""
-        if not task.alive or task.id not in self._store.tasks:
+        gone = task.id not in self._store.tasks
+        if task.status.state in ON_THEIR_WAY and not gone:
+            return
+        if gone or not task.alive:
             # There is room now that others wait for.
             self._touched |= self._waiting
-        self.wake(task.service_id)
+        self._touched.add(task.service_id)
+        self._woken.set()
 
     async def _run(self) -> None:
         alarm: int | None = None
@@ -105,6 +115,7 @@ class Reconciler:
             self._all = True
             self._looked()
             return None
+        declared, self._declared = self._declared, False
         nodes = self._nodes() if self._cluster.active else {}
         for service_id in self._woken_for():
             self._alarms.pop(service_id, None)
@@ -112,7 +123,8 @@ class Reconciler:
                 await self._abandon(service_id, nodes)
             elif self._cluster.active and (alarm := await self._tend(service, nodes)) is not None:
                 self._alarms[service_id] = alarm
-        self._looked()
+        if declared:
+            self._looked()
         return min(self._alarms.values(), default=None)
 
     def _woken_for(self) -> list[str]:
@@ -187,6 +199,9 @@ class Reconciler:
             "updatestate.new": concluded.update_status.state if concluded.update_status else "",
         }
         self._events.publish("service", "update", service.id, attributes)
+        # A rollback has brought back former ports.
+        self._declared = True
+        self._woken.set()
 
 
 async def _planned(pieces: Generator[None, None, Plan]) -> Plan:

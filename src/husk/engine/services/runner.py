@@ -217,7 +217,6 @@ class Runner:
         await self._assignments.report(task, status)
         if not task.alive:
             await self._deliveries.release(task)
-        self._wake(task)
 
 
 async def _patiently(work: Coroutine[object, object, None]) -> None:

@@ -13,6 +13,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
+from husk.cluster.records import News
 from husk.engine.services.cluster_store import ClusterStore
 from husk.engine.services.leading import Election, Outside
 from husk.engine.services.records import SwarmRecords
@@ -26,8 +27,8 @@ PATIENCE, PAUSE = 3.0, 1.0
 
 
 class Shared:
-    def __init__(self, records: SwarmRecords, store: ClusterStore, woken: Callable[[], None]) -> None:
-        """`woken`: something is new in memory, or somebody else plans."""
+    def __init__(self, records: SwarmRecords, store: ClusterStore, woken: Callable[..., None]) -> None:
+        """`woken`: something is new in memory, or somebody else plans; with ids, only tasks of these services are."""
         records.shared, records.leadership = True, Outside()
         records.away = lambda: self.away
         self._records = records
@@ -88,13 +89,21 @@ class Shared:
         while True:
             try:
                 async for news in self._store.watch():
+                    services = self._services_of(news)
                     changed = self._records.take_in(news)
                     if self._election is not None:
                         self._election.notice(news)
                     self._known.set()
                     if changed:
-                        self._woken()
+                        self._woken(*services, *self._services_of(news))
             except HuskError as error:
                 self._trouble = error.message
                 log.warning("news of the cluster store broke off: %s", error.message)
             await asyncio.sleep(PAUSE)
+
+    def _services_of(self, news: News) -> set[str]:
+        """Those whose tasks are told of, as far as they are known; none where there is news of anything else."""
+        names = {record.name for record in news.records} | set(news.gone)
+        if news.all or any(kind != "task" for kind, _ in names):
+            return set()
+        return {task.service_id for _, key in names if (task := self._records.tasks.get(key)) is not None}

@@ -8,7 +8,7 @@ import pytest
 from husk.cluster.records import Put
 from husk.engine.services.embedded import EmbeddedStore
 from husk.engine.services.heartbeats import GRACE, PERIOD
-from husk.engine.services.liveness import ALIVE, Hearing, Marking
+from husk.engine.services.liveness import ALIVE, Hearing, Liveness, Marking
 from husk.engine.services.node import Node, NodeState, NodeStatus
 from husk.storage.state.store import StateStore
 
@@ -29,7 +29,8 @@ class Swarm:
         self.hearing = Hearing(self.store, "m", self.clock)
         self.nodes: dict[str, Node] = {}
         self.marked = 0
-        self.marking = Marking(self.store, self.nodes.values, self, self._noticed, self.clock)
+        self.leading = True
+        self.marking = Marking(self.store, self.nodes.values, self, lambda: self.leading, self._noticed, self.clock)
 
     def _noticed(self) -> None:
         self.marked += 1
@@ -74,7 +75,9 @@ async def test_a_manager_writes_down_itself_and_whom_it_hears(swarm: Swarm) -> N
     swarm.hearing.forget("x")
     await swarm.until_alive("m")
     await swarm.hearing.close()
-    assert await swarm.alive() == set(), "another manager hears those who are still there"
+    assert await swarm.alive() == {"m"}, "a daemon that starts again at once was never away"
+    await swarm.hearing.close(for_good=True)
+    assert await swarm.alive() == set()
 
 
 async def test_who_is_heard_elsewhere_now_stays(swarm: Swarm) -> None:
@@ -117,3 +120,18 @@ async def test_nodes_are_marked_by_who_lives(swarm: Swarm) -> None:
     assert swarm.nodes["w"].status.message == "heartbeat failure"
     swarm.hearing.beat("gone")
     await swarm.until_states(m="ready", w="down", gone="ready")
+
+
+async def test_only_the_leader_marks(swarm: Swarm) -> None:
+    swarm.add("m", "unknown")
+    swarm.leading = False
+    live = Liveness(swarm.store, swarm.marking)
+    live.start("m")
+    live.start("m")
+    await swarm.until_alive("m")
+    assert swarm.nodes["m"].status.state == "unknown"
+    swarm.leading = True
+    live.wake()
+    await swarm.until_states(m="ready")
+    await live.close(for_good=True)
+    assert await swarm.alive() == set()

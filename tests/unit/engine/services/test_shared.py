@@ -13,6 +13,8 @@ from husk.engine.services.shared import Shared
 from husk.storage.state.store import StateStore
 from tests.support.waiting import until_async
 
+from .test_planner import make_task
+
 
 def service(id: str) -> Service:
     return Service(id=id, version=0, created_at="", updated_at="", spec=ServiceSpec(name=f"name-{id}"))
@@ -21,12 +23,14 @@ def service(id: str) -> Service:
 class Manager:
     def __init__(self, store: EmbeddedStore) -> None:
         self.woken = 0
+        self.services: list[tuple[str, ...]] = []
         self.opened = 0
         self.records = SwarmRecords(store)
         self.shared = Shared(self.records, store, self._wake)
 
-    def _wake(self) -> None:
+    def _wake(self, *service_ids: str) -> None:
         self.woken += 1
+        self.services += [service_ids]
 
     async def open(self) -> None:
         await self.shared.open(self._known)
@@ -53,6 +57,21 @@ async def test_what_one_writes_the_other_has(store: EmbeddedStore) -> None:
     assert two.woken
     await two.records.delete(two.records.services["a"])
     await until_async(lambda: set(one.records.services) == {"b"}, "news")
+    await one.shared.close()
+    await two.shared.close()
+
+
+async def test_news_of_tasks_wakes_their_services_alone(store: EmbeddedStore) -> None:
+    one, two = Manager(store), Manager(store)
+    await one.open()
+    await two.open()
+    task = make_task(1, version=0, service_id="web")
+    await one.records.save(task)
+    await until_async(lambda: two.services[-1:] == [("web",)], "news of a task")
+    await one.records.delete(task)
+    await until_async(lambda: two.services[-2:] == [("web",), ("web",)], "news of its end")
+    await one.records.save(service("a"))
+    await until_async(lambda: two.services[-1:] == [()], "news of anything else")
     await one.shared.close()
     await two.shared.close()
 

@@ -107,7 +107,7 @@ class Host:
             reachable=world.reachable,
             events=world.events,
         )
-        world.store.index.observe(self.agent.wake)
+        world.store.index.observe(lambda task_id: self.agent.noticed(world.store.tasks.get(task_id)))
 
     async def close(self) -> None:
         await self.agent.close()
