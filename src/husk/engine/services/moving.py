@@ -24,7 +24,9 @@ SWARM = "swarm"
 MOST_STEPS, MOST_BYTES = 100, 512 * 1024
 
 
-async def move(records: SwarmRecords, cluster: Cluster, where: ClusterStoreConfig, woken: Callable[[], None]) -> Shared:
+async def move(
+    records: SwarmRecords, cluster: Cluster, where: ClusterStoreConfig, woken: Callable[..., None]
+) -> Shared:
     """Bring a swarm into another store while it runs, and follow that from now on. Raises where it stays as it was."""
     from husk.engine.services.open_store import open_store
 
