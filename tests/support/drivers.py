@@ -22,7 +22,8 @@ from husk.errors import SystemFault
 from husk.runtime.assembly.paths import Paths
 from husk.runtime.assembly.root import OpenDirectory
 from husk.runtime.assembly.staging import Part
-from husk.runtime.conmon import Apart, Bring, Bundle, Console, Created
+from husk.runtime.conmon import Apart, Bring, Bundle, Created
+from husk.runtime.console import Console
 from husk.runtime.exec import Started
 from husk.runtime.host_facts import HostFacts
 from husk.runtime.oci import OCIRuntime

@@ -21,9 +21,7 @@ import asyncio
 import contextlib
 import logging
 import os
-import select
 import socket
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -36,17 +34,13 @@ from husk.kernel.lean_mounts import Bring as Bring
 from husk.kernel.lean_mounts import Copies as Copies
 from husk.kernel.lean_mounts import LeanMounts as LeanMounts
 from husk.runtime import oci
+from husk.runtime.console import Console, until_accepted
 from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)
 
-# conmon reads at most 32 KiB of a message and drops the rest.
-_INPUT_CHUNK = 16 * 1024
-# One byte for the stream, up to 8 KiB of output.
-_OUTPUT_CHUNK = 32 * 1024
 # sun_path holds 107 characters and a zero; conmon takes one less.
 _SOCKET_PATH_MAX = 106
-_ACCEPT_SECONDS = 2.0
 # What conmon makes in the directory of a bundle.
 _OF_A_RUN = ("exit", "oom", "attach", "ctl", "winsz", "pid")
 # A monitor prints no text of its own, glib's pools are larger than all that it keeps (20 of its 330 KB), and it would
@@ -244,7 +238,7 @@ class Monitor:
         """Did the container run out of memory?"""
         return os.path.exists(f"{bundle.directory}/oom")
 
-    async def attach(self, bundle: Bundle, *, accepts: bool = True) -> "Console":
+    async def attach(self, bundle: Bundle, *, accepts: bool = True) -> Console:
         """Connect to the container's streams; what it writes from now on is seen. `accepts` is False where the monitor
         accepts nobody before it has been told to start its process: then it accepts first, and copies output after."""
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -260,7 +254,7 @@ class Monitor:
                     await asyncio.sleep(0.01)
                 else:
                     if accepts:
-                        await _accepted(connection)
+                        await until_accepted(connection)
                     return Console(connection, bundle.closes_stdin)
             raise SystemFault(f"the monitor of container {bundle.container_id} does not answer")
         except BaseException as error:
@@ -287,81 +281,6 @@ class Monitor:
             _tell(bundle, "2 0 0\n")
         except OSError as error:
             raise SystemFault(f"the monitor of container {bundle.container_id} is gone: {error.strerror}") from error
-
-
-class Console:
-    """A connection to a container's streams. One reader and one writer at a time."""
-
-    def __init__(self, connection: socket.socket, closes_stdin: bool) -> None:
-        self._connection = connection
-        self._closes_stdin = closes_stdin
-        self._reset = False
-        self._closed = False
-
-    async def accepted(self) -> None:
-        """Wait until what is written is seen, for who has attached without that."""
-        if not self._closed:
-            await _accepted(self._connection)
-
-    async def read(self) -> tuple[int, bytes] | None:
-        """The next piece of output with its stream (1 stdout, 2 stderr); None when the monitor has ended."""
-        loop = asyncio.get_running_loop()
-        while True:
-            try:
-                message = await loop.sock_recv(self._connection, _OUTPUT_CHUNK)
-            except ConnectionResetError:
-                # Input that nobody read any more: the kernel tells it once, ahead of the output still in the queue.
-                if self._reset:
-                    return None
-                self._reset = True
-                continue
-            if not message:
-                return None
-            # conmon numbers the pipes 1 stdin, 2 stdout, 3 stderr.
-            return message[0] - 1, message[1:]
-
-    async def write(self, data: bytes) -> None:
-        """Send input; waits while the container does not read. Input to a container that has ended is dropped."""
-        loop = asyncio.get_running_loop()
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            for start in range(0, len(data), _INPUT_CHUNK):
-                if self._closed:
-                    return
-                await loop.sock_sendall(self._connection, data[start : start + _INPUT_CHUNK])
-
-    def close_stdin(self) -> None:
-        """The client has no more input: the container sees the end of file if it is set up so, else nothing happens."""
-        if self._closes_stdin:
-            with contextlib.suppress(OSError):
-                self._connection.shutdown(socket.SHUT_WR)
-
-    def close(self) -> None:
-        """Let go of the container; a `write` that is still waiting ends without an error."""
-        self._closed = True
-        self._connection.close()
-
-
-async def _accepted(connection: socket.socket) -> None:
-    """Wait until conmon has accepted a client: it sends output to those only, which a busy host delays.
-
-    A monitor that is stuck takes no more than a moment of our time: the client stays in its queue, as it always did.
-    """
-    from husk.kernel import unixdiag
-
-    started = time.monotonic()
-    while unixdiag.accepted(connection) is False and not _has_news(connection):
-        waited = time.monotonic() - started
-        if waited > _ACCEPT_SECONDS:
-            return
-        # conmon mostly needs a small part of a millisecond, which is what timers tick in.
-        await asyncio.sleep(0 if waited < 0.001 else 0.001)
-
-
-def _has_news(connection: socket.socket) -> bool:
-    """Is there output, or the end of it?"""
-    poll = select.poll()
-    poll.register(connection, select.POLLIN)
-    return bool(poll.poll(0))
 
 
 def _tell(bundle: Bundle, line: str) -> None:

@@ -27,7 +27,8 @@ from husk.errors import SystemFault
 from husk.kernel import process
 from husk.kernel.trees import discard_tree
 from husk.runtime import oci
-from husk.runtime.conmon import Bundle, Console, Monitor, content, read_report, socket_directory
+from husk.runtime.conmon import Bundle, Monitor, content, read_report, socket_directory
+from husk.runtime.console import Console
 
 START_TIMEOUT = 60.0
 _RECORD = "exec.json"

@@ -14,7 +14,8 @@ from msgspec.structs import replace
 
 from husk.kernel import cgroups, process
 from husk.runtime import capabilities
-from husk.runtime.conmon import Bundle, Console, Created, Monitor
+from husk.runtime.conmon import Bundle, Created, Monitor
+from husk.runtime.console import Console
 from husk.runtime.oci import OCIRuntime
 from husk.runtime.spec import ContainerSpec, oci_spec
 

@@ -11,7 +11,7 @@ import pytest
 import uvloop
 
 from husk.kernel import cgroups, process
-from husk.runtime.conmon import Console
+from husk.runtime.console import Console
 
 from .conftest import Workshop, open_workshop
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from husk.runtime import conmon, oci
+from husk.runtime import console, oci
 from husk.runtime.conmon import Bundle, read_report
 from husk.runtime.exec import ExecMonitor, _Talk
 from husk.runtime.oci import OCIRuntime
@@ -52,7 +52,7 @@ def test_no_descriptor_is_left(attached: bool):
 async def test_a_monitor_that_accepts_nobody_before_the_start_is_not_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(conmon, "_ACCEPT_SECONDS", 600.0)
+    monkeypatch.setattr(console, "_ACCEPT_SECONDS", 600.0)
     program = tmp_path / "conmon"
     program.write_text(f"#!{sys.executable}\n{LATE}")
     program.chmod(0o755)

@@ -17,7 +17,7 @@ from collections.abc import AsyncIterator, Callable
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from husk.runtime.conmon import Console
+from husk.runtime.console import Console
 from husk.tasks import Tasks
 
 if TYPE_CHECKING:

@@ -25,7 +25,8 @@ from husk.engine.model.container import Container
 from husk.engine.model.container_config import ExecConfig
 from husk.errors import Conflict, HuskError, InvalidParameter, NotFound
 from husk.runtime import oci
-from husk.runtime.conmon import Bundle, Console
+from husk.runtime.conmon import Bundle
+from husk.runtime.console import Console
 from husk.tasks import Tasks
 
 log = logging.getLogger(__name__)

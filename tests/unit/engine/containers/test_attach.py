@@ -9,7 +9,7 @@ import pytest
 from husk.engine.containers import attach
 from husk.engine.containers.attach import BUFFER, Attachment, NotReading, Switchboard
 from husk.engine.logs.records import STDERR, STDOUT, LogRecord
-from husk.runtime.conmon import Console
+from husk.runtime.console import Console
 from husk.tasks import Tasks
 
 
