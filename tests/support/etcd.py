@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.support.certificates import Authority, Pair
+from tests.support.hosts import Host
 from tests.support.server import Server
 from tests.support.waiting import until
 
@@ -26,9 +27,10 @@ CLIENT_PORT, PEER_PORT = 2379, 2380
 
 
 class Member:
-    def __init__(self, directory: Path, number: int, tls: Authority | None) -> None:
+    def __init__(self, directory: Path, number: int, tls: Authority | None, on: Host | None = None) -> None:
         # Nobody else has these ports on it, nor need any be looked for.
-        self.host = f"127.{random.randint(1, 254)}.{random.randint(1, 254)}.{number + 1}"
+        self.host = on.address if on else f"127.{random.randint(1, 254)}.{random.randint(1, 254)}.{number + 1}"
+        self._on = on
         self.name = f"m{number}"
         self._directory = directory / self.name
         self._directory.mkdir(parents=True)
@@ -74,12 +76,16 @@ class Member:
         # Version 3.4 knows no `unsafe-no-fsync`.
         known = subprocess.run([program, "--help"], capture_output=True, text=True).stdout
         flags = [f"--{key}" if value is None else f"--{key}={value}" for key, value in settings.items() if key in known]
+        enter = self._on.enter if self._on is not None else ()
         with (self._directory / "log").open("ab") as log:
-            self._process = subprocess.Popen([program, *flags], stdout=log, stderr=log, start_new_session=True)
+            self._process = subprocess.Popen([*enter, program, *flags], stdout=log, stderr=log, start_new_session=True)
 
     def healthy(self) -> bool:
         """Does it answer, with a leader?"""
         assert self._process is not None and self._process.poll() is None, self.log()
+        return self._answers() if self._on is None else self._on.inside(self._answers)
+
+    def _answers(self) -> bool:
         try:
             with urllib.request.urlopen(f"{self._metrics}/health", timeout=2) as answer:
                 return json.load(answer)["health"] in ("true", True)
@@ -102,9 +108,12 @@ class Member:
 
 
 class Etcd(Server):
-    def __init__(self, directory: Path, members: int = 1, tls: bool = False) -> None:
+    def __init__(
+        self, directory: Path, members: int = 1, tls: bool = False, on: Sequence[Host | None] = (None,)
+    ) -> None:
+        """`on` are the hosts that have a member each; without, they are on this one."""
         self._authority = Authority(directory / "tls") if tls else None
-        self.members = [Member(directory, number, self._authority) for number in range(members)]
+        self.members = [Member(directory, number, self._authority, on[number % len(on)]) for number in range(members)]
 
     @property
     def address(self) -> str:

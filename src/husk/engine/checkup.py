@@ -22,7 +22,7 @@ from husk.engine.model.container import Container
 from husk.engine.model.image import Image
 from husk.engine.model.network import Network
 from husk.engine.model.volume import Volume
-from husk.engine.networks.service import KIND as NETWORK
+from husk.engine.networks.live import KIND as NETWORK
 from husk.engine.services.cluster import KIND as SWARM
 from husk.engine.services.cluster import MEMBERSHIP
 from husk.engine.services.model import ClusterObject, Service, Task

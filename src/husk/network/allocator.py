@@ -55,6 +55,10 @@ class Allocator:
         space = self._space if version == 4 else self._space6
         return str(space.allocate()) if space is not None else ""
 
+    def is_taken(self, address: str) -> bool:
+        space = self._space_of(address)
+        return space is not None and ip_address(address) in space
+
     def give_back(self, address: str) -> None:
         if (space := self._space_of(address)) is not None:
             space.release(ip_address(address))

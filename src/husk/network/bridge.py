@@ -215,6 +215,10 @@ class BridgeDriver:
         """An address that no container gets until it is given back; empty when the network has none of that kind."""
         return self._allocator.take_one(version)
 
+    def uses(self, address: str) -> bool:
+        """Whether an address is taken here."""
+        return self._allocator.is_taken(address)
+
     def free_address(self, address: str) -> None:
         self._allocator.give_back(address)
 

@@ -13,6 +13,7 @@ from ipaddress import (
     IPv6Address,
     IPv6Interface,
     IPv6Network,
+    ip_interface,
 )
 from pathlib import Path
 from typing import NamedTuple
@@ -223,6 +224,12 @@ def remove(interface: str, owner: str) -> None:
             (error,) = netlink.attempt([rtnetlink.delete_link(interface)])
             if error is not None and error.errno != errno.ENODEV:
                 raise error
+
+
+def drop_address(interface: str, address: str) -> None:
+    """Take an address off an interface, if that is there and has it."""
+    with NetlinkSocket() as netlink, suppress(OSError):
+        netlink.attempt([rtaddresses.delete_address(socket.if_nametoindex(interface), ip_interface(address))])
 
 
 def sweep(owner: str, keep: Collection[str]) -> None:

@@ -52,3 +52,12 @@ def test_an_adopted_lease_outside_the_subnets_is_kept_without_its_address(alloca
 
 def test_without_ipv6_wanted_there_is_none(allocator):
     assert lease(allocator, "veth0", EndpointOptions(ipv6=False)).ip6_address == ""
+
+
+def test_what_is_taken_is_known(allocator: Allocator) -> None:
+    given = lease(allocator, "veth0")
+    assert (
+        allocator.is_taken(given.ip_address) and allocator.is_taken("10.0.0.2") and not allocator.is_taken("10.0.0.5")
+    )
+    allocator.free(given)
+    assert not allocator.is_taken(given.ip_address)

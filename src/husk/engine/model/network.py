@@ -105,7 +105,9 @@ class Network(Struct, kw_only=True):
     # The versions of IP whose gateway follows from a subnet without one that somebody chose. As dockerd, it is not told
     # before the next start of the daemon: clients compare what they asked for with what they see.
     untold_gateways: list[int] = []
-    # Virtual addresses that services have here.
+    # The number of the network that hosts share; 0 for one of this host alone.
+    vni: int = 0
+    # Virtual addresses that services have here; on one that hosts share, all that the host has besides the gateway.
     service_addresses: list[str] = []
 
     @property

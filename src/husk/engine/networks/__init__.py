@@ -13,7 +13,7 @@ the host, `publisher` holds the ports of running containers (`port_requests` rea
 `departures` waits for those that come back), `options`, `pools` and `templates` check what clients ask of a network
 and `requests` what they ask of an endpoint, `default_bridge` follows the daemon's settings, `names` knows what names
 mean, `links` is Docker's old way of names, `balancing` puts services on networks, `overlays` leads networks to other
-hosts.
+hosts, `presence` has those of a swarm on this host while they are needed, `sharing` says who has an address there.
 
 Who may touch what: `husk.network` does the work on the host, and only this room calls it. Of other rooms it knows
 `model` alone; how a container is found is handed to it as a function.

@@ -8,7 +8,7 @@ happened in between; what the record does not know after a crash is swept at the
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from ipaddress import IPv6Address
 from pathlib import Path
@@ -43,6 +43,7 @@ from husk.network.sandbox import NO_ROUTE, DefaultRoute, Lease
 if TYPE_CHECKING:
     from husk.engine.networks.links import Link
     from husk.engine.networks.names import NameService
+    from husk.engine.networks.sharing import Sharing
 
 log = logging.getLogger(__name__)
 
@@ -73,7 +74,12 @@ class Connector:
         find_container: Callable[[str], Container],
         netns_dir: Path,
         host_gateways: tuple[str, ...] = (),
+        bring: Callable[[LiveNetwork], Awaitable[None]] | None = None,
     ) -> None:
+        """`bring` makes a network that hosts share ready on this one."""
+        self._bring = bring
+        # Who has which address on networks that hosts share; None while nobody knows.
+        self.sharing: Sharing | None = None
         self._roster = roster
         self._netns_dir = netns_dir
         self._host_gateways = host_gateways
@@ -190,6 +196,8 @@ class Connector:
         check_attachable(live, record)
         endpoint.network_id = live.record.id
         live.members[record.id] = record
+        if live.record.vni and self._bring is not None:
+            await self._bring(live)
         if live.bridged and not record.config.network_disabled:
             request = endpoint.request
             mac = request.mac_address
@@ -206,7 +214,7 @@ class Connector:
                 ipv6=not without_ipv6(record, request),
             )
             try:
-                given = await self._departures.retry(Forbidden, lambda: self._place(record, live, options))
+                given = await self._departures.retry(Forbidden, lambda: self._place(record, live, endpoint, options))
             except BridgeFull as error:
                 raise Unavailable(
                     f"network {endpoint.network_name} is full: a Linux bridge takes at most {MOST_PORTS:,} ports, "
@@ -222,7 +230,17 @@ class Connector:
         if not record.sandbox_path and not record.config.network_disabled:
             record.sandbox_path = await asyncio.to_thread(sandbox.build_empty, self._netns_dir)
 
-    async def _place(self, record: Container, live: LiveNetwork, options: EndpointOptions) -> Lease:
+    async def _place(self, record: Container, live: LiveNetwork, endpoint: Endpoint, options: EndpointOptions) -> Lease:
+        if not live.record.vni:
+            return await self._lease(record, live, options)
+        if self.sharing is None:
+            raise Unavailable(f"the addresses of network {live.record.name} are the swarm's, whose store is not known")
+        from husk.engine.networks.sharing import occupant
+
+        async with self.sharing.claimed(live.record, options, occupant(record, endpoint)) as claimed:
+            return await self._lease(record, live, claimed)
+
+    async def _lease(self, record: Container, live: LiveNetwork, options: EndpointOptions) -> Lease:
         if record.sandbox_path:
             return await live.driver.attach(record.sandbox_path, options)
         return await live.driver.acquire(options)

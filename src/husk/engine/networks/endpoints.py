@@ -1,11 +1,17 @@
 """The endpoints of a container: their order, their leases and their names. Pure."""
 
 from collections.abc import Iterable
+from typing import Protocol
 
 from husk.engine.model.container import Container, Endpoint
 from husk.engine.model.container_config import EndpointRequest
 from husk.errors import InvalidParameter
 from husk.network.sandbox import Lease
+
+
+class HasEndpoints(Protocol):
+    @property
+    def endpoints(self) -> dict[str, Endpoint]: ...
 
 
 def fresh(endpoint: Endpoint) -> Endpoint:
@@ -51,7 +57,7 @@ def in_order(record: Container) -> list[Endpoint]:
     return sorted(record.endpoints.values(), key=lambda e: (mode not in (e.network_name, e.network_id), e.network_name))
 
 
-def gateway_endpoint(record: Container) -> Endpoint | None:
+def gateway_endpoint(record: HasEndpoints) -> Endpoint | None:
     """The endpoint that leads to everywhere else, and to which published ports lead."""
     return _first(e for e in record.endpoints.values() if e.gateway or (e.direct and e.ip_address))
 

@@ -7,6 +7,8 @@ from husk.engine.model.network import Network
 from husk.errors import InvalidParameter, NotFound
 from husk.network.bridge import BridgeDriver
 
+KIND = "network"
+
 
 class LiveNetwork:
     def __init__(self, record: Network, driver: BridgeDriver | None = None) -> None:
@@ -16,6 +18,8 @@ class LiveNetwork:
         self.members: dict[str, Container] = {}
         # Names that stand for virtual addresses, which services have.
         self.services: dict[str, list[IPv4Address | IPv6Address]] = {}
+        # The same for endpoints on other hosts.
+        self.elsewhere: dict[str, list[IPv4Address | IPv6Address]] = {}
 
     @property
     def bridged(self) -> bool:
@@ -26,6 +30,15 @@ class LiveNetwork:
         if self._driver is None:
             raise TypeError(f"network {self.record.name} has no bridge")
         return self._driver
+
+    def arrive(self, driver: BridgeDriver) -> None:
+        """A network that hosts share is on this one now."""
+        self._driver = driver
+
+    def depart(self) -> None:
+        """It is on others only."""
+        self._driver = None
+        self.elsewhere = {}
 
 
 class Roster:

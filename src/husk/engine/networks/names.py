@@ -84,6 +84,7 @@ def addresses_of(record: Container, networks: list[LiveNetwork], name: str) -> l
         suffix = "." + live.record.name.lower()
         for candidate in (name, name.removesuffix(suffix)) if name.endswith(suffix) else (name,):
             found = list(live.services.get(candidate, ())) or _members(live, candidate)
+            found = found if candidate in live.services else [*found, *live.elsewhere.get(candidate, ())]
             if candidate in aliases:
                 found = _linked(live, aliases[candidate])
             if found:

@@ -144,6 +144,9 @@ def settings(network: Network, base: BridgeSettings) -> BridgeSettings:
         ip_range6=network.ip_range6,
         ipv4=network.enable_ipv4,
         bare=network.bare,
+        # Its addresses are given out one by one, to those who need them.
+        warm=0 if network.vni else base.warm,
+        own=tuple(network.service_addresses),
         gateway_modes=network.gateway_modes,
         announcements=base.announcements if announcements is None else announcements,
         announcement_interval=base.announcement_interval if milliseconds is None else milliseconds / 1000,

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -21,13 +21,13 @@ from husk.engine.model.network import Network, NetworkRequest
 from husk.engine.networks import default_bridge, restore
 from husk.engine.networks.balancing import Balancing
 from husk.engine.networks.connector import Connected, Connector
-from husk.engine.networks.live import LiveNetwork, Roster
+from husk.engine.networks.live import KIND, LiveNetwork, Roster
 from husk.engine.networks.overlays import Overlays
 from husk.errors import Conflict, Forbidden, HuskError, NotFound
 from husk.network.bridge import BridgeDriver
 from husk.network.firewall import Firewall
 from husk.network.guardian import Guardian
-from husk.network.host import machine_id
+from husk.network.host import drop_address, machine_id
 from husk.network.ipam import special, unique_local
 from husk.network.ports import Ports
 from husk.network.relay import Relay
@@ -37,10 +37,11 @@ from husk.tasks import Tasks
 
 if TYPE_CHECKING:
     from husk.engine.networks.names import NameService
+    from husk.engine.networks.presence import Presence
+    from husk.engine.networks.sharing import Sharing
 
 log = logging.getLogger(__name__)
 
-KIND = "network"
 # A network that somebody made keeps fewer, and only while containers come and go.
 WARM_ON_USER_NETWORK = 2
 WARM_SECONDS = 20.0
@@ -66,10 +67,12 @@ class Networks:
             find,
             config.exec_root / "netns",
             config.host_gateway_ips,
+            bring=lambda live: self.presence.bring(live),
         )
         self.balancing = Balancing(self._roster, self._ports, config.nft_table + "-lb")
         self.overlays = Overlays(self._roster, f"husk bridge of {config.nft_table}")
         self._changing = asyncio.Lock()
+        self._sharing: Sharing | None = None
         self._guardian = Guardian((self._firewall, self.balancing.balancer))
         self._tasks = Tasks()
         self._base = BridgeSettings(
@@ -89,6 +92,31 @@ class Networks:
         from husk.engine.networks.names import NameService
 
         return NameService(self._roster)
+
+    @cached_property
+    def presence(self) -> "Presence":
+        """Loaded where hosts share networks."""
+        from husk.engine.networks.presence import Presence
+
+        return Presence(
+            roster=self._roster,
+            state=self._state,
+            firewall=self._firewall,
+            overlays=self.overlays,
+            base=self._base,
+            changing=self._changing,
+            mended=self._mended,
+        )
+
+    def share(self, sharing: "Sharing") -> None:
+        """From now on there are networks that hosts share, and this knows who has which address there."""
+        self._sharing = self._connector.sharing = sharing
+
+    async def plan(
+        self, request: NetworkRequest, pools: tuple[AddressPool, ...], known: Collection[Network]
+    ) -> Network:
+        """A network that hosts share, as its record will be; nothing is made yet. `known` are those there are."""
+        return await self.presence.plan(request, self._new_id(), self._config.default_network_opts, pools, known)
 
     @classmethod
     async def open(
@@ -178,6 +206,8 @@ class Networks:
                 raise Forbidden(f"error while removing network: network {network.name} has active endpoints ({users})")
             if templates.users(network, self.listing()):
                 raise Forbidden(f'error while removing network: configuration network "{network.name}" is in use')
+            if network.vni and self._sharing is not None:
+                await self._sharing.removing(network)
             # Out of sight at once: nobody gets on it any more.
             del self._roster.by_name[network.name]
             try:
@@ -270,7 +300,10 @@ class Networks:
             if address in network.service_addresses:
                 network.service_addresses.remove(address)
                 await self._state.settle(Change(KIND, network.id, msgspec.json.encode(network)))
-                self._roster.find(network.id).driver.free_address(address)
+                driver = self._roster.find(network.id).driver
+                # An earlier daemon may have put it there.
+                await asyncio.to_thread(drop_address, driver.interface, address)
+                driver.free_address(address)
 
     # --- life of the daemon
 

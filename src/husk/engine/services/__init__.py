@@ -22,7 +22,8 @@ node), `spread` (choice among nodes), `scheduler`, `task_index` (tasks by servic
 `assignment_messages`, `remote_assignments` (a worker's end), `heartbeats` and `liveness` (which nodes live), `agent`,
 `runner` (work on single tasks that takes time), `containers` (task → container configuration), `endpoints` (virtual
 addresses, names, published ports), `objects` (secrets and configs, sealed), `delivery` (those as files in tasks),
-`networks` (ingress, who needs which), `network_services` (what a network tells of services), `credentials` (for
+`networks` (ingress, who needs which), `shared_networks` (networks and addresses that hosts share), `overlay_feed` (what
+a host is told of the others), `network_services` (what a network tells of services), `credentials` (for
 images), `followers` (who waits for new tasks), `expand` with `gotemplate` and `gofunctions` (templates), `ids`,
 `settings`, `privileges`, `validate`, `defaults`, `service` (what the edge calls), `parts` (how they are put together).
 

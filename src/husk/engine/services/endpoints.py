@@ -3,25 +3,35 @@
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
-from husk.engine.model.container import Container
+from husk.engine.model.container import Container, Endpoint
+from husk.engine.model.container_config import EndpointRequest
 from husk.engine.model.network import Network
 from husk.engine.networks.balancing import VirtualService
 from husk.engine.networks.endpoints import gateway_endpoint
 from husk.engine.networks.service import Networks
 from husk.engine.services.containers import attachments
 from husk.engine.services.model import Service, VirtualIP
-from husk.engine.services.network_services import ServiceOnNetwork, services_on
+from husk.engine.services.network_services import Elsewhere, OnNetworks, ServiceOnNetwork, services_on
 from husk.engine.services.networks import any_ingress, ingress_of
 from husk.engine.services.records import SwarmRecords
 from husk.errors import HuskError, NotFound
 from husk.network.balance import BalancedPort
+
+if TYPE_CHECKING:
+    from husk.engine.networks.sharing import Place
+    from husk.engine.services.overlay_feed import OverlayFeed
+    from husk.engine.services.shared_networks import SharedNetworks
 
 log = logging.getLogger(__name__)
 
 
 class Endpoints:
     def __init__(self, *, store: SwarmRecords, networks: Networks, find_container: Callable[[str], Container]) -> None:
+        # Where hosts share networks: what this one is told of the others.
+        self.feed: OverlayFeed | None = None
+        self.shared: SharedNetworks | None = None
         self._store = store
         self._networks = networks
         self._find_container = find_container
@@ -45,40 +55,82 @@ class Endpoints:
         if len(kept) == len(service.virtual_ips) and not missing:
             return False
         for network in missing:
-            addresses = await self._networks.take_addresses(network)
+            addresses = await self._take(network)
             kept += [VirtualIP(network_id=network.id, addr=address) for address in addresses]
         service.virtual_ips = kept
         return True
 
+    @property
+    def unsaved(self) -> bool:
+        """Is a service about to get addresses?"""
+        return self._unsaved > 0
+
+    async def _take(self, network: Network) -> list[str]:
+        if not network.vni or self.shared is None:
+            return await self._networks.take_addresses(network)
+        from husk.engine.networks.sharing import Occupant
+
+        taken = await self.shared.take(network, Occupant("service"))
+        self.shared.underway.difference_update(place.key for place in taken)
+        lengths = {False: network.subnet.partition("/")[2], True: network.subnet6.partition("/")[2]}
+        return [f"{place.address}/{lengths[':' in place.address]}" for place in taken]
+
     async def settle(self) -> bool:
         """Make networks and ports of the host lead to the tasks that run now; whether all do."""
-        for service in list(self._store.services.values()):
-            if await self.assign(service) and self._store.services.get(service.id) is service:
-                await self._store.save(service)
+        settled = await self.feed.settle() if self.feed is not None else True
+        if self._store.leadership.leading:
+            await self._assign_all()
         await self._give_back()
         running = self._running()
         services = list(self._store.services.values())
         names = {network.id: network.name for network in self._networks.listing()}
-        return await self._networks.balancing.apply(
+        led = await self._networks.balancing.apply(
             [virtual for s in services for virtual in virtual_services(s, running.get(s.id, []), names)],
             [port for s in services for port in balanced_ports(s, running.get(s.id, []), names)],
+            self.feed.sources() if self.feed is not None else (),
         )
+        return led and settled
+
+    async def _assign_all(self) -> None:
+        for service in list(self._store.services.values()):
+            if await self.assign(service) and self._store.services.get(service.id) is service:
+                await self._store.save(service)
 
     def on_network(self, network: Network) -> dict[str, ServiceOnNetwork]:
         """The services that a network knows, by name."""
         return services_on(network, self._store.services.values(), self._running())
 
-    def _running(self) -> dict[str, list[Container]]:
+    def _running(self) -> dict[str, list[OnNetworks]]:
         """The containers of the tasks that run, by service."""
-        running: dict[str, list[Container]] = {}
+        running: dict[str, list[OnNetworks]] = {}
+        elsewhere = self.feed.tasks_elsewhere() if self.feed is not None else {}
         for task in self._store.tasks.values():
             if task.wanted and task.status.state == "running":
+                if task.id in elsewhere:
+                    found = self._elsewhere(task.name, elsewhere[task.id])
+                    running.setdefault(task.service_id, []).append(found)
+                    continue
                 try:
                     container = self._find_container(task.status.container_id)
                 except HuskError:
                     continue
                 running.setdefault(task.service_id, []).append(container)
         return running
+
+    def _elsewhere(self, name: str, places: Iterable["Place"]) -> OnNetworks:
+        """A task on another host, as its addresses tell."""
+        names = {network.id: network.name for network in self._networks.listing()}
+        endpoints: dict[str, Endpoint] = {}
+        for place in places:
+            if (network := names.get(place.network)) is not None:
+                known = endpoints.setdefault(
+                    network, Endpoint(network_name=network, network_id=place.network, request=EndpointRequest())
+                )
+                if ":" in place.address:
+                    known.ip6_address = place.address
+                else:
+                    known.ip_address = place.address
+        return Elsewhere(name, endpoints)
 
     def _virtual_networks(self, service: Service) -> dict[str, Network]:
         if service.spec.endpoint_spec is not None and service.spec.endpoint_spec.mode == "dnsrr":
@@ -101,6 +153,8 @@ class Endpoints:
             if self._unsaved:
                 return  # of some nobody can tell yet; whoever saves a service wakes us again
             used = {virtual.addr.partition("/")[0] for s in self._store.services.values() for virtual in s.virtual_ips}
+            if network.vni:
+                continue  # told by records, and given back there
             for address in [address for address in network.service_addresses if address not in used]:
                 try:
                     await self._networks.give_back_address(network, address)
@@ -109,7 +163,7 @@ class Endpoints:
 
 
 def virtual_services(
-    service: Service, running: Iterable[Container], names: Mapping[str, str]
+    service: Service, running: Iterable[OnNetworks], names: Mapping[str, str]
 ) -> Iterable[VirtualService]:
     """Pure. `names` of networks by id."""
     for virtual in service.virtual_ips:
@@ -126,7 +180,7 @@ def virtual_services(
         )
 
 
-def balanced_ports(service: Service, running: Iterable[Container], names: Mapping[str, str]) -> Iterable[BalancedPort]:
+def balanced_ports(service: Service, running: Iterable[OnNetworks], names: Mapping[str, str]) -> Iterable[BalancedPort]:
     """Pure. The ports in ingress mode, with the tasks' addresses on the ingress network."""
     own = {attachment.target for attachment in attachments(service)}
     ingress = next((names.get(v.network_id, "") for v in service.virtual_ips if v.network_id not in own), "")

@@ -1,13 +1,31 @@
 """The services on a network, for `docker network inspect --verbose`. Pure."""
 
 from collections.abc import Iterable, Mapping
+from typing import Protocol
 
 from msgspec import Struct
 
-from husk.engine.model.container import Container
+from husk.engine.model.container import Endpoint
 from husk.engine.model.network import Network
 from husk.engine.services.containers import attachments
 from husk.engine.services.model import Service
+
+
+class OnNetworks(Protocol):
+    """A container, or what is known of one on another host."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def endpoints(self) -> dict[str, Endpoint]: ...
+
+
+class Elsewhere(Struct, frozen=True):
+    """A task's container on another host."""
+
+    name: str
+    endpoints: dict[str, Endpoint]
 
 
 class TaskOnNetwork(Struct, frozen=True):
@@ -25,7 +43,7 @@ class ServiceOnNetwork(Struct, frozen=True):
 
 
 def services_on(
-    network: Network, services: Iterable[Service], running: Mapping[str, Iterable[Container]]
+    network: Network, services: Iterable[Service], running: Mapping[str, Iterable[OnNetworks]]
 ) -> dict[str, ServiceOnNetwork]:
     """The services that are on a network, by name; `running` are their tasks' containers by the services' ids."""
     found = {}

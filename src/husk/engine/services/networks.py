@@ -8,7 +8,8 @@ that is otherwise only on internal networks, or on none, is reached too. Nothing
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from husk.engine.model.container import Container
 from husk.engine.model.network import Network, NetworkRequest
@@ -19,6 +20,9 @@ from husk.engine.services.model import PortConfig, Service, ServiceSpec, Task
 from husk.engine.services.records import SwarmRecords
 from husk.errors import Forbidden, HuskError, InvalidParameter
 
+if TYPE_CHECKING:
+    from husk.engine.services.shared_networks import SharedNetworks
+
 log = logging.getLogger(__name__)
 
 INGRESS = "ingress"
@@ -28,7 +32,16 @@ _REFUSED = "rpc error: code = FailedPrecondition desc = "
 
 
 class SwarmNetworks:
-    def __init__(self, *, store: SwarmRecords, cluster: Cluster, networks: Networks) -> None:
+    def __init__(
+        self,
+        *,
+        store: SwarmRecords,
+        cluster: Cluster,
+        networks: Networks,
+        shared: Callable[[], "SharedNetworks | None"] = lambda: None,
+    ) -> None:
+        """`shared` are the networks of a swarm whose hosts share a store."""
+        self._shared = shared
         self._store = store
         self._cluster = cluster
         self._networks = networks
@@ -40,7 +53,7 @@ class SwarmNetworks:
         if ingress_of(self._networks.listing()) is None:
             request = NetworkRequest(name=INGRESS, driver="overlay", ingress=True)
             try:
-                await self._networks.create(request, self._cluster.pools)
+                await self._create(request)
             except HuskError as error:
                 log.error("the swarm has no ingress network, ports in ingress mode are refused: %s", error.message)
                 return
@@ -52,7 +65,20 @@ class SwarmNetworks:
     async def create(self, request: NetworkRequest) -> Network:
         """A network of the swarm; raises where there is none."""
         _ = self._cluster.swarm
-        return await self._networks.create(request, self._cluster.pools)
+        return await self._create(request)
+
+    async def _create(self, request: NetworkRequest) -> Network:
+        if request.config_only or (shared := self._shared()) is None:
+            return await self._networks.create(request, self._cluster.pools)
+
+        async def attempt() -> Network:
+            network = await self._networks.plan(request, self._cluster.pools, list(shared.networks.values()))
+            await shared.add(network)
+            return network
+
+        network = await self._store.retried(attempt)
+        await self._networks.presence.know(shared.networks)
+        return self._networks.find(network.id)
 
     def resolve(self, spec: ServiceSpec) -> None:
         """Replace names of networks by their ids; raises for those that a service cannot be on."""
@@ -115,6 +141,11 @@ class SwarmNetworks:
                 await self._networks.remove(network.id)
             except HuskError as error:
                 log.warning("network %s outlives the swarm: %s", network.name, error.message)
+
+    async def clear(self) -> None:
+        """The last host leaves a store that others had too: nothing of networks stays there."""
+        if (shared := self._shared()) is not None:
+            await shared.clear()
 
     def _leaving(self, network: Network) -> list[Task]:
         """Tasks that still have a container on a network though no service wants them there."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from husk.config import Config
 from husk.engine.containers.service import Containers
 from husk.engine.images.service import Images
-from husk.engine.model.events import Events
+from husk.engine.model.events import Event, Events
 from husk.engine.networks.service import Networks
 from husk.engine.services.agent import Agent
 from husk.engine.services.assignments import LocalAssignments
@@ -159,7 +159,11 @@ def _build(
     stack.push_async_callback(runner.close)
     stack.push_async_callback(agent.close)
     stack.push_async_callback(reconciler.close)
-    swarm_networks = SwarmNetworks(store=store, cluster=cluster, networks=networks)
+    swarm_networks = SwarmNetworks(
+        store=store, cluster=cluster, networks=networks, shared=lambda: endpoints.shared if store.shared else None
+    )
+    if shared is not None:
+        _share(store, cluster, networks, endpoints, agent, events)
     services = Services(
         store=store,
         cluster=cluster,
@@ -184,3 +188,24 @@ def _build(
         agent.start()
 
     return _Parts(services, deliveries, shared, start)
+
+
+def _share(
+    store: SwarmRecords, cluster: Cluster, networks: Networks, endpoints: Endpoints, agent: Agent, events: Events
+) -> None:
+    """Let the swarm's networks be those of all hosts that share its store."""
+    from husk.engine.services.overlay_feed import OverlayFeed
+    from husk.engine.services.shared_networks import SharedNetworks
+
+    shared = SharedNetworks(store, cluster, agent.wake)
+    feed = OverlayFeed(
+        store=store, cluster=cluster, networks=networks, shared=shared, unsaved=lambda: endpoints.unsaved
+    )
+    endpoints.shared, endpoints.feed = shared, feed
+    networks.share(shared)
+
+    def left(event: Event) -> None:
+        if event.type == "network" and event.action == "disconnect":
+            agent.wake()
+
+    events.observe(left)

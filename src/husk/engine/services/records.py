@@ -70,6 +70,8 @@ class SwarmRecords:
         self.shared = False
         self.away: Callable[[], str] = lambda: ""
         self.leadership: Leadership = Alone()
+        # Others who hear the news of a store that hosts share.
+        self.followers: list[Callable[[News], None]] = []
         # The versions of the records that guard what must differ from others, as far as memory has come.
         self._guards: dict[str, int] = {}
         self._heard = asyncio.Event()
@@ -109,10 +111,18 @@ class SwarmRecords:
         What is new and cannot be written is not there. `checks` must fit too. `alone` is for what must differ from all
         others of a kind, in its name or ports: Stale if another host saved one of which nothing was heard yet.
         """
-        guard = (Put(GUARD, alone, b"{}", self._guards.get(alone, NEW)),) if alone and self.shared else ()
+        guard = (self.guard(alone),) if alone and self.shared else ()
         await self._write(records, (*checks, *guard), happened=False)
         if guard:
-            self._guards[alone] = max(self._guards.get(alone, NEW), *(record.version for record in records))
+            self.guarded(alone, max(record.version for record in records))
+
+    def guard(self, kind: str) -> Put:
+        """The step that goes with what must differ from all others of a kind, where `save` does not write it."""
+        return Put(GUARD, kind, b"{}", self._guards.get(kind, NEW))
+
+    def guarded(self, kind: str, revision: int) -> None:
+        """A transaction with `guard` was taken."""
+        self._guards[kind] = max(self._guards.get(kind, NEW), revision)
 
     async def retried(self, attempt: Callable[[], Awaitable[T]]) -> T:
         """Do what saves something `alone`, and once more when what others have saved meanwhile is known."""

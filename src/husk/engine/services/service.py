@@ -221,6 +221,7 @@ class Services:
             await self._store.delete(*self._store.tasks.values())
             await self.secrets.clear()
             await self.configs.clear()
+            await self.networks.clear()
         await self.certificates.forget()
         await self.cluster.forget()
         await self._endpoints.settle()

@@ -91,6 +91,8 @@ class Shared:
                 async for news in self._store.watch():
                     services = self._services_of(news)
                     changed = self._records.take_in(news)
+                    for follow in self._records.followers:
+                        follow(news)
                     if self._election is not None:
                         self._election.notice(news)
                     self._known.set()

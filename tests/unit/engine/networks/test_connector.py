@@ -1,12 +1,14 @@
 """The connector on drivers that are doubles: what a container takes from its networks it gives back, whatever fails."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 from unittest.mock import AsyncMock, Mock
 
+import msgspec
 import pytest
 
 from husk.engine.model.container import Container, Endpoint
@@ -16,6 +18,7 @@ from husk.engine.model.network import Network
 from husk.engine.networks.connector import Connector
 from husk.engine.networks.live import LiveNetwork, Roster
 from husk.engine.networks.publisher import NoConnectivity
+from husk.engine.networks.sharing import Occupant
 from husk.errors import Conflict, Forbidden, InvalidParameter, NotFound, SystemFault, Unavailable
 from husk.network import sandbox
 from husk.network.bridge import BridgeFull
@@ -341,3 +344,21 @@ async def test_a_way_out_that_the_container_has_barred_is_its_own_affair(
     monkeypatch.setattr(sandbox, "set_default_route", refuse)
     await house.connector.leave(record, record.endpoints.pop("lan"))
     assert "no way to the gateway" in caplog.text
+
+
+async def test_an_address_on_a_network_that_hosts_share_is_claimed_first(house: House) -> None:
+    house.roster.by_name["lan"].record.vni = 4097
+    record = house.container("lan")
+    with pytest.raises(Unavailable, match="the swarm's"):
+        await house.connector.connect(record)
+    await house.connector.disconnect(record)
+    asked = []
+
+    @asynccontextmanager
+    async def claimed(network: Network, options: EndpointOptions, who: Occupant) -> AsyncIterator[EndpointOptions]:
+        asked.append((network.name, who.container))
+        yield msgspec.structs.replace(options, address="10.2.0.77")
+
+    house.connector.sharing = cast(Any, SimpleNamespace(claimed=claimed))
+    await house.connector.connect(record)
+    assert asked == [("lan", record.id)] and record.endpoints["lan"].ip_address == "10.2.0.77"

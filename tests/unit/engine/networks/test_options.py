@@ -248,3 +248,11 @@ def test_the_daemons_options_fill_in_what_a_request_does_not_say() -> None:
     assert with_defaults(derived, usual).options == {}
     with pytest.raises(InvalidParameter, match="neither true nor false"):
         with_defaults(NetworkRequest(name="n", options={PREFIX + "enable_ipv6": "maybe"}), usual)
+
+
+def test_a_bridge_that_is_there_keeps_the_addresses_of_services() -> None:
+    network = record(request(), "b" * 64, "now")
+    network.service_addresses = ["10.0.9.7"]
+    assert settings(network, BASE).own == ("10.0.9.7",)
+    network.vni = 4097
+    assert settings(network, BASE).warm == 0

@@ -52,7 +52,9 @@ class FakeBalancing:
         self.services: Sequence[VirtualService] = ()
         self.ports: Sequence[BalancedPort] = ()
 
-    async def apply(self, services: Sequence[VirtualService], ports: Sequence[BalancedPort]) -> bool:
+    async def apply(
+        self, services: Sequence[VirtualService], ports: Sequence[BalancedPort], sources: Sequence[object] = ()
+    ) -> bool:
         self.services, self.ports = services, ports
         return True
 

@@ -1,0 +1,159 @@
+"""Which of the swarm's networks are on this host. All are known everywhere; one is here while somebody here needs it.
+
+A network that is here has a bridge, and a record in this host's own store, so that the next daemon finds it without
+asking anybody. What it is, its number and its subnets are told by the swarm's records.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
+from ipaddress import IPv4Network, IPv6Network
+
+import msgspec
+
+from husk.config import AddressPool
+from husk.engine.model.clock import now_ns, rfc3339
+from husk.engine.model.network import Network, NetworkRequest
+from husk.engine.networks import options, templates
+from husk.engine.networks.live import KIND, LiveNetwork, Roster
+from husk.engine.networks.overlays import Overlays, encrypted
+from husk.errors import NotImplementedYet
+from husk.network import host, ipam
+from husk.network.bridge import BridgeDriver
+from husk.network.firewall import Firewall
+from husk.network.settings import BridgeSettings
+from husk.storage.state.store import Change, StateStore
+
+log = logging.getLogger(__name__)
+
+# Networks are numbered as Docker does it.
+FIRST_NUMBER = 4097
+
+
+class Presence:
+    def __init__(
+        self,
+        *,
+        roster: Roster,
+        state: StateStore,
+        firewall: Firewall,
+        overlays: Overlays,
+        base: BridgeSettings,
+        changing: asyncio.Lock,
+        mended: Callable[[], None],
+    ) -> None:
+        self._roster = roster
+        self._state = state
+        self._firewall = firewall
+        self._overlays = overlays
+        self._base = base
+        self._changing = changing
+        self._mended = mended
+        self._hidden: set[str] = set()
+
+    @property
+    def here(self) -> list[LiveNetwork]:
+        return [live for live in self._shared if live.bridged]
+
+    @property
+    def ingress(self) -> LiveNetwork | None:
+        return next((live for live in self._shared if live.record.ingress), None)
+
+    @property
+    def _shared(self) -> list[LiveNetwork]:
+        return [live for live in self._roster.by_name.values() if live.record.vni]
+
+    async def know(self, networks: Mapping[str, Network]) -> None:
+        """These are the networks of the swarm; one that is gone goes from here with its last container."""
+        for id, network in networks.items():
+            found = self._roster.by_name.get(network.name)
+            if found is None:
+                self._roster.by_name[network.name] = LiveNetwork(msgspec.structs.replace(network))
+                self._hidden.discard(id)
+            elif found.record.id != id and id not in self._hidden:
+                log.warning("network %s of the swarm is hidden by one of this host with its name", network.name)
+                self._hidden.add(id)
+        for live in self._shared:
+            if live.record.id not in networks and not live.members:
+                await self.leave(live)
+                async with self._changing:
+                    if not live.members and not live.bridged and self._roster.by_name.get(live.record.name) is live:
+                        del self._roster.by_name[live.record.name]
+
+    async def bring(self, live: LiveNetwork) -> None:
+        """Make it reachable here. Whoever needs it is one of its members already; nothing is done where it is here."""
+        if live.bridged:
+            return
+        async with self._changing:
+            if live.bridged:
+                return
+            network = live.record
+            settings = options.settings(network, self._base)
+            driver = await BridgeDriver.open(settings, network.subnet, (), self._firewall, self._mended)
+            try:
+                await self._state.commit(Change(KIND, network.id, msgspec.json.encode(network)))
+            except BaseException:
+                await asyncio.shield(driver.close(remove=True))
+                raise
+            live.arrive(driver)
+
+    async def leave(self, live: LiveNetwork) -> None:
+        """Nobody here needs it any more, unless somebody has just come."""
+        async with self._changing:
+            if live.members or not live.bridged:
+                return
+            driver = live.driver
+            live.depart()
+            live.record.service_addresses = []
+            await self._state.settle(Change(KIND, live.record.id, None))
+            await self._overlays.remove(live.record)
+            await driver.close(remove=True)
+
+    async def note(self, live: LiveNetwork, addresses: Iterable[str]) -> None:
+        """The host has these on the network's bridge: the next daemon leaves them there."""
+        if (wanted := sorted(addresses)) != live.record.service_addresses and live.bridged:
+            live.record.service_addresses = wanted
+            await self._state.settle(Change(KIND, live.record.id, msgspec.json.encode(live.record)))
+
+    async def plan(
+        self,
+        request: NetworkRequest,
+        new_id: str,
+        defaults: Mapping[str, Mapping[str, str]],
+        pools: tuple[AddressPool, ...],
+        known: Collection[Network],
+    ) -> Network:
+        """A network that hosts share, as its record will be; nothing is made yet."""
+        others = {network.id: network for network in (*(live.record for live in self._roster.by_name.values()), *known)}
+        request = options.with_defaults(request, defaults)
+        templates.check(request)
+        request = templates.filled_in(request, list(others.values()))
+        options.check(request, others.values())
+        network = options.record(request, new_id, rfc3339(now_ns()))
+        if encrypted(network):
+            raise NotImplementedYet("encrypted networks over several hosts are not implemented by Husk yet")
+        numbers = {other.vni for other in others.values()}
+        network.vni = next(n for n in range(FIRST_NUMBER, 1 << 24) if n not in numbers)
+        await asyncio.to_thread(self._choose, network, pools or self._base.pools, list(others.values()))
+        return network
+
+    def _choose(self, network: Network, pools: tuple[AddressPool, ...], others: Collection[Network]) -> None:
+        """Subnets that no other network has, nor this host. Blocks."""
+        with host.looking() as looked:
+            around = looked.around(network.bridge_name)
+        if not network.subnet:
+            subnet = ipam.choose_subnet(pools, [*around.taken, *_subnets(other.subnet for other in others)])
+            network.subnet, network.gateway = str(subnet), str(ipam.first_host(subnet).ip)
+        if network.enable_ipv6 and not network.subnet6:
+            taken = [*around.taken6, *(IPv6Network(other.subnet6) for other in others if other.subnet6)]
+            subnet6 = ipam.choose_subnet_6(IPv6Network(self._base.pool6), taken, pools)
+            network.subnet6, network.gateway6 = str(subnet6), str(ipam.first_host_6(subnet6).ip)
+
+
+def _subnets(texts: Iterable[str]) -> list[IPv4Network]:
+    found = []
+    for text in texts:
+        with suppress(ValueError):
+            found.append(IPv4Network(text))
+    return found

@@ -1,0 +1,180 @@
+"""Tells this host's networks what the swarm's records say of other hosts: who is where, by which name and address.
+
+`settle` is called whenever something may have changed, and looks at all of it each time; what is so already costs no
+call to the kernel. What a daemon that was killed left of addresses is given back by the next one's first look.
+"""
+
+import logging
+from collections.abc import Callable, Collection, Iterable
+from ipaddress import IPv4Address, IPv6Address, ip_address
+
+from husk.engine.networks.live import LiveNetwork
+from husk.engine.networks.overlays import Underlay, Way
+from husk.engine.networks.service import Networks
+from husk.engine.networks.sharing import Occupant, Place
+from husk.engine.services.cluster import Cluster
+from husk.engine.services.networks import any_ingress
+from husk.engine.services.records import SwarmRecords
+from husk.engine.services.shared_networks import SharedNetworks
+from husk.errors import HuskError
+from husk.network.encryption import Party
+from husk.network.peers import Peer
+
+log = logging.getLogger(__name__)
+
+
+class OverlayFeed:
+    def __init__(
+        self,
+        *,
+        store: SwarmRecords,
+        cluster: Cluster,
+        networks: Networks,
+        shared: SharedNetworks,
+        unsaved: Callable[[], bool],
+    ) -> None:
+        """`unsaved`: a service is about to get addresses, and its record does not tell of them yet."""
+        self._store = store
+        self._cluster = cluster
+        self._networks = networks
+        self._shared = shared
+        self._unsaved = unsaved
+        self._trouble = ""
+
+    async def settle(self) -> bool:
+        """Make this host's side of the networks what the records say; whether nothing is left to do."""
+        if not self._cluster.active:
+            return True
+        presence = self._networks.presence
+        await presence.know(self._shared.networks)
+        ingress = self._ingress()
+        done = True
+        try:
+            if ingress is not None:
+                await presence.bring(ingress)
+            for live in presence.here:
+                if live is not ingress and not live.members:
+                    await presence.leave(live)
+            for live in presence.here:
+                await self._own_address(live)
+            done = await self._give_back()
+        except HuskError as error:
+            # Most often the store is away: what is known goes on.
+            self._tell_trouble(error.message)
+            done = False
+        ways = {live.record.id: self._way(live) for live in presence.here if self._own(live)}
+        for live in presence.here:
+            live.elsewhere = _names(self._others(live))
+            own = [place.address for place in self._own(live)]
+            virtual = [place.address for place in self._shared.of(live.record) if place.kind == "service"]
+            await presence.note(live, [*own, *virtual])
+        if ways or done:
+            done &= await self._apply(ways)
+        return done
+
+    def sources(self) -> list[tuple[str, str]]:
+        """(address on another host, this host's own address there), for all that is balanced."""
+        found = []
+        for live in self._networks.presence.here:
+            own = {":" in place.address: place.address for place in self._own(live)}
+            for place in self._others(live):
+                if place.kind == "endpoint" and (source := own.get(":" in place.address)):
+                    found.append((place.address, source))
+        return sorted(found)
+
+    def tasks_elsewhere(self) -> dict[str, list[Place]]:
+        """The addresses of tasks on other hosts, by task."""
+        found: dict[str, list[Place]] = {}
+        for place in self._shared.all():
+            if place.task and place.node != self._cluster.node_id:
+                found.setdefault(place.task, []).append(place)
+        return found
+
+    def _ingress(self) -> LiveNetwork | None:
+        """The ingress network, where it is needed: a published port is answered on every node."""
+        if not any(any_ingress(service.ports) for service in self._store.services.values()):
+            return None
+        return self._networks.presence.ingress
+
+    async def _own_address(self, live: LiveNetwork) -> None:
+        if live.record.id in self._shared.networks and not self._own(live):
+            taken = await self._shared.take(live.record, Occupant("host"))
+            self._shared.underway.difference_update(place.key for place in taken)
+
+    async def _give_back(self) -> bool:
+        """Addresses of this node that nobody has, and of nodes that are gone; False where some are on their way."""
+        mine, nodes = self._cluster.node_id, self._store.nodes
+        here = {live.record.id: live for live in self._networks.presence.here}
+        used = {virtual.addr.partition("/")[0] for s in self._store.services.values() for virtual in s.virtual_ips}
+        gone, waiting = [], False
+        for place in list(self._shared.all()):
+            if place.key in self._shared.underway:
+                continue
+            if place.node == mine:
+                live = here.get(place.network)
+                if place.kind == "service":
+                    idle = place.address not in used and not self._unsaved()
+                elif place.kind == "host":
+                    idle = live is None
+                else:
+                    idle = live is None or not live.driver.uses(place.address)
+                    waiting |= not idle and live is not None and place.container not in live.members
+                if idle:
+                    gone.append(place)
+            elif place.node not in nodes and (place.kind != "service" or place.address not in used):
+                gone += [place] if self._store.leadership.leading else []
+        await self._shared.give_back(gone)
+        return not waiting
+
+    def _own(self, live: LiveNetwork) -> list[Place]:
+        mine = self._cluster.node_id
+        return [place for place in self._shared.of(live.record) if place.kind == "host" and place.node == mine]
+
+    def _others(self, live: LiveNetwork) -> list[Place]:
+        mine = self._cluster.node_id
+        return [place for place in self._shared.of(live.record) if place.kind != "service" and place.node != mine]
+
+    def _way(self, live: LiveNetwork) -> Way:
+        own = [place.address for place in self._own(live)]
+        return Way(
+            vni=live.record.vni,
+            own=next((address for address in own if ":" not in address), ""),
+            own6=next((address for address in own if ":" in address), ""),
+            peers=tuple(self._peers(self._others(live))),
+        )
+
+    def _peers(self, places: Collection[Place]) -> list[Peer]:
+        found = []
+        macs = {place.node: place.mac for place in places if place.kind == "host" and ":" not in place.address}
+        for place in sorted(places, key=lambda place: place.address):
+            node = self._store.nodes.get(place.node)
+            if node is not None and node.status.addr:
+                # A host has one interface on the network, whose MAC follows from its IPv4 address.
+                mac = macs.get(place.node, place.mac) if place.kind == "host" else place.mac
+                found.append(Peer(place.address, mac, node.status.addr))
+        return found
+
+    async def _apply(self, ways: dict[str, Way]) -> bool:
+        if not self._cluster.others:
+            ways = {}
+        port = self._cluster.record.data_path_port or 4789
+        try:
+            await self._networks.overlays.apply(Underlay(Party(self._cluster.advertise_address, 1), port), ways)
+        except (HuskError, OSError) as error:
+            self._tell_trouble(str(error))
+            return False
+        self._trouble = ""
+        return True
+
+    def _tell_trouble(self, message: str) -> None:
+        if message != self._trouble:
+            log.warning("networks of the swarm are not as they should be: %s", message)
+        self._trouble = message
+
+
+def _names(places: Iterable[Place]) -> dict[str, list[IPv4Address | IPv6Address]]:
+    found: dict[str, list[IPv4Address | IPv6Address]] = {}
+    for place in places:
+        for name in place.names:
+            found.setdefault(name.lower(), []).append(ip_address(place.address))
+    return found

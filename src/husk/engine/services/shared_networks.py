@@ -1,0 +1,252 @@
+"""The networks and addresses of a swarm whose hosts share a store: in memory, and how they are taken and given back.
+
+A network is the record `network`. An address is the record `address` with the key `<network>/<address>`, which must be
+new: so nobody gets it twice, whoever asks at once. Its body is a `Place`. Who took an address gives it back; those of a
+node that is gone are given back by the manager that plans.
+"""
+
+import hashlib
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager
+from ipaddress import ip_address, ip_network
+from typing import TypeVar
+
+import msgspec
+
+from husk.cluster.records import NEW, Check, Delete, News, Put, Record, Stale
+from husk.engine.model.network import Network
+from husk.engine.networks.sharing import Occupant, Place, key_of
+from husk.engine.services.cluster import Cluster
+from husk.engine.services.records import ATTEMPTS, SwarmRecords
+from husk.errors import Conflict, Forbidden, NotFound, Unavailable
+from husk.network.endpoint import DEFAULTS, EndpointOptions
+from husk.network.ipam import edges, mac_address
+
+T = TypeVar("T")
+NETWORK, ADDRESS = "network", "address"
+# Of one transaction; etcd takes 128.
+MOST_STEPS = 100
+
+
+class SharedNetworks:
+    def __init__(self, records: SwarmRecords, cluster: Cluster, woken: Callable[[], None]) -> None:
+        """`woken`: somebody has come to a network, here or elsewhere, or has gone."""
+        self._records = records
+        self._cluster = cluster
+        self._woken = woken
+        self.networks: dict[str, Network] = {}
+        # By network, then by address.
+        self.places: dict[str, dict[str, Place]] = {}
+        self._versions: dict[tuple[str, str], int] = {}
+        # What is being taken here, and has no interface yet.
+        self.underway: set[str] = set()
+        records.followers.append(self._hear)
+
+    # --- looking
+
+    def of(self, network: Network) -> Iterable[Place]:
+        return self.places.get(network.id, {}).values()
+
+    def all(self) -> Iterator[Place]:
+        for places in self.places.values():
+            yield from places.values()
+
+    # --- networks
+
+    async def add(self, network: Network) -> None:
+        """Stale where another host has made one meanwhile, of which nothing was heard yet: see `retried`."""
+        guard = self._records.guard(NETWORK)
+        written = Put(NETWORK, network.id, msgspec.json.encode(network), NEW)
+        revision = await self._records.store.commit(written, guard)
+        self._records.guarded(NETWORK, revision)
+        self._keep_network(network.id, network, revision)
+
+    async def removing(self, network: Network) -> None:
+        """End a network for all hosts; nothing of it is changed by a host that is in no swarm."""
+        if not self._cluster.active or network.id not in self.networks:
+            return
+        if others := [place for place in self.of(network) if place.kind == "endpoint"]:
+            users = ", ".join(f'name:"{place.names[0] if place.names else ""}"' for place in others)
+            raise Forbidden(f"error while removing network: network {network.name} has active endpoints ({users})")
+        version = self._versions[NETWORK, network.id]
+        steps = [Delete(ADDRESS, place.key) for place in self.of(network)]
+        for some in _parts(steps):
+            await self._records.store.commit(*some, happened=True)
+        try:
+            revision = await self._records.store.commit(Delete(NETWORK, network.id, version))
+        except Stale:
+            revision = version
+        self._drop(NETWORK, network.id, revision)
+        for place in list(self.of(network)):
+            self._drop(ADDRESS, place.key, revision)
+
+    async def clear(self) -> None:
+        """The swarm is gone, with all its networks."""
+        store = self._records.store
+        for kind in (ADDRESS, NETWORK):
+            for some in _parts([Delete(kind, record.key) for record in (await store.listing(kind)).records]):
+                await store.commit(*some, happened=True)
+
+    # --- addresses
+
+    @asynccontextmanager
+    async def claimed(
+        self, network: Network, options: EndpointOptions, who: Occupant
+    ) -> AsyncIterator[EndpointOptions]:
+        """The options with addresses that nobody else has. What has no interface at the end of the block goes back."""
+        taken: list[Place] = []
+        try:
+            taken = await self.take(network, who, options)
+            addresses = [place.address for place in taken]
+            yield msgspec.structs.replace(
+                options,
+                address=next((address for address in addresses if ":" not in address), ""),
+                address6=next((address for address in addresses if ":" in address), ""),
+            )
+        finally:
+            self.underway.difference_update(place.key for place in taken)
+            self._woken()
+
+    async def take(self, network: Network, who: Occupant, options: EndpointOptions = DEFAULTS) -> list[Place]:
+        """An address of each kind that the network has. They are `underway` until the caller says otherwise."""
+        for _ in range(ATTEMPTS):
+            if (version := self._versions.get((NETWORK, network.id))) is None:
+                raise NotFound(f"network {network.name} not found")
+            wanted = [(network.subnet, options.address)]
+            if network.subnet6 and options.ipv6:
+                wanted.append((network.subnet6, options.address6))
+            places = [self._place(network, subnet, address, options.mac, who) for subnet, address in wanted]
+            keys = {place.key for place in places}
+            self.underway |= keys
+            try:
+                revision = await self._records.store.commit(
+                    *(Put(ADDRESS, place.key, msgspec.json.encode(place), NEW) for place in places),
+                    Check(NETWORK, network.id, version),
+                )
+            except BaseException as error:
+                self.underway -= keys
+                if not isinstance(error, Stale):
+                    raise
+                # Somebody else was faster: what it wrote is on its way here, and need not be waited for.
+                for kind, key in error.names:
+                    self._take(kind, key, await self._records.store.get(kind, key))
+                continue
+            for place in places:
+                self._keep_place(place.key, place, revision)
+            return places
+        raise Conflict(f"others take the addresses of network {network.name} faster than this host can")
+
+    async def give_back(self, places: Iterable[Place]) -> None:
+        """Only what is still theirs: each is removed in the version that is known here."""
+        for place in list(places):
+            version = self._versions.get((ADDRESS, place.key), NEW)
+            try:
+                revision = await self._records.store.commit(Delete(ADDRESS, place.key, version), happened=True)
+            except Stale:
+                self._take(ADDRESS, place.key, await self._records.store.get(ADDRESS, place.key))
+                continue
+            self._drop(ADDRESS, place.key, revision)
+
+    def _place(self, network: Network, subnet: str, wanted: str, mac: str, who: Occupant) -> Place:
+        if wanted and self._is_taken(network, wanted):
+            raise Forbidden("Address already in use")
+        address = wanted or self._free(network, subnet)
+        return Place(
+            network=network.id,
+            address=address,
+            node=self._cluster.node_id,
+            kind=who.kind,
+            mac=mac.replace("-", ":").lower() or mac_address(ip_address(address)),
+            names=who.names,
+            container=who.container,
+            task=who.task,
+        )
+
+    def _is_taken(self, network: Network, address: str) -> bool:
+        return (
+            address in self.places.get(network.id, {})
+            or key_of(network.id, address) in self.underway
+            or address in (network.gateway, network.gateway6)
+            or address in network.aux_addresses.values()
+            or address in network.aux_addresses6.values()
+        )
+
+    def _free(self, network: Network, subnet: str) -> str:
+        """A free address. Each node begins to look somewhere else, so that two rarely find the same."""
+        whole = ip_network(subnet)
+        first, last = edges(whole)
+        if within := network.ip_range if whole.version == 4 else network.ip_range6:
+            part = ip_network(within)
+            first, last = max(first, int(part.network_address)), min(last, int(part.broadcast_address))
+        count = last - first + 1
+        begin = int.from_bytes(hashlib.sha256(self._cluster.node_id.encode()).digest()[:8]) % count
+        for step in range(min(count, 1 << 20)):
+            number = first + (begin + step) % count
+            address = str(whole.network_address + (number - int(whole.network_address)))
+            if not self._is_taken(network, address):
+                return address
+        raise Unavailable(f"no available IPv{whole.version} addresses on this network's address pools: {subnet}")
+
+    # --- news
+
+    def _hear(self, news: News) -> None:
+        if self.take_in(news):
+            self._woken()
+
+    def take_in(self, news: News) -> bool:
+        """Bring memory up to what a watch tells. Whether anything was new."""
+        changed = False
+        if news.all:
+            told = {record.name for record in news.records}
+            for kind, key in [name for name in self._versions if name not in told]:
+                changed |= self._drop(kind, key, news.revision)
+        for record in news.records:
+            changed |= self._take(record.kind, record.key, record)
+        for kind, key in news.gone:
+            changed |= self._drop(kind, key, news.revision)
+        return changed
+
+    def _take(self, kind: str, key: str, record: Record | None) -> bool:
+        if kind not in (NETWORK, ADDRESS):
+            return False
+        if record is None:
+            return self._drop(kind, key, self._versions.get((kind, key), NEW))
+        if self._versions.get((kind, key), NEW) >= record.version:
+            return False
+        try:
+            if kind == NETWORK:
+                self._keep_network(key, msgspec.json.decode(record.body, type=Network), record.version)
+            else:
+                self._keep_place(key, msgspec.json.decode(record.body, type=Place), record.version)
+        except msgspec.MsgspecError:
+            return False
+        return True
+
+    def _keep_network(self, key: str, network: Network, version: int) -> None:
+        self._versions[NETWORK, key] = version
+        self.networks[key] = network
+
+    def _keep_place(self, key: str, place: Place, version: int) -> None:
+        if self._versions.get((ADDRESS, key), NEW) <= version:
+            self._versions[ADDRESS, key] = version
+            self.places.setdefault(place.network, {})[place.address] = place
+
+    def _drop(self, kind: str, key: str, revision: int) -> bool:
+        """It was removed with this revision; one that was made after that stays."""
+        known = self._versions.get((kind, key))
+        if known is None or known > revision:
+            return False
+        del self._versions[kind, key]
+        if kind == NETWORK:
+            self.networks.pop(key, None)
+        else:
+            network, _, address = key.partition("/")
+            self.places[network].pop(address, None)
+            if not self.places[network]:
+                del self.places[network]
+        return True
+
+
+def _parts(steps: list[T]) -> Iterator[list[T]]:
+    for begin in range(0, len(steps), MOST_STEPS):
+        yield steps[begin : begin + MOST_STEPS]

@@ -1,0 +1,144 @@
+"""Daemons on hosts of their own that share an etcd: networks that are everywhere, addresses that nobody has twice,
+names, virtual addresses and published ports that lead to tasks on any host."""
+
+import asyncio
+import json
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import partial
+
+import pytest
+
+from husk.cluster.etcd.store import EtcdStore
+from tests.support.etcd import Etcd
+from tests.support.hosts import HostDaemon, Hosts
+from tests.support.waiting import until
+
+# Each answers with the name of its host.
+SERVE = "mkdir /w; hostname > /w/index.html; exec httpd -f -p 80 -h /w"
+LABEL = "label=com.docker.swarm.service.name=web"
+
+
+@pytest.fixture(scope="module")
+def daemons(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[HostDaemon]]:
+    with ExitStack() as stack:
+        hosts = stack.enter_context(Hosts(2))
+        etcd = stack.enter_context(Etcd(tmp_path_factory.mktemp("etcd"), on=[hosts[0]]))
+        made = [host.daemon("--cluster-store", etcd.address) for host in hosts]
+        made[0].docker("swarm", "init", "--advertise-addr", hosts[0].address)
+        token = made[0].docker("swarm", "join-token", "-q", "manager").stdout.strip()
+        made[1].docker("swarm", "join", "--advertise-addr", hosts[1].address, "--token", token, hosts[0].address)
+        yield made
+        for daemon in reversed(made):
+            daemon.docker("swarm", "leave", "--force")
+            assert daemon.close() == []
+
+
+def networks(daemon: HostDaemon) -> list[str]:
+    return daemon.docker("network", "ls", "--filter", "driver=overlay", "--format", "{{.Name}}").stdout.split()
+
+
+def tasks(daemon: HostDaemon) -> list[str]:
+    return daemon.docker("ps", "-q", "--no-trunc", "--filter", LABEL).stdout.split()
+
+
+def addresses(daemons: list[HostDaemon]) -> list[str]:
+    """All records of addresses in the store."""
+    host = daemons[0].where
+
+    async def ask() -> list[str]:
+        store = EtcdStore.open(f"etcd://{host.address}", None)
+        try:
+            return [record.key for record in (await store.listing("address")).records]
+        finally:
+            await store.close()
+
+    return host.inside(lambda: asyncio.run(ask()))
+
+
+def address(daemon: HostDaemon, container: str, network: str) -> str:
+    found = json.loads(daemon.docker("inspect", container).stdout)[0]
+    return str(found["NetworkSettings"]["Networks"][network]["IPAddress"])
+
+
+def fetched(daemon: HostDaemon, container: str, where: str) -> str:
+    """Which task answers a container there; "" for none."""
+    asked = f"printf 'GET / HTTP/1.0\\r\\n\\r\\n' | nc -w 2 {where} 80 | tail -n 1"
+    return daemon.docker("exec", container, "sh", "-c", asked, check=False).stdout.strip()
+
+
+def resolved(daemon: HostDaemon, container: str, name: str) -> set[str]:
+    said = daemon.docker("exec", container, "nslookup", name, check=False).stdout
+    return {line.split()[1] for line in said.splitlines()[2:] if line.startswith("Address")}
+
+
+def published(daemon: HostDaemon, port: int) -> str:
+    """Which task answers behind a port of the host."""
+
+    def ask() -> str:
+        with urllib.request.urlopen(f"http://{daemon.where.address}:{port}/", timeout=2) as answer:
+            return str(answer.read().decode().strip())
+
+    try:
+        return daemon.where.inside(ask)
+    except OSError:
+        return ""
+
+
+def all_answer(ask: Callable[[], str], wanted: set[str]) -> bool:
+    """Do all that are wanted answer in turn, and nobody else?"""
+    return {ask() for _ in range(2 * len(wanted))} == wanted
+
+
+def overlays(daemon: HostDaemon) -> int:
+    return sum(name.startswith("vx-") for name in daemon.where.links())
+
+
+def test_a_service_over_two_hosts(daemons: list[HostDaemon]) -> None:
+    first, second = daemons
+    first.docker("network", "create", "--driver", "overlay", "--attachable", "n")
+    until(lambda: sorted(networks(second)) == ["ingress", "n"], "the network on the other host")
+    refused = second.docker("network", "create", "--driver", "overlay", "n", check=False)
+    assert "network with name n already exists" in refused.stderr
+    assert [overlays(daemon) for daemon in daemons] == [0, 0]
+    options = ("--detach", "--replicas", "4", "--network", "n", "--publish", "8080:80")
+    first.docker("service", "create", "--name", "web", *options, "busybox", "sh", "-c", SERVE)
+    until(lambda: [len(tasks(daemon)) for daemon in daemons] == [2, 2], "two tasks on each host", 30)
+    every = {task[:12] for daemon in daemons for task in tasks(daemon)}
+    places = {address(daemon, task, "n") for daemon in daemons for task in tasks(daemon)}
+    assert len(places) == 4
+
+    # By name, one by one and by the virtual address, from tasks and from a plain container.
+    second.docker("run", "-d", "--name", "plain", "--network", "n", "busybox", "sleep", "600")
+    asking = [(first, tasks(first)[0]), (second, tasks(second)[0]), (second, "plain")]
+    for daemon, container in asking:
+        until(partial(lambda d, c: resolved(d, c, "tasks.web") == places, daemon, container), "the tasks' addresses")
+        for place in places:
+            assert fetched(daemon, container, place) in every
+        (virtual,) = resolved(daemon, container, "web")
+        assert virtual not in places
+        until(partial(all_answer, partial(fetched, daemon, container, virtual), every), "all tasks behind the name")
+    plain = address(second, "plain", "n")
+    until(lambda: resolved(first, tasks(first)[0], "plain") == {plain}, "the name of a container on the other host")
+    for daemon in daemons:
+        until(partial(all_answer, partial(published, daemon, 8080), every), "all tasks behind a port of each host")
+
+    # Without one of the daemons all of that goes on, and the next one changes nothing.
+    second.kill9()
+    for ask in (partial(fetched, first, tasks(first)[0], virtual), *(partial(published, d, 8080) for d in daemons)):
+        assert all_answer(ask, every)
+    second.start()
+    until(partial(all_answer, partial(fetched, second, "plain", virtual), every), "all tasks again")
+    assert {address(daemon, task, "n") for daemon in daemons for task in tasks(daemon)} == places
+
+    # A network is here while somebody needs it; what it had is given back.
+    first.docker("service", "rm", "web")
+    until(lambda: [overlays(daemon) for daemon in daemons] == [0, 1], "the networks gone where nobody is")
+    refused = first.docker("network", "rm", "n", check=False)
+    assert "has active endpoints" in refused.stderr
+    second.docker("rm", "-f", "plain")
+    until(lambda: [overlays(daemon) for daemon in daemons] == [0, 0], "the networks gone everywhere")
+    until(lambda: addresses(daemons) == [], "all addresses given back")
+    second.docker("network", "rm", "n")
+    until(lambda: networks(first) == ["ingress"], "the removal on the other host")

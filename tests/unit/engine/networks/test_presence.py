@@ -1,0 +1,116 @@
+"""Which of the swarm's networks are on this host. Bridges are doubles."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from husk.config import AddressPool
+from husk.engine.model.network import IpamConfig, IpamRequest, Network, NetworkRequest
+from husk.engine.networks.live import KIND, LiveNetwork, Roster
+from husk.engine.networks.presence import Presence
+from husk.errors import Conflict, NotImplementedYet
+from husk.network.bridge import BridgeDriver
+from husk.network.settings import BridgeSettings
+from husk.storage.state.store import StateStore
+
+POOLS = (AddressPool("10.66.0.0/16", 24),)
+
+
+class Room:
+    def __init__(self, state: StateStore, directory: Path) -> None:
+        self.state = state
+        self.roster = Roster()
+        self.done: list[str] = []
+        self.presence = Presence(
+            roster=self.roster,
+            state=state,
+            firewall=cast(Any, None),
+            overlays=cast(Any, SimpleNamespace(remove=self._remove)),
+            base=BridgeSettings("", "test", directory, pool6="fd00:66::/48"),
+            changing=asyncio.Lock(),
+            mended=lambda: None,
+        )
+
+    async def _remove(self, network: Network) -> None:
+        self.done.append(f"way of {network.name}")
+
+    async def open(self, settings: BridgeSettings, subnet: str, *more: Any) -> Any:
+        self.done.append(f"open {subnet}")
+        assert settings.warm == 0
+
+        async def close(remove: bool) -> None:
+            self.done.append(f"close {remove}")
+
+        return SimpleNamespace(interface=settings.interface, close=close)
+
+    async def plan(self, name: str, known: Sequence[Network] = (), **fields: Any) -> Network:
+        request = NetworkRequest(name=name, driver="overlay", **fields)
+        return await self.presence.plan(request, f"id-of-{name}", {}, POOLS, known)
+
+
+@pytest.fixture
+def room(state: StateStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Room:
+    made = Room(state, tmp_path)
+    monkeypatch.setattr(BridgeDriver, "open", made.open)
+    return made
+
+
+async def test_networks_get_numbers_and_subnets_of_their_own(room: Room) -> None:
+    first = await room.plan("first")
+    second = await room.plan("second", [first], enable_ipv6=True)
+    assert (first.vni, first.subnet, first.gateway) == (4097, "10.66.0.0/24", "10.66.0.1")
+    assert (second.vni, second.subnet) == (4098, "10.66.1.0/24")
+    assert second.subnet6.startswith("fd00:66:") and second.gateway6
+    chosen = IpamRequest(config=[IpamConfig(subnet="10.67.0.0/24")])
+    third = await room.plan("third", [first, second], ipam=chosen)
+    assert (third.vni, third.subnet, third.gateway) == (4099, "10.67.0.0/24", "10.67.0.1")
+    with pytest.raises(Conflict):
+        await room.plan("first", [first])
+    with pytest.raises(NotImplementedYet):
+        await room.plan("secret", options={"encrypted": ""})
+
+
+async def test_a_network_is_here_while_somebody_needs_it(room: Room) -> None:
+    network = await room.plan("lan")
+    await room.presence.know({network.id: network})
+    live = room.roster.find("lan")
+    assert not live.bridged and room.presence.here == [] and not room.state.records(KIND, Network)
+    live.members["c"] = cast(Any, None)
+    await asyncio.gather(room.presence.bring(live), room.presence.bring(live))
+    assert room.done == ["open 10.66.0.0/24"] and room.presence.here == [live]
+    await room.presence.note(live, ["10.66.0.9", "10.66.0.8"])
+    assert room.state.records(KIND, Network)[network.id].service_addresses == ["10.66.0.8", "10.66.0.9"]
+    await room.presence.leave(live)
+    assert live.bridged
+    live.members.clear()
+    await room.presence.leave(live)
+    assert room.done[1:] == ["way of lan", "close True"] and not live.bridged
+    assert not room.state.records(KIND, Network) and room.roster.find("lan") is live
+    await room.presence.know({})
+    assert not room.roster.by_name
+
+
+async def test_one_that_is_gone_stays_for_those_who_are_on_it(room: Room) -> None:
+    network = await room.plan("lan")
+    await room.presence.know({network.id: network})
+    live = room.roster.find("lan")
+    live.members["c"] = cast(Any, None)
+    await room.presence.bring(live)
+    await room.presence.know({})
+    assert room.presence.here == [live]
+    live.members.clear()
+    await room.presence.know({})
+    assert not room.roster.by_name
+
+
+async def test_a_network_of_this_host_hides_one_of_the_swarm(room: Room, caplog: pytest.LogCaptureFixture) -> None:
+    network = await room.plan("lan")
+    own = LiveNetwork(Network(id="own", name="lan", driver="bridge", created=""))
+    room.roster.by_name["lan"] = own
+    for _ in range(2):
+        await room.presence.know({network.id: network})
+    assert room.roster.find("lan") is own and caplog.text.count("is hidden") == 1

@@ -1,0 +1,145 @@
+"""What a host's networks are told of other hosts. Networks and overlays are doubles, the records are real."""
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from husk.engine.model.network import Network
+from husk.engine.networks.live import LiveNetwork
+from husk.engine.networks.sharing import Occupant
+from husk.engine.services.cluster import Cluster
+from husk.engine.services.embedded import EmbeddedStore
+from husk.engine.services.overlay_feed import OverlayFeed
+from husk.engine.services.records import SwarmRecords
+from husk.engine.services.shared_networks import SharedNetworks
+from husk.errors import SystemFault
+from husk.network.endpoint import EndpointOptions
+from husk.storage.state.store import StateStore
+
+
+class FakePresence:
+    def __init__(self, live: LiveNetwork) -> None:
+        self.here: list[LiveNetwork] = [live]
+        self.ingress = None
+        self.left: list[str] = []
+        self.noted: list[str] = []
+
+    async def know(self, networks: object) -> None: ...
+
+    async def leave(self, live: LiveNetwork) -> None:
+        self.left.append(live.record.name)
+        self.here.remove(live)
+
+    async def note(self, live: LiveNetwork, addresses: list[str]) -> None:
+        self.noted = sorted(addresses)
+
+
+class Room:
+    def __init__(self, store: EmbeddedStore) -> None:
+        self.records = SwarmRecords(store)
+        nodes = {f"n{n}": SimpleNamespace(status=SimpleNamespace(addr=f"192.0.2.{n}")) for n in (1, 2)}
+        self.records.nodes = cast(Any, nodes)
+        self.cluster = SimpleNamespace(
+            node_id="n1",
+            active=True,
+            others=True,
+            advertise_address="192.0.2.1",
+            record=SimpleNamespace(data_path_port=0),
+        )
+        self.shared = SharedNetworks(self.records, cast(Cluster, self.cluster), lambda: None)
+        self.used: set[str] = set()
+        driver = SimpleNamespace(uses=lambda address: address in self.used)
+        self.network = Network(
+            id="lan-id", name="lan", driver="overlay", created="", vni=4097, subnet="10.0.9.0/24", gateway="10.0.9.1"
+        )
+        self.live = LiveNetwork(self.network, cast(Any, driver))
+        self.live.members["c"] = cast(Any, None)
+        self.presence = FakePresence(self.live)
+        self.applied: list[Any] = []
+        self.fails = False
+        networks = SimpleNamespace(presence=self.presence, overlays=SimpleNamespace(apply=self._apply))
+        self.feed = OverlayFeed(
+            store=self.records,
+            cluster=cast(Cluster, self.cluster),
+            networks=cast(Any, networks),
+            shared=self.shared,
+            unsaved=lambda: False,
+        )
+
+    async def _apply(self, underlay: Any, ways: Any) -> None:
+        if self.fails:
+            raise SystemFault("no VXLAN here")
+        self.applied.append((underlay, ways))
+
+    async def take(self, node: str, address: str, who: Occupant) -> None:
+        """Somebody takes an address."""
+        own, self.cluster.node_id = self.cluster.node_id, node
+        places = await self.shared.take(self.network, who, EndpointOptions(address=address))
+        self.shared.underway.difference_update(place.key for place in places)
+        self.cluster.node_id = own
+
+
+@pytest.fixture
+async def room(state: StateStore) -> Room:
+    made = Room(EmbeddedStore(state))
+    await made.shared.add(made.network)
+    return made
+
+
+async def test_a_host_is_told_who_is_where(room: Room) -> None:
+    await room.take("n2", "10.0.9.20", Occupant("host"))
+    await room.take("n2", "10.0.9.21", Occupant("endpoint", ("Web.1", "web"), "x", "task"))
+    await room.take("n1", "10.0.9.10", Occupant("host"))
+    await room.take("n1", "10.0.9.11", Occupant("endpoint", ("mine",), "c"))
+    room.used = {"10.0.9.11"}
+    assert await room.feed.settle()
+    ((underlay, ways),) = room.applied
+    assert (underlay.local.address, underlay.port) == ("192.0.2.1", 4789)
+    way = ways["lan-id"]
+    assert (way.vni, way.own, way.own6) == (4097, "10.0.9.10", "")
+    assert [(peer.address, peer.host) for peer in way.peers] == [("10.0.9.20", "192.0.2.2"), ("10.0.9.21", "192.0.2.2")]
+    assert room.feed.sources() == [("10.0.9.21", "10.0.9.10")]
+    assert [str(address) for address in room.live.elsewhere["web.1"]] == ["10.0.9.21"]
+    assert "mine" not in room.live.elsewhere
+    assert [place.address for place in room.feed.tasks_elsewhere()["task"]] == ["10.0.9.21"]
+
+
+async def test_each_host_has_an_address_of_its_own(room: Room) -> None:
+    await room.take("n1", "10.0.9.9", Occupant("service"))
+    room.records.services["s"] = cast(Any, SimpleNamespace(ports=[], virtual_ips=[SimpleNamespace(addr="10.0.9.9/24")]))
+    assert await room.feed.settle() and await room.feed.settle()
+    (own,) = [place for place in room.shared.all() if place.kind == "host"]
+    assert own.node == "n1" and room.presence.noted == sorted([own.address, "10.0.9.9"])
+
+
+async def test_what_nobody_has_is_given_back(room: Room) -> None:
+    for node, address, who in (
+        ("n1", "10.0.9.11", Occupant("endpoint", (), "dead")),
+        ("n1", "10.0.9.12", Occupant("endpoint", (), "going")),
+        ("n1", "10.0.9.13", Occupant("service")),
+        ("n2", "10.0.9.14", Occupant("endpoint", (), "theirs")),
+        ("gone", "10.0.9.15", Occupant("endpoint", (), "lost")),
+    ):
+        await room.take(node, address, who)
+    room.used = {"10.0.9.12"}
+    assert not await room.feed.settle()  # one is on its way
+    left = {place.address for place in room.shared.all() if place.kind != "host"}
+    assert left == {"10.0.9.12", "10.0.9.14"}
+    room.used = set()
+    room.live.members.clear()
+    assert await room.feed.settle()
+    assert room.presence.left == ["lan"]
+    assert {place.address for place in room.shared.all()} == {"10.0.9.14"}
+
+
+async def test_a_host_that_cannot_or_need_not(room: Room, caplog: pytest.LogCaptureFixture) -> None:
+    room.fails = True
+    assert not await room.feed.settle() and not await room.feed.settle()
+    assert caplog.text.count("no VXLAN here") == 1
+    room.fails = False
+    room.cluster.others = False
+    assert await room.feed.settle()
+    assert room.applied[-1][1] == {}
+    room.cluster.active = False
+    assert await room.feed.settle() and len(room.applied) == 1

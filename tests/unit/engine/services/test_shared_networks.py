@@ -1,0 +1,148 @@
+"""Networks and addresses that hosts share: two managers on one store never have the same address."""
+
+import asyncio
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from husk.cluster.records import News
+from husk.engine.model.network import Network
+from husk.engine.networks.sharing import Occupant
+from husk.engine.services.cluster import Cluster
+from husk.engine.services.embedded import EmbeddedStore
+from husk.engine.services.records import SwarmRecords
+from husk.engine.services.shared_networks import SharedNetworks
+from husk.errors import Forbidden, HuskError, NotFound, Unavailable
+from husk.network.endpoint import EndpointOptions
+from husk.storage.state.store import StateStore
+
+WEB = Occupant("endpoint", ("web",), "c", "t")
+
+
+def lan(subnet: str = "10.0.9.0/29", **fields: str) -> Network:
+    return Network(id="lan-id", name="lan", driver="overlay", created="", scope="swarm", vni=4097, subnet=subnet,
+                   gateway="10.0.9.1", **fields)  # type: ignore[arg-type]  # fmt: skip
+
+
+class Manager:
+    """One of several on a store; it hears of the others when it is told to."""
+
+    def __init__(self, store: EmbeddedStore, node: str) -> None:
+        self.store = store
+        self.woken = 0
+        cluster = cast(Cluster, SimpleNamespace(node_id=node, active=True))
+        self.networks = SharedNetworks(SwarmRecords(store), cluster, self._wake)
+
+    def _wake(self) -> None:
+        self.woken += 1
+
+    async def hear(self) -> bool:
+        listings = [await self.store.listing(kind) for kind in ("network", "address", "guard")]
+        records = tuple(record for listing in listings for record in listing.records)
+        news = News(max(listing.revision for listing in listings), True, records)
+        self.networks._records.take_in(news)
+        return self.networks.take_in(news)
+
+    @property
+    def addresses(self) -> set[str]:
+        return {place.address for place in self.networks.all()}
+
+
+@pytest.fixture
+def managers(state: StateStore) -> tuple[Manager, Manager]:
+    store = EmbeddedStore(state)
+    return Manager(store, "one"), Manager(store, "two")
+
+
+async def test_nobody_gets_an_address_twice(managers: tuple[Manager, Manager]) -> None:
+    one, two = managers
+    network = lan()
+    await one.networks.add(network)
+    assert await two.hear() and two.networks.networks["lan-id"].subnet == "10.0.9.0/29"
+    # Five addresses are left besides the gateway's; neither hears of the other.
+    taken = await asyncio.gather(*(m.networks.take(network, WEB) for m in (one, two, one, two, one)))
+    found = [place.address for places in taken for place in places]
+    assert sorted(found) == [f"10.0.9.{n}" for n in range(2, 7)]
+    await one.hear()
+    with pytest.raises(Unavailable, match="no available IPv4 addresses"):
+        await one.networks.take(network, WEB)
+    assert taken[0][0].mac == "02:42:0a:00:09:" + f"{int(taken[0][0].address.rpartition('.')[2]):02x}"
+    await two.hear()
+    assert one.addresses == two.addresses == set(found)
+    assert not await two.hear()
+
+
+async def test_an_address_that_was_asked_for(managers: tuple[Manager, Manager]) -> None:
+    one, two = managers
+    await one.networks.add(lan())
+    await two.hear()
+    options = EndpointOptions(address="10.0.9.5", mac="AA-BB-CC-00-11-22")
+    async with one.networks.claimed(lan(), options, WEB) as claimed:
+        assert claimed.address == "10.0.9.5" and one.networks.underway == {"lan-id/10.0.9.5"}
+    assert not one.networks.underway and one.woken == 1
+    (place,) = one.networks.of(lan())
+    assert (place.mac, place.names, place.container, place.task) == ("aa:bb:cc:00:11:22", ("web",), "c", "t")
+    for manager in managers:
+        with pytest.raises(Forbidden, match="Address already in use"):
+            await manager.networks.take(lan(), WEB, EndpointOptions(address="10.0.9.5"))
+    with pytest.raises(Forbidden):
+        await one.networks.take(lan(), WEB, EndpointOptions(address="10.0.9.1"))
+
+
+async def test_both_versions_of_ip_come_together(managers: tuple[Manager, Manager]) -> None:
+    one, _ = managers
+    network = lan(subnet6="fd00:9::/64", gateway6="fd00:9::1", ip_range="10.0.9.4/31", ip_range6="fd00:9::8/125")
+    await one.networks.add(network)
+    four, six = await one.networks.take(network, WEB)
+    assert four.address in ("10.0.9.4", "10.0.9.5") and six.address.startswith("fd00:9::")
+    (only,) = await one.networks.take(network, WEB, EndpointOptions(ipv6=False))
+    assert ":" not in only.address
+
+
+async def test_what_is_given_back_is_free_for_all(managers: tuple[Manager, Manager]) -> None:
+    one, two = managers
+    await one.networks.add(lan())
+    (place,) = await one.networks.take(lan(), WEB)
+    await two.hear()
+    await one.networks.give_back([place])
+    await one.networks.give_back([place])
+    assert one.addresses == set() and await two.hear() and two.addresses == set()
+    # One that has changed hands meanwhile stays.
+    (again,) = await two.networks.take(lan(), WEB, EndpointOptions(address=place.address))
+    await one.networks.give_back([place])
+    await two.hear()
+    assert two.addresses == {again.address} == one.addresses
+
+
+async def test_a_network_ends_for_all_when_nobody_is_on_it(managers: tuple[Manager, Manager]) -> None:
+    one, two = managers
+    await one.networks.add(lan())
+    await two.hear()
+    (place,) = await two.networks.take(lan(), WEB)
+    await two.networks.take(lan(), Occupant("host"))
+    await one.hear()
+    with pytest.raises(Forbidden, match="has active endpoints"):
+        await one.networks.removing(lan())
+    await two.networks.give_back([place])
+    await one.hear()
+    await one.networks.removing(lan())
+    assert not one.networks.networks and not one.addresses
+    with pytest.raises(NotFound):
+        await two.networks.take(lan(), WEB)
+    await two.hear()
+    assert not two.networks.networks and not two.networks.places
+
+
+async def test_two_cannot_make_a_network_at_once(managers: tuple[Manager, Manager]) -> None:
+    one, two = managers
+    await one.networks.add(lan())
+    other = lan()
+    other.id = "other-id"
+    with pytest.raises(HuskError, match="guard network"):
+        await two.networks.add(other)
+    await two.hear()
+    await two.networks.add(other)
+    await two.networks.clear()
+    await one.hear()
+    assert not one.networks.networks
